@@ -1,6 +1,5 @@
 #include "posenc/models/encoder.h"
 
-#include <algorithm>
 #include <ostream>
 
 #include "core/check.h"
@@ -116,11 +115,11 @@ EncoderOptions encoder_options_from_hf(const std::string& config) {
 }
 
 std::vector<std::string> encoder_model_types() {
-  std::vector<std::string> names;
-  for (const EncoderModelRow& row : encoder_model_table()) names.emplace_back(row.model_type);
-  names.insert(names.end(), composite_models().begin(), composite_models().end());
-  std::sort(names.begin(), names.end());
-  return names;
+  std::vector<std::string> types;
+  for (const hf::ModelType& model : hf::model_types()) {
+    if (model.layers != nullptr || *model.part != '\0') types.emplace_back(model.type);
+  }
+  return types;
 }
 
 }  // namespace posenc

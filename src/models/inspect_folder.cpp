@@ -3,9 +3,7 @@
 #include <filesystem>
 
 #include "io/base/file.h"
-#include "models/embeddings/model_table.h"
-#include "models/embeddings/vision_table.h"
-#include "models/encoder/model_table.h"
+#include "models/hf/model_types.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "models/settings.h"
@@ -14,12 +12,12 @@ namespace posenc {
 namespace {
 
 // Of an encoder of several models, the part that is loaded.
-const char* embeddings_preset_of(std::string_view model_type) {
-  if (is_composite_model(model_type))
-    model_type = hf::ConfigClass::of(model_type).part_type("text_config");
-  if (const EncoderEmbeddingsModelRow* row = find_embeddings_model(model_type)) return row->preset;
-  const VisionModelRow* row = find_vision_model(model_type);
-  return row == nullptr ? "" : row->preset;
+const char* embeddings_preset_of(std::string_view type) {
+  const hf::ModelType* model = hf::find_model_type(type);
+  if (model != nullptr && *model->part != '\0')
+    model = hf::find_model_type(hf::ConfigClass::of(type).part_type(model->part));
+  if (model == nullptr) return "";
+  return *model->embeddings != '\0' ? model->embeddings : model->vision;
 }
 
 }  // namespace

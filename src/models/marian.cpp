@@ -66,13 +66,14 @@ void fill_from(const io::TensorSource& source, TransformerImpl& model) {
 }  // namespace
 
 MarianModel load_marian(const std::string& folder) {
-  const auto options =
-      io::in_context("load_marian", folder, [&] { return read_marian_options(folder); });
+  const auto config =
+      io::in_context("load_marian", folder, [&] { return model_config("load_marian", folder); });
+  const TransformerOptions options = read_marian_options(config);
   const std::string path = weights_in("load_marian", folder);
   return io::in_context("load_marian", path, [&] {
     const io::FileSource source(path);
     check_sizes(options, source, folder);
-    auto search = read_marian_search(folder, options);
+    auto search = read_marian_search(folder, config, options);
     Transformer model = empty_model(options);
     fill_from(source, *model);
     // -inf in final_logits_bias means "never".

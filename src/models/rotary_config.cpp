@@ -21,17 +21,6 @@ using Json = nlohmann::json;
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
 
-[[noreturn]] void refuse_model(const Settings& config, const std::string& model_type) {
-  std::vector<std::string> names;
-  for (const RotaryModelRow& row : rotary_model_table()) names.push_back(row.model_type);
-  TORCH_CHECK_VALUE(false, config.source(),
-                    "`model_type` must be one whose rotary "
-                    "embedding is known; the nearest are ",
-                    detail::nearest_text(model_type, names), ". Got ",
-                    model_type.empty() ? "no model_type" : model_type);
-  std::abort();  // not reached
-}
-
 // The model type of the text model inside a composite one, whose settings replace `config` unless
 // the file has them flat, as older files do; empty if there is none.
 std::string inner_type(Settings& config, const std::string& model_type) {
@@ -49,14 +38,18 @@ std::string inner_type(Settings& config, const std::string& model_type) {
 
 // The model of a configuration, or of the text model inside it. `config` is replaced by the
 // settings of that model.
-const RotaryModelRow& model_of(Settings& config) {
+const hf::ModelType& model_of(Settings& config) {
   const std::string name = config.text_if("model_type").value_or("");
   for (std::string type = name;; type = inner_type(config, type)) {
-    if (const RotaryModelRow* row = find_rotary_model(type)) {
+    if (const hf::ModelType* model = hf::find_model_type(type, &hf::ModelType::rotary)) {
       config = config.of(type);
-      return *row;
+      return *model;
     }
-    if (type.empty()) refuse_model(config, name);
+    if (type.empty()) {
+      hf::refuse_model_type(config.source(),
+                            "`model_type` must be one whose rotary embedding is known", name,
+                            &hf::ModelType::rotary);
+    }
   }
 }
 
@@ -68,10 +61,10 @@ int64_t part_of(int64_t head_dim, double factor) {
 int64_t rotating_channels(const Settings& config, const RopeSettings& rope,
                           const RotaryOptions& preset, const std::string& layer_type) {
   const int64_t head_dim = rotary_head_dim(config, rope.model, layer_type);
-  if (rope.model.preset == std::string_view("dots3_note")) {
+  if (rope.model.rotary == std::string_view("dots3_note")) {
     return layer_number(config, layer_type, "qk_rope_head_dim").value_or(0);
   }
-  const RotaryStructure& s = rope.model.structure;
+  const RotaryStructure& s = rope.model.rope;
   if (preset.axial() && s.reads_partial) {  // the share of one axis
     const double share = rope.parameters.real_if("partial_rotary_factor").value_or(1.0);
     return preset.axes() * part_of(head_dim, share);
@@ -91,17 +84,18 @@ bool has_sections(rotary::Planes planes) {
 }
 
 // The order of an image's tokens, for presets that have them in blocks.
-rotary::Grid grid_of(const Settings& config, const RotaryModelRow& model, rotary::Grid grid) {
+rotary::Grid grid_of(const Settings& config, const hf::ModelType& model, rotary::Grid grid) {
   if (grid.merge == 1) return grid;
   const auto given = config.whole_if("spatial_merge_size");
-  grid.merge = model.structure.merge >= 0 ? model.structure.merge : given.value_or(grid.merge);
-  grid.learned_prefix = model.model_type == std::string_view("mlcd_vision_model");
+  grid.merge = model.rope.merge >= 0 ? model.rope.merge : given.value_or(grid.merge);
+  grid.learned_prefix = model.type == std::string_view("mlcd_vision_model");
   return grid;
 }
 
 // Settings that only some presets have.
-void take_particulars(const Settings& config, const RotaryModelRow& model, RotaryOptions& options) {
-  const std::string_view preset = model.preset;
+void read_preset_settings(const Settings& config, const hf::ModelType& model,
+                          RotaryOptions& options) {
+  const std::string_view preset = model.rotary;
   if (config.is_known("rope_interleave") && !config.flag_if("rope_interleave").value_or(false)) {
     options.pairing(rotary::Pairing::Halves);
   }
@@ -119,22 +113,22 @@ void take_particulars(const Settings& config, const RotaryModelRow& model, Rotar
 }
 
 // Molmo 2 scales the frequencies in the layers of rope_scaling_layers only.
-RopeSettings settings_of(const Settings& config, const RotaryModelRow& model,
+RopeSettings settings_of(const Settings& config, const hf::ModelType& model,
                          const std::string& layer_type) {
-  if (!model.structure.unscaled_layers || layer_type.empty())
+  if (!model.rope.unscaled_layers || layer_type.empty())
     return rope_settings(config, model, layer_type);
   TORCH_CHECK_VALUE(
-      layer_type == "scaled" || layer_type == "unscaled", config.source(), "`", model.model_type,
+      layer_type == "scaled" || layer_type == "unscaled", config.source(), "`", model.type,
       "` has layers of the types scaled, in rope_scaling_layers, and unscaled. Got ", layer_type);
   RopeSettings rope = rope_settings(config, model, "");
   if (layer_type == "unscaled") rope.parameters.set("rope_type", "default");
   return rope;
 }
 
-RotaryOptions options_of(const Settings& config, const RotaryModelRow& model,
+RotaryOptions options_of(const Settings& config, const hf::ModelType& model,
                          const std::string& layer_type) {
   const RopeSettings rope = settings_of(config, model, layer_type);
-  const RotaryPreset& preset = find_rotary_preset(model.preset);
+  const RotaryPreset& preset = find_rotary_preset(model.rotary);
   RotaryOptions options = preset.options;
   options.dim(rotating_channels(config, rope, options, layer_type));
   options.base(rope.parameters.required("rope_theta", "the frequencies"));
@@ -145,7 +139,7 @@ RotaryOptions options_of(const Settings& config, const RotaryModelRow& model,
     if (const auto sections = rope.parameters.wholes_if(key)) options.sections(*sections);
     if (options.sections().empty()) rope.parameters.refuse(key, "must be a list of whole numbers");
   }
-  take_particulars(config, model, options);
+  read_preset_settings(config, model, options);
   return options;
 }
 
@@ -179,19 +173,13 @@ Json value_of(const std::string& text) {
 }  // namespace
 
 std::vector<RotaryModel> rotary_models() {
-  std::vector<RotaryModel> models;
-  for (const RotaryModelRow& row : rotary_model_table()) {
-    models.push_back({row.model_type, row.preset});
-  }
-  std::sort(models.begin(), models.end(),
-            [](const RotaryModel& a, const RotaryModel& b) { return a.model_type < b.model_type; });
-  return models;
+  return hf::models_with<RotaryModel>(&hf::ModelType::rotary);
 }
 
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
   Settings settings = Settings::path_or_text("rotary_options_from_hf", config);
-  const RotaryModelRow& model = model_of(settings);
-  return checked(options_of(settings, model, layer_type), settings.source(), model.model_type);
+  const hf::ModelType& model = model_of(settings);
+  return checked(options_of(settings, model, layer_type), settings.source(), model.type);
 }
 
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {
@@ -214,13 +202,13 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
   TORCH_CHECK_VALUE(config.contains("head_dim"), "[rotary_options_from_params] `", name,
                     "` needs the parameter `head_dim`");
   config["rope_parameters"] = std::move(inside);
-  RotaryModelRow model{name.c_str(), name.c_str(), {}};
-  model.structure.theta = entry.options.base();
-  model.structure.whole_head = entry.source.rfind("transformers ", 0) != 0;
+  hf::ModelType model = {.type = name.c_str(), .rotary = name.c_str()};
+  model.rope.theta = entry.options.base();
+  model.rope.whole_head = entry.source.rfind("transformers ", 0) != 0;
   const auto settings = Settings::of_object("rotary_options_from_params", std::move(config));
   RotaryOptions options = options_of(settings, model, "");
   apply_package_parameters(name, settings, options);
-  return checked(std::move(options), settings.source(), model.model_type);
+  return checked(std::move(options), settings.source(), model.type);
 }
 
 }  // namespace posenc

@@ -4,8 +4,7 @@
 
 #include <utility>
 
-#include "models/embeddings/model_table.h"
-#include "models/embeddings/vision_table.h"
+#include "models/embeddings/presets.h"
 #include "models/hf/setting_names.h"
 
 namespace posenc {
@@ -62,14 +61,14 @@ std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner)
   return order;
 }
 
-TransformerEncoderOptions layers_in(const Settings& config, const EncoderModelRow& row,
+TransformerEncoderOptions layers_in(const Settings& config, const EncoderStructure& structure,
                                     double eps) {
-  auto layer = layer_in(config, eps).norm_first(row.norm_first);
-  if (row.has_layer_scale) layer.layer_scale(config.real("layerscale_value"));
+  auto layer = layer_in(config, eps).norm_first(structure.norm_first);
+  if (structure.has_layer_scale) layer.layer_scale(config.real("layerscale_value"));
   const int64_t layers = config.whole("num_hidden_layers", 1, kMostEncoderLayers);
   TransformerEncoderOptions options(layer, layers);
-  options.norm(*row.last_norm != '\0');
-  if (row.shares_layers) {
+  options.norm(*structure.last_norm != '\0');
+  if (structure.shares_layers) {
     const int64_t groups = config.whole("num_hidden_groups", 1, kMostEncoderLayers);
     const int64_t inner = config.whole("inner_group_num", 1, kMostEncoderLayers);
     options.num_layers(groups * inner).order(shared_order(layers, groups, inner));
@@ -78,16 +77,18 @@ TransformerEncoderOptions layers_in(const Settings& config, const EncoderModelRo
 }
 
 // CLIP's first files have 2 in place of the real id.
-void set_pooling(const Settings& config, const EncoderModelRow& row, EncoderOptions& options) {
+void set_pooling(const Settings& config, const EncoderStructure& structure,
+                 EncoderOptions& options) {
   using encoder::Pooling;
-  options.pooling(row.pooling);
-  if (row.pooling == Pooling::EndToken) {
+  options.pooling(structure.pooling);
+  if (structure.pooling == Pooling::EndToken) {
     options.eos_token_id(config.whole("eos_token_id", 0, INT64_MAX));
     if (options.eos_token_id() == 2) options.pooling(Pooling::LargestToken);
   }
   const bool is_vision = options.patches().has_value();
   const char* width = is_vision ? "pooler_output_size" : "projection_size";
-  const bool has_width = row.pooling == (is_vision ? Pooling::TanhOfFirst : Pooling::LinearOfLast);
+  const bool has_width =
+      structure.pooling == (is_vision ? Pooling::TanhOfFirst : Pooling::LinearOfLast);
   const int64_t hidden = options.encoder().layer().d_model();
   if (has_width) options.pooler_dim(config.whole(width, hidden, 1, kWidest));
 }
@@ -101,39 +102,61 @@ void set_relative_bias(const Settings& config, EncoderOptions& options) {
   options.relative_buckets(kMPNetBuckets).relative_rows(rows);
 }
 
-EncoderOptions embeddings_and_layers(const Settings& config, const EncoderModelRow& row) {
-  if (const VisionModelRow* vision = find_vision_model(row.model_type)) {
-    const VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, *vision);
-    return {embeddings, layers_in(config, row, embeddings.layer_norm_eps())};
+EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType& model) {
+  if (*model.vision != '\0') {
+    const VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, model);
+    return {embeddings, layers_in(config, *model.layers, embeddings.layer_norm_eps())};
   }
-  const EncoderEmbeddingsOptions embeddings =
-      embeddings_of(config, *find_embeddings_model(row.model_type));
-  return {embeddings, layers_in(config, row, embeddings.layer_norm_eps())};
+  const EncoderEmbeddingsOptions embeddings = embeddings_of(config, model);
+  return {embeddings, layers_in(config, *model.layers, embeddings.layer_norm_eps())};
 }
 
-EncoderOptions options_in(const Settings& config, const EncoderModelRow& row) {
-  EncoderOptions options = embeddings_and_layers(config, row);
-  options.causal(row.is_causal);
-  if (*row.relative_bias != '\0') set_relative_bias(config, options);
-  set_pooling(config, row, options);
+EncoderOptions options_in(const Settings& config, const hf::ModelType& model) {
+  EncoderOptions options = embeddings_and_layers(config, model);
+  options.causal(model.layers->is_causal);
+  if (*model.layers->relative_bias != '\0') set_relative_bias(config, options);
+  set_pooling(config, *model.layers, options);
   return options;
+}
+
+// What posenc knows of a model other than its layers.
+std::string known_parts(const hf::ModelType& model) {
+  if (*model.lacks != '\0') return std::string("it needs ") + model.lacks;
+  if (*model.rotary != '\0') {
+    return "its rotary embedding is known (rotary_options_from_hf), its layers are not. For a "
+           "decoder, such as Llama, docs/llama.md has the layers and loads their weights";
+  }
+  const char* function = *model.vision != '\0' ? "vision_embeddings_options_from_hf"
+                                               : "encoder_embeddings_options_from_hf";
+  return std::string("its embeddings are known (") + function + "), its layers are not";
+}
+
+const hf::ModelType& encoder_model(const std::string& where, std::string_view type) {
+  const hf::ModelType* model = hf::find_model_type(type);
+  if (model != nullptr && model->layers != nullptr) return *model;
+  TORCH_CHECK_VALUE(type != "marian", where,
+                    "model_type marian is a translator: load_marian() loads it");
+  TORCH_CHECK_VALUE(model == nullptr, where, "model_type ", type,
+                    " is not supported: ", known_parts(*model));
+  hf::refuse_model_type(where, "model_type must be that of an encoder", type,
+                        encoder_model_types());
 }
 
 }  // namespace
 
 EncoderConfig read_encoder_config(const Settings& config) {
-  const std::string model_type = config.text("model_type", "");
-  const bool is_whole = is_composite_model(model_type);
-  const auto& row = encoder_model(
-      config.where(),
-      is_whole ? hf::ConfigClass::of(model_type).part_type("text_config") : model_type);
-  const Settings own = (is_whole ? config.part("text_config") : config).of(row.model_type);
+  const std::string type = config.text("model_type", "");
+  const hf::ModelType* whole = hf::find_model_type(type);
+  const std::string part = whole == nullptr ? "" : whole->part;
+  const auto& model = encoder_model(
+      config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
+  const Settings own = (part.empty() ? config : config.part(part)).of(model.type);
   for (const auto& [name, value] : kFixed) {
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }
   }
-  return {row, own, options_in(own, row)};
+  return {model, *model.layers, own, options_in(own, model)};
 }
 
 }  // namespace posenc

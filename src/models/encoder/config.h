@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/encoder/model_table.h"
+#include "models/hf/model_types.h"
 #include "models/settings.h"
 #include "posenc/models/encoder.h"
 
@@ -8,12 +8,14 @@ namespace posenc {
 
 /// A configuration of a model whose encoder posenc can run.
 struct EncoderConfig {
-  const EncoderModelRow& row;
-  Settings settings;  ///< of the encoder itself, if config.json describes several
+  const hf::ModelType& model;
+  const EncoderStructure& structure;  ///< that of the model
+  Settings settings;                  ///< of the encoder itself, if config.json describes several
   EncoderOptions options;
 };
 
-/// Reads a config.json. Throws c10::ValueError for its contents.
+/// Reads a config.json. Throws c10::ValueError for its contents, for a known model that posenc
+/// cannot run, with what it lacks, and for an unknown one, with the nearest names.
 EncoderConfig read_encoder_config(const Settings& config);
 
 }  // namespace posenc

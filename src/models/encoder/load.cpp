@@ -30,8 +30,8 @@ void check_encoder_sizes(const EncoderConfig& config, const io::TensorSource& so
     return find_entry(source, name) != nullptr;
   });
   TORCH_CHECK_VALUE(has_last, "[load_encoder] ", folder, ": ",
-                    config.row.shares_layers ? "num_hidden_groups * inner_group_num"
-                                             : config.settings.key("num_hidden_layers"),
+                    config.structure.shares_layers ? "num_hidden_groups * inner_group_num"
+                                                   : config.settings.key("num_hidden_layers"),
                     " in config.json must be at most how many layers the weights have, which lack ",
                     names.front(), ". Got ", layers);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "io/base/quote.h"
@@ -22,7 +23,7 @@ int64_t inner_layers(const EncoderConfig& config) {
 
 // The prefix of layer `index` in a file. ALBERT numbers the layers of each group.
 std::string layer_prefix(const EncoderLayerKeys& keys, const EncoderConfig& config, int64_t index) {
-  if (!config.row.shares_layers) return io::fill_pattern(keys.layer, {std::to_string(index)});
+  if (!config.structure.shares_layers) return io::fill_pattern(keys.layer, {std::to_string(index)});
   const int64_t inner = inner_layers(config);
   const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
   return io::fill_pattern(keys.layer, {group, layer});
@@ -59,18 +60,18 @@ bool has_qkv_bias(const EncoderConfig& config) {
 }
 
 void add_layers(KeyMap& map, const EncoderConfig& config) {
-  for (const EncoderLayerKeys* keys : config.row.layers) {
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
     if (!has_qkv_bias(config)) {
-      for (const char* part : {keys->query, keys->key, keys->value}) {
-        map.emplace_back(keys->layer + std::string(part) + ".bias", "");
+      for (const char* part : {keys.query, keys.key, keys.value}) {
+        map.emplace_back(keys.layer + std::string(part) + ".bias", "");
       }
     }
-    if (!config.row.shares_layers) {
-      add_layer(map, *keys, keys->layer, "encoder.layers.*.");
+    if (!config.structure.shares_layers) {
+      add_layer(map, keys, keys.layer, "encoder.layers.*.");
       continue;
     }
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
-      add_layer(map, *keys, layer_prefix(*keys, config, i),
+      add_layer(map, keys, layer_prefix(keys, config, i),
                 "encoder.layers." + std::to_string(i) + ".");
     }
   }
@@ -83,31 +84,32 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
     if (!config.options.patches()->mask_token()) map.emplace_back("embeddings.mask_token", "");
     return;
   }
-  const auto& row = config.row;
+  const auto& structure = config.structure;
   const embeddings::Names& names = config.options.embeddings()->names();
   const std::string to = "embeddings.";
-  add_norm(map, row.embeddings + names.norm, to + names.norm);
-  if (row.embeddings != to) {
+  add_norm(map, structure.embeddings + names.norm, to + names.norm);
+  if (structure.embeddings != to) {
     for (const std::string& name : {names.tokens, names.positions, names.token_types}) {
-      map.emplace_back(row.embeddings + name + ".*", to + name + ".*");
+      map.emplace_back(structure.embeddings + name + ".*", to + name + ".*");
     }
   }
-  if (is_named(row.projection)) {
-    map.emplace_back(row.projection + std::string(".*"), to + names.projection + ".*");
+  if (is_named(structure.projection)) {
+    map.emplace_back(structure.projection + std::string(".*"), to + names.projection + ".*");
   }
 }
 
 KeyMap key_map_of(const EncoderConfig& config) {
-  const auto& row = config.row;
+  const auto& structure = config.structure;
   KeyMap map;
-  for (const char* pattern : row.dropped) map.emplace_back(pattern, "");
+  if (is_named(structure.dropped)) map.emplace_back(structure.dropped, "");
   add_embeddings(map, config);
   add_layers(map, config);
-  if (is_named(row.last_norm)) add_norm(map, row.last_norm, "encoder.norm");
-  if (is_named(row.relative_bias)) {
-    map.emplace_back(row.relative_bias, "relative_attention_bias.weight");
+  if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
+  if (is_named(structure.relative_bias)) {
+    map.emplace_back(structure.relative_bias, "relative_attention_bias.weight");
   }
-  map.emplace_back(row.pooler + std::string(".*"), has_pooler(config.options) ? "pooler.*" : "");
+  map.emplace_back(structure.pooler + std::string(".*"),
+                   has_pooler(config.options) ? "pooler.*" : "");
   return map;
 }
 
@@ -116,7 +118,7 @@ std::string first_component(const std::string& name) { return name.substr(0, nam
 // The first components of the names that a map knows, of which those of a head are none.
 std::set<std::string> components_of(const KeyMap& map, const EncoderConfig& config) {
   std::set<std::string> known = {"embeddings"};
-  if (is_named(config.row.shared)) known.insert(first_component(config.row.shared));
+  if (is_named(config.structure.shared)) known.insert(first_component(config.structure.shared));
   for (const auto& rule : map) {
     for (const auto& source : rule.sources.items) known.insert(first_component(source.pattern()));
   }
@@ -126,7 +128,7 @@ std::set<std::string> components_of(const KeyMap& map, const EncoderConfig& conf
 // A head without a prefix around the encoder: BertForMaskedLM's `cls.*` beside `encoder.*`.
 void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
                 const std::string& prefix) {
-  const std::string own = config.row.prefix;
+  const std::string own = config.model.prefix;
   if (!own.empty() && prefix.ends_with(own)) return;
   const std::set<std::string> known = components_of(map, config);
   std::set<std::string> heads;
@@ -149,7 +151,7 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
     for (const auto& name : wanted) {
       if (!entry.name.ends_with("." + name)) continue;
       std::string prefix = entry.name.substr(0, entry.name.size() - name.size());
-      const std::string own = config.row.prefix;
+      const std::string own = config.model.prefix;
       if (!own.empty() && prefix.ends_with(own)) prefix.erase(prefix.size() - own.size());
       return WeightsError(WeightsErrorCode::MissingKeys,
                           "is not in the file, which has " + io::in_quotes(entry.name),
@@ -196,15 +198,15 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
                                              int64_t index, Part part) {
   std::vector<std::string> names;
-  for (const EncoderLayerKeys* keys : config.row.layers) {
-    names.push_back(prefix + layer_prefix(*keys, config, index) + keys->*part + ".weight");
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
+    names.push_back(prefix + layer_prefix(keys, config, index) + keys.*part + ".weight");
   }
   return names;
 }
 
 std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source,
                            const std::string& given) {
-  for (const std::string& prefix : {given + config.row.prefix, given}) {
+  for (const std::string& prefix : {given + config.model.prefix, given}) {
     for (const auto& name : encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query)) {
       if (find_entry(source, name) != nullptr) return prefix;
     }
@@ -215,12 +217,12 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix) {
   if (!has_pooler(config.options)) return {};
-  return {prefix + config.row.pooler + ".weight", prefix + config.row.pooler + ".bias"};
+  return {prefix + config.structure.pooler + ".weight", prefix + config.structure.pooler + ".bias"};
 }
 
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                                              const std::string& prefix) {
-  const auto& row = config.row;
+  const auto& structure = config.structure;
   const auto& layer = config.options.encoder().layer();
   const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
   const auto key = [&](const std::string& name) { return config.settings.key(name); };
@@ -233,16 +235,18 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
     add_patch_sizes(sizes, config, prefix + "embeddings.");
     return sizes;
   }
-  if (is_named(row.relative_bias)) {
+  if (is_named(structure.relative_bias)) {
     sizes.push_back({"relative_attention_num_buckets",
                      config.options.relative_rows().value_or(config.options.relative_buckets()),
-                     {prefix + row.relative_bias},
+                     {prefix + structure.relative_bias},
                      0});
   }
   const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
-  const auto in_file = [&](auto& name) { return prefix + row.embeddings + name + ".weight"; };
+  const auto in_file = [&](const std::string& name) {
+    return prefix + structure.embeddings + name + ".weight";
+  };
   std::vector<std::string> tokens = {in_file(embeddings.names().tokens)};
-  if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
+  if (is_named(structure.shared)) tokens.push_back(prefix + structure.shared);
   const char* narrow = config.settings.name_of(hf::kTableWidth);
   sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
   sizes.push_back({key(narrow ? narrow : "hidden_size"),
@@ -253,17 +257,11 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                    embeddings.position_rows(),
                    {in_file(embeddings.names().positions)},
                    0});
-  if (embeddings.type_vocab_size() > 0) {
-    sizes.push_back({"type_vocab_size",
-                     embeddings.type_vocab_size(),
-                     {in_file(embeddings.names().token_types)},
-                     0});
-  }
-  if (embeddings.task_type_vocab_size() > 0) {
-    sizes.push_back({"task_type_vocab_size",
-                     embeddings.task_type_vocab_size(),
-                     {in_file(embeddings.names().task_types)},
-                     0});
+  const std::tuple<const char*, int64_t, std::string> types[] = {
+      {"type_vocab_size", embeddings.type_vocab_size(), embeddings.names().token_types},
+      {"task_type_vocab_size", embeddings.task_type_vocab_size(), embeddings.names().task_types}};
+  for (const auto& [setting, rows, table] : types) {
+    if (rows > 0) sizes.push_back({setting, rows, {in_file(table)}, 0});
   }
   return sizes;
 }
@@ -273,21 +271,21 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
   KeyMap map = key_map_of(config);
   drop_heads(map, config, source, prefix);
   std::vector<int64_t> counts = {config.options.encoder().num_layers()};
-  if (config.row.shares_layers) {
+  if (config.structure.shares_layers) {
     const int64_t inner = inner_layers(config);
     counts = {counts.front() / inner, inner};
   }
-  for (const EncoderLayerKeys* keys : config.row.layers) {
-    drop_later_layers(map, source, prefix, keys->layer, counts);
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
+    drop_later_layers(map, source, prefix, keys.layer, counts);
   }
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }
 
 io::FormatNames encoder_format_names(const EncoderConfig& config) {
   io::FormatNames names;
-  if (is_named(config.row.shared)) {
+  if (is_named(config.structure.shared)) {
     const std::string tokens = config.options.embeddings()->names().tokens;
-    names.tied = {{config.row.shared, "embeddings." + tokens + ".weight"}};
+    names.tied = {{config.structure.shared, "embeddings." + tokens + ".weight"}};
   }
   if (!has_qkv_bias(config)) {  // zeros then
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {

@@ -5,8 +5,6 @@
 
 #include "core/check.h"
 #include "io/base/file.h"
-#include "models/model_folder.h"
-#include "models/settings.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc {
@@ -19,10 +17,6 @@ constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostBeams = 1024;
 constexpr const char* kLoadMarian = "load_marian";
 constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
-
-std::string path_in(const std::string& folder, const char* name) {
-  return (std::filesystem::path(folder) / name).string();
-}
 
 Activation activation_in(const Settings& config) {
   const std::string name = config.text("activation_function");
@@ -49,10 +43,6 @@ int64_t target_vocab_in(const Settings& config, int64_t source_vocab) {
                                             " with share_encoder_decoder_embeddings");
   }
   return source_vocab;
-}
-
-Settings marian_config(const std::string& folder) {
-  return model_config(kLoadMarian, folder).of("marian");
 }
 
 // The layers are MarianEncoderLayer and MarianDecoderLayer: post-norm, without a final norm.
@@ -183,13 +173,14 @@ GenerateOptions generation_in(const Settings& settings, const TransformerOptions
 
 }  // namespace
 
-TransformerOptions read_marian_options(const std::string& folder) {
-  return transformer_in(marian_config(folder));
+TransformerOptions read_marian_options(const Settings& config) {
+  return transformer_in(config.of("marian"));
 }
 
-MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
-  const Settings config = model_config(kLoadMarian, folder);  // whose defaults the search ignores
-  const auto path = path_in(folder, "generation_config.json");
+// The search ignores the defaults of MarianConfig.
+MarianSearch read_marian_search(const std::string& folder, const Settings& config,
+                                const TransformerOptions& model) {
+  const auto path = (std::filesystem::path(folder) / "generation_config.json").string();
   return {generation_in(io::may_exist(path) ? Settings(kLoadMarian, path) : config, model),
           pad_in(config.of("marian"), model.src_vocab())};
 }

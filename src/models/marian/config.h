@@ -3,22 +3,24 @@
 #include <cstdint>
 #include <string>
 
+#include "models/settings.h"
 #include "posenc/models/generate.h"
 #include "posenc/models/transformer.h"
 
 namespace posenc {
 
-/// Returns the validated options of the model that config.json in `folder` describes. Missing
-/// settings have the defaults of transformers' MarianConfig. Throws c10::ValueError, and
-/// WeightsError for a file that cannot be read.
-TransformerOptions read_marian_options(const std::string& folder);
+/// The options of the model that `config`, a config.json, describes. Missing settings have the
+/// defaults of transformers' MarianConfig. Throws c10::ValueError.
+TransformerOptions read_marian_options(const Settings& config);
 
-/// The generation options, from generation_config.json or, if there is none, config.json; and the
-/// padding token. A setting that generate() does not support is an error. Throws as above.
+/// The generation options, from generation_config.json in `folder` or, if there is none, `config`;
+/// and the padding token. A setting that generate() does not support is an error. Throws as above,
+/// and WeightsError for a file that cannot be read.
 struct MarianSearch {
   GenerateOptions generation;
   int64_t pad;
 };
-MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model);
+MarianSearch read_marian_search(const std::string& folder, const Settings& config,
+                                const TransformerOptions& model);
 
 }  // namespace posenc

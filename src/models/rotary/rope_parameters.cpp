@@ -19,8 +19,8 @@ int64_t positive(const Settings& config, const char* key) {
 
 // Versions of transformers before 5 have `rope_scaling`, which takes precedence if both are
 // present.
-Settings flat_parameters(const Settings& config, const RotaryModelRow& model) {
-  const RotaryStructure& s = model.structure;
+Settings shared_parameters(const Settings& config, const hf::ModelType& model) {
+  const RotaryStructure& s = model.rope;
   const Settings scaling = config.inside_if_given("rope_scaling");
   if (!scaling.empty() && !s.ignores_rope_scaling) return scaling;
   Settings result = config.inside_if_given("rope_parameters");
@@ -46,9 +46,9 @@ struct Layer : RotaryLayer {
 };
 
 // The layer types that the class's own rope_parameters have, or the row.
-std::vector<std::string> layer_types(const Settings& config, const RotaryModelRow& model) {
+std::vector<std::string> layer_types(const Settings& config, const hf::ModelType& model) {
   std::vector<std::string> names;
-  for (const RotaryLayer& layer : model.structure.layers) names.emplace_back(layer.layer_type);
+  for (const RotaryLayer& layer : model.rope.layers) names.emplace_back(layer.layer_type);
   const nlohmann::json& usual = config.usual("rope_parameters");
   if (!usual.is_object()) return names;
   for (const auto& [name, parameters] : usual.items()) {
@@ -58,19 +58,19 @@ std::vector<std::string> layer_types(const Settings& config, const RotaryModelRo
   return names;
 }
 
-double usual_theta(const Settings& config, const RotaryModelRow& model) {
+double usual_theta(const Settings& config, const hf::ModelType& model) {
   const nlohmann::json& theta = config.usual("rope_theta");
-  return theta.is_number() ? theta.get<double>() : model.structure.theta;
+  return theta.is_number() ? theta.get<double>() : model.rope.theta;
 }
 
 // rope_theta if rope_parameters has none.
-double theta_beside(const Settings& config, const RotaryModelRow& model) {
-  return config.real_if(model.structure.theta_key).value_or(usual_theta(config, model));
+double theta_beside(const Settings& config, const hf::ModelType& model) {
+  return config.real_if(model.rope.theta_key).value_or(usual_theta(config, model));
 }
 
-RotaryLayer row_of(const Settings& config, const RotaryModelRow& model,
+RotaryLayer row_of(const Settings& config, const hf::ModelType& model,
                    const std::string& layer_type) {
-  const RotaryStructure& s = model.structure;
+  const RotaryStructure& s = model.rope;
   for (const RotaryLayer& layer : s.layers) {
     if (layer.layer_type == layer_type) return layer;
   }
@@ -81,13 +81,13 @@ RotaryLayer row_of(const Settings& config, const RotaryModelRow& model,
   if (names_layer(config, s.layers_key, layer_type)) {
     return {.layer_type = layer_type.c_str(), .theta_key = s.theta_key};
   }
-  TORCH_CHECK_VALUE(false, config.source(), "`", model.model_type,
+  TORCH_CHECK_VALUE(false, config.source(), "`", model.type,
                     "` has a rotary embedding for each layer type: layer_type must be one of ",
                     fmt::format("{}", fmt::join(names, ", ")), ". Got ",
                     layer_type.empty() ? "no layer type" : layer_type);
 }
 
-Layer find_layer(const Settings& config, const RotaryModelRow& model,
+Layer find_layer(const Settings& config, const hf::ModelType& model,
                  const std::string& layer_type) {
   const RotaryLayer row = row_of(config, model, layer_type);
   Settings usual = config.usual_inside("rope_parameters").inside_if_given(layer_type);
@@ -96,22 +96,23 @@ Layer find_layer(const Settings& config, const RotaryModelRow& model,
 }
 
 // rope_parameters without those of layer types.
-Settings beside_layers(const Settings& config, const RotaryModelRow& model) {
+Settings beside_layers(const Settings& config, const hf::ModelType& model) {
   Settings rest = config.inside_if_given("rope_parameters");
   for (const std::string& name : layer_types(config, model)) rest.erase(name);
   return rest;
 }
 
-void check_flat(const Settings& config, const RotaryModelRow& model) {
-  const auto& layers = model.structure.layers;
-  const bool takes = std::any_of(layers.begin(), layers.end(),
-                                 [](const RotaryLayer& l) { return l.flat != FlatUse::None; });
+void check_shared(const Settings& config, const hf::ModelType& model) {
+  const auto& layers = model.rope.layers;
+  const bool takes = std::any_of(layers.begin(), layers.end(), [](const RotaryLayer& l) {
+    return l.shared != SharedParameters::None;
+  });
   if (!takes && !config.inside_if_given("rope_scaling").empty()) {
     config.refuse(
         "rope_scaling",
-        fmt::format("must be left out: `{}` has rope_parameters by layer type", model.model_type));
+        fmt::format("must be left out: `{}` has rope_parameters by layer type", model.type));
   }
-  if (model.structure.only_layers && !beside_layers(config, model).empty()) {
+  if (model.rope.only_layers && !beside_layers(config, model).empty()) {
     config.refuse("rope_parameters", "must be objects by layer type and nothing else");
   }
 }
@@ -130,25 +131,26 @@ double number_of_layer(const Settings& config, const std::string& key,
 }
 
 // The parameters that the configuration class gives to a layer without any of its own.
-Settings layer_defaults(const Settings& config, const RotaryModelRow& model, const Layer& layer) {
+Settings layer_defaults(const Settings& config, const hf::ModelType& model, const Layer& layer) {
   Settings result =
       config.within(fmt::format("rope_parameters.{}", layer.layer_type), nlohmann::json::object());
   result.set("rope_type", layer.usual.text_if("rope_type").value_or("default"));
-  if (model.structure.lists) {
+  if (model.rope.lists) {
     result.set("rope_theta",
                number_of_layer(config, layer.theta_key, layer.layer_type, layer.theta));
     result.set("partial_rotary_factor",
                number_of_layer(config, "partial_rotary_factors", layer.layer_type, 1.0));
   }
   // `type`, the older name, has no effect, since rope_type is set.
-  if (layer.flat == FlatUse::Over) result.update(config.inside_if_given("rope_scaling"));
+  if (layer.shared == SharedParameters::Override)
+    result.update(config.inside_if_given("rope_scaling"));
   return result;
 }
 
 // Completes `own`, the parameters of a layer that come from those without layer types.
-void take_flat(const Settings& config, const RotaryModelRow& model, const Layer& layer,
-               Settings& own) {
-  if (layer.flat == FlatUse::All) {
+void read_shared(const Settings& config, const hf::ModelType& model, const Layer& layer,
+                 Settings& own) {
+  if (layer.shared == SharedParameters::All) {
     own.set_default("rope_theta", theta_beside(config, model));
     return;
   }
@@ -162,8 +164,8 @@ void take_flat(const Settings& config, const RotaryModelRow& model, const Layer&
 }
 
 // partial_rotary_factor if rope_parameters has none.
-std::optional<double> partial_beside(const Settings& config, const RotaryModelRow& model) {
-  const RotaryStructure& s = model.structure;
+std::optional<double> partial_beside(const Settings& config, const hf::ModelType& model) {
+  const RotaryStructure& s = model.rope;
   if (!config.given(s.partial_key).is_null()) return config.real_if(s.partial_key);
   if (const auto width = config.whole_if(s.rotary_dim_key)) {
     return static_cast<double>(*width) / static_cast<double>(rotary_head_dim(config, model, ""));
@@ -172,28 +174,29 @@ std::optional<double> partial_beside(const Settings& config, const RotaryModelRo
   return usual.is_number() ? std::optional<double>(usual.get<double>()) : std::nullopt;
 }
 
-Settings layer_parameters(const Settings& config, const RotaryModelRow& model, const Layer& layer) {
-  const RotaryStructure& s = model.structure;
-  check_flat(config, model);
+Settings layer_parameters(const Settings& config, const hf::ModelType& model, const Layer& layer) {
+  const RotaryStructure& s = model.rope;
+  check_shared(config, model);
   const Settings all = config.inside_if_given("rope_parameters");
   const Settings scaling = config.inside_if_given("rope_scaling");
   Settings own = all.inside_if_given(layer.layer_type);
   bool is_given = !own.empty();
-  const Settings flat = scaling.empty() ? beside_layers(config, model) : scaling;
-  const bool takes_flat = layer.flat == FlatUse::Scaling || layer.flat == FlatUse::All;
-  if (takes_flat && !flat.empty() && !(is_given && scaling.empty())) {
-    own = flat;
-    take_flat(config, model, layer, own);
+  const Settings shared = scaling.empty() ? beside_layers(config, model) : scaling;
+  const bool reads_shared =
+      layer.shared == SharedParameters::Scaling || layer.shared == SharedParameters::All;
+  if (reads_shared && !shared.empty() && !(is_given && scaling.empty())) {
+    own = shared;
+    read_shared(config, model, layer, own);
     is_given = false;
   } else if (is_given) {
     if (s.lists) {  // rope_parameters replace these lists and rope_scaling
       own.set_default("rope_theta", layer.theta);
       return own;
     }
-    if (layer.flat == FlatUse::Over) own.update(scaling);
+    if (layer.shared == SharedParameters::Override) own.update(scaling);
   } else {
     TORCH_CHECK_VALUE(all.empty() || s.merges, config.where(), "rope_parameters.", layer.layer_type,
-                      " must be an object: `", model.model_type, "` rotates these layers by it");
+                      " must be an object: `", model.type, "` rotates these layers by it");
     own = layer_defaults(config, model, layer);
   }
   if (!own.has("rope_theta")) {
@@ -219,7 +222,7 @@ Settings config_of_layer(const Settings& config, int64_t number) {
   return layers.inside_if_given(name);
 }
 
-void fill_in(const Settings& config, const RotaryModelRow& model, Settings& own) {
+void fill_in(const Settings& config, const hf::ModelType& model, Settings& own) {
   own.set_default("rope_theta", theta_beside(config, model));
   if (const auto partial = partial_beside(config, model)) {
     own.set_default("partial_rotary_factor", *partial);
@@ -240,9 +243,9 @@ std::optional<int64_t> layer_number(const Settings& config, const std::string& l
   return layer.has(name) ? layer.whole_if(name) : for_all;
 }
 
-int64_t rotary_head_dim(const Settings& config, const RotaryModelRow& model,
+int64_t rotary_head_dim(const Settings& config, const hf::ModelType& model,
                         const std::string& layer_type) {
-  const RotaryStructure& s = model.structure;
+  const RotaryStructure& s = model.rope;
   const std::string key = s.head_dim_key;
   const bool is_global = s.global_head_dim != 0 && layer_type == "full_attention" &&
                          config.inside_if_given("per_layer_config").empty();
@@ -261,19 +264,19 @@ int64_t rotary_head_dim(const Settings& config, const RotaryModelRow& model,
   return std::max(positive(config, s.hidden_key) * s.times / parts, s.least);
 }
 
-RopeSettings rope_settings(const Settings& config, const RotaryModelRow& model,
+RopeSettings rope_settings(const Settings& config, const hf::ModelType& model,
                            const std::string& layer_type) {
   const char* most = "max_position_embeddings";
   const int64_t max_position = config.has(most) ? positive(config, most) : 0;
   const bool nested = !layer_types(config, model).empty();
-  TORCH_CHECK_VALUE(nested || layer_type.empty(), config.source(), "`", model.model_type,
+  TORCH_CHECK_VALUE(nested || layer_type.empty(), config.source(), "`", model.type,
                     "` has one rotary embedding for all layers: layer_type must be left out. Got ",
                     layer_type);
   Settings own = config.within("rope_parameters", nlohmann::json::object());
   if (nested) {
     own = layer_parameters(config, model, find_layer(config, model, layer_type));
-  } else if (!model.structure.ignores_rope_parameters) {
-    own = flat_parameters(config, model);
+  } else if (!model.rope.ignores_rope_parameters) {
+    own = shared_parameters(config, model);
   }
   if (!nested) fill_in(config, model, own);
   RopeSettings result{own, nested ? config.inside_if_given("rope_parameters") : own, max_position,

@@ -49,7 +49,7 @@ rotary::Scaling proportional(const RopeSettings& s) {
 }
 
 rotary::Scaling dynamic(const RopeSettings& s) {
-  const std::string_view preset = s.model.preset;
+  const std::string_view preset = s.model.rotary;
   const double alpha = s.parameters.real_if("alpha").value_or(0.0);
   if (alpha != 0.0 && (preset == "hunyuan_v1" || preset == "hunyuan_vl")) {
     return rotary::NtkAlpha{alpha};
@@ -73,7 +73,7 @@ rotary::Scaling yarn(const RopeSettings& s) {
 }
 
 rotary::Scaling longrope(const RopeSettings& s) {
-  if (s.model.preset == std::string_view("phimoe")) {
+  if (s.model.rotary == std::string_view("phimoe")) {
     rotary::PhiMoe result;
     result.short_factor = factors(s, "short_factor");
     result.original_max_position = original_of(s);
@@ -108,10 +108,10 @@ constexpr Known kKnown[] = {
 };
 
 // Older names, which the models' configuration classes translate.
-std::string translated(const std::string& name, const RotaryModelRow& model) {
-  if (model.structure.longrope_names && (name == "su" || name == "yarn")) return "longrope";
+std::string translated(const std::string& name, const hf::ModelType& model) {
+  if (model.rope.longrope_names && (name == "su" || name == "yarn")) return "longrope";
   if (name == "mrope") return "default";
-  if (name == "xdrope" && model.preset == std::string_view("hunyuan_vl")) return "dynamic";
+  if (name == "xdrope" && model.rotary == std::string_view("hunyuan_vl")) return "dynamic";
   return name;
 }
 
@@ -133,14 +133,14 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
   const std::string type = s.rope_type();
   std::vector<std::string> names;
   for (const Known& known : kKnown) {
-    const bool allowed = takes(s.model.structure.scalings, known.rope_type);
+    const bool allowed = takes(s.model.rope.scalings, known.rope_type);
     if (!allowed) continue;
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);
   }
   s.parameters.refuse(s.parameters.has("rope_type") ? "rope_type" : "type",
                       fmt::format("must be a type of scaling that `{}` knows; the nearest are {}",
-                                  s.model.model_type, detail::nearest_text(type, names)));
+                                  s.model.type, detail::nearest_text(type, names)));
 }
 
 }  // namespace posenc

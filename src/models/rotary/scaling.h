@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/rotary/model_table.h"
+#include "models/hf/model_types.h"
 #include "models/settings.h"
 #include "posenc/sinusoid/rotary_scaling.h"
 
@@ -14,7 +14,7 @@ struct RopeSettings {
   Settings parameters;       ///< of this layer type
   Settings top;              ///< the whole of rope_parameters, whose `truncate` YaRN reads
   int64_t max_position = 0;  ///< max_position_embeddings
-  const RotaryModelRow& model;
+  const hf::ModelType& model;
 
   /// The type of scaling by the name that it has in transformers.
   std::string rope_type() const;

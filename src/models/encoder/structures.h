@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <span>
 
 #include "posenc/models/encoder.h"
 
@@ -20,13 +17,9 @@ struct EncoderLayerKeys {
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
 /// defaults are those of most models.
-struct EncoderModelRow {
-  const char* model_type;
+struct EncoderStructure {
   /// The names of the layers' tensors; several if files may use different ones.
-  std::vector<const EncoderLayerKeys*> layers;
-  /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
-  /// read too.
-  const char* prefix = "";
+  std::span<const EncoderLayerKeys> keys;
   const char* embeddings = "embeddings.";  ///< the prefix of the embeddings' keys
   const char* projection = "";  ///< the embeddings' projection, if it is not below that prefix
   const char* shared = "";      ///< a further name of the tokens' table
@@ -38,18 +31,15 @@ struct EncoderModelRow {
   bool has_layer_scale = false;    ///< DINOv2: `layer_scale1.lambda1` and `layer_scale2.lambda1`
   bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
   const char* relative_bias = "";  ///< MPNet: the table of a relative bias
-  std::vector<const char*> dropped = {};  ///< patterns of keys that are not the encoder's
+  const char* dropped = "";        ///< a pattern of keys that are not the encoder's
 };
 
-/// All encoders.
-const std::vector<EncoderModelRow>& encoder_model_table();
+/// The structures of the encoders that posenc can run.
+namespace layers {
 
-/// Models of several encoders, of which that of text is loaded, the part `text_config`.
-const std::vector<const char*>& composite_models();
-bool is_composite_model(std::string_view model_type);
+extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kDinov2,
+    kDistilBert, kElectra, kMBart, kMegatronBert, kMPNet, kRemBert, kRobertaPreLayerNorm,
+    kRobertaXL, kSiglipText, kViT;
 
-/// The row of `model_type`. Throws c10::ValueError, beginning with `where`, for a known model that
-/// posenc cannot run, with what it lacks, and for an unknown one, with the nearest names.
-const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type);
-
+}  // namespace layers
 }  // namespace posenc

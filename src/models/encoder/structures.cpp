@@ -1,0 +1,116 @@
+#include "models/encoder/structures.h"
+
+namespace posenc::layers {
+namespace {
+
+using encoder::Pooling;
+
+constexpr EncoderLayerKeys bert_keys(const char* norm1, const char* norm2) {
+  return {.layer = "encoder.layer.*.",
+          .query = "attention.self.query",
+          .key = "attention.self.key",
+          .value = "attention.self.value",
+          .out = "attention.output.dense",
+          .wide = "intermediate.dense",
+          .narrow = "output.dense",
+          .norm1 = norm1,
+          .norm2 = norm2};
+}
+
+// clang-format off
+const EncoderLayerKeys kBertKeys[] = {
+    bert_keys("attention.output.LayerNorm", "output.LayerNorm")};
+const EncoderLayerKeys kPreLayerNormKeys[] = {
+    bert_keys("attention.LayerNorm", "intermediate.LayerNorm")};
+const EncoderLayerKeys kMegatronBertKeys[] = {bert_keys("attention.ln", "ln")};
+const EncoderLayerKeys kRobertaXLKeys[] = {
+    bert_keys("attention.self_attn_layer_norm", "LayerNorm")};
+
+const EncoderLayerKeys kDistilBertKeys[] = {{
+    .layer = "transformer.layer.*.",
+    .query = "attention.q_lin", .key = "attention.k_lin", .value = "attention.v_lin",
+    .out = "attention.out_lin", .wide = "ffn.lin1", .narrow = "ffn.lin2",
+    .norm1 = "sa_layer_norm", .norm2 = "output_layer_norm"}};
+
+const EncoderLayerKeys kMPNetKeys[] = {{
+    .layer = "encoder.layer.*.",
+    .query = "attention.attn.q", .key = "attention.attn.k", .value = "attention.attn.v",
+    .out = "attention.attn.o", .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "attention.LayerNorm", .norm2 = "output.LayerNorm"}};
+
+// Layer j of group g is encoder.albert_layer_groups.g.albert_layers.j.
+const EncoderLayerKeys kAlbertKeys[] = {{
+    .layer = "encoder.albert_layer_groups.*.albert_layers.*.",
+    .query = "attention.query", .key = "attention.key", .value = "attention.value",
+    .out = "attention.dense", .wide = "ffn", .narrow = "ffn_output",
+    .norm1 = "attention.LayerNorm", .norm2 = "full_layer_layer_norm"}};
+
+const EncoderLayerKeys kBartKeys[] = {{
+    .layer = "encoder.layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.out_proj", .wide = "fc1", .narrow = "fc2",
+    .norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"}};
+
+const EncoderLayerKeys kClipKeys[] = {{
+    .layer = "encoder.layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.out_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
+    .norm1 = "layer_norm1", .norm2 = "layer_norm2"}};
+
+// transformers 5 renames the tensors of these when it loads, and back when it saves.
+const EncoderLayerKeys kViTKeys[] = {{
+    .layer = "encoder.layer.*.",
+    .query = "attention.attention.query", .key = "attention.attention.key",
+    .value = "attention.attention.value", .out = "attention.output.dense",
+    .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after"}, {
+    .layer = "layers.*.",
+    .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
+    .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after"}};
+
+const EncoderLayerKeys kDinov2Keys[] = {{
+    .layer = "encoder.layer.*.",
+    .query = "attention.attention.query", .key = "attention.attention.key",
+    .value = "attention.attention.value", .out = "attention.output.dense",
+    .wide = "mlp.fc1", .narrow = "mlp.fc2", .norm1 = "norm1", .norm2 = "norm2"}, {
+    .layer = "encoder.layer.*.",
+    .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
+    .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
+    .norm1 = "norm1", .norm2 = "norm2"}};
+
+}  // namespace
+
+const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kBertWithoutPooler = {.keys = kBertKeys};
+const EncoderStructure kElectra = {.keys = kBertKeys, .projection = "embeddings_project"};
+const EncoderStructure kRemBert = {.keys = kBertKeys,
+    .projection = "encoder.embedding_hidden_mapping_in", .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kMegatronBert = {.keys = kMegatronBertKeys, .norm_first = true,
+    .last_norm = "encoder.ln", .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kRobertaPreLayerNorm = {.keys = kPreLayerNormKeys, .norm_first = true,
+    .last_norm = "LayerNorm", .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kRobertaXL = {.keys = kRobertaXLKeys, .norm_first = true,
+    .last_norm = "encoder.LayerNorm", .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kDistilBert = {.keys = kDistilBertKeys};
+const EncoderStructure kMPNet = {.keys = kMPNetKeys, .pooling = Pooling::TanhOfFirst,
+    .relative_bias = "encoder.relative_attention_bias.weight"};
+const EncoderStructure kAlbert = {.keys = kAlbertKeys,
+    .projection = "encoder.embedding_hidden_mapping_in", .pooling = Pooling::TanhOfFirst,
+    .pooler = "pooler", .shares_layers = true};
+const EncoderStructure kBart = {.keys = kBartKeys, .embeddings = "encoder.",
+    .shared = "shared.weight", .dropped = "decoder.*"};
+const EncoderStructure kMBart = {.keys = kBartKeys, .embeddings = "encoder.",
+    .shared = "shared.weight", .norm_first = true, .last_norm = "encoder.layer_norm",
+    .dropped = "decoder.*"};
+const EncoderStructure kClipText = {.keys = kClipKeys, .norm_first = true,
+    .last_norm = "final_layer_norm", .is_causal = true, .pooling = Pooling::EndToken};
+const EncoderStructure kSiglipText = {.keys = kClipKeys, .norm_first = true,
+    .last_norm = "final_layer_norm", .pooling = Pooling::LinearOfLast, .pooler = "head"};
+const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
+    .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,
+    .last_norm = "layernorm", .pooling = Pooling::First, .has_layer_scale = true};
+// clang-format on
+
+}  // namespace posenc::layers
