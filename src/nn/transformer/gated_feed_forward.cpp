@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
+#include "nn/layers.h"
 
 namespace posenc {
 namespace {

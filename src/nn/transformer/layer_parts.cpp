@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
+#include "nn/layers.h"
 #include "posenc/functional/dropout.h"
 
 namespace posenc {
