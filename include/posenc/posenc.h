@@ -7,6 +7,7 @@
 // need. Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
 // (<torch/optim/adam.h>) yourself.
 
+#include "posenc/core/base_arg.h"
 #include "posenc/core/embedding_init.h"
 #include "posenc/core/module_ref.h"
 #include "posenc/core/scale.h"
@@ -51,6 +52,7 @@
 #include "posenc/models/vision_embeddings_preset.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/embedding_options.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/encoder_embeddings_options.h"
 #include "posenc/nn/fourier_features.h"

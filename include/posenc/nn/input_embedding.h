@@ -3,8 +3,6 @@
 #include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 
-#include <optional>
-
 #include "posenc/core/cloneable.h"
 #include "posenc/core/opaque.h"
 #include "posenc/nn/positional_encoding.h"
@@ -16,40 +14,13 @@ class LastOutput;
 extern template class detail::Opaque<LastOutput>;
 
 /// Options of InputEmbedding.
-struct InputEmbeddingOptions {
+struct InputEmbeddingOptions : TokenAndPositionOptions<InputEmbeddingOptions> {
   /// The default options for these sizes.
   InputEmbeddingOptions(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
-      : vocab_size_(vocab_size), d_model_(d_model), max_len_(max_len) {}
+      : TokenAndPositionOptions(vocab_size, d_model, max_len) {}
 
-  /// Number of tokens in the vocabulary.
-  TORCH_ARG(int64_t, vocab_size);
-  /// Width of the embeddings.
-  TORCH_ARG(int64_t, d_model);
-  /// Number of positions in the table.
-  TORCH_ARG(int64_t, max_len);
-  /// Factor of the token vectors, before positions are added.
-  TORCH_ARG(Scale, scale) = Scale::None;
-  /// How the token table is initialised; InverseSqrtDim for a model that is trained from scratch
-  /// with Scale::SqrtDim or with an output layer tied to the table.
-  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::StandardNormal;
-  /// A row of the token table that is initialised to zeros and gets no gradient.
-  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Excludes the token table from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
-  /// Probability of zeroing an element of the sum in training, in [0, 1).
-  TORCH_ARG(double, dropout) = 0.0;
-  /// Where the rows of positions are taken from.
-  TORCH_ARG(TableSource, table_source) = TableSource::Buffer;
-  /// Whether ids are (B, L); false: (L, B).
-  TORCH_ARG(bool, batch_first) = true;
-  /// Extends the table, keeping device and dtype, instead of throwing for a position past its end.
-  TORCH_ARG(bool, grow) = false;
-  /// The sinusoid; by default the paper's. Its dim must be d_model.
-  TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
-  /// Makes the gradient of the token table sparse, as in nn.Embedding, and coalesced.
-  TORCH_ARG(bool, sparse) = false;
-  /// Reuses the memory of the last output; see TokenAndPositionEmbeddingOptions.
-  TORCH_ARG(bool, reuse_output) = false;
 };
 
 /// Token embeddings plus positional encodings, by default without a scale, unlike those of

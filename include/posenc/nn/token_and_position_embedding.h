@@ -5,13 +5,8 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/pimpl.h>
 
-#include <optional>
-
 #include "posenc/core/cloneable.h"
-#include "posenc/core/embedding_init.h"
 #include "posenc/core/opaque.h"
-#include "posenc/core/scale.h"
-#include "posenc/export.h"
 #include "posenc/nn/positional_encoding.h"
 
 namespace posenc POSENC_EXPORT {
@@ -20,39 +15,13 @@ class LastOutput;
 extern template class detail::Opaque<LastOutput>;
 
 /// Options of TokenAndPositionEmbedding.
-struct TokenAndPositionEmbeddingOptions {
-  /// The default options for these sizes.
+struct TokenAndPositionEmbeddingOptions
+    : TokenAndPositionOptions<TokenAndPositionEmbeddingOptions> {
+  /// The default options for these sizes, with Scale::SqrtDim and a dropout of 0.1.
   TokenAndPositionEmbeddingOptions(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
-      : vocab_size_(vocab_size), d_model_(d_model), max_len_(max_len) {}
-
-  /// Number of tokens in the vocabulary.
-  TORCH_ARG(int64_t, vocab_size);
-  /// Width of the embeddings.
-  TORCH_ARG(int64_t, d_model);
-  /// Number of positions in the table.
-  TORCH_ARG(int64_t, max_len);
-  /// Factor of the token vectors, before positions are added.
-  TORCH_ARG(Scale, scale) = Scale::SqrtDim;
-  /// How the token table is initialised; InverseSqrtDim for a model that is trained from scratch
-  /// with Scale::SqrtDim or with an output layer tied to the table.
-  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::StandardNormal;
-  /// A row of the token table that is initialised to zeros and gets no gradient.
-  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// Probability of zeroing an element of the sum in training, in [0, 1).
-  TORCH_ARG(double, dropout) = 0.1;
-  /// Where the rows of positions are taken from.
-  TORCH_ARG(TableSource, table_source) = TableSource::Buffer;
-  /// Whether ids are (B, L); false: (L, B).
-  TORCH_ARG(bool, batch_first) = true;
-  /// Extends the table, keeping device and dtype, instead of throwing for a position past its end.
-  TORCH_ARG(bool, grow) = false;
-  /// The sinusoid; by default the paper's. Its dim must be d_model.
-  TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
-  /// Makes the gradient of the token table sparse, as in nn.Embedding, and coalesced.
-  TORCH_ARG(bool, sparse) = false;
-  /// Lets a forward that records no gradient reuse the memory of the last output, once no one else
-  /// holds that output.
-  TORCH_ARG(bool, reuse_output) = false;
+      : TokenAndPositionOptions(vocab_size, d_model, max_len) {
+    scale(Scale::SqrtDim).dropout(0.1);
+  }
 };
 
 /// Token embeddings plus sinusoidal positions, by default multiplied by sqrt(d_model), unlike those
