@@ -93,7 +93,7 @@ INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen
 INTERNALS_MAY = {
     "src/cli/modules/probes.cpp": "CPUGeneratorImpl: seeds a generator of its own; the command line uses no torch_internals",
     "src/cli/plot_rotary.cpp": "at::_unique: the C++ API has no unique() of all values",
-    "src/functional/embed/backward.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
+    "src/functional/embed/row_gradient.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",
     "src/parallel/sparse_sum.cpp": "_sparse_coo_tensor_unsafe: the ids come from gradients that were checked, which a check would read back",

@@ -1,6 +1,6 @@
 #include "inference/check_freezable.h"
 
-#include "nn/token_table.h"
+#include "nn/layers.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {

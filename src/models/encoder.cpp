@@ -6,8 +6,7 @@
 #include "core/check.h"
 #include "models/encoder/config.h"
 #include "models/encoder/parts.h"
-#include "nn/make_linear.h"
-#include "nn/token_table.h"
+#include "nn/layers.h"
 
 namespace posenc {
 namespace {

@@ -8,9 +8,8 @@
 #include "functional/lookup.h"
 #include "nn/computed_table.h"
 #include "nn/encoder_embeddings_internals.h"
-#include "nn/make_linear.h"
+#include "nn/layers.h"
 #include "nn/print.h"
-#include "nn/token_table.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -6,7 +6,7 @@
 
 #include "core/check.h"
 #include "nn/computed_table.h"
-#include "nn/token_table.h"
+#include "nn/layers.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"

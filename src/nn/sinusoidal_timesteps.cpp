@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
+#include "nn/layers.h"
 #include "posenc/functional/sinusoidal_timesteps.h"
 #include "posenc/sinusoid/preset.h"
 

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
+#include "nn/layers.h"
 #include "posenc/functional/timestep_embedding.h"
 
 namespace posenc {

@@ -4,8 +4,8 @@
 
 #include "core/check.h"
 #include "nn/embed_forward.h"
+#include "nn/layers.h"
 #include "nn/print.h"
-#include "nn/token_table.h"
 
 namespace posenc {
 

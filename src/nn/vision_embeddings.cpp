@@ -13,7 +13,7 @@
 
 #include "functional/resize_positions/interpolate.h"
 #include "nn/computed_table.h"
-#include "nn/token_table.h"
+#include "nn/layers.h"
 #include "nn/vision/weights.h"
 #include "posenc/core/skip_init.h"
 #include "sinusoid/columns.h"

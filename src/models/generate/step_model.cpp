@@ -13,10 +13,10 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 // Bound on length ^ length_penalty and its reciprocal: far enough from the limits of float32 that
 // dividing a log probability by it neither overflows nor underflows.
 constexpr double kMostPenalty = 1e30;
-constexpr int64_t kMostRows = 1 << 16;  // of one source: the logits of more take gigabytes
+constexpr int64_t kMostStepRows = 1 << 16;  // of one source: the logits of more take gigabytes
 
 void check_rows(const char* name, int64_t rows) {
-  TORCH_CHECK_VALUE(rows <= kMostRows, "[generate] ", name, " must be at most ", kMostRows,
+  TORCH_CHECK_VALUE(rows <= kMostStepRows, "[generate] ", name, " must be at most ", kMostStepRows,
                     ". Got ", rows);
 }
 

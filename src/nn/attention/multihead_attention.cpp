@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
+#include "nn/layers.h"
 #include "nn/rotary_embedding_internals.h"
 #include "posenc/core/skip_init.h"
 

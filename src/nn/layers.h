@@ -1,10 +1,14 @@
 #pragma once
 
 #include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 
 #include "posenc/core/embedding_init.h"
 
 namespace posenc {
+
+/// Makes a torch::nn::Linear, with uninitialised weights inside a SkipInit.
+torch::nn::Linear make_linear(const torch::nn::LinearOptions& options);
 
 /// Makes a torch::nn::Embedding with `options._weight()`, or with a weight that is drawn, by
 /// default as torch::nn::Embedding draws it. The memory of a drawn weight is advised to use huge

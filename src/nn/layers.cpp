@@ -1,4 +1,4 @@
-#include "nn/token_table.h"
+#include "nn/layers.h"
 
 #include <torch/nn/init.h>
 
@@ -8,6 +8,16 @@
 #include "torch_internals/fresh_memory.h"
 
 namespace posenc {
+
+torch::nn::Linear make_linear(const torch::nn::LinearOptions& options) {
+  if (!SkipInit::is_active()) return torch::nn::Linear(options);
+  // Its constructor always draws weights, so construct an empty layer and allocate afterwards.
+  torch::nn::Linear linear(torch::nn::LinearOptions(1, 0).bias(options.bias()));
+  linear->options = options;
+  linear->weight.set_data(torch::empty({options.out_features(), options.in_features()}));
+  if (options.bias()) linear->bias.set_data(torch::empty({options.out_features()}));
+  return linear;
+}
 
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, EmbeddingInit init) {
   const bool fresh = !options._weight().defined();
