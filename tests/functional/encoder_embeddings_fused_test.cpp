@@ -18,7 +18,7 @@
 #include "support/seed.h"
 #include "support/threads.h"
 
-namespace posenc::functional::embedding_front_fused_test {
+namespace posenc::functional::encoder_embeddings_fused_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -256,4 +256,4 @@ TEST_F(EmbeddingsFused, IsRecordedOnlyIfRequired) {
 }
 
 }  // namespace
-}  // namespace posenc::functional::embedding_front_fused_test
+}  // namespace posenc::functional::encoder_embeddings_fused_test

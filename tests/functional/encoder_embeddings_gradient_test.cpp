@@ -16,7 +16,7 @@
 #include "support/compare.h"
 #include "support/seed.h"
 
-namespace posenc::functional::embedding_front_gradient_test {
+namespace posenc::functional::encoder_embeddings_gradient_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -178,4 +178,4 @@ TEST_F(EmbeddingsGradient, ANodeThatIsCalledByHandChecksItsGradient) {
 }
 
 }  // namespace
-}  // namespace posenc::functional::embedding_front_gradient_test
+}  // namespace posenc::functional::encoder_embeddings_gradient_test

@@ -18,7 +18,7 @@ constexpr int64_t kMostBeams = 1024;
 constexpr const char* kLoadMarian = "load_marian";
 constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
 
-Activation activation_in(const Settings& config) {
+Activation marian_activation(const Settings& config) {
   const std::string name = config.text("activation_function");
   try {
     return activation_of(name);
@@ -63,7 +63,7 @@ TransformerOptions transformer_in(const Settings& config) {
       .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kMostWide))
       .max_len(config.whole("max_position_embeddings", 1, kMostPositions))
       .dropout(config.real("dropout"))
-      .activation(activation_in(config))
+      .activation(marian_activation(config))
       .scale(config.flag("scale_embedding") ? Scale::SqrtDim : Scale::None)
       .sinusoid(preset("hf_marian", d_model))
       .tie(tying_in(config));

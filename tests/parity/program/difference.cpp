@@ -1,25 +1,18 @@
 #include "parity/program/difference.h"
 
 #include <fmt/format.h>
-#include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "cli/weights.h"
-#include "core/floating_point.h"
+#include "posenc/core/compare_tensors.h"
 
 namespace posenc::parity {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-// max |i - j|, exact while it is small; differences of float64 ordinals may overflow int64.
-double farthest(const at::Tensor& i, const at::Tensor& j) {
-  const auto about = (i.to(at::kDouble) - j.to(at::kDouble)).abs();
-  const auto exact = (i - j).abs().to(at::kDouble);
-  return torch::where(about < std::ldexp(1.0, 52), exact, about).max().item<double>();
-}
 
 double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN : std::max(a, b); }
 
@@ -28,23 +21,11 @@ double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN
 Difference difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
     return {false, kNaN, kNaN,
-            fmt::format("{} {} and {} {}", dtype_text(a), shape_of(a), dtype_text(b), shape_of(b))};
+            fmt::format("{} {} and {} {}", cli::dtype_text(a), cli::shape_of(a), cli::dtype_text(b),
+                        cli::shape_of(b))};
   }
-  const auto bits_a = bits_of(a);
-  const auto bits_b = bits_of(b);
-  if (at::equal(bits_a, bits_b)) return {};
-  Difference result{false, 0.0, 0.0, ""};
-  // Exclude equal bits first: two equal infinities would give NaN.
-  const auto apart = (bits_a != bits_b).flatten();
-  const auto x = a.flatten().masked_select(apart).to(at::kDouble);
-  const auto y = b.flatten().masked_select(apart).to(at::kDouble);
-  result.max_abs = (x - y).abs().max().item<double>();  // max() propagates NaN
-  if (a.is_floating_point()) {
-    const auto i = ordinals(bits_a.flatten().masked_select(apart));
-    const auto j = ordinals(bits_b.flatten().masked_select(apart));
-    result.max_ulp = std::isnan(result.max_abs) ? kNaN : farthest(i, j);
-  }
-  return result;
+  const TensorComparison compared = compare_tensors(a, b);
+  return {compared.ok, compared.difference, compared.max_ulps, ""};
 }
 
 Difference worst(const Difference& a, const Difference& b) {
