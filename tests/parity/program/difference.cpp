@@ -21,8 +21,7 @@ double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN
 Difference difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
     return {false, kNaN, kNaN,
-            fmt::format("{} {} and {} {}", dtype_text(a), shape_of(a), dtype_text(b),
-                        shape_of(b))};
+            fmt::format("{} {} and {} {}", dtype_text(a), shape_of(a), dtype_text(b), shape_of(b))};
   }
   const TensorComparison compared = compare_tensors(a, b);
   return {compared.ok, compared.difference, compared.max_ulps, ""};
