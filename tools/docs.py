@@ -56,6 +56,11 @@ def origin(source: str) -> str:
     return cell(f"notebooks_ref, {next(ROOT.glob(f'notebooks_ref/{found[1]}_*.ipynb')).name}: {found[2]}" if found else source)
 
 
+def former(entry: dict, names: set[str]) -> str:
+    """The names by which a preset was listed before: aliases that are no presets of their own."""
+    return "".join(f"; formerly `{name}`" for name in entry["aliases"] if name not in names)
+
+
 def params_of(entry: dict) -> str:
     shown = ["`{}{}` {}".format(param["name"], "" if param["default"] is None else f"={param['default']}", cell(param["meaning"]))
              for param in entry["params"]]  # fmt: skip
@@ -66,14 +71,9 @@ def preset_count() -> str:
     return f"There are {len(listing())} presets with {len(recipes())} recipes.\n"
 
 
-def former_names(entry: dict) -> str:
-    """The aliases that are no preset's name: the preset was called so before."""
-    known = {other["name"] for other in listing()}
-    return "".join(f"; formerly `{name}`" for name in entry["aliases"] if name not in known)
-
-
 def presets_by_name() -> str:
-    rows = [(f"`{entry['name']}`", origin(entry["source"]) + former_names(entry), cell(entry["storage"]), number)
+    names = {entry["name"] for entry in listing()}
+    rows = [(f"`{entry['name']}`", origin(entry["source"]) + former(entry, names), cell(entry["storage"]), number)
             for number, group in enumerate(recipes(), 1) for entry in group]  # fmt: skip
     return table(["preset", "system", "how the system keeps the table", "recipe"], sorted(rows))
 

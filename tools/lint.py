@@ -53,11 +53,11 @@ SUBFOLDERS = {
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel"}
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
-ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/nn/table_module.h", "include/posenc/nn/token_position_options.h"}
+ASIDE = {"include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/nn/embedding_options.h", "include/posenc/nn/table_module.h"}
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
-ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|encoder_embeddings|inference|rotary|sets|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$")
+ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|rotary|sets|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$")
 # The only files that use intrinsics, and where these come from.
 ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon.h": "arm_neon.h"}
 
@@ -85,7 +85,7 @@ CLI_MAY = {
 # these stay.
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
-    "src/functional/embed/backward.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
+    "src/functional/embed/row_gradient.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",
     "src/parallel/sparse_sum.cpp": "_sparse_coo_tensor_unsafe: the ids come from gradients that were checked, which a check would read back",

@@ -48,9 +48,14 @@ void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
                     mask.sizes());
 }
 
+enum class Values { Bools, Numbers };
+
 // Checks a mask over queries and keys. A mask with two axes is read as (L, S) only if the caller
 // requests it: a key mask (B, S) also has two, and nothing else would distinguish them when B == L.
-void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
+void check_pairs(const char* maker, const at::Tensor& mask, Values values, bool pairs) {
+  const bool bools = values == Values::Bools;
+  check_type(mask.defined() && (bools ? mask.scalar_type() == at::kBool : mask.is_floating_point()),
+             maker, bools ? "a bool tensor" : "real numbers", mask);
   if (pairs) {
     TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker,
                       " takes (L, S): a mask with a batch axis comes by the maker of that name "
@@ -62,14 +67,6 @@ void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
                       "of that name with _pairs, padding (B, S) by key_padding(). Got ",
                       mask.sizes());
   }
-}
-
-void check_bool(const char* maker, const at::Tensor& mask) {
-  check_type(mask.defined() && mask.scalar_type() == at::kBool, maker, "a bool tensor", mask);
-}
-
-void check_real(const char* maker, const at::Tensor& bias) {
-  check_type(bias.defined() && bias.is_floating_point(), maker, "real numbers", bias);
 }
 
 // Returns `mask` as (B|1, H|1, L|1, S|1). A mask with three axes whose first is B * H follows the
@@ -156,44 +153,38 @@ AttentionMask AttentionMask::causal(int64_t offset) {
 }
 
 AttentionMask AttentionMask::allowed(const at::Tensor& may_attend) {
-  check_bool("allowed()", may_attend);
-  check_pairs("allowed()", may_attend, /*pairs=*/false);
+  check_pairs("allowed()", may_attend, Values::Bools, /*pairs=*/false);
   AttentionMask mask;
   mask.allowed_.push_back({may_attend});
   return mask;
 }
 
 AttentionMask AttentionMask::allowed_pairs(const at::Tensor& may_attend) {
-  check_bool("allowed_pairs()", may_attend);
-  check_pairs("allowed_pairs()", may_attend, /*pairs=*/true);
+  check_pairs("allowed_pairs()", may_attend, Values::Bools, /*pairs=*/true);
   AttentionMask mask;
   mask.allowed_.push_back({may_attend});
   return mask;
 }
 
 AttentionMask AttentionMask::blocked(const at::Tensor& may_not_attend) {
-  check_bool("blocked()", may_not_attend);
-  check_pairs("blocked()", may_not_attend, /*pairs=*/false);
+  check_pairs("blocked()", may_not_attend, Values::Bools, /*pairs=*/false);
   return allowed(may_not_attend.logical_not());
 }
 
 AttentionMask AttentionMask::blocked_pairs(const at::Tensor& may_not_attend) {
-  check_bool("blocked_pairs()", may_not_attend);
-  check_pairs("blocked_pairs()", may_not_attend, /*pairs=*/true);
+  check_pairs("blocked_pairs()", may_not_attend, Values::Bools, /*pairs=*/true);
   return allowed_pairs(may_not_attend.logical_not());
 }
 
 AttentionMask AttentionMask::additive(const at::Tensor& bias) {
-  check_real("additive()", bias);
-  check_pairs("additive()", bias, /*pairs=*/false);
+  check_pairs("additive()", bias, Values::Numbers, /*pairs=*/false);
   AttentionMask mask;
   mask.biases_.push_back({bias});
   return mask;
 }
 
 AttentionMask AttentionMask::additive_pairs(const at::Tensor& bias) {
-  check_real("additive_pairs()", bias);
-  check_pairs("additive_pairs()", bias, /*pairs=*/true);
+  check_pairs("additive_pairs()", bias, Values::Numbers, /*pairs=*/true);
   AttentionMask mask;
   mask.biases_.push_back({bias});
   return mask;

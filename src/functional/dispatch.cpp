@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include "torch_internals/shortcut.h"
+
 namespace posenc::functional {
 
 namespace kernel = kernels::embed;
@@ -21,6 +23,37 @@ bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
     case at::kHalf: type = exact ? kernel::Type::Float16Exact : kernel::Type::Float16; return true;
     default: return false;
   }
+}
+
+bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
+  if (!torch_internals::is_plain(from) ||
+      !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
+    return false;
+  const bool known = from.scalar_type() == at::kLong || from.scalar_type() == at::kInt;
+  if (!known || !from.is_contiguous()) copy = (known ? from : from.to(at::kLong)).contiguous();
+  const at::Tensor& read = copy.defined() ? copy : from;
+  to.data = read.const_data_ptr();
+  to.wide = read.scalar_type() == at::kLong;
+  return true;
+}
+
+// Reads sizes and strides as arrays because size(axis) checks its argument on every call.
+RowView::RowView(const at::Tensor& table) {
+  const at::IntArrayRef sizes = table.sizes(), strides = table.strides();
+  const size_t n = sizes.size();
+  const bool matrix = n == 2 || (n == 3 && sizes[0] == 1);
+  count = matrix ? sizes[n - 2] : 0;
+  width = matrix ? sizes[n - 1] : 0;
+  stride = matrix ? strides[n - 2] : 0;
+  whole = matrix && (strides[n - 1] == 1 || width == 1) && stride >= width;
+}
+
+bool find_padding_row(const std::optional<int64_t>& index, int64_t rows, int64_t& found) {
+  found = -1;
+  if (!index) return true;
+  if (*index < -rows || *index >= rows) return false;
+  found = *index < 0 ? *index + rows : *index;
+  return true;
 }
 
 }  // namespace posenc::functional

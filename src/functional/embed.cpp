@@ -4,12 +4,14 @@
 
 #include "core/check.h"
 #include "functional/embed/composed.h"
-#include "functional/embed/fusable.h"
 #include "functional/embed/fused.h"
+#include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
+
+constexpr EmbedNames kEmbed = {"embed", "posenc::embed_backward", "EmbedBackward"};
 
 void check_apart(const at::Tensor& out, const at::Tensor& other, const char* name) {
   TORCH_CHECK_VALUE(!torch_internals::share_memory(out, other),
@@ -50,13 +52,19 @@ void check_arguments(const at::Tensor& table, const EmbedFuncOptions& options) {
 
 }  // namespace
 
+at::Tensor embed_or_look_up(const at::Tensor& ids, const at::Tensor& weight,
+                            const at::Tensor& table, const EmbedFuncOptions& options) {
+  EmbedPlan plan;
+  if (!is_fusable(ids, weight, table, options, plan))
+    return embed_composed(ids, weight, table, options);
+  const torch_internals::Profiled profiled("posenc::embed", ids, weight, table);
+  return embed_fused(plan, kEmbed, options.dropout());
+}
+
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                  const EmbedFuncOptions& options) {
   check_arguments(table, options);
-  EmbedPlan plan;
-  if (is_fusable(ids, weight, table, options, plan))
-    return embed_fused(plan, ids, weight, table, options);
-  return embed_composed(ids, weight, table, options);
+  return embed_or_look_up(ids, weight, table, options);
 }
 
 const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
@@ -66,7 +74,8 @@ const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const 
   EmbedPlan plan;
   if (torch_internals::is_plain(out) && out.is_contiguous() &&
       is_fusable(ids, weight, table, options, plan)) {
-    embed_fused(plan, ids, weight, table, options, out);
+    const torch_internals::Profiled profiled("posenc::embed_out", ids, weight, table);
+    embed_fused(plan, kEmbed, options.dropout(), out);
   } else {
     out.copy_(embed(ids, weight, table, options));
   }

@@ -1,12 +1,18 @@
 #include "posenc/functional/encoder_embeddings.h"
 
+#include <ATen/ops/linear.h>
+
 #include "core/check.h"
-#include "functional/encoder_embeddings/composed.h"
-#include "functional/encoder_embeddings/fusable.h"
-#include "functional/encoder_embeddings/fused.h"
+#include "functional/embed/composed.h"
+#include "functional/embed/fused.h"
+#include "torch_internals/profiled.h"
 
 namespace posenc::functional {
 namespace {
+
+constexpr EmbedNames kEncoderEmbeddings = {
+    "EncoderEmbeddings", "posenc::encoder_embeddings_backward", "EncoderEmbeddingsBackward",
+    "posenc::encoder_embeddings_norm_backward", "EncoderEmbeddingsNormBackward"};
 
 void check_embeddings_table(const char* name, const at::Tensor& table, int64_t width) {
   if (!table.defined()) return;
@@ -46,9 +52,12 @@ void check_weights(const EncoderEmbeddingsWeights& weights,
   check_embeddings_vector("projection_bias", weights.projection_bias, wide);
 }
 
-void check_as_ids(const char* name, const at::Tensor& given, const at::Tensor& ids, bool used) {
+// `what` is in a table if it is `known`.
+void check_as_ids(const char* name, const char* what, const at::Tensor& given,
+                  const at::Tensor& ids, bool known) {
   if (!given.defined()) return;
-  TORCH_CHECK_VALUE(used, "[EncoderEmbeddings] ", name, " need a table of their own");
+  TORCH_CHECK_VALUE(known, "[EncoderEmbeddings] these embeddings have no ", what, ". Got ", name,
+                    " ", given.sizes());
   TORCH_CHECK_VALUE(given.sizes() == ids.sizes(), "[EncoderEmbeddings] ", name,
                     " must have the shape of the ids ", ids.sizes(), ". Got ", given.sizes());
 }
@@ -60,7 +69,8 @@ void check_positions(const at::Tensor& ids, const at::Tensor& table,
   const int64_t first = options.offset();
   if (given.defined()) {
     TORCH_CHECK_VALUE(table.defined(),
-                      "[EncoderEmbeddings] position_ids need a table of positions");
+                      "[EncoderEmbeddings] these embeddings have no positions. Got position_ids ",
+                      given.sizes());
     TORCH_CHECK_VALUE(first == 0,
                       "[EncoderEmbeddings] position_ids and an offset exclude each other. Got ",
                       first);
@@ -87,14 +97,22 @@ at::Tensor encoder_embeddings(const at::Tensor& ids, const EncoderEmbeddingsWeig
                     "[EncoderEmbeddings] ids must be (B, L) or (L). Got ",
                     ids.defined() ? c10::str(ids.sizes()) : "no tensor");
   check_weights(weights, options);
-  check_as_ids("token_type_ids", options.token_type_ids(), ids,
+  check_as_ids("token_type_ids", "token types", options.token_type_ids(), ids,
                weights.token_types.defined() || options.types_from_tokens());
-  check_as_ids("task_type_ids", options.task_type_ids(), ids, weights.task_types.defined());
+  check_as_ids("task_type_ids", "task types", options.task_type_ids(), ids,
+               weights.task_types.defined());
   check_positions(ids, weights.positions, options);
-  EncoderEmbeddingsPlan plan;
-  if (is_fusable(ids, weights, options, plan))
-    return encoder_embeddings_fused(plan, ids, weights, options);
-  return encoder_embeddings_composed(ids, weights, options);
+  EmbedPlan plan;
+  if (!is_fusable(ids, weights, options, plan))
+    return encoder_embeddings_composed(ids, weights, options);
+  at::Tensor x;
+  {
+    const torch_internals::Profiled profiled("posenc::encoder_embeddings", ids, weights.tokens);
+    x = embed_fused(plan, kEncoderEmbeddings, options.dropout());
+  }
+  if (!weights.projection_weight.defined() || options.projection() == embeddings::Projection::None)
+    return x;
+  return at::linear(x, weights.projection_weight, weights.projection_bias);
 }
 
 }  // namespace posenc::functional

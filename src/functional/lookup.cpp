@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "functional/dispatch.h"
+
 namespace posenc::functional {
 
 void check_indices(const LookupNames& names, const at::Tensor& index, int64_t rows) {
@@ -25,10 +27,10 @@ void check_indices(const LookupNames& names, const at::Tensor& index, int64_t ro
 
 int64_t padding_row(const char* module, const char* name, const std::optional<int64_t>& index,
                     int64_t rows) {
-  if (!index) return -1;
-  TORCH_CHECK_VALUE(*index >= -rows && *index < rows, "[", module, "] ", name, " must lie in [",
+  int64_t row = -1;
+  TORCH_CHECK_VALUE(find_padding_row(index, rows, row), "[", module, "] ", name, " must lie in [",
                     -rows, ", ", rows, "). Got ", *index);
-  return *index < 0 ? *index + rows : *index;
+  return row;
 }
 
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "posenc/functional/positional_encoding.h"
+
 namespace posenc::functional {
 
 /// Names that error messages use for a look-up.
@@ -27,5 +29,9 @@ void check_indices(const LookupNames& names, const at::Tensor& index, int64_t ro
 /// counts from the end. Throws c10::ValueError, calling it `name`, unless it is one of the `rows`.
 int64_t padding_row(const char* module, const char* name, const std::optional<int64_t>& index,
                     int64_t rows);
+
+/// Throws c10::ValueError unless the offset is 0 and options.position_ids() match an x (B, L, D),
+/// (L, B, D) or (L, D), where `sizes` are the sizes of x without D.
+void check_position_ids(at::IntArrayRef sizes, const PositionalEncodingFuncOptions& options);
 
 }  // namespace posenc::functional

@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "functional/check_position_ids.h"
 #include "functional/lookup.h"
 
 namespace posenc::functional {

@@ -9,9 +9,7 @@
 #include "core/check.h"
 #include "functional/lookup.h"
 #include "functional/rotary/compose.h"
-#include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
-#include "functional/rotary/may_write.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
@@ -98,21 +96,10 @@ void check_table(const at::Tensor& x, const RotaryCosSin& table, const RotaryOpt
 
 at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
                         const RotaryFuncOptions& func_options) {
-  if (func_options.position_ids().defined()) {
-    TORCH_CHECK_VALUE(func_options.offset() == 0,
-                      "[rotary] position_ids are absolute: offset must be 0 beside them. Got ",
-                      func_options.offset());
-    return func_options.position_ids();
-  }
-  TORCH_CHECK_VALUE(func_options.offset() == 0 || o.xpos_scale_base() == 0.0 || o.xpos_middle(),
-                    "[rotary] xPos with an offset needs RotaryOptions::xpos_middle, the same for "
-                    "all calls of a sequence. Got no xpos_middle and offset ",
-                    func_options.offset());
   const at::Tensor& x = q.defined() ? q : k;
   const int64_t length = x.size(length_axis(func_options)) - func_options.prefix_tokens();
-  TORCH_CHECK_VALUE(func_options.offset() >= 0 && func_options.offset() <= kPositionLimit - length,
-                    "[rotary] offset must not be negative, and positions must be below 2^31. Got ",
-                    func_options.offset(), " for ", length, " tokens");
+  check_rotary_offset("rotary", o, func_options.offset(), func_options.position_ids(), length);
+  if (func_options.position_ids().defined()) return func_options.position_ids();
   return at::arange(func_options.offset(), func_options.offset() + length,
                     at::TensorOptions(at::kLong).device(x.device()));
 }
@@ -244,6 +231,22 @@ void write_prefix(const at::Tensor& out, const at::Tensor& prefix,
 }
 
 }  // namespace
+
+void check_rotary_offset(const char* module, const RotaryOptions& o, int64_t offset,
+                         const at::Tensor& position_ids, int64_t tokens) {
+  if (position_ids.defined()) {
+    TORCH_CHECK_VALUE(offset == 0, "[", module,
+                      "] position_ids are absolute: offset must be 0 beside them. Got ", offset);
+    return;
+  }
+  TORCH_CHECK_VALUE(offset >= 0 && offset <= kPositionLimit - tokens, "[", module,
+                    "] offset must not be negative, and positions must be below 2^31. Got ", offset,
+                    " for ", tokens, " tokens");
+  TORCH_CHECK_VALUE(offset == 0 || o.xpos_scale_base() == 0.0 || o.xpos_middle(), "[", module,
+                    "] xPos with an offset needs RotaryOptions::xpos_middle, the same for all "
+                    "calls of a sequence. Got no xpos_middle and offset ",
+                    offset);
+}
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& given) {

@@ -105,8 +105,7 @@ std::string GoldenReport::to_string() const {
   const auto differ = std::count_if(items.begin(), items.end(),
                                     [](const Item& item) { return !item.comparison.ok; });
   std::string text = "[Golden] " + subject + ": ";
-  text += differ == 0 ? fmt::format("all {} agree", items.size())
-                      : fmt::format("{} of {} differ", differ, items.size());
+  text += differ == 0 ? "all agree" : fmt::format("{} of {} differ", differ, items.size());
   for (std::size_t i = 0; i < std::min(items.size(), kMostLines); ++i) {
     text += "\n  " + items[i].name + ": ";
     for (const char letter : items[i].comparison.to_string()) {
@@ -249,7 +248,7 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
   for (const auto& item : inputs_) {
     if (item.value().grad().defined()) item.value().grad().zero_();
   }
-  torch::autograd::backward(roots, cotangents);
+  torch::autograd::backward(roots, cotangents, /*retain_graph=*/true);
 
   // The key map that made parameters of the file's weights also makes their gradients.
   const io::MemorySource source(gradients_, *module);

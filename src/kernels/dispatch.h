@@ -3,7 +3,6 @@
 #include <string>
 
 #include "kernels/embed.h"
-#include "kernels/encoder_embeddings.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"

@@ -1,10 +1,11 @@
 // Requests of the embedding kernels, and the functions that take them. C headers only: the sources
 // in isa/ are compiled once per instruction set.
 //
-//   gather.cpp     out[t] = dropout(weight[ids[t]] * scale + table[position(t)])
-//   sum_rows.cpp   the gradient of the weight's rows
-//   dropout.cpp    out[i] = x[i] * (kept[i] ? factor : 0): dropout on its own
-//   random.cpp     the random bits of at::dropout
+//   gather.cpp              out[t] = dropout(weight[ids[t]] * scale + row_0(t)), in every type
+//   encoder_embeddings.cpp  out[t] = dropout(norm(weight[ids[t]] * scale + row_0(t) + row_1(t) +
+//   ...)) sum_rows.cpp            the gradient of the weight's rows dropout.cpp             out[i]
+//   = x[i] * (kept[i] ? factor : 0): dropout on its own random.cpp              the random bits of
+//   at::dropout
 #pragma once
 #include <stdint.h>
 
@@ -40,28 +41,47 @@ struct DropoutMask {
   double factor = 1.0;            // multiplies each kept element: 1 / (1 - p)
 };
 
-// Token t's row of the table: position(t) = ids ? ids[slot(t)] : offset + slot(t), where
-// slot(t) = t / divide % count.
+// A table of which a row is added to each token. Token t's row is ids ? ids[slot(t)] :
+// offset + slot(t), where slot(t) = t / divide % count.
 //   (B, L): divide 1, count L     (L, B): divide B, count L     per token: divide 1, count T
-struct Positions {
-  const void* table = nullptr;  // null: no positions are added
-  int64_t stride;               // elements from one row to the next
+struct AddedRows {
+  const void* table;
+  int64_t stride;  // elements from one row to the next
   int64_t offset;
   Integers ids;
   int64_t divide = 1;
   int64_t count = 1;
 };
 
+constexpr int kEmbeddingsTables = 4;  // at most, in addition to the tokens' own
+// The widest row that can be normalised: the order of the norm's sums is planned on the stack.
+constexpr int64_t kEmbeddingsWidest = 16384;
+
+// A layer norm of each row, and the outputs that its backward needs.
+struct EmbeddingsNorm {
+  const float* weight = nullptr;  // null: no norm
+  const float* bias = nullptr;    // null: zeros
+  float eps = 0.0f;
+  float* sum = nullptr;   // (tokens, dim): the rows before the norm; null: not kept
+  float* mean = nullptr;  // (tokens); null if `sum` is
+  float* rstd = nullptr;  // (tokens); null if `sum` is
+};
+
+// The forward of an embedding. Rows are added in the order of `added`. gather.cpp reads one table
+// at most and has no norm; encoder_embeddings.cpp reads float32.
+//
 // Fields without an initialiser are set for every request: clearing the whole struct first would
 // take longer than computing the row of a single token.
-struct GatherRequest {
+struct EmbedRequest {
   Integers ids;
   int64_t tokens;
   const void* weight;
   int64_t weight_stride;
   int64_t dim;
   double scale = 1.0;  // 1: an exact multiplication, the same bits as without it
-  Positions positions;
+  int tables = 0;      // how many are added
+  AddedRows added[kEmbeddingsTables];
+  EmbeddingsNorm norm;
   DropoutMask kept;
   void* out;            // (tokens, dim), contiguous
   bool stream = false;  // non-temporal stores, which pay off for outputs larger than the caches
@@ -90,11 +110,22 @@ struct DropoutRequest {
   void* out;
 };
 
+using EmbedKernel = void (*)(const EmbedRequest& request, int64_t begin,
+                             int64_t end);  // tokens [begin, end)
+
 struct GatherKernels {
-  void (*gather[kTypes])(const GatherRequest& request, int64_t begin,
-                         int64_t end);  // tokens [begin, end)
+  EmbedKernel gather[kTypes];
   // The index of the first of n integers that is not in [0, bound), or -1.
   int64_t (*find_out_of_range)(const Integers& ids, int64_t n, int64_t bound);
+};
+
+// How the norm rounds: at::layer_norm has fused multiply-adds where ATen runs its code for AVX2 or
+// AVX-512, and rounds each product in ATen's default code.
+enum class NormRounding { Fused, Separate };
+constexpr int kNormRoundings = 2;
+
+struct EmbeddingsKernels {
+  EmbedKernel embeddings[kNormRoundings];  // null for Fused where the set has no such instruction
 };
 
 struct SumRowsKernels {

@@ -29,20 +29,9 @@ void check_embeddings_inputs(const Embeddings& embeddings, const torch::Tensor& 
   TORCH_CHECK_VALUE(ids.defined() && (ids.dim() == 1 || ids.dim() == 2),
                     "[EncoderEmbeddings] ids must be (B, L) or (L). Got ",
                     ids.defined() ? c10::str(ids.sizes()) : "no tensor");
-  TORCH_CHECK_VALUE(!inputs.token_type_ids().defined() ||
-                        embeddings.weights.token_types.defined() ||
-                        embeddings.options.types_from_tokens(),
-                    "[EncoderEmbeddings] these embeddings have no token types. Got token_type_ids ",
-                    inputs.token_type_ids().sizes());
-  TORCH_CHECK_VALUE(!inputs.task_type_ids().defined() || embeddings.weights.task_types.defined(),
-                    "[EncoderEmbeddings] these embeddings have no task types. Got task_type_ids ",
-                    inputs.task_type_ids().sizes());
   TORCH_CHECK_VALUE(inputs.offset() >= 0, "[EncoderEmbeddings] offset must not be negative. Got ",
                     inputs.offset());
   const bool given = inputs.position_ids().defined();
-  TORCH_CHECK_VALUE(!given || embeddings.weights.positions.defined(),
-                    "[EncoderEmbeddings] these embeddings have no positions. Got position_ids ",
-                    inputs.position_ids().sizes());
   const PositionIds rule = embeddings.options.position_ids();
   TORCH_CHECK_VALUE(inputs.offset() == 0 || (!given && rule != PositionIds::FromIds),
                     "[EncoderEmbeddings] an offset and ",
@@ -101,7 +90,10 @@ void set_positions(const Embeddings& embeddings, const torch::Tensor& ids,
                    const EncoderEmbeddingsInputs& inputs,
                    functional::EncoderEmbeddingsFuncOptions& func_options) {
   const EncoderEmbeddingsOptions& options = embeddings.options;
-  if (!embeddings.weights.positions.defined()) return;
+  if (!embeddings.weights.positions.defined()) {
+    func_options.position_ids(inputs.position_ids());  // which are refused
+    return;
+  }
   if (inputs.position_ids().defined()) {
     func_options.position_ids(shifted_positions(kGivenPositions, inputs.position_ids(),
                                                 options.position_offset(),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <ostream>
 
@@ -12,7 +13,7 @@
 #include "core/opaque_definitions.h"
 #include "core/tensors.h"
 #include "core/uncopied.h"
-#include "functional/check_position_ids.h"
+#include "functional/lookup.h"
 #include "nn/computed_table.h"
 #include "nn/embed_module.h"
 #include "nn/positional_encoding_internals.h"
@@ -70,22 +71,37 @@ torch::Tensor checked(const torch::Tensor& position_ids) {
   return here;
 }
 
-// Checks positions when there is no table; `sizes` are those of x or the ids, without the channels.
-void check_positions(const PositionalEncodingOptions& options, torch::IntArrayRef sizes,
-                     int64_t length, int64_t offset, const torch::Tensor& position_ids) {
-  TORCH_CHECK_VALUE(sizes.size() == 1 || sizes.size() == 2,
-                    "[PositionalEncoding] x must be (B, L, D) or (L, D). Got rows for ", sizes);
-  if (position_ids.defined()) {
-    functional::check_position_ids(sizes, functional::PositionalEncodingFuncOptions()
-                                              .offset(offset)
-                                              .position_ids(position_ids)
-                                              .batch_first(options.batch_first()));
+// Checks positions when there is no table.
+void check_positions(const PositionalEncodingOptions& options, const Places& places) {
+  TORCH_CHECK_VALUE(places.sizes.size() == 1 || places.sizes.size() == 2,
+                    "[PositionalEncoding] x must be (B, L, D) or (L, D). Got rows for ",
+                    places.sizes);
+  const int64_t offset = places.offset;
+  if (places.position_ids.defined()) {
+    functional::check_position_ids(places.sizes, functional::PositionalEncodingFuncOptions()
+                                                     .offset(offset)
+                                                     .position_ids(places.position_ids)
+                                                     .batch_first(options.batch_first()));
     return;
   }
   TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ", offset);
-  TORCH_CHECK_VALUE(offset <= kPositionLimit - length,
+  TORCH_CHECK_VALUE(offset <= kPositionLimit - places.length,
                     "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
-                    length);
+                    places.length);
+}
+
+// The rows that a table needs which may grow; 0 if a look-up will report what is wrong. Positions
+// on a GPU are not read, which would wait for it.
+int64_t rows_needed(const Places& places) {
+  const torch::Tensor& given = places.position_ids;
+  if (!given.defined()) {
+    const bool sensible = places.offset >= 0 && places.offset < kPositionLimit;
+    return sensible ? places.offset + places.length : 0;
+  }
+  if (places.offset != 0 || !torch_internals::is_plain(given) || given.numel() == 0 ||
+      !at::isIntegralType(given.scalar_type(), /*includeBool=*/false))
+    return 0;
+  return std::min(given.max().item<int64_t>(), std::numeric_limits<int64_t>::max() - 1) + 1;
 }
 
 // Whether rows of `dtype` come from float32 rows that are kept for sums.
@@ -111,12 +127,12 @@ bool is_known(const PositionalEncodingState& state, const torch::Tensor& pe) {
 
 // The rows of these positions, from `table` or else from the recipe.
 torch::Tensor rows_from(const std::optional<FactoredTable>& table, const SinusoidOptions& o,
-                        int64_t length, int64_t offset, const torch::Tensor& position_ids,
-                        torch::Dtype dtype) {
-  if (table && !position_ids.defined() && o.start() == 0.0 && o.step() == 1.0)
-    return table->rows(offset, length);
+                        const Places& places, torch::Dtype dtype) {
+  const torch::Tensor& given = places.position_ids;
+  if (table && !given.defined() && o.start() == 0.0 && o.step() == 1.0)
+    return table->rows(places.offset, places.length);
   const torch::Tensor values = row_positions(
-      o, 0, position_ids.defined() ? checked(position_ids) : positions_from_offset(length, offset));
+      o, 0, given.defined() ? checked(given) : positions_from_offset(places.length, places.offset));
   return table ? table->rows(values) : module_rows(o, values, dtype);
 }
 
@@ -196,71 +212,52 @@ const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImp
   return state.known_rounded ? state.wide : pe;
 }
 
-std::shared_lock<std::shared_mutex> PositionalEncodingAccess::hold(PositionalEncodingImpl& module,
-                                                                   int64_t rows) {
-  if (!module.options.grow()) return {};
-  std::shared_lock<std::shared_mutex> reading(module.state_->lock);
-  if (rows <= module.pe.size(1)) return reading;
-  reading.unlock();
-  module.grow_to(rows);
-  reading.lock();
-  return reading;
-}
-
-torch::Tensor PositionalEncodingAccess::computed_rows(const PositionalEncodingImpl& module,
-                                                      torch::IntArrayRef sizes, int64_t length,
-                                                      int64_t offset,
-                                                      const torch::Tensor& position_ids) {
-  const PositionalEncodingState& state = *module.state_;
-  check_positions(module.options, sizes, length, offset, position_ids);
-  const auto& table = state.wide_factored ? state.wide_factored : state.factored;
-  const bool wide = sums_in_float(module.options, state.dtype);
-  return rows_from(table, module.options.sinusoid(), length, offset, position_ids,
-                   wide ? torch::kFloat : state.dtype);
+PositionRows PositionalEncodingAccess::rows_for(PositionalEncodingImpl& module,
+                                                const Places& places, torch::Device device,
+                                                Summing summing,
+                                                c10::function_ref<void()> before_growth) {
+  const PositionalEncodingOptions& options = module.options;
+  PositionalEncodingState& state = *module.state_;
+  PositionRows found;
+  found.which.batch_first(options.batch_first());
+  if (options.table_source() != TableSource::Buffer) {
+    check_positions(options, places);
+    const bool wide = summing == Summing::RoundsOnce;
+    const auto& table = wide && state.wide_factored ? state.wide_factored : state.factored;
+    const auto dtype = wide && sums_in_float(options, state.dtype) ? torch::kFloat : state.dtype;
+    torch::Tensor rows = sent_to(rows_from(table, options.sinusoid(), places, dtype), device);
+    if (rows.dim() == 3) {  // a row for each place
+      rows = rows.flatten(0, 1);
+      found.which.position_ids(
+          torch::arange(rows.size(0), torch::TensorOptions(device).dtype(torch::kLong))
+              .view(places.sizes));
+    }
+    found.rows = c10::MaybeOwned<torch::Tensor>::owned(std::move(rows));
+    return found;
+  }
+  if (options.grow()) {
+    found.held = std::shared_lock<std::shared_mutex>(state.lock);
+    if (const int64_t rows = rows_needed(places); rows > module.pe.size(1)) {
+      found.held.unlock();
+      before_growth();
+      module.grow_to(rows);
+      found.held.lock();
+    }
+  }
+  found.rows = c10::MaybeOwned<torch::Tensor>::borrowed(
+      summing == Summing::RoundsOnce ? rows_to_add(module) : module.pe);
+  found.which.offset(places.offset).position_ids(places.position_ids);
+  return found;
 }
 
 torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t offset,
                                               const torch::Tensor& position_ids) {
-  if (options.table_source() != TableSource::Buffer)
-    return forward_without_table(x, offset, position_ids);
-  const auto func_options = functional::PositionalEncodingFuncOptions()
-                                .offset(offset)
-                                .position_ids(position_ids)
-                                .batch_first(options.batch_first());
-  const auto add = [&](const torch::Tensor& rows) {
-    return dropout->forward(functional::positional_encoding(x, rows, func_options));
-  };
-  // A table that is trained is added itself, so that it has a gradient; grow_to() refuses to
-  // replace it.
-  const auto rows = [&](int64_t count) {
-    torch::Tensor longer = table(count);
-    return torch_internals::is_recorded(pe) ? pe : longer;
-  };
-  if (!options.grow()) return add(pe);
-  if (!position_ids.defined()) {
-    const int64_t axis = x.dim() == 3 && options.batch_first() ? 1 : 0;
-    const bool sensible = x.dim() > axis && offset >= 0 && offset < kPositionLimit;
-    return add(rows(sensible ? offset + x.size(axis) : 1));  // if not, add() throws
-  }
-  try {
-    return add(rows(1));
-  } catch (const c10::IndexError&) {
-    const int64_t last = position_ids.max().item<int64_t>();
-    if (last < table(1).size(1)) throw;  // a negative position
-    return add(rows(last + 1));
-  }
-}
-
-torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor& x, int64_t offset,
-                                                            const torch::Tensor& position_ids) {
   TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
                     "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
-  const int64_t length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
-  check_positions(options, x.sizes().slice(0, x.dim() - 1), length, offset, position_ids);
-  const auto rows =
-      rows_from(state_->factored, options.sinusoid(), length, offset, position_ids, state_->dtype);
-  return dropout->forward(
-      functional::add_position_rows(x, sent_to(rows, x.device()), options.batch_first()));
+  const Places places(x.sizes().slice(0, x.dim() - 1), options.batch_first(), offset, position_ids);
+  const PositionRows found =
+      PositionalEncodingAccess::rows_for(*this, places, x.device(), Summing::RoundsEachStep, [] {});
+  return dropout->forward(functional::positional_encoding(x, *found.rows, found.which));
 }
 
 torch::Tensor PositionalEncodingImpl::table(int64_t rows) {

@@ -1,28 +1,54 @@
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <mutex>
 #include <shared_mutex>
 
+#include "posenc/functional/positional_encoding.h"
 #include "posenc/nn/positional_encoding.h"
 
 namespace posenc {
 
+/// Tokens, or vectors, whose positions are asked for.
+struct Places {
+  Places(torch::IntArrayRef sizes_, bool batch_first, int64_t offset_,
+         const torch::Tensor& position_ids_)
+      : sizes(sizes_),
+        length(sizes.empty() || sizes.size() > 2  ? 0
+               : sizes.size() == 2 && batch_first ? sizes[1]
+                                                  : sizes[0]),
+        offset(offset_),
+        position_ids(position_ids_) {}
+
+  torch::IntArrayRef sizes;  ///< (B, L), (L, B) or (L); others are refused later
+  int64_t length;            ///< L; 0 for other sizes
+  int64_t offset;
+  const torch::Tensor& position_ids;  ///< may be undefined
+};
+
+/// How the rows are added: RoundsOnce if the whole sum is rounded to half precision at its end.
+enum class Summing { RoundsEachStep, RoundsOnce };
+
+/// Rows of positions, and which of them belong to which place.
+struct PositionRows {
+  std::shared_lock<std::shared_mutex> held;  ///< while it is, a table that may grow does not
+  c10::MaybeOwned<torch::Tensor> rows;
+  functional::PositionalEncodingFuncOptions which;
+};
+
 /// Functions of PositionalEncoding that only modules that embed tokens call.
 struct PositionalEncodingAccess {
-  /// Extends the table to `rows` if it is shorter and may grow. `pe` does not change while the
-  /// returned lock is held. Without grow(true) nothing is locked.
-  static std::shared_lock<std::shared_mutex> hold(PositionalEncodingImpl& module, int64_t rows);
+  /// The rows for these places, computed and sent to `device`, or those of the table, which is
+  /// extended first if it is too short and may grow; `before_growth`, which may throw, is called
+  /// before. For Summing::RoundsOnce they are the float32 rows that a half-precision table of
+  /// Precision::Exact was rounded from, unless it was modified. Throws the errors of forward().
+  static PositionRows rows_for(PositionalEncodingImpl& module, const Places& places,
+                               torch::Device device, Summing summing,
+                               c10::function_ref<void()> before_growth);
 
-  /// The rows for a sum that is rounded once: the float32 rows that `pe` was rounded from, if it is
-  /// a half-precision table of Precision::Exact on the CPU and unmodified; otherwise `pe`. Call it
-  /// only while the lock of hold() is held.
+ private:
   static const torch::Tensor& rows_to_add(PositionalEncodingImpl& module);
-
-  /// Without TableSource::Buffer: the rows for ids of shape `sizes`, (length, D), or (..., D) if
-  /// position_ids have the shape of the ids. Throws the errors of forward().
-  static torch::Tensor computed_rows(const PositionalEncodingImpl& module, torch::IntArrayRef sizes,
-                                     int64_t length, int64_t offset,
-                                     const torch::Tensor& position_ids);
 };
 
 }  // namespace posenc

@@ -13,6 +13,7 @@
 #include "core/opaque_definitions.h"
 #include "core/tensors.h"
 #include "core/uncopied.h"
+#include "functional/rotary/compose.h"
 #include "nn/rotary_embedding_internals.h"
 #include "nn/rotary_tables.h"
 
@@ -239,24 +240,11 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
                     "[RotaryEmbedding] q or k must be a tensor with 3 or 4 axes. Got ",
                     like.defined() ? c10::str(like.sizes()) : "neither");
   const torch::Dtype dtype = like.scalar_type();
-  if (position_ids.defined()) {
-    TORCH_CHECK_VALUE(offset == 0,
-                      "[RotaryEmbedding] position_ids are absolute: offset must be 0 beside them. "
-                      "Got ",
-                      offset);
-    return rows_of(position_ids, dtype);
-  }
   const bool heads_first = options.head_axis() == rotary::HeadAxis::BeforeLength;
   const int64_t tokens = like.size(heads_first ? -2 : -3);
-  TORCH_CHECK_VALUE(offset >= 0 && offset <= kPositionLimit - tokens,
-                    "[RotaryEmbedding] offset must not be negative, and positions must be below "
-                    "2^31. Got ",
-                    offset, " for ", tokens, " tokens");
-  TORCH_CHECK_VALUE(
-      offset == 0 || options.rotary().xpos_scale_base() == 0.0 || options.rotary().xpos_middle(),
-      "[RotaryEmbedding] xPos with an offset needs RotaryOptions::xpos_middle, the "
-      "same for all calls of a sequence. Got no xpos_middle and offset ",
-      offset);
+  functional::check_rotary_offset("RotaryEmbedding", options.rotary(), offset, position_ids,
+                                  tokens);
+  if (position_ids.defined()) return rows_of(position_ids, dtype);
   const int64_t last = offset + tokens, length = length_for(tokens == 0 ? 0 : last);
   if (last > 0 && may_cache(last, dtype, length)) {
     const RotaryCosSin all = cached(last, dtype, like.device(), length);

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "functional/lookup.h"
 #include "nn/embed_module.h"
 #include "nn/weights.h"
 #include "posenc/functional/token_embedding.h"
@@ -23,11 +24,8 @@ void TokenEmbeddingImpl::reset() { build({}); }
 void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
   check_positive("TokenEmbedding", "vocab_size", options.vocab_size());
   check_positive("TokenEmbedding", "d_model", options.d_model());
-  if (const auto padding = options.padding_idx()) {
-    TORCH_CHECK_VALUE(*padding >= -options.vocab_size() && *padding < options.vocab_size(),
-                      "[TokenEmbedding] padding_idx must lie within the vocabulary of ",
-                      options.vocab_size(), ". Got ", *padding);
-  }
+  functional::padding_row("TokenEmbedding", "padding_idx", options.padding_idx(),
+                          options.vocab_size());  // throws
   embedding = register_module(
       "embedding",
       make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())

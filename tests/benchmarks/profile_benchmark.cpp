@@ -55,10 +55,10 @@ struct Profiled {
     if (!ready.defined()) {
       ready = result().zero_();
       is_fusable(ids, models.ours->token_embedding->weight, models.pe, options, planned);
-      planned.gather.out = ready.data_ptr();
-      planned.gather.stream = false;
+      planned.request.out = ready.data_ptr();
+      planned.request.stream = false;
     }
-    posenc::kernels::chosen().gather.gather[static_cast<int>(planned.type)](planned.gather, 0,
+    posenc::kernels::chosen().gather.gather[static_cast<int>(planned.type)](planned.request, 0,
                                                                             ids.numel());
   }
   at::Tensor out() {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/epsilon.h"
 #include "support/compare.h"
 
 namespace posenc {
@@ -139,6 +140,8 @@ TEST(CompareTensors, NamesAConstantFactor) {
     const auto narrow = expected.to(dtype);
     const auto found = compare_tensors(narrow * std::sqrt(32.0), narrow);
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, "sqrt(32)", found.to_string());
+    const auto rounded = (-expected * (1 + epsilon_of(dtype) / 4)).to(dtype);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the opposite sign", text_of(rounded, narrow));
   }
 }
 
@@ -156,6 +159,14 @@ TEST(CompareTensors, SeesNoFactorWhereThereIsNone) {
   one[0][0][0] *= 2;
   EXPECT_EQ(factor(one), 1.0);
   EXPECT_EQ(compare_tensors(torch::tensor({2.0f}), torch::tensor({1.0f})).factor, 1.0);
+  // Of the largest by far, beside which all others are nothing.
+  auto largest = expected.clone();
+  largest[0][0][0] = 1e4f;
+  auto doubled = largest.clone();
+  doubled[0][0][0] *= 2;
+  EXPECT_EQ(compare_tensors(doubled, largest).factor, 1.0);
+  doubled.slice(0, 1).mul_(1.5);
+  EXPECT_EQ(compare_tensors(doubled, largest).factor, 1.0);
 }
 
 TEST(CompareTensors, ComparesIntegersAndBooleansExactly) {
@@ -188,7 +199,9 @@ TEST(CompareTensors, TakesScalarsComplexSparseAndStridedTensors) {
 TEST(CompareTensors, RejectsToleranceThatIsNoTolerance) {
   const auto x = torch::ones({1});
   EXPECT_ERROR(compare_tensors(x, x, Tolerance().atol(-1)), c10::ValueError,
-               "[compare_tensors] atol must not be negative. Got -1");
+               "[compare_tensors] atol must be finite and not negative. Got -1");
+  EXPECT_ERROR(compare_tensors(x, 2 * x, Tolerance().rtol_of_max(kInfinity)), c10::ValueError,
+               "Got inf");
   EXPECT_ERROR(compare_tensors(x, x, Tolerance().rtol(kNaN)), c10::ValueError, "Got nan");
 }
 

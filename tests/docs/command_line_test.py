@@ -77,7 +77,7 @@ class Files(unittest.TestCase):
                     text = program(name, option, word).stderr
                     self.assertNotRegex(text, rf"{option} must ", f"{name} {option} {word}")
                     checked += 1
-        self.assertGreater(checked, 10)
+        self.assertGreater(checked, 5)
         self.assertRegex(program("rotary", "--preset", "whisper").stderr, "--preset must ")
         self.assertNotIn("whisper", completed("posenc", "rotary", "--preset", ""))
         self.assertIn("llama", completed("posenc", "rotary", "--preset", ""))

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "functional/encoder_embeddings/norm_rounding.h"
+#include "functional/embed/norm_rounding.h"
 #include "kernels/dispatch.h"
 #include "posenc/functional/encoder_embeddings.h"
 

@@ -9,9 +9,9 @@
 #include <functional>
 #include <vector>
 
+#include "functional/embed/composed.h"
+#include "functional/embed/fused.h"
 #include "functional/embeddings_case.h"
-#include "functional/encoder_embeddings/composed.h"
-#include "functional/encoder_embeddings/fused.h"
 #include "posenc/functional/encoder_embeddings.h"
 #include "support/compare.h"
 #include "support/dice.h"
@@ -119,13 +119,13 @@ EmbeddingsStep embeddings_step(const EmbeddingsCase& c, Forward forward, int64_t
 }
 
 bool is_fused(const EmbeddingsCase& c) {
-  EncoderEmbeddingsPlan plan;
+  EmbedPlan plan;
   return is_fusable(c.ids, c.weights, c.how, plan);
 }
 
 torch::Tensor must_be_fused(const torch::Tensor& ids, const EncoderEmbeddingsWeights& weights,
                             const EncoderEmbeddingsFuncOptions& how) {
-  EncoderEmbeddingsPlan plan;
+  EmbedPlan plan;
   EXPECT_TRUE(is_fusable(ids, weights, how, plan)) << "the composition would have run";
   return encoder_embeddings(ids, weights, how);
 }

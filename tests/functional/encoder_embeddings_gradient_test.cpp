@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "functional/embed/composed.h"
 #include "functional/embeddings_case.h"
-#include "functional/encoder_embeddings/composed.h"
 #include "posenc/functional/encoder_embeddings.h"
 #include "support/compare.h"
 #include "support/seed.h"

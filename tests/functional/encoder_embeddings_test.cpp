@@ -100,9 +100,9 @@ TEST(EncoderEmbeddingsFunction, RefusesOptionsThatDoNotFit) {
     return func_refusal(weights, options);
   };
   EXPECT_EQ(refusal(EmbeddingsOptions().token_type_ids(rows({2, 3}))),
-            "[EncoderEmbeddings] token_type_ids need a table of their own");
+            "[EncoderEmbeddings] these embeddings have no token types. Got token_type_ids [2, 3]");
   EXPECT_EQ(refusal(EmbeddingsOptions().task_type_ids(rows({2, 3}))),
-            "[EncoderEmbeddings] task_type_ids need a table of their own");
+            "[EncoderEmbeddings] these embeddings have no task types. Got task_type_ids [2, 3]");
   EXPECT_EQ(refusal(EmbeddingsOptions().position_ids(rows({3})).offset(2)),
             "[EncoderEmbeddings] position_ids and an offset exclude each other. Got 2");
   EXPECT_EQ(
@@ -126,7 +126,7 @@ TEST(EncoderEmbeddingsFunction, RefusesOptionsThatDoNotFit) {
             "[EncoderEmbeddings] token_type_ids must have the shape of the ids [2, 3]. Got [3, 2]");
   weights.positions = torch::Tensor();
   EXPECT_EQ(refusal(EmbeddingsOptions().position_ids(rows({3}))),
-            "[EncoderEmbeddings] position_ids need a table of positions");
+            "[EncoderEmbeddings] these embeddings have no positions. Got position_ids [3]");
 }
 
 }  // namespace

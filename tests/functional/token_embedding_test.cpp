@@ -75,7 +75,7 @@ TEST(TokenEmbeddingErrors, NameTheIdAndItsPlace) {
   EXPECT_ERROR(token_embedding(torch::tensor({1}), w[0]), c10::ValueError,
                "weight must be (vocab_size, d_model). Got [6]");
   EXPECT_ERROR(token_embedding(torch::tensor({1}), w, Scale::None, 11), c10::ValueError,
-               "padding_idx must lie within the vocabulary of 11. Got 11");
+               "padding_idx must lie in [-11, 11). Got 11");
   EXPECT_ERROR(token_embedding(torch::tensor({1}), w, Scale::None, -12), c10::ValueError,
                "Got -12");
   EXPECT_ERROR(

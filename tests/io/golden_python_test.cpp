@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/fft.h>
+#include <torch/nn/module.h>
+
 #include <cmath>
 
 #include "io/support.h"
@@ -82,6 +85,41 @@ save_golden("tokens.safetensors", Tokens(), torch.randint(20, (2, 7)))
   }
 }
 
+TEST(GoldenPython, SavesWhatModulesOfTorchTakeAndReturn) {
+  const TempDir dir;
+  save_golden_files(dir, R"(
+class Spectrum(nn.Module):
+    def forward(self, x):
+        return torch.fft.fft(x)
+
+save_golden("spectrum.safetensors", Spectrum(), torch.randn(2, 8))
+sequence = nn.utils.rnn.pack_padded_sequence(torch.randn(2, 5, 4), [5, 3], batch_first=True)
+save_golden("lstm.safetensors", nn.LSTM(4, 3), sequence)
+torch.set_default_device("meta")  # as "cuda"
+cpu = dict(device="cpu")
+save_golden("device.safetensors", nn.Linear(2, 1, **cpu), torch.ones(1, 2, **cpu))
+try:
+    save_golden("nothing.safetensors", type("Nothing", (nn.Module,), {"forward": lambda self: [None, 1.0]})())
+    raise AssertionError("a file that Golden would refuse")
+except TypeError as error:
+    assert "[save_golden] Nothing must return tensors" in str(error), error
+)");
+  const Golden spectrum(dir / "spectrum.safetensors");
+  const auto output = torch::fft_fft(spectrum.input("x"));
+  EXPECT_TRUE(spectrum.compare(output).ok());
+  torch::nn::Module none;
+  for (const bool detached : {false, true}) {
+    const auto imaginary = torch::imag(output);
+    const auto again =
+        torch::complex(torch::real(output), detached ? imaginary.detach() : imaginary);
+    const auto report = spectrum.compare_gradients(none, again, Tolerance().rtol_of_max(1e-6));
+    EXPECT_EQ(report.ok(), !detached) << report;
+  }
+  const Golden lstm(dir / "lstm.safetensors");
+  EXPECT_EQ(lstm.inputs().keys(), (std::vector<std::string>{"input.0", "input.1"}));
+  EXPECT_EQ(lstm.outputs().keys(), (std::vector<std::string>{"0.0", "0.1", "1.0", "1.1"}));
+}
+
 TEST(GoldenPython, SavesNestedInputsAndOutputsAsTheyWere) {
   const TempDir dir;
   save_golden_files(dir, R"(
@@ -110,6 +148,7 @@ with torch.no_grad():
   EXPECT_EQ(file["param.calls"].item<int64_t>(), 0) << "as before the forward";
   EXPECT_TRUE(file["in.images.0"].equal(torch::arange(3.0f))) << "as before the forward";
   EXPECT_TRUE(file.contains("param.tied") && file.contains("param.frozen"));
+  EXPECT_TRUE(file["grad.param.tied"].equal(file["grad.param.weight"])) << "whichever C++ has";
   EXPECT_FALSE(file.contains("grad.param.unused") || file.contains("grad.param.frozen"));
   const Golden golden(dir / "odd.safetensors");
   EXPECT_EQ(golden.inputs().keys(),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "aarch64-linux-gnu-"
-FMLA = {"linear_few": r"fmla\s.*\.4s", "linear_many": r"fmla\s.*\.4s", "embeddings": r"fmla\s.*\.4s", "sincos_rows": r"fml[as]\s.*\.2d",
+FMLA = {"linear_few": r"fmla\s.*\.4s", "linear_many": r"fmla\s.*\.4s", "encoder_embeddings": r"fmla\s.*\.4s", "sincos_rows": r"fml[as]\s.*\.2d",
         "sincos_rows_pair": r"fml[as]\s.*\.2d"}  # fmt: skip
 LEAST = 20  # a loop's worth
 

@@ -126,7 +126,7 @@ TEST(VisionEmbeddingsPreset, EveryModelTypeHasAEmbeddings) {
 TEST(VisionEmbeddingsPreset, RefusesConfigurations) {
   EXPECT_EQ(refusal_of({{"model_type", "dino2"}}),
             "[vision_embeddings_options_from_hf] `model_type` must be one whose vision embeddings "
-            "are known; the nearest are dinov2, vit, deit. Got dino2");
+            "are known; the nearest are dinov2, deit, dpt. Got dino2");
   EXPECT_EQ(refusal_of({{"hidden_size", 4}}).substr(0, 94),
             "[vision_embeddings_options_from_hf] `model_type` must be one whose vision embeddings "
             "are known");

@@ -222,6 +222,7 @@ TEST(CompositeGrowth, IsNotForABadToken) {
   const auto far = torch::full({4}, 100, torch::kLong);
   EXPECT_THROW(module->forward(bad, 0, far), c10::IndexError);
   EXPECT_THROW(module->forward(bad, 0, torch::empty({0}, torch::kLong)), c10::Error);
+  EXPECT_THROW(module->forward(torch::full({1, 40}, 99, torch::kLong)), c10::IndexError);
   EXPECT_EQ(module->position_encoding->pe.size(1), 16);
   EXPECT_EQ(module->forward(bad - 98, 0, far).size(1), 4);
   EXPECT_EQ(module->position_encoding->pe.size(1), 101);

@@ -84,7 +84,7 @@ TEST(TokenEmbeddingErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(TokenEmbedding(4, -1), c10::ValueError,
                "[TokenEmbedding] d_model must be positive. Got -1");
   EXPECT_ERROR(TokenEmbedding(TokenEmbeddingOptions(5, 4).padding_idx(5)), c10::ValueError,
-               "padding_idx must lie within the vocabulary of 5. Got 5");
+               "padding_idx must lie in [-5, 5). Got 5");
   EXPECT_ERROR(TokenEmbedding::from_pretrained(torch::randn({5})), c10::ValueError,
                "must be a real matrix (vocab_size, d_model). Got Float [5]");
   EXPECT_ERROR(TokenEmbedding::from_pretrained(torch::ones({5, 4}, torch::kLong)), c10::ValueError,

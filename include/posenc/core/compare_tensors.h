@@ -61,7 +61,7 @@ struct TensorComparison {
 /// TORCH_CHECK(comparison.ok, comparison);
 /// ```
 ///
-/// Errors: c10::ValueError for a tolerance that is negative or NaN.
+/// Errors: c10::ValueError for a tolerance that is negative or not finite.
 TensorComparison compare_tensors(const at::Tensor& actual, const at::Tensor& expected,
                                  const Tolerance& tolerance = {});
 

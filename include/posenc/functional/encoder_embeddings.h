@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "posenc/core/base_arg.h"
 #include "posenc/core/scale.h"
 #include "posenc/export.h"
 
@@ -43,6 +44,35 @@ enum class ScaleRounding {
   ToBFloat16,  ///< to bfloat16 always, as in RecurrentGemma
 };
 
+/// Base class of the options of embeddings: how rows of the tables become the result.
+template <typename Derived>
+class StepOptions {
+ public:
+  /// Token types are rows of the table of tokens, added where token_type_ids are given: GPT-2.
+  POSENC_BASE_ARG(bool, types_from_tokens) = false;
+  /// What is added to the tokens first.
+  POSENC_BASE_ARG(Order, order) = Order::TypesFirst;
+  /// Where the norm is.
+  POSENC_BASE_ARG(Norm, norm) = Norm::None;
+  /// Added to the variance in the norm.
+  POSENC_BASE_ARG(double, layer_norm_eps) = 1e-12;
+  /// Where the projection is.
+  POSENC_BASE_ARG(Projection, projection) = Projection::None;
+  /// Factor of the tokens, before anything is added to them.
+  POSENC_BASE_ARG(Scale, scale) = Scale::None;
+  /// How this factor is rounded.
+  POSENC_BASE_ARG(ScaleRounding, scale_rounding) = ScaleRounding::None;
+  /// Probability of zeroing an element in training, in [0, 1).
+  POSENC_BASE_ARG(double, dropout) = 0.0;
+  /// The row of the tokens that gets no gradient, and that a module initialises to zeros; a
+  /// negative index counts from the end.
+  POSENC_BASE_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// The same for a row of positions.
+  POSENC_BASE_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
+  /// The same for a row of token types.
+  POSENC_BASE_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
+};
+
 }  // namespace embeddings
 
 namespace functional {
@@ -59,8 +89,14 @@ struct EncoderEmbeddingsWeights {
   at::Tensor projection_bias;    ///< (D)
 };
 
-/// Options of encoder_embeddings().
-struct EncoderEmbeddingsFuncOptions {
+/// Options of encoder_embeddings(). The norm is AfterSum and the projection Last unless set, if
+/// there are a norm_weight and a projection_weight.
+struct EncoderEmbeddingsFuncOptions : embeddings::StepOptions<EncoderEmbeddingsFuncOptions> {
+  /// The default options.
+  EncoderEmbeddingsFuncOptions() {
+    norm(embeddings::Norm::AfterSum).projection(embeddings::Projection::Last);
+  }
+
   /// The position of the first token, without position_ids.
   TORCH_ARG(int64_t, offset) = 0;
   /// Rows of the table of positions, (L), (1, L) or (B, L); no offset is added to them.
@@ -69,30 +105,8 @@ struct EncoderEmbeddingsFuncOptions {
   TORCH_ARG(at::Tensor, token_type_ids) = {};
   /// Rows of the table of task types, as `ids`; row 0 for all tokens unless given.
   TORCH_ARG(at::Tensor, task_type_ids) = {};
-  /// Adds rows of the table of tokens for token_type_ids, if these are given: GPT-2.
-  TORCH_ARG(bool, types_from_tokens) = false;
-  /// What is added to the tokens first.
-  TORCH_ARG(embeddings::Order, order) = embeddings::Order::TypesFirst;
-  /// Where the norm is, if there is a norm_weight.
-  TORCH_ARG(embeddings::Norm, norm) = embeddings::Norm::AfterSum;
-  /// Added to the variance in the norm.
-  TORCH_ARG(double, layer_norm_eps) = 1e-12;
-  /// Where the projection is, if there is a projection_weight.
-  TORCH_ARG(embeddings::Projection, projection) = embeddings::Projection::Last;
-  /// Factor of the tokens, before anything is added to them.
-  TORCH_ARG(Scale, scale) = Scale::None;
-  /// How this factor is rounded.
-  TORCH_ARG(embeddings::ScaleRounding, scale_rounding) = embeddings::ScaleRounding::None;
-  /// Probability of zeroing an element in training, in [0, 1).
-  TORCH_ARG(double, dropout) = 0.0;
   /// Whether dropout is applied.
   TORCH_ARG(bool, training) = false;
-  /// The row of the tokens that gets no gradient; a negative index counts from the end.
-  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// The row of the positions that gets no gradient; a negative index counts from the end.
-  TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
-  /// The row of the token types that gets no gradient; a negative index counts from the end.
-  TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
 };
 
 /// The input of an encoder's first layer from token ids, with tables that are trained:

@@ -27,16 +27,17 @@ class GoldenOutputs {
   GoldenOutputs(at::Tensor output) : tensors_{{"", std::move(output)}} {}
   /// The outputs in their order.
   GoldenOutputs(const std::vector<at::Tensor>& outputs) {
-    for (const auto& output : outputs) tensors_.emplace_back("", output);
+    for (const auto& output : outputs) append(output);
   }
   /// The outputs in their order.
   GoldenOutputs(std::initializer_list<at::Tensor> outputs)
       : GoldenOutputs(std::vector<at::Tensor>(outputs)) {}
-  /// What a forward that has several outputs returns, such as std::tuple<Tensor, Tensor>.
-  template <typename... Tensors>
-  GoldenOutputs(const std::tuple<Tensors...>& outputs)
-      : GoldenOutputs(std::apply(
-            [](const auto&... tensor) { return std::vector<at::Tensor>{tensor...}; }, outputs)) {}
+  /// What a forward that has several outputs returns, such as std::tuple<Tensor, Tensor>; tuples
+  /// may be nested, as that of torch::nn::LSTM.
+  template <typename... Outputs>
+  GoldenOutputs(const std::tuple<Outputs...>& outputs) {
+    std::apply([this](const auto&... output) { (append(output), ...); }, outputs);
+  }
   /// The outputs by name.
   GoldenOutputs(std::initializer_list<Named> outputs) : tensors_(outputs) {}
 
@@ -44,6 +45,10 @@ class GoldenOutputs {
   const std::vector<Named>& tensors() const { return tensors_; }
 
  private:
+  void append(const GoldenOutputs& outputs) {
+    tensors_.insert(tensors_.end(), outputs.tensors_.begin(), outputs.tensors_.end());
+  }
+
   std::vector<Named> tensors_;
 };
 
@@ -118,7 +123,7 @@ class Golden {
 
   /// Backpropagates the gradient of the outputs that is in the file, and compares the gradients of
   /// the parameters and the inputs, which it replaces, with Python's. If the outputs themselves
-  /// have another shape or dtype, the report says so instead.
+  /// have another shape or dtype, the report says so instead. The graph is kept.
   ///
   /// Errors: as compare(); WeightsError if the file has no gradients.
   GoldenReport compare_gradients(const ModuleRef& module, const GoldenOutputs& outputs,

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "posenc/core/scale.h"
 #include "posenc/export.h"
 #include "posenc/functional/encoder_embeddings.h"
 #include "posenc/sinusoid/options.h"
@@ -20,7 +19,7 @@ enum class PositionIds {
   None,            ///< there are no positions
   Arange,          ///< 0, 1, ... from the offset
   ArangeExpanded,  ///< the same expanded over the batch, as in BART: another order of gradient sums
-  FromIds,         ///< positions_from_ids(), as in RoBERTa
+  FromIds,         ///< positions_from_ids() with padding_idx, as in RoBERTa
   FromMask,        ///< positions_from_mask(), as in OPT
 };
 
@@ -37,7 +36,7 @@ struct Names {
 }  // namespace embeddings
 
 /// Options of EncoderEmbeddings. encoder_embeddings_preset() has those of real systems.
-struct EncoderEmbeddingsOptions {
+struct EncoderEmbeddingsOptions : embeddings::StepOptions<EncoderEmbeddingsOptions> {
   /// The default options for these sizes: tokens and learned positions, and nothing else.
   EncoderEmbeddingsOptions(int64_t vocab_size, int64_t d_model)
       : vocab_size_(vocab_size), d_model_(d_model) {}
@@ -64,33 +63,10 @@ struct EncoderEmbeddingsOptions {
   TORCH_ARG(int64_t, type_vocab_size) = 0;
   /// Number of task types; 0: none.
   TORCH_ARG(int64_t, task_type_vocab_size) = 0;
-  /// Token types are rows of the table of tokens, added where they are given: GPT-2.
-  TORCH_ARG(bool, types_from_tokens) = false;
-  /// What is added to the tokens first.
-  TORCH_ARG(embeddings::Order, order) = embeddings::Order::TypesFirst;
-  /// Where the norm is.
-  TORCH_ARG(embeddings::Norm, norm) = embeddings::Norm::None;
-  /// Added to the variance in the norm.
-  TORCH_ARG(double, layer_norm_eps) = 1e-12;
   /// Whether the norm has a bias.
   TORCH_ARG(bool, norm_bias) = true;
-  /// Where the projection is.
-  TORCH_ARG(embeddings::Projection, projection) = embeddings::Projection::None;
   /// Whether the projection has a bias.
   TORCH_ARG(bool, projection_bias) = true;
-  /// Factor of the tokens.
-  TORCH_ARG(Scale, scale) = Scale::None;
-  /// How this factor is rounded.
-  TORCH_ARG(embeddings::ScaleRounding, scale_rounding) = embeddings::ScaleRounding::None;
-  /// Probability of zeroing an element in training, in [0, 1).
-  TORCH_ARG(double, dropout) = 0.0;
-  /// The padding id. Its row of the tokens is initialised to zeros and gets no gradient, and
-  /// PositionIds::FromIds counts from it.
-  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// The same for a row of positions.
-  TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
-  /// The same for a row of token types.
-  TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
   /// The names of the modules.
   TORCH_ARG(embeddings::Names, names) = {};
 };

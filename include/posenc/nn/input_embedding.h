@@ -5,20 +5,20 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/opaque.h"
+#include "posenc/nn/embedding_options.h"
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/nn/token_embedding.h"
-#include "posenc/nn/token_position_options.h"
 
 namespace posenc POSENC_EXPORT {
 
 class LastOutput;
 extern template class detail::Opaque<LastOutput>;
 
-/// Options of InputEmbedding, by default without a scale and without dropout.
-struct InputEmbeddingOptions : public TokenPositionOptions<InputEmbeddingOptions> {
+/// Options of InputEmbedding.
+struct InputEmbeddingOptions : TokenAndPositionOptions<InputEmbeddingOptions> {
   /// The default options for these sizes.
   InputEmbeddingOptions(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
-      : TokenPositionOptions(vocab_size, d_model, max_len, Scale::None, /*dropout=*/0.0) {}
+      : TokenAndPositionOptions(vocab_size, d_model, max_len) {}
 
   /// Excludes the token table from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;

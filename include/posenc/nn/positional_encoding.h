@@ -5,8 +5,8 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/opaque.h"
+#include "posenc/nn/embedding_options.h"
 #include "posenc/nn/table_module.h"
-#include "posenc/sinusoid/options.h"
 
 namespace posenc {
 struct PositionalEncodingAccess;  // private
@@ -17,33 +17,14 @@ namespace posenc POSENC_EXPORT {
 struct PositionalEncodingState;
 extern template class detail::Opaque<PositionalEncodingState>;
 
-/// Where a module takes its sinusoidal rows from.
-enum class TableSource {
-  Buffer,    ///< a buffer of max_len rows in PyTorch's state_dict
-  Factored,  ///< two small tables: exact, for positions below 2^31, not in the state_dict
-  OnTheFly,  ///< computed from the recipe in each forward, up to position 2^31
-};
-
 /// Options of PositionalEncoding.
-struct PositionalEncodingOptions {
+struct PositionalEncodingOptions : PositionOptions<PositionalEncodingOptions> {
   /// The default options for these sizes.
   PositionalEncodingOptions(int64_t d_model, int64_t max_len = 5000)
-      : d_model_(d_model), max_len_(max_len), sinusoid_(d_model) {}
+      : PositionOptions(max_len), d_model_(d_model), sinusoid_(d_model) {}
 
   /// Width of x.
   TORCH_ARG(int64_t, d_model);
-  /// Number of positions in the table. With TableSource::Factored, positions from max_len on are
-  /// computed on demand.
-  TORCH_ARG(int64_t, max_len);
-  /// Where rows are taken from.
-  TORCH_ARG(TableSource, table_source) = TableSource::Buffer;
-  /// Probability of zeroing an element of the sum in training, in [0, 1).
-  TORCH_ARG(double, dropout) = 0.0;
-  /// Whether x is (B, L, D); false: (L, B, D).
-  TORCH_ARG(bool, batch_first) = true;
-  /// Extends the table, keeping device and dtype, instead of throwing for a position past its end.
-  /// A table that requires a gradient does not grow.
-  TORCH_ARG(bool, grow) = false;
   /// The sinusoid; its dim must be d_model.
   TORCH_ARG(SinusoidOptions, sinusoid);
 };
@@ -115,8 +96,6 @@ class PositionalEncodingImpl : public TableModule<PositionalEncodingImpl> {
   TableRecipe table_recipe() const override;
   void convert(torch::Dtype dtype) override;
   void grow_to(int64_t rows);
-  torch::Tensor forward_without_table(const torch::Tensor& x, int64_t offset,
-                                      const torch::Tensor& position_ids);
 
   detail::Opaque<PositionalEncodingState> state_;
 };

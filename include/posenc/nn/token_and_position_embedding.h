@@ -8,20 +8,22 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/opaque.h"
 #include "posenc/export.h"
+#include "posenc/nn/embedding_options.h"
 #include "posenc/nn/positional_encoding.h"
-#include "posenc/nn/token_position_options.h"
 
 namespace posenc POSENC_EXPORT {
 
 class LastOutput;
 extern template class detail::Opaque<LastOutput>;
 
-/// Options of TokenAndPositionEmbedding, by default with Scale::SqrtDim and a dropout of 0.1.
+/// Options of TokenAndPositionEmbedding.
 struct TokenAndPositionEmbeddingOptions
-    : public TokenPositionOptions<TokenAndPositionEmbeddingOptions> {
-  /// The default options for these sizes.
+    : TokenAndPositionOptions<TokenAndPositionEmbeddingOptions> {
+  /// The default options for these sizes, with Scale::SqrtDim and a dropout of 0.1.
   TokenAndPositionEmbeddingOptions(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
-      : TokenPositionOptions(vocab_size, d_model, max_len, Scale::SqrtDim, /*dropout=*/0.1) {}
+      : TokenAndPositionOptions(vocab_size, d_model, max_len) {
+    scale(Scale::SqrtDim).dropout(0.1);
+  }
 };
 
 /// Token embeddings plus sinusoidal positions, by default multiplied by sqrt(d_model), unlike those

@@ -6,33 +6,16 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
-#include "posenc/core/embedding_init.h"
-#include "posenc/core/scale.h"
-#include "posenc/export.h"
+#include "posenc/nn/embedding_options.h"
 
 namespace posenc POSENC_EXPORT {
 
 /// Options of TokenEmbedding.
-struct TokenEmbeddingOptions {
-  /// The default options for these sizes.
-  TokenEmbeddingOptions(int64_t vocab_size, int64_t d_model)
-      : vocab_size_(vocab_size), d_model_(d_model) {}
+struct TokenEmbeddingOptions : TokenOptions<TokenEmbeddingOptions> {
+  using TokenOptions::TokenOptions;
 
-  /// Number of tokens in the vocabulary.
-  TORCH_ARG(int64_t, vocab_size);
-  /// Width of the embeddings.
-  TORCH_ARG(int64_t, d_model);
-  /// Factor of the embeddings.
-  TORCH_ARG(Scale, scale) = Scale::None;
-  /// How the table is initialised; InverseSqrtDim for a model that is trained from scratch
-  /// with Scale::SqrtDim or with an output layer tied to it.
-  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::StandardNormal;
-  /// A row that is initialised to zeros and gets no gradient; a negative index counts from the end.
-  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Excludes the weight from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
-  /// Makes the gradient of the weight sparse, as in nn.Embedding, and coalesced.
-  TORCH_ARG(bool, sparse) = false;
 };
 
 /// A learned vector for each token, by default without a scale: embedding.weight[ids] * scale. Set

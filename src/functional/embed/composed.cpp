@@ -1,31 +1,79 @@
 #include "functional/embed/composed.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "functional/lookup.h"
 
 namespace posenc::functional {
 namespace {
 
-// The row that gets no gradient, as a non-negative index; -1 if there is none.
-int64_t padding_index(const at::Tensor& weight, const std::optional<int64_t>& padding_idx) {
-  TORCH_CHECK_VALUE(weight.dim() == 2,
-                    "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
-  if (!padding_idx) return -1;
-  const int64_t rows = weight.size(0);
-  TORCH_CHECK_VALUE(*padding_idx >= -rows && *padding_idx < rows,
-                    "[TokenEmbedding] padding_idx must lie within the vocabulary of ", rows,
-                    ". Got ", *padding_idx);
-  return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+using embeddings::Norm;
+using embeddings::Order;
+using embeddings::Projection;
+
+constexpr LookupNames kTokens = {"EncoderEmbeddings", "id", "vocab_size"};
+constexpr LookupNames kPositions = {"EncoderEmbeddings", "position id", "the number of positions"};
+constexpr LookupNames kTypes = {"EncoderEmbeddings", "token type id", "type_vocab_size"};
+constexpr LookupNames kTypesOfTokens = {"EncoderEmbeddings", "token type id", "vocab_size"};
+constexpr LookupNames kTasks = {"EncoderEmbeddings", "task type id", "task_type_vocab_size"};
+
+at::Tensor position_rows(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                         const EncoderEmbeddingsFuncOptions& options) {
+  at::Tensor where = options.position_ids();
+  if (!where.defined()) {
+    const int64_t first = options.offset(), length = ids.size(-1);
+    where = at::arange(first, first + length, ids.options().dtype(at::kLong));
+    if (ids.dim() == 2) where = where.unsqueeze(0);  // autograd sums over the batch first
+  }
+  return lookup(kPositions, where, weights.positions,
+                padding_row("EncoderEmbeddings", "position_padding_idx",
+                            options.position_padding_idx(), weights.positions.size(0)));
 }
+
+at::Tensor type_rows(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                     const EncoderEmbeddingsFuncOptions& options) {
+  const at::Tensor& given = options.token_type_ids();
+  return lookup(kTypes, given.defined() ? given : at::zeros_like(ids), weights.token_types,
+                padding_row("EncoderEmbeddings", "type_padding_idx", options.type_padding_idx(),
+                            weights.token_types.size(0)));
+}
+
+class Steps {
+ public:
+  Steps(const EncoderEmbeddingsWeights& weights, const EncoderEmbeddingsFuncOptions& options)
+      : weights_(weights), options_(options) {}
+
+  at::Tensor norm(const at::Tensor& x, Norm place) const {
+    if (!weights_.norm_weight.defined() || options_.norm() != place) return x;
+    return at::layer_norm(x, {weights_.norm_weight.size(0)}, weights_.norm_weight,
+                          weights_.norm_bias, options_.layer_norm_eps());
+  }
+  at::Tensor project(const at::Tensor& x, Projection place) const {
+    if (!weights_.projection_weight.defined() || options_.projection() != place) return x;
+    return at::linear(x, weights_.projection_weight, weights_.projection_bias);
+  }
+
+ private:
+  const EncoderEmbeddingsWeights& weights_;
+  const EncoderEmbeddingsFuncOptions& options_;
+};
 
 }  // namespace
 
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options) {
-  const at::Tensor vectors = lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
-                                    padding_index(weight, options.padding_idx()), options.sparse());
+  TORCH_CHECK_VALUE(weight.dim() == 2,
+                    "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
+  const int64_t padding =
+      padding_row("TokenEmbedding", "padding_idx", options.padding_idx(), weight.size(0));
+  const at::Tensor vectors =
+      lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight, padding, options.sparse());
   // Half types with Precision::Exact are computed in float32 and rounded once, at the end.
   const at::ScalarType type = vectors.scalar_type();
   const bool once = options.precision() == Precision::Exact && at::isReducedFloatingType(type);
@@ -35,6 +83,42 @@ at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const
     x = positional_encoding(x, once ? table.to(at::kFloat) : table, options.position());
   x = at::dropout(x, options.dropout(), options.training());
   return once ? x.to(type) : x;
+}
+
+double embeddings_scale(const EncoderEmbeddingsFuncOptions& options, const at::Tensor& tokens) {
+  const double factor = options.scale().factor(tokens.size(1));
+  switch (options.scale_rounding()) {
+    case embeddings::ScaleRounding::None: return factor;
+    case embeddings::ScaleRounding::ToBFloat16: return c10::BFloat16(static_cast<float>(factor));
+    case embeddings::ScaleRounding::ToWeight: break;
+  }
+  const at::Tensor stored = at::scalar_tensor(static_cast<float>(factor), at::kFloat);
+  return stored.to(tokens.scalar_type()).item<double>();
+}
+
+at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
+                                       const EncoderEmbeddingsWeights& weights,
+                                       const EncoderEmbeddingsFuncOptions& options) {
+  const Steps steps(weights, options);
+  const int64_t padding = padding_row("EncoderEmbeddings", "padding_idx", options.padding_idx(),
+                                      weights.tokens.size(0));
+  at::Tensor x = lookup(kTokens, ids, weights.tokens, padding);
+  if (!options.scale().is_none()) x = x * embeddings_scale(options, weights.tokens);
+  x = steps.norm(steps.project(x, Projection::Tokens), Norm::AfterTokens);
+  const bool has_types = weights.token_types.defined();
+  if (has_types && options.order() == Order::TypesFirst) x = x + type_rows(ids, weights, options);
+  if (weights.positions.defined()) x = x + position_rows(ids, weights, options);
+  if (has_types && options.order() == Order::PositionsFirst)
+    x = x + type_rows(ids, weights, options);
+  if (options.types_from_tokens() && options.token_type_ids().defined())
+    x = x + lookup(kTypesOfTokens, options.token_type_ids(), weights.tokens, padding);
+  if (weights.task_types.defined()) {
+    const at::Tensor& given = options.task_type_ids();
+    x = x + lookup(kTasks, given.defined() ? given : at::zeros_like(ids), weights.task_types);
+  }
+  x = steps.project(steps.norm(x, Norm::AfterSum), Projection::BeforeDropout);
+  x = at::dropout(x, options.dropout(), options.training());
+  return steps.project(steps.norm(x, Norm::AfterDropout), Projection::Last);
 }
 
 }  // namespace posenc::functional

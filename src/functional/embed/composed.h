@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "posenc/functional/embed.h"
+#include "posenc/functional/encoder_embeddings.h"
 
 namespace posenc::functional {
 
@@ -11,5 +12,13 @@ namespace posenc::functional {
 /// table, no positions are added. Checks everything that embed() documents.
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options);
+
+/// Defines encoder_embeddings() likewise, in PyTorch's order.
+at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
+                                       const EncoderEmbeddingsWeights& weights,
+                                       const EncoderEmbeddingsFuncOptions& options);
+
+/// The factor of an encoder's tokens, rounded according to the options.
+double embeddings_scale(const EncoderEmbeddingsFuncOptions& options, const at::Tensor& tokens);
 
 }  // namespace posenc::functional

@@ -2,19 +2,44 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "kernels/embed.h"
 #include "posenc/functional/embed.h"
+#include "posenc/functional/encoder_embeddings.h"
 
 namespace posenc::functional {
+
+/// Which rows of a table are read: those of given ids, consecutive ones, or row 0 for all tokens.
+enum class RowsRead { Given, Consecutive, First };
+
+/// A table of which an embedding reads a row for each token. Pointers are to the caller's tensors.
+struct EmbedTable {
+  const at::Tensor* weight;
+  RowsRead rows;
+  const at::Tensor* ids;  // contiguous int32 or int64, maybe a copy; null unless rows are given
+  int64_t padding;
+  // All sequences of a batch read the same rows: autograd sums the gradient over the batch first.
+  bool repeats;
+};
 
 /// The arguments that embed_fused() passes to the kernels.
 struct EmbedPlan {
   kernels::embed::Type type;
-  kernels::embed::GatherRequest gather;    // all but its output and its mask
-  at::Tensor ids_copy, position_ids_copy;  // contiguous int32 or int64, if the originals are not
-  int64_t padding = -1;
-  bool is_recorded = false;  // by autograd
-  bool drops = false;        // dropout while training
+  kernels::embed::EmbedRequest request;  // all but its outputs and its mask
+  kernels::embed::NormRounding rounding = kernels::embed::NormRounding::Separate;
+  EmbedTable tokens;
+  EmbedTable added[kernels::embed::kEmbeddingsTables];  // as request.added, as many
+  std::vector<at::Tensor> copies;                       // of ids that the kernels cannot read
+  const at::Tensor* norm_weight = nullptr;              // of the caller
+  const at::Tensor* norm_bias = nullptr;                // of the caller, may be undefined
+  bool sparse = false;                                  // the gradient of the tokens
+  bool records_tables = false;                          // autograd records the look-ups,
+  bool records_norm = false;                            // and the norm
+  bool drops = false;                                   // dropout while training
+
+  /// The type in which the sum is rounded and dropout draws.
+  at::ScalarType sum_type() const;
 };
 
 /// Whether embed_fused() can compute embed() for these arguments: in one pass on the CPU, with the
@@ -25,5 +50,9 @@ struct EmbedPlan {
 /// A CUDA kernel would be selected here, by device, before anything else.
 bool is_fusable(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                 const EmbedFuncOptions& options, EmbedPlan& plan);
+
+/// The same for encoder_embeddings(), but for a projection at the end, which ATen computes.
+bool is_fusable(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                const EncoderEmbeddingsFuncOptions& options, EmbedPlan& plan);
 
 }  // namespace posenc::functional

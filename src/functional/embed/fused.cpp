@@ -6,11 +6,9 @@
 
 #include "functional/dispatch.h"
 #include "functional/dropout/generator.h"
-#include "functional/embed/backward.h"
 #include "kernels/dispatch.h"
 #include "platform/processor.h"
 #include "torch_internals/fresh_memory.h"
-#include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
@@ -18,94 +16,111 @@ namespace {
 
 namespace kernel = kernels::embed;
 
-constexpr int64_t kGrainElements = 32768;
+constexpr int64_t kGrainElements = 16384;  // that are worth a task of their own
 // Positions per block. A block is processed for all sequences of a batch before the next block, so
 // that its rows of the table stay in the cache while the output streams past.
 constexpr int64_t kPositionBlock = 64;
 
-using Run = void (*)(const kernel::GatherRequest&, int64_t, int64_t);
+// Whether the gather kernel, which can stream, computes the plan.
+bool gathers(const kernel::EmbedRequest& q) { return q.norm.weight == nullptr && q.tables <= 1; }
 
 // Whether to go through the output by blocks of positions: with several long sequences, and a table
 // that does not fit in the cache.
-bool pays_position_blocks(const kernel::GatherRequest& g, int64_t table_row_bytes) {
-  const kernel::Positions& p = g.positions;
-  return g.stream && p.table != nullptr && p.ids.data == nullptr && p.divide == 1 &&
-         p.count < g.tokens && p.count * table_row_bytes > platform::caches().level2;
+bool pays_position_blocks(const kernel::EmbedRequest& q, int64_t table_row_bytes) {
+  const kernel::AddedRows& p = q.added[0];
+  return q.stream && q.tables == 1 && p.ids.data == nullptr && p.divide == 1 &&
+         p.count < q.tokens && p.count * table_row_bytes > platform::caches().level2;
 }
 
-void run(Run gather, const kernel::GatherRequest& g, bool by_position) {
-  const int64_t length = g.positions.count;
-  const auto blocks = [&](int64_t begin, int64_t end) {  // positions, in every sequence
+class EmbedPass {
+ public:
+  explicit EmbedPass(EmbedPlan& plan)
+      : plan_(plan),
+        q_(plan.request),
+        kernel_(gathers(q_)
+                    ? kernels::chosen().gather.gather[static_cast<int>(plan.type)]
+                    : kernels::chosen().embeddings.embeddings[static_cast<int>(plan.rounding)]) {}
+
+  void run() const {
+    const bool by_position =
+        pays_position_blocks(q_, q_.dim * kernel::table_element_size(plan_.type));
+    const auto tokens = [&](int64_t begin, int64_t end) { kernel_(q_, begin, end); };
+    const auto blocks = [&](int64_t begin, int64_t end) { run_positions(begin, end); };
+    if (!worth_threads(q_.tokens * q_.dim)) {
+      by_position ? blocks(0, q_.added[0].count) : tokens(0, q_.tokens);
+    } else if (by_position) {
+      at::parallel_for(0, q_.added[0].count, kPositionBlock, blocks);
+    } else {
+      at::parallel_for(0, q_.tokens, std::max<int64_t>(1, kGrainElements / q_.dim), tokens);
+    }
+  }
+
+  // Draws the bits of dropout into a new mask, and runs the kernel on tokens whose bits are drawn.
+  at::Tensor run_with_dropout(double p) const {
+    const at::ScalarType drawn_as = plan_.sum_type();
+    const int64_t elements = q_.tokens * q_.dim;
+    const at::Tensor mask = torch_internals::fresh_output({mask_bytes(elements)}, at::kByte);
+    q_.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, drawn_as)};
+    {
+      DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
+      if (worth_threads(elements)) {
+        const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * q_.dim));  // tokens
+        draw_while_used(bits, elements, chunk * q_.dim, [&](int64_t begin, int64_t end) {
+          kernel_(q_, begin / q_.dim, end / q_.dim);
+        });
+        return mask;
+      }
+      bits.draw(elements);
+    }
+    run();
+    return mask;
+  }
+
+ private:
+  // Positions [begin, end), in every sequence.
+  void run_positions(int64_t begin, int64_t end) const {
     for (int64_t from = begin; from < end; from += kPositionBlock) {
       const int64_t to = std::min(from + kPositionBlock, end);
-      for (int64_t row = 0; row < g.tokens; row += length) gather(g, row + from, row + to);
+      for (int64_t row = 0; row < q_.tokens; row += q_.added[0].count)
+        kernel_(q_, row + from, row + to);
     }
-  };
-  const auto tokens = [&](int64_t begin, int64_t end) { gather(g, begin, end); };
-  if (!worth_threads(g.tokens * g.dim)) {
-    by_position ? blocks(0, length) : tokens(0, g.tokens);
-  } else if (by_position) {
-    at::parallel_for(0, length, kPositionBlock, blocks);
-  } else {
-    at::parallel_for(0, g.tokens, std::max<int64_t>(1, kGrainElements / g.dim), tokens);
   }
-}
 
-// Allocates the result, (..., D).
-at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) {
-  at::DimVector sizes(ids.sizes());
-  sizes.push_back(dim);
-  return torch_internals::fresh_output(sizes, dtype);
-}
-
-void run_without_dropout(const EmbedPlan& plan) {
-  const kernel::GatherRequest& g = plan.gather;
-  run(kernels::chosen().gather.gather[static_cast<int>(plan.type)], g,
-      pays_position_blocks(g, g.dim * kernel::table_element_size(plan.type)));
-}
-
-void run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tensor& mask) {
-  const bool exact = rounds_once(plan.type);
-  const at::ScalarType drawn_as = exact ? at::kFloat : dtype;
-  kernel::GatherRequest& g = plan.gather;
-  mask = torch_internals::fresh_output({mask_bytes(g.tokens * g.dim)}, at::kByte);
-  g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, drawn_as)};
-  {
-    DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
-    if (worth_threads(g.tokens * g.dim)) {
-      const auto gather = kernels::chosen().gather.gather[static_cast<int>(plan.type)];
-      const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // in tokens
-      draw_while_used(bits, g.tokens * g.dim, chunk * g.dim,
-                      [&](int64_t begin, int64_t end) { gather(g, begin / g.dim, end / g.dim); });
-      return;
-    }
-    bits.draw(g.tokens * g.dim);
-  }
-  run_without_dropout(plan);
-}
+  const EmbedPlan& plan_;
+  kernel::EmbedRequest& q_;
+  kernel::EmbedKernel kernel_;
+};
 
 }  // namespace
 
-at::Tensor embed_fused(EmbedPlan& plan, const at::Tensor& ids, const at::Tensor& weight,
-                       const at::Tensor& table, const EmbedFuncOptions& options,
+at::Tensor embed_fused(EmbedPlan& plan, const EmbedNames& names, double dropout,
                        const at::Tensor& out) {
-  kernel::GatherRequest& g = plan.gather;
-  const torch_internals::Profiled profiled(out.defined() ? "posenc::embed_out" : "posenc::embed",
-                                           ids, weight, table);
+  kernel::EmbedRequest& q = plan.request;
+  at::DimVector sizes(plan.tokens.ids->sizes());
+  sizes.push_back(q.dim);
   if (out.defined()) torch_internals::note_write(out);
-  at::Tensor result = out.defined() ? out : output_for(ids, g.dim, weight.scalar_type());
-  g.out = result.data_ptr();
-  g.stream = g.tokens * g.dim * kernel::element_size(plan.type) >= platform::caches().stream_bytes;
-  at::Tensor mask;
+  at::Tensor result =
+      out.defined() ? out : torch_internals::fresh_output(sizes, plan.tokens.weight->scalar_type());
+  q.out = result.data_ptr();
+  q.stream = gathers(q) &&
+             q.tokens * q.dim * kernel::element_size(plan.type) >= platform::caches().stream_bytes;
+  EmbedSaved saved;
+  if (plan.records_norm) {
+    saved.sum = torch_internals::fresh_output(sizes, at::kFloat);
+    sizes.back() = 1;
+    saved.mean = torch_internals::fresh_output(sizes, at::kFloat);
+    saved.rstd = torch_internals::fresh_output(sizes, at::kFloat);
+    q.norm.sum = saved.sum.data_ptr<float>();
+    q.norm.mean = saved.mean.data_ptr<float>();
+    q.norm.rstd = saved.rstd.data_ptr<float>();
+  }
+  const EmbedPass pass(plan);
   if (plan.drops) {
-    run_with_dropout(plan, options.dropout(), weight.scalar_type(), mask);
+    saved.mask = pass.run_with_dropout(dropout);
   } else {
-    run_without_dropout(plan);
+    pass.run();
   }
-  if (plan.is_recorded) {
-    record(result, plan.ids_copy.defined() ? plan.ids_copy : ids, weight, plan, mask,
-           options.sparse());
-  }
+  if (plan.records_tables || plan.records_norm) record(result, plan, names, saved);
   return result;
 }
 

@@ -1,5 +1,3 @@
-#include "functional/rotary/backward.h"
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/DimVector.h>
@@ -8,7 +6,6 @@
 #include <utility>
 
 #include "functional/rotary/compose.h"
-#include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
 #include "torch_internals/backward_node.h"
 #include "torch_internals/profiled.h"

@@ -40,4 +40,9 @@ bool writes_adjacent(const RotaryOptions& options, bool inverse);
 at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table,
                          const RotaryOptions& options, const RotaryFuncOptions& func_options);
 
+/// Throws c10::ValueError, naming `module`, unless `tokens` tokens from `offset` on, or those of
+/// position_ids, can be rotated.
+void check_rotary_offset(const char* module, const RotaryOptions& options, int64_t offset,
+                         const at::Tensor& position_ids, int64_t tokens);
+
 }  // namespace posenc::functional

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "functional/dispatch.h"
-#include "functional/rotary/backward.h"
 #include "functional/rotary/compose.h"
 #include "kernels/dispatch.h"
 #include "platform/memory.h"

@@ -22,4 +22,15 @@ void rotary_fused_out(RotaryPlan& plan, const at::Tensor& q_out, const at::Tenso
 at::Tensor rotary_fused_backward(RotaryPlan& plan, const at::Tensor& grad,
                                  const RotaryFuncOptions& func_options);
 
+/// Makes `out` the results of rotating q and k by `plan` in the autograd graph, as far as autograd
+/// records their inputs. Part of rotary_fused().
+void record(const RotaryPlan& plan, const QueryKey& out, const at::Tensor& q, const at::Tensor& k,
+            const RotaryOptions& options, const RotaryFuncOptions& func_options);
+
+/// Whether rotary_fused_out() may write `out`, the result of x, while it reads its inputs: `out` is
+/// x itself, or it overlaps neither the inputs nor the other result.
+bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& other,
+               const at::Tensor& other_out, const RotaryCosSin& table,
+               const RotaryFuncOptions& func_options);
+
 }  // namespace posenc::functional

@@ -1,6 +1,5 @@
-#include "functional/rotary/may_write.h"
-
 #include "functional/rotary/compose.h"
+#include "functional/rotary/fused.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {

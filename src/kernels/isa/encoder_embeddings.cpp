@@ -2,10 +2,9 @@
 // normalised, and some elements dropped. Compiled once per instruction set, with -ffp-contract=off.
 //
 // The reference path is at::embedding, mul, add, layer_norm and dropout one after another
-// (functional/encoder_embeddings/composed.cpp): the same operations with the same roundings, hence
-// the same bits, but six or more passes over memory where this makes one. Eight rows are summed,
-// with their moments (moments.h), and then normalised where they are, in the L1 cache.
-#include "kernels/encoder_embeddings.h"
+// (functional/embed/composed.cpp): the same operations with the same roundings, hence the same
+// bits, but six or more passes over memory where this makes one. Eight rows are summed, with their
+// moments (moments.h), and then normalised where they are, in the L1 cache.
 #include "kernels/isa/by_sixteen.h"
 #include "kernels/isa/embed_kinds.h"
 #include "kernels/isa/moments.h"
@@ -21,6 +20,11 @@ using inference::POSENC_ISA::read;
 using inference::POSENC_ISA::Wide;
 using inference::POSENC_ISA::write;
 
+const float* weight_row(const EmbedRequest& q, int64_t token) {
+  return static_cast<const float*>(q.weight) + q.ids[token] * q.weight_stride;
+}
+float* out_of(const EmbedRequest& q) { return static_cast<float*>(q.out); }
+
 // The rows that are added to a token's own, and where their sum goes.
 struct RowSum {
   const float* word;
@@ -31,8 +35,8 @@ struct RowSum {
 
 // Elements [begin, dim) of the sum.
 template <int kTables>
-void sum_row(const EmbeddingsRequest& q, const RowSum& s, int64_t begin) {
-  const Floats scale = broadcast(q.scale);
+void sum_row(const EmbedRequest& q, const RowSum& s, int64_t begin) {
+  const Floats scale = broadcast(static_cast<float>(q.scale));
   const RowSum at = s;  // a copy, which no store can change
   by_sixteen(
       q.dim - begin, [&](int64_t from, int64_t n) __attribute__((always_inline)) {
@@ -52,9 +56,9 @@ constexpr decltype(&sum_row<0>) kSumRow[kEmbeddingsTables + 1] = {
 
 // The sum of kChunks chunks of n vectors from element `begin` on, and their moments.
 template <bool kFused, int kTables, int kChunks>
-void sum_chunks(const EmbeddingsRequest& q, const RowSum& s, int64_t begin, int n, int row,
+void sum_chunks(const EmbedRequest& q, const RowSum& s, int64_t begin, int n, int row,
                 Moments* to) {
-  const Lanes scale = q.scale - Lanes{};
+  const Lanes scale = static_cast<float>(q.scale) - Lanes{};
   const RowSum at = s;
   chunk_moments<kFused, kChunks>(
       n, row, to, [&](int c, int j) __attribute__((always_inline)) {
@@ -70,7 +74,7 @@ void sum_chunks(const EmbeddingsRequest& q, const RowSum& s, int64_t begin, int 
 
 // The same for a whole row, with as many chunks at a time as the registers hold.
 template <bool kFused, int kTables>
-void sum_and_moments(const EmbeddingsRequest& q, const RowSum& s, int row, Moments* to) {
+void sum_and_moments(const EmbedRequest& q, const RowSum& s, int row, Moments* to) {
   constexpr int kMost = 6;
   static constexpr decltype(&sum_chunks<kFused, kTables, 1>) kMany[kMost] = {
       sum_chunks<kFused, kTables, 1>, sum_chunks<kFused, kTables, 2>,
@@ -93,12 +97,12 @@ constexpr decltype(&sum_and_moments<kFused, 0>) kSumAndMoments[kEmbeddingsTables
 // The rows of a request's tables for consecutive tokens.
 class Tables {
  public:
-  Tables(const EmbeddingsRequest& q, int64_t token) : q_(q) {
+  Tables(const EmbedRequest& q, int64_t token) : q_(q) {
     for (int k = 0; k < q.tables; ++k) slot_[k] = token % q.added[k].count;
   }
   void next(const float** rows) {
     for (int k = 0; k < q_.tables; ++k) {
-      const Positions& p = q_.added[k];
+      const AddedRows& p = q_.added[k];
       const int64_t row = p.ids.data != nullptr ? p.ids[slot_[k]] : p.offset + slot_[k];
       rows[k] = static_cast<const float*>(p.table) + row * p.stride;
       if (++slot_[k] == p.count) slot_[k] = 0;
@@ -106,14 +110,14 @@ class Tables {
   }
 
  private:
-  const EmbeddingsRequest& q_;
+  const EmbedRequest& q_;
   int64_t slot_[kEmbeddingsTables];
 };
 
 // Normalises kRows rows from `x` on, so that each vector of the weight and the bias is loaded only
 // once for all of them.
 template <bool kFused, bool kBias, bool kDropout, int kRows>
-void norm_some(const EmbeddingsRequest& q, int64_t token, const float* x, const float* mean,
+void norm_some(const EmbedRequest& q, int64_t token, const float* x, const float* mean,
                const float* rstd) {
   Floats middle[kRows], spreading[kRows];
   for (int r = 0; r < kRows; ++r) {
@@ -121,7 +125,7 @@ void norm_some(const EmbeddingsRequest& q, int64_t token, const float* x, const 
     spreading[r] = broadcast(rstd[r]);
   }
   const Floats factor = broadcast(static_cast<float>(q.kept.factor));
-  float* const to = q.out + token * q.dim;
+  float* const to = out_of(q) + token * q.dim;
   by_sixteen(
       q.dim, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
         const Wide weight = read(q.norm.weight + i, n);
@@ -140,8 +144,8 @@ void norm_some(const EmbeddingsRequest& q, int64_t token, const float* x, const 
 }
 
 template <bool kFused, bool kBias, bool kDropout>
-void norm_block(const EmbeddingsRequest& q, int64_t first, int64_t n, const float* x,
-                const float* mean, const float* rstd) {
+void norm_block(const EmbedRequest& q, int64_t first, int64_t n, const float* x, const float* mean,
+                const float* rstd) {
   constexpr int kTogether = 4;
   int64_t r = 0;
   for (; r + kTogether <= n; r += kTogether)
@@ -150,9 +154,9 @@ void norm_block(const EmbeddingsRequest& q, int64_t first, int64_t n, const floa
     norm_some<kFused, kBias, kDropout, 1>(q, first + r, x + r * q.dim, mean + r, rstd + r);
 }
 
-void drop_row(const EmbeddingsRequest& q, int64_t token) {
+void drop_row(const EmbedRequest& q, int64_t token) {
   const Floats factor = broadcast(static_cast<float>(q.kept.factor));
-  float* const row = q.out + token * q.dim;
+  float* const row = out_of(q) + token * q.dim;
   by_sixteen(
       q.dim, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
         const Wide x = read(row + i, n);
@@ -165,7 +169,7 @@ void drop_row(const EmbeddingsRequest& q, int64_t token) {
 }
 
 template <bool kFused>
-void norm_rows(const EmbeddingsRequest& q, int64_t first, int64_t n, const Moments& of_lanes,
+void norm_rows(const EmbedRequest& q, int64_t first, int64_t n, const Moments& of_lanes,
                const float* x) {
   const bool bias = q.norm.bias != nullptr, dropout = q.kept.bits != nullptr;
   const auto norm =
@@ -182,18 +186,15 @@ void norm_rows(const EmbeddingsRequest& q, int64_t first, int64_t n, const Momen
 }
 
 // The rows that are added for a token. `ahead` is the token that is processed next.
-POSENC_INLINE RowSum row_sum(const EmbeddingsRequest& q, Tables& tables, float* sums, int64_t token,
+POSENC_INLINE RowSum row_sum(const EmbedRequest& q, Tables& tables, float* sums, int64_t token,
                              int64_t ahead) {
-  RowSum s = {q.weight + q.ids[token] * q.weight_stride,
-              {},
-              q.weight + q.ids[ahead] * q.weight_stride,
-              sums + token * q.dim};
+  RowSum s = {weight_row(q, token), {}, weight_row(q, ahead), sums + token * q.dim};
   tables.next(s.added);
   return s;
 }
 
 // The number of tokens after which a table repeats itself, if it is large; else `tokens`.
-int64_t sequence_length(const EmbeddingsRequest& q, int64_t tokens) {
+int64_t sequence_length(const EmbedRequest& q, int64_t tokens) {
   int64_t longest = 0;
   for (int k = 0; k < q.tables; ++k)
     if (q.added[k].count < tokens && q.added[k].count > longest) longest = q.added[k].count;
@@ -203,9 +204,9 @@ int64_t sequence_length(const EmbeddingsRequest& q, int64_t tokens) {
 // Processes the same positions of all sequences together, so that their rows are still in a near
 // cache when the next sequence needs them.
 template <bool kFused>
-void embeddings_norm(const EmbeddingsRequest& q, int64_t begin, int64_t end) {
+void embeddings_norm(const EmbedRequest& q, int64_t begin, int64_t end) {
   const MergePlan plan(q.dim);
-  float* const sums = q.norm.sum != nullptr ? q.norm.sum : q.out;
+  float* const sums = q.norm.sum != nullptr ? q.norm.sum : out_of(q);
   Moments chunks[MergePlan::kMostChunks + 1];
   const auto group = [&](int64_t first, int64_t last, int64_t next) {
     Tables tables(q, first);
@@ -229,11 +230,11 @@ void embeddings_norm(const EmbeddingsRequest& q, int64_t begin, int64_t end) {
 }
 
 template <bool kFused>
-void embeddings(const EmbeddingsRequest& q, int64_t begin, int64_t end) {
+void embeddings(const EmbedRequest& q, int64_t begin, int64_t end) {
   if (q.norm.weight != nullptr) return embeddings_norm<kFused>(q, begin, end);
   Tables tables(q, begin);
   for (int64_t t = begin; t < end; ++t) {
-    kSumRow[q.tables](q, row_sum(q, tables, q.out, t, t + 1 < end ? t + 1 : t), 0);
+    kSumRow[q.tables](q, row_sum(q, tables, out_of(q), t, t + 1 < end ? t + 1 : t), 0);
     if (q.kept.bits != nullptr) drop_row(q, t);
   }
 }

@@ -66,7 +66,7 @@ struct Row {
 // The slots of consecutive tokens, t / divide % count, without a division for each.
 struct Slots {
   int64_t slot, within, divide, count;
-  Slots(const Positions& p, int64_t token)
+  Slots(const AddedRows& p, int64_t token)
       : slot(token / p.divide % p.count),
         within(token % p.divide),
         divide(p.divide),
@@ -79,14 +79,15 @@ struct Slots {
 };
 
 template <typename K, bool kPosition, bool kDropout, bool kStream>
-void rows(const GatherRequest& g, int64_t begin, int64_t end) {
+void rows(const EmbedRequest& g, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   using P = typename K::Table::Stored;
   const T* const weight = static_cast<const T*>(g.weight);
-  const P* const table = static_cast<const P*>(g.positions.table);
+  const AddedRows& added = g.added[0];
+  const P* const table = kPosition ? static_cast<const P*>(added.table) : nullptr;
   const int64_t whole = g.dim / K::kLine * K::kLine;
   const int64_t rest = g.dim - whole;
-  Slots slots(g.positions, begin);
+  Slots slots(added, begin);
   Row<K> row;
   row.scale = K::broadcast(g.scale);
   row.factor = K::broadcast(g.kept.factor);
@@ -96,9 +97,9 @@ void rows(const GatherRequest& g, int64_t begin, int64_t end) {
     row.out = static_cast<T*>(g.out) + t * g.dim;
     row.first_bit = t * g.dim;
     if (kPosition) {
-      const int64_t position = g.positions.ids.data != nullptr ? g.positions.ids[slots.slot]
-                                                               : g.positions.offset + slots.slot;
-      row.position = table + position * g.positions.stride;
+      const int64_t position =
+          added.ids.data != nullptr ? added.ids[slots.slot] : added.offset + slots.slot;
+      row.position = table + position * added.stride;
     }
     const T* const ahead = weight + g.ids[t + 2 < g.tokens ? t + 2 : t] * g.weight_stride;
     for (int64_t j = 0; j < whole; j += K::kLine) {
@@ -111,7 +112,7 @@ void rows(const GatherRequest& g, int64_t begin, int64_t end) {
 }
 
 template <typename K, bool kPosition, bool kDropout>
-void rows_to(const GatherRequest& g, int64_t begin, int64_t end) {
+void rows_to(const EmbedRequest& g, int64_t begin, int64_t end) {
   // A row that starts inside a cache line cannot be streamed in lines.
   const bool lines = reinterpret_cast<uintptr_t>(g.out) % kLineBytes == 0 && g.dim % K::kLine == 0;
   kStreams&& g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
@@ -119,8 +120,8 @@ void rows_to(const GatherRequest& g, int64_t begin, int64_t end) {
 }
 
 template <typename K>
-void gather(const GatherRequest& g, int64_t begin, int64_t end) {
-  const bool position = g.positions.table != nullptr, dropout = g.kept.bits != nullptr;
+void gather(const EmbedRequest& g, int64_t begin, int64_t end) {
+  const bool position = g.tables != 0, dropout = g.kept.bits != nullptr;
   const auto run = position ? (dropout ? rows_to<K, true, true> : rows_to<K, true, false>)
                             : (dropout ? rows_to<K, false, true> : rows_to<K, false, false>);
   run(g, begin, end);

@@ -10,7 +10,7 @@
 // up to six chunks run side by side, 2 goes through eight rows at once, and 3 and 4 have a row in
 // each lane.
 #pragma once
-#include "kernels/encoder_embeddings.h"
+#include "kernels/embed.h"
 #include "kernels/isa/ops.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {

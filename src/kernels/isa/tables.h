@@ -2,7 +2,6 @@
 // set, for dispatch.cpp.
 #pragma once
 #include "kernels/embed.h"
-#include "kernels/encoder_embeddings.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
 #include "kernels/sets.h"

@@ -45,6 +45,15 @@ torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x
 torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
                      const torch::Tensor& x);
 
+/// x plus a block of it, with the norm before the block or after the sum.
+template <typename Block>
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, LayerNorm& norm,
+                       const torch::nn::Dropout& dropout, const LayerScale& scale,
+                       const Block& block) {
+  return norm_first ? x + branch(*dropout, scale, block(norm->forward(x)))
+                    : norm->forward(x + branch(*dropout, scale, block(x)));
+}
+
 /// linear2(dropout(activation(linear1(x)))).
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,

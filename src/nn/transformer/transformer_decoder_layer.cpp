@@ -10,6 +10,14 @@ namespace {
 
 using Attention = MultiheadAttentionAccess;
 
+// self_attn or multihead_attn may have been replaced by a module with a rotary embedding, which
+// step() does not apply.
+void check_plain(const MultiheadAttention& attention) {
+  TORCH_CHECK_VALUE(attention->rotary.is_empty(),
+                    "[TransformerDecoderLayer] steps are not implemented for attention with a "
+                    "rotary embedding: use its own step()");
+}
+
 }  // namespace
 
 TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayerOptions options_)
@@ -55,18 +63,12 @@ void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& self,
                                                   const Block& cross) {
-  const Block wide = [&](const torch::Tensor& y) {
+  const bool first = options.norm_first();
+  x = residual(x, first, norm1, dropout1, layer_scale1, self);
+  x = residual(x, first, norm2, dropout2, layer_scale2, cross);
+  return residual(x, first, norm3, dropout3, layer_scale3, [&](const torch::Tensor& y) {
     return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
-  };
-  const auto block = [&](LayerNorm& norm, torch::nn::Dropout& dropout, const LayerScale& scale,
-                         const Block& inner) {
-    x = options.norm_first() ? x + branch(*dropout, scale, inner(norm->forward(x)))
-                             : norm->forward(x + branch(*dropout, scale, inner(x)));
-  };
-  block(norm1, dropout1, layer_scale1, self);
-  block(norm2, dropout2, layer_scale2, cross);
-  block(norm3, dropout3, layer_scale3, wide);
-  return x;
+  });
 }
 
 torch::Tensor TransformerDecoderLayerImpl::forward(const torch::Tensor& x,
@@ -79,18 +81,6 @@ torch::Tensor TransformerDecoderLayerImpl::forward(const torch::Tensor& x,
         return multihead_attn->forward(y, memory, memory, memory_mask);
       });
 }
-
-namespace {
-
-// self_attn or multihead_attn may have been replaced by a module with a rotary embedding, which
-// step() does not apply.
-void check_plain(const MultiheadAttention& attention) {
-  TORCH_CHECK_VALUE(attention->rotary.is_empty(),
-                    "[TransformerDecoderLayer] steps are not implemented for attention with a "
-                    "rotary embedding: use its own step()");
-}
-
-}  // namespace
 
 DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory,
                                                      int64_t capacity) {

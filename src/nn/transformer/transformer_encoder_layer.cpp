@@ -45,22 +45,13 @@ void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
                                                    const AttentionMask& mask) {
-  if (options.norm_first()) {
-    const auto attended = x + attend(norm1->forward(x), mask);
-    return attended + feed_forward(norm2->forward(attended));
-  }
-  const auto attended = norm1->forward(x + attend(x, mask));
-  return norm2->forward(attended + feed_forward(attended));
-}
-
-torch::Tensor TransformerEncoderLayerImpl::attend(const torch::Tensor& x,
-                                                  const AttentionMask& mask) {
-  return branch(*dropout1, layer_scale1, self_attn->forward(x, x, x, mask));
-}
-
-torch::Tensor TransformerEncoderLayerImpl::feed_forward(const torch::Tensor& x) {
-  return branch(*dropout2, layer_scale2,
-                posenc::feed_forward(x, *linear1, *dropout, *linear2, options.activation()));
+  const bool first = options.norm_first();
+  const torch::Tensor attended =
+      residual(x, first, norm1, dropout1, layer_scale1,
+               [&](const torch::Tensor& y) { return self_attn->forward(y, y, y, mask); });
+  return residual(attended, first, norm2, dropout2, layer_scale2, [&](const torch::Tensor& y) {
+    return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
+  });
 }
 
 }  // namespace posenc

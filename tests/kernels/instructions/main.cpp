@@ -32,13 +32,14 @@ float* lines(std::vector<uint32_t>& v) {  // aligned to a cache line
 }
 
 void gather(const Kernels& use, embed::Type type) {
-  embed::GatherRequest g = {};
+  embed::EmbedRequest g = {};
   g.ids = {kIds.data(), true};
   g.tokens = kRows;
-  g.weight = g.positions.table = numbers();
-  g.weight_stride = g.dim = g.positions.stride = kDim;
+  g.tables = 1;
+  g.weight = g.added[0].table = numbers();
+  g.weight_stride = g.dim = g.added[0].stride = kDim;
   g.scale = 16.0;
-  g.positions.count = kRows;
+  g.added[0].count = kRows;
   g.kept = {kBits.data(), 1.25};
   g.out = lines(out);
   use.gather.gather[static_cast<int>(type)](g, 0, kRows);
@@ -72,7 +73,7 @@ void rotary_heads(const Kernels& use, embed::Type type) {
 }
 
 void embeddings(const Kernels& use) {
-  embed::EmbeddingsRequest q;
+  embed::EmbedRequest q;
   q.ids = {kIds.data(), true};
   q.tokens = kRows;
   q.weight = numbers();

@@ -116,15 +116,16 @@ TEST(KernelBits, Gather) {
       for (int64_t& id : ids) id = numbers.below(50);
       for (const bool dropout : {false, true}) {
         std::vector<uint8_t> out(static_cast<size_t>(kTokens * kDim * embed::element_size(type)));
-        embed::GatherRequest g = {};
+        embed::EmbedRequest g = {};
         g.ids = {ids.data(), true};
         g.tokens = kTokens;
         g.weight = weight.data();
         g.weight_stride = g.dim = kDim;
         g.scale = 11.3125;
-        g.positions.table = table.data();
-        g.positions.stride = kDim;
-        g.positions.count = 7;
+        g.tables = 1;
+        g.added[0].table = table.data();
+        g.added[0].stride = kDim;
+        g.added[0].count = 7;
         if (dropout) g.kept = {bits.data(), 1.25};
         g.out = out.data();
         use.gather.gather[i](g, 0, kTokens);
@@ -232,7 +233,7 @@ void embeddings(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
     std::vector<int64_t> ids(kTokens);
     for (int64_t& id : ids) id = numbers.below(30);
     std::vector<float> out(static_cast<size_t>(kTokens * dim));
-    embed::EmbeddingsRequest q;
+    embed::EmbedRequest q;
     q.ids = {ids.data(), true};
     q.tokens = kTokens;
     q.weight = weight.data();

@@ -1,7 +1,7 @@
 // The kernel of the embeddings of encoders: its norm against at::layer_norm, and in the rounding
 // that ATen does not use on this processor, against the same algorithm one element at a time; its
 // sums and its dropout against ATen's operations.
-#include "kernels/encoder_embeddings.h"
+#include "kernels/embed.h"
 
 #include <ATen/Version.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using posenc::testing::Dice;
 constexpr NormRounding kRoundings[] = {NormRounding::Fused, NormRounding::Separate};
 
 // Runs the kernel over all tokens of `q`, a few at a time.
-void run(const Kernels& use, NormRounding rounding, const EmbeddingsRequest& q, int64_t split) {
+void run(const Kernels& use, NormRounding rounding, const EmbedRequest& q, int64_t split) {
   for (int64_t begin = 0; begin < q.tokens; begin += split)
     use.embeddings.embeddings[static_cast<int>(rounding)](q, begin,
                                                           std::min(q.tokens, begin + split));
@@ -48,7 +48,7 @@ struct RowsOf {
     q.weight_stride = q.dim = x.size(1);
   }
   torch::Tensor ids;
-  EmbeddingsRequest q;
+  EmbedRequest q;
 };
 
 struct Normed {
@@ -244,7 +244,7 @@ TEST(EmbeddingsKernel, AddsRowsInTheirOrderAndDrops) {
     const auto weight = torch::randn({rows, dim + pad});
     const auto ids = torch::randint(0, rows, {tokens});
     const auto narrow = ids.to(torch::kInt);
-    EmbeddingsRequest q;
+    EmbedRequest q;
     q.ids = {dice.coin() ? ids.const_data_ptr() : nullptr, true};
     if (q.ids.data == nullptr) q.ids = {narrow.const_data_ptr(), false};
     q.tokens = tokens;
@@ -256,7 +256,7 @@ TEST(EmbeddingsKernel, AddsRowsInTheirOrderAndDrops) {
     std::vector<torch::Tensor> held;
     const int64_t tables = dice.below(kEmbeddingsTables + 1);
     for (q.tables = 0; q.tables < tables; ++q.tables) {
-      Positions& p = q.added[q.tables];
+      AddedRows& p = q.added[q.tables];
       p.count = 1 + dice.below(tokens);
       const auto table = torch::randn({p.count + 4, dim});
       auto where = torch::randint(0, p.count + 4, {p.count});

@@ -21,7 +21,7 @@ struct Case {
   std::vector<int32_t> narrow_ids, narrow_position_ids;
   Bytes weight, table;
   std::vector<uint8_t> mask;
-  GatherRequest g;
+  EmbedRequest g;
 };
 
 template <typename From>
@@ -45,13 +45,14 @@ void fill(Case& c, int kind, bool dropout, std::mt19937& random) {
   c.g.weight = c.weight.data();
   c.g.dim = c.dim;
   c.g.scale = below(4) == 0 ? 1.0 : std::pow(static_cast<double>(c.dim) + 0.3, 0.5);
-  Positions& p = c.g.positions;
+  AddedRows& p = c.g.added[0];
   p.count = std::max<int64_t>(1, kind == 3 ? (c.tokens + 2) / 3 : 1 + below(c.tokens + 1));
   p.divide = kind == 3 ? 3 : 1;
   c.places = p.count + 5;
   p.stride = c.dim + below(2);
   c.table = random_values(table_type(c.type), c.places * p.stride, random, true);
-  if (kind != 0) p.table = c.table.data();
+  p.table = c.table.data();
+  c.g.tables = kind != 0 ? 1 : 0;
   if (kind == 2) {
     c.position_ids.resize(static_cast<size_t>(p.count));
     for (int64_t& id : c.position_ids) id = below(c.places);
@@ -69,7 +70,7 @@ void fill(Case& c, int kind, bool dropout, std::mt19937& random) {
 Bytes expected(const Case& c) {
   const bool exact = is_exact(c.type);
   const Type type = plain(c.type), between = exact ? Type::Float32 : type;
-  const Positions& p = c.g.positions;
+  const AddedRows& p = c.g.added[0];
   Bytes out(static_cast<size_t>(c.tokens * c.dim * element_size(type)));
   for (int64_t t = 0; t < c.tokens; ++t) {
     const int64_t slot = t / p.divide % p.count;
@@ -77,7 +78,7 @@ Bytes expected(const Case& c) {
     for (int64_t j = 0; j < c.dim; ++j) {
       double x = get(c.weight, type, c.ids[static_cast<size_t>(t)] * c.g.weight_stride + j);
       x = rounded(between, product(type, x, c.g.scale));
-      if (p.table != nullptr)
+      if (c.g.tables != 0)
         x = rounded(between, sum(type, x, get(c.table, table_type(c.type), place * p.stride + j)));
       if (!c.mask.empty())
         x = rounded(between,
@@ -110,7 +111,7 @@ void run(const Case& c, const Kernels& use, const Bytes& want, int64_t split, bo
          size_t misalign) {
   Aligned out(want.size() + misalign);
   std::memset(out.memory, 0xab, want.size() + misalign);
-  GatherRequest g = c.g;
+  EmbedRequest g = c.g;
   g.out = out.memory + misalign;
   g.stream = stream;
   for (int64_t begin = 0; begin < c.tokens; begin += split)

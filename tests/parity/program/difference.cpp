@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/weights.h"
+#include "parity/program/counterpart.h"
 #include "posenc/core/compare_tensors.h"
 
 namespace posenc::parity {
@@ -21,11 +21,10 @@ double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN
 Difference difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
     return {false, kNaN, kNaN,
-            fmt::format("{} {} and {} {}", cli::dtype_text(a), cli::shape_of(a), cli::dtype_text(b),
-                        cli::shape_of(b))};
+            fmt::format("{} {} and {} {}", dtype_text(a), shape_of(a), dtype_text(b), shape_of(b))};
   }
-  const TensorComparison found = compare_tensors(a, b);
-  return {found.ok, found.difference, found.max_ulps, ""};
+  const TensorComparison compared = compare_tensors(a, b);
+  return {compared.ok, compared.difference, compared.max_ulps, ""};
 }
 
 Difference worst(const Difference& a, const Difference& b) {

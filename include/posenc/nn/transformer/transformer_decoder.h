@@ -11,17 +11,8 @@
 namespace posenc POSENC_EXPORT {
 
 /// Options of TransformerDecoder.
-struct TransformerDecoderOptions {
-  /// `num_layers` layers with the options `layer`.
-  TransformerDecoderOptions(TransformerDecoderLayerOptions layer, int64_t num_layers)
-      : layer_(layer), num_layers_(num_layers) {}
-
-  /// Options of each layer.
-  TORCH_ARG(TransformerDecoderLayerOptions, layer);
-  /// Number of layers.
-  TORCH_ARG(int64_t, num_layers);
-  /// Adds a final norm after all layers, which pre-norm stacks need.
-  TORCH_ARG(bool, norm) = false;
+struct TransformerDecoderOptions : TransformerStackOptions<TransformerDecoderOptions> {
+  using TransformerStackOptions::TransformerStackOptions;
 };
 
 /// The state that a decoder keeps between tokens. Copies are independent. It is unchanged after a

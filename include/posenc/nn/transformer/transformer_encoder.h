@@ -11,17 +11,9 @@
 namespace posenc POSENC_EXPORT {
 
 /// Options of TransformerEncoder.
-struct TransformerEncoderOptions {
-  /// `num_layers` layers with the options `layer`.
-  TransformerEncoderOptions(TransformerEncoderLayerOptions layer, int64_t num_layers)
-      : layer_(layer), num_layers_(num_layers) {}
+struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOptions> {
+  using TransformerStackOptions::TransformerStackOptions;
 
-  /// Options of each layer.
-  TORCH_ARG(TransformerEncoderLayerOptions, layer);
-  /// Number of layers.
-  TORCH_ARG(int64_t, num_layers);
-  /// Adds a final norm after all layers, which pre-norm stacks need.
-  TORCH_ARG(bool, norm) = false;
   /// The layers in the order in which they run, as indices below num_layers, for models that share
   /// layers (ALBERT); each once unless set.
   TORCH_ARG(std::vector<int64_t>, order) = {};

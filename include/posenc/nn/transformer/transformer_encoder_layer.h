@@ -67,10 +67,6 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
-
- private:
-  torch::Tensor attend(const torch::Tensor& x, const AttentionMask& mask);
-  torch::Tensor feed_forward(const torch::Tensor& x);
 };
 
 TORCH_MODULE(TransformerEncoderLayer);

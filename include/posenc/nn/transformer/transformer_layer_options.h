@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "posenc/core/base_arg.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -57,6 +58,22 @@ struct TransformerLayerOptions {
   TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
+};
+
+/// Base class of the options of a stack of layers.
+template <typename Derived>
+class TransformerStackOptions {
+ public:
+  /// `num_layers` layers with the options `layer`.
+  TransformerStackOptions(const TransformerLayerOptions& layer, int64_t num_layers)
+      : layer_(layer), num_layers_(num_layers) {}
+
+  /// Options of each layer.
+  POSENC_BASE_ARG(TransformerLayerOptions, layer);
+  /// Number of layers.
+  POSENC_BASE_ARG(int64_t, num_layers);
+  /// Adds a final norm after all layers, which pre-norm stacks need.
+  POSENC_BASE_ARG(bool, norm) = false;
 };
 
 }  // namespace posenc

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "kernels/encoder_embeddings.h"
+#include "kernels/embed.h"
 
 namespace posenc::functional {
 

@@ -1,7 +1,10 @@
-#include "functional/row_gradient.h"
+#include "functional/embed/row_gradient.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/empty.h>
 
+#include <cstring>
 #include <vector>
 
 #include "functional/dispatch.h"
@@ -49,6 +52,22 @@ at::Tensor RowGradient::dense(const at::Tensor& grad, const kernel::TokenGroups&
   s.out = out.data_ptr();
   sum(s, groups, /*scratch=*/false);
   return out;
+}
+
+at::Tensor RowGradient::sparse(const at::Tensor& grad, const kernel::TokenGroups& groups) const {
+  const auto count = static_cast<int64_t>(groups.ids.size());
+  const at::TensorOptions options(dtype);
+  const at::Tensor indices = at::empty({1, count}, at::TensorOptions(at::kLong));
+  const at::Tensor values = at::empty({count, dim}, options);
+  if (count > 0) {
+    std::memcpy(indices.data_ptr(), groups.ids.data(), sizeof(int64_t) * groups.ids.size());
+    kernel::SumRowsRequest s = request(grad, groups);
+    s.row = nullptr;
+    s.out = values.data_ptr();
+    sum(s, groups, /*scratch=*/false);
+  }
+  return at::_sparse_coo_tensor_unsafe(indices, values, {rows, dim}, options.layout(at::kSparse),
+                                       /*is_coalesced=*/true);
 }
 
 bool RowGradient::add_to(const torch_internals::GradAccess& access, const at::Tensor& grad,

@@ -1,4 +1,4 @@
-#include "functional/encoder_embeddings/norm_rounding.h"
+#include "functional/embed/norm_rounding.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
@@ -24,7 +24,7 @@ bool has_atens_bits(kernel::NormRounding rounding, int64_t width) {
                    bias = scattered({width}, 0.3), out = at::empty_like(x);
   int64_t rows[kRows];
   for (int64_t i = 0; i < kRows; ++i) rows[i] = i;
-  kernel::EmbeddingsRequest q;
+  kernel::EmbedRequest q;
   q.ids = {rows, /*wide=*/true};
   q.tokens = kRows;
   q.weight = x.const_data_ptr<float>();
