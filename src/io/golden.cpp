@@ -11,6 +11,7 @@
 
 #include "io/base/file.h"
 #include "io/base/module_state.h"
+#include "io/base/tensor.h"
 #include "io/base/text.h"
 #include "io/load/load_plan.h"
 #include "io/load/mapped_source.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/epsilon.h"
+#include "core/floating_point.h"
 #include "support/compare.h"
 
 namespace posenc {

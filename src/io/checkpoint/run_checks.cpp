@@ -9,6 +9,7 @@
 
 #include "io/base/file.h"
 #include "io/base/module_state.h"
+#include "io/base/tensor.h"
 #include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/optimizer_state.h"
 
