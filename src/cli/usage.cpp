@@ -53,7 +53,7 @@ std::string count_message(const std::string& text) {
 }  // namespace
 
 std::string unknown_subcommand(const CLI::App& app, const std::string& name) {
-  if (name == "verify" || name == "run") {  // which posenc 0.1 had
+  if (name == "verify" || name == "run") {  // which were subcommands
     return "there is no subcommand " + name +
            "; docs/parity.md says how to compare a module with Python's";
   }

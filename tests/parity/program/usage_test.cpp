@@ -39,7 +39,7 @@ TEST_F(ParityUsage, WrongUseIsStatusTwo) {
       {{"run", "a.pt", "--out", file("o")}, "--input"},
       {{"run", "a.pt", "--input", "i"}, "--out"},
       {{"run", "m", "--input", "i", "--out", "-"}, "Got -; use ./- for a file of that name"},
-      {{"run", "m", "--input=", "i", "--out", file("o")},
+      {{"run", "--input=", "i", "--out", file("o")},
        "--input must be the name of a file. Got an empty string\n"},
       {{"run", "a.pt", "--module", "Nothing", "--input", "i", "--out", file("o")},
        "--module must be a class, as `posenc-parity run --help` lists them. Got Nothing"},
