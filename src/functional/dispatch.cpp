@@ -25,16 +25,18 @@ bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
   }
 }
 
-bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
+const at::Tensor* read_integers(const at::Tensor& from, std::forward_list<at::Tensor>& copies,
+                                kernel::Integers& to) {
   if (!torch_internals::is_plain(from) ||
       !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
-    return false;
+    return nullptr;
   const bool known = from.scalar_type() == at::kLong || from.scalar_type() == at::kInt;
-  if (!known || !from.is_contiguous()) copy = (known ? from : from.to(at::kLong)).contiguous();
-  const at::Tensor& read = copy.defined() ? copy : from;
-  to.data = read.const_data_ptr();
-  to.wide = read.scalar_type() == at::kLong;
-  return true;
+  const at::Tensor* const read =
+      known && from.is_contiguous()
+          ? &from
+          : &copies.emplace_front((known ? from : from.to(at::kLong)).contiguous());
+  to = {read->const_data_ptr(), read->scalar_type() == at::kLong};
+  return read;
 }
 
 // Reads sizes and strides as arrays because size(axis) checks its argument on every call.

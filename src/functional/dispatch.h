@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <forward_list>
 #include <optional>
 
 #include "kernels/embed.h"
@@ -23,9 +24,10 @@ constexpr bool rounds_once(kernels::embed::Type type) {
   return type == kernels::embed::Type::BFloat16Exact || type == kernels::embed::Type::Float16Exact;
 }
 
-/// Describes integers in a form that the kernels read, converting into `copy` if necessary. Returns
-/// false if `from` is not plain or has no integers.
-bool read_integers(const at::Tensor& from, at::Tensor& copy, kernels::embed::Integers& to);
+/// Describes integers in a form that the kernels read, and returns their tensor: `from`, or a copy
+/// in `copies` if they need converting. Returns null if `from` is not plain or has no integers.
+const at::Tensor* read_integers(const at::Tensor& from, std::forward_list<at::Tensor>& copies,
+                                kernels::embed::Integers& to);
 
 /// A table (rows, D) or (1, rows, D). Its rows are `whole` if each is contiguous and none overlap.
 struct RowView {

@@ -27,8 +27,8 @@ constexpr int64_t table_element_size(Type type) {
 
 // An array of int32 or int64, or none.
 struct Integers {
-  const void* data = nullptr;
-  bool wide;  // int64
+  const void* data;  // null: none
+  bool wide;         // int64
   int64_t operator[](int64_t i) const {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
@@ -44,13 +44,14 @@ struct DropoutMask {
 // A table of which a row is added to each token. Token t's row is ids ? ids[slot(t)] :
 // offset + slot(t), where slot(t) = t / divide % count.
 //   (B, L): divide 1, count L     (L, B): divide B, count L     per token: divide 1, count T
+//   row `offset` for all: divide 1, count 1
 struct AddedRows {
   const void* table;
   int64_t stride;  // elements from one row to the next
   int64_t offset;
   Integers ids;
-  int64_t divide = 1;
-  int64_t count = 1;
+  int64_t divide;
+  int64_t count;
 };
 
 constexpr int kEmbeddingsTables = 4;  // at most, in addition to the tokens' own
@@ -70,8 +71,8 @@ struct EmbeddingsNorm {
 // The forward of an embedding. Rows are added in the order of `added`. gather.cpp reads one table
 // at most and has no norm; encoder_embeddings.cpp reads float32.
 //
-// Fields without an initialiser are set for every request: clearing the whole struct first would
-// take longer than computing the row of a single token.
+// Fields without an initialiser are set for every request, and for every table that is added:
+// clearing the whole struct first would take longer than computing the row of a single token.
 struct EmbedRequest {
   Integers ids;
   int64_t tokens;

@@ -17,7 +17,7 @@ using embed::Type;
 struct Angles {
   const void *cos, *sin;
   int64_t batch_stride, row_stride;  // elements; batch_stride 0: one row for a whole batch
-  embed::Integers ids;  // token `row` of a batch: position ids[batch * ids_batch + row]
+  embed::Integers ids = {};  // token `row` of a batch: position ids[batch * ids_batch + row]
   int64_t ids_batch;
   int64_t step, second;
   bool is_float;  // float32 whatever the type of x; else as x

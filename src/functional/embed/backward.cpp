@@ -234,7 +234,7 @@ torch_internals::NodePointer<EmbedBackward> sum_node(const EmbedPlan& plan,
   auto node = torch_internals::make_node<EmbedBackward>(plan, names);
   c10::SmallVector<at::Tensor, 1> inputs;
   const auto add = [&](const EmbedTable& from, int64_t count, int64_t offset, double scale) {
-    if (!torch_internals::is_recorded(*from.weight)) return;
+    if (!from.records) return;
     ReadRows& read = node->tables.emplace_back();
     read.rows = from.rows;
     if (from.ids != nullptr) read.ids = save_for_backward(*from.ids);

@@ -41,18 +41,21 @@ class Planner {
   Planner(const at::Tensor& ids, EmbedPlan& plan) : ids_(ids), plan_(plan), q_(plan.request) {}
 
   bool tokens(const at::Tensor& weight, const std::optional<int64_t>& padding, bool exact) {
+    EmbedTable& tokens = plan_.tokens;
     if (!ids_.defined() || !weight.defined() || weight.dim() != 2 || !is_plain(weight) ||
-        !find_type(weight.scalar_type(), exact, plan_.type) || !read(ids_, plan_.tokens, q_.ids))
+        !find_type(weight.scalar_type(), exact, plan_.type) || !read(ids_, tokens, q_.ids))
       return false;
     const RowView rows(weight);
     q_.tokens = ids_.numel();
     if (!rows.whole || q_.tokens == 0 || rows.count == 0 || rows.width == 0) return false;
-    plan_.tokens.weight = &weight;
-    plan_.tokens.repeats = false;
+    tokens.weight = &weight;
+    tokens.rows = RowsRead::Given;
+    tokens.repeats = false;
+    tokens.records = is_recorded(weight);
     q_.weight = weight.const_data_ptr();
     q_.weight_stride = rows.stride;
     q_.dim = rows.width;
-    return find_padding_row(padding, rows.count, plan_.tokens.padding) &&
+    return find_padding_row(padding, rows.count, tokens.padding) &&
            lie_within(q_.ids, q_.tokens, rows.count);
   }
 
@@ -60,39 +63,44 @@ class Planner {
   bool positions(const at::Tensor& table, const std::optional<int64_t>& padding, int64_t offset,
                  const at::Tensor& given, bool batch_first) {
     const at::IntArrayRef sizes = ids_.sizes();
-    if (sizes.empty() || sizes.size() > 2 || !add(table, padding)) return false;
+    if (sizes.empty() || sizes.size() > 2) return false;
+    const int64_t rows = add(table, padding);
+    if (rows == 0) return false;
+    EmbedTable& added = last();
+    kernel::AddedRows& to = last_rows();
     const bool sequence_first = sizes.size() == 2 && !batch_first;
     const int64_t length = sequence_first ? sizes[0] : sizes.back();
-    added_->repeats = q_.tokens > length;
-    to_->divide = sequence_first ? sizes[1] : 1;
-    to_->count = length;
-    to_->offset = offset;
+    added.repeats = q_.tokens > length;
+    to.divide = sequence_first ? sizes[1] : 1;
+    to.count = length;
+    to.offset = offset;
     if (!given.defined()) {
-      added_->rows = RowsRead::Consecutive;
-      return offset >= 0 && length <= rows_ && offset <= rows_ - length;
+      added.rows = RowsRead::Consecutive;
+      return offset >= 0 && length <= rows && offset <= rows - length;
     }
     const at::IntArrayRef of = given.sizes();
     if (of == sizes) {
-      to_->divide = 1;
-      to_->count = q_.tokens;
-      added_->repeats = false;
+      to.divide = 1;
+      to.count = q_.tokens;
+      added.repeats = false;
     } else if (of.empty() || of.back() != length || given.numel() != length ||
                of.size() > sizes.size()) {
       return false;
     }
-    return offset == 0 && read_given(given);
+    return offset == 0 && read_given(given, rows);
   }
 
   // A table of which `given` selects a row for each token; undefined: row 0 for all.
   bool per_token(const at::Tensor& table, const std::optional<int64_t>& padding,
                  const at::Tensor& given) {
-    if (!add(table, padding)) return false;
+    const int64_t rows = add(table, padding);
+    if (rows == 0) return false;
     if (!given.defined()) {
-      added_->rows = RowsRead::First;
+      last().rows = RowsRead::First;
       return true;
     }
-    to_->count = q_.tokens;
-    return given.sizes() == ids_.sizes() && read_given(given);
+    last_rows().count = q_.tokens;
+    return given.sizes() == ids_.sizes() && read_given(given, rows);
   }
 
   bool norm(const at::Tensor& weight, const at::Tensor& bias, double eps) {
@@ -111,9 +119,8 @@ class Planner {
 
   // Comes last: what autograd records, and the dropout.
   bool finish(bool drops) {
-    plan_.records_tables = is_recorded(*plan_.tokens.weight);
-    for (int k = 0; k < q_.tables; ++k)
-      plan_.records_tables = plan_.records_tables || is_recorded(*plan_.added[k].weight);
+    plan_.records_tables = plan_.tokens.records;
+    for (int k = 0; k < q_.tables; ++k) plan_.records_tables |= plan_.added[k].records;
     plan_.records_norm =
         q_.norm.weight != nullptr && (plan_.records_tables || is_recorded(*plan_.norm_weight) ||
                                       (q_.norm.bias != nullptr && is_recorded(*plan_.norm_bias)));
@@ -124,35 +131,34 @@ class Planner {
   }
 
  private:
-  bool add(const at::Tensor& table, const std::optional<int64_t>& padding) {
+  // Adds a table of which nothing is read yet. Returns its number of rows, 0 for an unfit one.
+  int64_t add(const at::Tensor& table, const std::optional<int64_t>& padding) {
     const RowView view(table);
     if (!is_plain(table) || table.scalar_type() != plan_.sum_type() || !view.whole ||
-        view.count == 0 || view.width != q_.dim)
-      return false;
-    added_ = &plan_.added[q_.tables];
-    to_ = &q_.added[q_.tables++];
-    rows_ = view.count;
-    *added_ = {&table, RowsRead::Given, nullptr, -1, false};
-    to_->table = table.const_data_ptr();
-    to_->stride = view.stride;
-    to_->offset = 0;
-    return find_padding_row(padding, rows_, added_->padding);
+        view.width != q_.dim)
+      return 0;
+    int64_t row = -1;
+    if (!find_padding_row(padding, view.count, row)) return 0;
+    const void* const data = table.const_data_ptr();
+    const bool records = is_recorded(table);
+    ++q_.tables;
+    last() = {&table, RowsRead::Given, nullptr, row, /*repeats=*/false, records};
+    last_rows() = {data, view.stride, /*offset=*/0, {nullptr, false}, /*divide=*/1, /*count=*/1};
+    return view.count;
   }
 
-  // Reads ids, or a copy of them.
+  // The table that was added last, and its part of the request.
+  EmbedTable& last() { return plan_.added[q_.tables - 1]; }
+  kernel::AddedRows& last_rows() { return q_.added[q_.tables - 1]; }
+
   bool read(const at::Tensor& from, EmbedTable& to, kernel::Integers& ids) {
-    at::Tensor copy;
-    if (!read_integers(from, copy, ids)) return false;
-    to.rows = RowsRead::Given;
-    to.ids = &from;
-    if (!copy.defined()) return true;
-    plan_.copies.reserve(1 + kernel::kEmbeddingsTables);
-    to.ids = &plan_.copies.emplace_back(std::move(copy));
-    return true;
+    to.ids = read_integers(from, plan_.copies, ids);
+    return to.ids != nullptr;
   }
 
-  bool read_given(const at::Tensor& given) {
-    return read(given, *added_, to_->ids) && lie_within(to_->ids, to_->count, rows_);
+  bool read_given(const at::Tensor& given, int64_t rows) {
+    const kernel::AddedRows& to = last_rows();
+    return read(given, last(), last_rows().ids) && lie_within(to.ids, to.count, rows);
   }
 
   bool is_norm_vector(const at::Tensor& vector) const {
@@ -163,10 +169,6 @@ class Planner {
   const at::Tensor& ids_;
   EmbedPlan& plan_;
   kernel::EmbedRequest& q_;
-  // The table that was added last, and its number of rows.
-  EmbedTable* added_ = nullptr;
-  kernel::AddedRows* to_ = nullptr;
-  int64_t rows_ = 0;
 };
 
 bool plan_types(Planner& to, const EncoderEmbeddingsWeights& weights,
@@ -220,9 +222,9 @@ bool is_fusable(const at::Tensor& ids, const at::Tensor& weight, const at::Tenso
   if (table.defined()) {
     const PositionalEncodingFuncOptions& where = options.position();
     const at::Tensor& given = where.position_ids();
-    if (is_recorded(table) || (given.defined() && given.dim() == 2 && given.sizes() != ids.sizes()))
-      return false;
-    if (!to.positions(table, std::nullopt, where.offset(), given, where.batch_first()))
+    if (given.defined() && given.dim() == 2 && given.sizes() != ids.sizes()) return false;
+    if (!to.positions(table, std::nullopt, where.offset(), given, where.batch_first()) ||
+        plan.added[0].records)
       return false;
   }
   return to.finish(options.training() && options.dropout() != 0.0);

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <vector>
+#include <forward_list>
 
 #include "kernels/embed.h"
 #include "posenc/functional/embed.h"
@@ -21,6 +21,7 @@ struct EmbedTable {
   int64_t padding;
   // All sequences of a batch read the same rows: autograd sums the gradient over the batch first.
   bool repeats;
+  bool records;  // autograd records the look-up
 };
 
 /// The arguments that embed_fused() passes to the kernels.
@@ -30,11 +31,11 @@ struct EmbedPlan {
   kernels::embed::NormRounding rounding = kernels::embed::NormRounding::Separate;
   EmbedTable tokens;
   EmbedTable added[kernels::embed::kEmbeddingsTables];  // as request.added, as many
-  std::vector<at::Tensor> copies;                       // of ids that the kernels cannot read
+  std::forward_list<at::Tensor> copies;                 // of ids that the kernels cannot read
   const at::Tensor* norm_weight = nullptr;              // of the caller
   const at::Tensor* norm_bias = nullptr;                // of the caller, may be undefined
   bool sparse = false;                                  // the gradient of the tokens
-  bool records_tables = false;                          // autograd records the look-ups,
+  bool records_tables = false;                          // autograd records a look-up,
   bool records_norm = false;                            // and the norm
   bool drops = false;                                   // dropout while training
 

@@ -16,13 +16,15 @@ namespace {
 
 namespace kernel = kernels::embed;
 
-constexpr int64_t kGrainElements = 16384;  // that are worth a task of their own
 // Positions per block. A block is processed for all sequences of a batch before the next block, so
 // that its rows of the table stay in the cache while the output streams past.
 constexpr int64_t kPositionBlock = 64;
 
 // Whether the gather kernel, which can stream, computes the plan.
 bool gathers(const kernel::EmbedRequest& q) { return q.norm.weight == nullptr && q.tables <= 1; }
+
+// The elements that are worth a task of their own: fewer where there is more to do for each.
+int64_t grain_elements(const kernel::EmbedRequest& q) { return gathers(q) ? 32768 : 16384; }
 
 // Whether to go through the output by blocks of positions: with several long sequences, and a table
 // that does not fit in the cache.
@@ -51,7 +53,7 @@ class EmbedPass {
     } else if (by_position) {
       at::parallel_for(0, q_.added[0].count, kPositionBlock, blocks);
     } else {
-      at::parallel_for(0, q_.tokens, std::max<int64_t>(1, kGrainElements / q_.dim), tokens);
+      at::parallel_for(0, q_.tokens, std::max<int64_t>(1, grain_elements(q_) / q_.dim), tokens);
     }
   }
 
@@ -64,7 +66,7 @@ class EmbedPass {
     {
       DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
       if (worth_threads(elements)) {
-        const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * q_.dim));  // tokens
+        const int64_t chunk = 64 * std::max<int64_t>(1, grain_elements(q_) / (64 * q_.dim));
         draw_while_used(bits, elements, chunk * q_.dim, [&](int64_t begin, int64_t end) {
           kernel_(q_, begin / q_.dim, end / q_.dim);
         });

@@ -65,7 +65,8 @@ struct Row {
 
 // The slots of consecutive tokens, t / divide % count, without a division for each.
 struct Slots {
-  int64_t slot, within, divide, count;
+  int64_t slot = 0, within = 0, divide = 1, count = 1;
+  Slots() = default;
   Slots(const AddedRows& p, int64_t token)
       : slot(token / p.divide % p.count),
         within(token % p.divide),
@@ -87,7 +88,7 @@ void rows(const EmbedRequest& g, int64_t begin, int64_t end) {
   const P* const table = kPosition ? static_cast<const P*>(added.table) : nullptr;
   const int64_t whole = g.dim / K::kLine * K::kLine;
   const int64_t rest = g.dim - whole;
-  Slots slots(added, begin);
+  Slots slots = kPosition ? Slots(added, begin) : Slots{};
   Row<K> row;
   row.scale = K::broadcast(g.scale);
   row.factor = K::broadcast(g.kept.factor);

@@ -123,9 +123,7 @@ TEST(KernelBits, Gather) {
         g.weight_stride = g.dim = kDim;
         g.scale = 11.3125;
         g.tables = 1;
-        g.added[0].table = table.data();
-        g.added[0].stride = kDim;
-        g.added[0].count = 7;
+        g.added[0] = {table.data(), kDim, 0, {nullptr, false}, 1, 7};
         if (dropout) g.kept = {bits.data(), 1.25};
         g.out = out.data();
         use.gather.gather[i](g, 0, kTokens);

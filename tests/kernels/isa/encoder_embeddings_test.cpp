@@ -263,6 +263,8 @@ TEST(EmbeddingsKernel, AddsRowsInTheirOrderAndDrops) {
       p.table = table.const_data_ptr();
       p.stride = dim;
       p.offset = dice.below(4);
+      p.ids = {nullptr, false};
+      p.divide = 1;
       if (dice.coin()) {
         p.ids = {where.const_data_ptr(), true};
       } else {

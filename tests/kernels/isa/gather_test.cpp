@@ -58,6 +58,7 @@ void fill(Case& c, int kind, bool dropout, std::mt19937& random) {
     for (int64_t& id : c.position_ids) id = below(c.places);
     p.ids = integers(!c.wide, c.position_ids, c.narrow_position_ids);
   } else {
+    p.ids = {nullptr, false};
     p.offset = below(5);
   }
   if (dropout) {
