@@ -1,5 +1,7 @@
 #include "functional/embed/fusable.h"
 
+#include <c10/macros/Macros.h>
+
 #include <limits>
 
 #include "functional/dispatch.h"
@@ -35,12 +37,14 @@ bool lie_within(const kernel::Integers& ids, int64_t n, int64_t rows) {
 }
 
 // Fills in a plan, one part of it after another. Each part returns false if a kernel cannot read
-// its tensors.
+// its tensors. What every embedding needs is inlined: calls and a planner in memory would take a
+// noticeable part of the time of a single token.
 class Planner {
  public:
   Planner(const at::Tensor& ids, EmbedPlan& plan) : ids_(ids), plan_(plan), q_(plan.request) {}
 
-  bool tokens(const at::Tensor& weight, const std::optional<int64_t>& padding, bool exact) {
+  C10_ALWAYS_INLINE bool tokens(const at::Tensor& weight, const std::optional<int64_t>& padding,
+                                bool exact) {
     EmbedTable& tokens = plan_.tokens;
     if (!ids_.defined() || !weight.defined() || weight.dim() != 2 || !is_plain(weight) ||
         !find_type(weight.scalar_type(), exact, plan_.type) || !read(ids_, tokens, q_.ids))
@@ -60,8 +64,8 @@ class Planner {
   }
 
   // A table with a row for each sequence element: `given`, or consecutive ones from `offset` on.
-  bool positions(const at::Tensor& table, const std::optional<int64_t>& padding, int64_t offset,
-                 const at::Tensor& given, bool batch_first) {
+  C10_ALWAYS_INLINE bool positions(const at::Tensor& table, const std::optional<int64_t>& padding,
+                                   int64_t offset, const at::Tensor& given, bool batch_first) {
     const at::IntArrayRef sizes = ids_.sizes();
     if (sizes.empty() || sizes.size() > 2) return false;
     const int64_t rows = add(table, padding);
@@ -118,7 +122,7 @@ class Planner {
   }
 
   // Comes last: what autograd records, and the dropout.
-  bool finish(bool drops) {
+  C10_ALWAYS_INLINE bool finish(bool drops) {
     plan_.records_tables = plan_.tokens.records;
     for (int k = 0; k < q_.tables; ++k) plan_.records_tables |= plan_.added[k].records;
     plan_.records_norm =
@@ -132,7 +136,7 @@ class Planner {
 
  private:
   // Adds a table of which nothing is read yet. Returns its number of rows, 0 for an unfit one.
-  int64_t add(const at::Tensor& table, const std::optional<int64_t>& padding) {
+  C10_ALWAYS_INLINE int64_t add(const at::Tensor& table, const std::optional<int64_t>& padding) {
     const RowView view(table);
     if (!is_plain(table) || table.scalar_type() != plan_.sum_type() || !view.whole ||
         view.width != q_.dim)
