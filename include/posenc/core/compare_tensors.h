@@ -34,18 +34,19 @@ struct Tolerance {
 ///
 /// Of complex numbers, real and imaginary parts are compared as along another axis.
 struct TensorComparison {
-  bool ok = true;                ///< all elements are within the tolerance
-  std::string mismatch;          ///< how shape or dtype differ; the rest is then unknown
-  Tolerance tolerance;           ///< that was asked for
-  int64_t numel = 0;             ///< number of elements
-  int64_t outside = 0;           ///< number of elements that are beyond the tolerance
-  std::vector<int64_t> worst;    ///< index of the worst element; empty if no bits differ
-  c10::Scalar actual, expected;  ///< the worst element
-  double difference = 0.0;       ///< of the worst element, absolute; NaN if one of them is
-  double ulps = 0.0;             ///< the same in representable numbers of the dtype
-  double max_ulps = 0.0;         ///< the largest of all elements; NaN if one is
-  double factor = 1.0;           ///< by which all of `expected` was multiplied; 1: no such factor
-  int64_t last_dimension = 0;    ///< in which the factor may have a name, as sqrt(d_model)
+  bool ok = true;              ///< all elements are within the tolerance
+  std::string mismatch;        ///< how shape or dtype differ; the rest is then unknown
+  Tolerance tolerance;         ///< that was asked for
+  int64_t numel = 0;           ///< number of elements
+  int64_t outside = 0;         ///< number of elements that are beyond the tolerance
+  std::vector<int64_t> worst;  ///< index of the worst element; empty if no bits differ
+  c10::Scalar actual;          ///< the worst element
+  c10::Scalar expected;        ///< what it should be
+  double difference = 0.0;     ///< of the worst element, absolute; NaN if one of them is
+  double ulps = 0.0;           ///< the same in representable numbers of the dtype
+  double max_ulps = 0.0;       ///< the largest of all elements; NaN if one is
+  double factor = 1.0;         ///< by which all of `expected` was multiplied; 1: no such factor
+  int64_t last_dimension = 0;  ///< in which the factor may have a name, as sqrt(d_model)
   c10::ScalarType dtype = at::kFloat;  ///< of both
 
   /// Says all of this in up to three lines.
