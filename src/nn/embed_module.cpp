@@ -41,6 +41,14 @@ torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const t
   return out;
 }
 
+// Makes rows that were computed for each place a table, of which each place reads its own.
+void as_table(PositionRows& found, torch::IntArrayRef places) {
+  torch::Tensor rows = found.rows->flatten(0, 1);
+  found.which.position_ids(
+      torch::arange(rows.size(0), rows.options().dtype(torch::kLong)).view(places));
+  found.rows = c10::MaybeOwned<torch::Tensor>::owned(std::move(rows));
+}
+
 }  // namespace
 
 torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
@@ -55,6 +63,8 @@ torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids,
       module.position, Places(ids.sizes(), position.batch_first(), offset, position_ids),
       weight.device(), Summing::RoundsOnce,
       [&] { functional::token_embedding(ids, weight); });  // a bad token lets no table grow
+  if (position.table_source() != TableSource::Buffer && found.rows->dim() == 3)
+    as_table(found, ids.sizes());
   // A half-precision table that is not the rounded exact one is added as it is.
   const bool half = at::isReducedFloatingType(found.rows->scalar_type());
   const auto func_options =

@@ -225,14 +225,8 @@ PositionRows PositionalEncodingAccess::rows_for(PositionalEncodingImpl& module,
     const bool wide = summing == Summing::RoundsOnce;
     const auto& table = wide && state.wide_factored ? state.wide_factored : state.factored;
     const auto dtype = wide && sums_in_float(options, state.dtype) ? torch::kFloat : state.dtype;
-    torch::Tensor rows = sent_to(rows_from(table, options.sinusoid(), places, dtype), device);
-    if (rows.dim() == 3) {  // a row for each place
-      rows = rows.flatten(0, 1);
-      found.which.position_ids(
-          torch::arange(rows.size(0), torch::TensorOptions(device).dtype(torch::kLong))
-              .view(places.sizes));
-    }
-    found.rows = c10::MaybeOwned<torch::Tensor>::owned(std::move(rows));
+    found.rows = c10::MaybeOwned<torch::Tensor>::owned(
+        sent_to(rows_from(table, options.sinusoid(), places, dtype), device));
     return found;
   }
   if (options.grow()) {
@@ -257,7 +251,10 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
   const Places places(x.sizes().slice(0, x.dim() - 1), options.batch_first(), offset, position_ids);
   const PositionRows found =
       PositionalEncodingAccess::rows_for(*this, places, x.device(), Summing::RoundsEachStep, [] {});
-  return dropout->forward(functional::positional_encoding(x, *found.rows, found.which));
+  const bool is_table = options.table_source() == TableSource::Buffer;
+  return dropout->forward(
+      is_table ? functional::positional_encoding(x, *found.rows, found.which)
+               : functional::add_position_rows(x, *found.rows, options.batch_first()));
 }
 
 torch::Tensor PositionalEncodingImpl::table(int64_t rows) {

@@ -33,6 +33,8 @@ enum class Summing { RoundsEachStep, RoundsOnce };
 /// Rows of positions, and which of them belong to which place.
 struct PositionRows {
   std::shared_lock<std::shared_mutex> held;  ///< while it is, a table that may grow does not
+  /// The table (1, rows, D); or where there is none, the computed rows (L, D), or one for each
+  /// place, laid out as the places are, if positions were given for each.
   c10::MaybeOwned<torch::Tensor> rows;
   functional::PositionalEncodingFuncOptions which;
 };
