@@ -15,11 +15,7 @@ class Params {
   /// Each entry has the form key=value (checked by the command line); keys are unique.
   explicit Params(const std::vector<std::string>& assignments = {});
 
-  /// Throws CommandError, suggesting the nearest names, for a key that `subject` does not accept.
-  void allow(const std::string& subject, const std::vector<std::string>& known) const;
-
   std::optional<std::string> text(const std::string& key) const;
-  std::optional<double> real(const std::string& key) const;
   /// All of them, for preset(), which checks names and values.
   PresetParams for_preset() const;
 

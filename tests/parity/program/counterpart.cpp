@@ -156,6 +156,21 @@ at::Tensor given(const Call& call, const std::string& name) {
   return at == call.end() ? at::Tensor() : at->second;
 }
 
+void Params::allow(const std::string& subject, const Names& known) const {
+  for (const auto& [key, value] : for_preset()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (known.empty()) fail("--param {}: {} has no parameters", key, subject);
+    fail("--param {}: {} has no such parameter{}", key, subject, cli::suggestion(key, known));
+  }
+}
+
+std::optional<double> Params::real(const std::string& key) const {
+  const auto given = text(key);
+  const auto value = cli::real_number(given.value_or(""));
+  if (given && !value) fail("--param {} must be a number. Got {}", key, *given);
+  return value;
+}
+
 std::optional<int64_t> Params::integer(const std::string& key) const {
   const auto value = text(key);
   const auto number = cli::whole_number(value.value_or(""));

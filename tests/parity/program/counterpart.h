@@ -44,6 +44,9 @@ at::Tensor given(const Call& call, const std::string& name);
 /// `--param key=value`, with what only these modules take.
 struct Params : cli::Params {
   using cli::Params::Params;
+  /// Throws CommandError, suggesting the nearest names, for a key that `subject` does not accept.
+  void allow(const std::string& subject, const Names& known) const;
+  std::optional<double> real(const std::string& key) const;
   std::optional<int64_t> integer(const std::string& key) const;
   bool flag(const std::string& key, bool otherwise) const;
   /// none, sqrt_dim or a number.
