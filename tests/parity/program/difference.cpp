@@ -1,11 +1,13 @@
 #include "parity/program/difference.h"
 
+#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/floating_point.h"
 #include "parity/program/counterpart.h"
 #include "posenc/core/compare_tensors.h"
 
@@ -24,7 +26,11 @@ Difference difference(const at::Tensor& a, const at::Tensor& b) {
             fmt::format("{} {} and {} {}", dtype_text(a), shape_of(a), dtype_text(b), shape_of(b))};
   }
   const TensorComparison compared = compare_tensors(a, b);
-  return {compared.ok, compared.difference, compared.max_ulps, ""};
+  if (compared.ok) {  // but for the bits of NaNs
+    return at::equal(bits_of(a), bits_of(b)) ? Difference() : Difference{false, kNaN, kNaN, ""};
+  }
+  const double ulps = compared.max_ulps;
+  return {false, std::isnan(ulps) ? kNaN : compared.difference, ulps, ""};
 }
 
 Difference worst(const Difference& a, const Difference& b) {

@@ -44,6 +44,11 @@ TEST(DifferenceOf, NaNAndInfinityAndShapes) {
   expect(difference(numbers({nan, inf, -inf}), numbers({nan, inf, -inf})), true, 0, 0);
   const auto one = difference(numbers({nan, 1}), numbers({1, 1}));
   EXPECT_TRUE(!one.equal && std::isnan(one.max_abs) && std::isnan(one.max_ulp));
+  const auto other_bits = torch::tensor({0x7fc00001}, torch::kInt).view(torch::kFloat);
+  const auto nans = difference(numbers({nan}), other_bits);
+  EXPECT_TRUE(!nans.equal && std::isnan(nans.max_abs) && std::isnan(nans.max_ulp));
+  const auto mixed = difference(numbers({inf, nan}), numbers({1, 1}));
+  EXPECT_TRUE(!mixed.equal && std::isnan(mixed.max_abs) && std::isnan(mixed.max_ulp));
   const auto shapes = difference(torch::zeros({2, 3}), torch::zeros({3, 2}));
   EXPECT_TRUE(!shapes.equal && std::isnan(shapes.max_abs));
   EXPECT_EQ(shapes.why, "float32 (2, 3) and float32 (3, 2)");
