@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 """Prints a table of where the minutes of `make test` went, in seconds of a thread: what ninja's log says of the last build
-of each file, and what ctest's says of the last run. Of a build with an empty ccache, on an otherwise idle machine.
+of each file, and what ctest's says of the last run. Of a build with an empty ccache, on an otherwise idle machine."""
 
-    tools/test_minutes.py [BUILD_FOLDER]      default: build/release
-"""
-
+import argparse
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -55,7 +52,9 @@ def table(title: str, seconds: Counter, rows: int) -> None:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/release")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("build/release"), help="of a build (default %(default)s)")
+    folder = parser.parse_args().folder
     table("building", building(folder), 10)
     table("running the tests", testing(folder), 12)
 
