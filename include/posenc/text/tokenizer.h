@@ -1,0 +1,160 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+namespace tokenizer {
+
+/// What sequences are padded to.
+enum class Padding {
+  None,     ///< not at all: sequences of a batch must have one length
+  Longest,  ///< the longest sequence of the batch
+  Length,   ///< TokenizerOptions::max_length
+};
+
+/// What is cut off a sequence that is longer than max_length.
+enum class Truncation {
+  None,          ///< nothing
+  LongestFirst,  ///< of a pair the longer text, down to the length of the other; then both
+  OnlyFirst,     ///< the first text
+  OnlySecond,    ///< the second text
+};
+
+/// The end of a sequence that is padded or cut.
+enum class Side { Left, Right };
+
+}  // namespace tokenizer
+
+/// How a Tokenizer makes a batch.
+struct TokenizerOptions {
+  /// Adds the special tokens that the model expects, such as `[CLS]` and `[SEP]`.
+  TORCH_ARG(bool, add_special_tokens) = true;
+  /// What sequences are padded to.
+  TORCH_ARG(tokenizer::Padding, padding) = tokenizer::Padding::Longest;
+  /// Makes the padded length a multiple of this; positive.
+  TORCH_ARG(int64_t, pad_to_multiple_of) = 1;
+  /// The end at which padding is added; the folder's unless set.
+  TORCH_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
+  /// What is cut off.
+  TORCH_ARG(tokenizer::Truncation, truncation) = tokenizer::Truncation::None;
+  /// Most tokens of a sequence, special tokens included; the folder's `model_max_length` unless set.
+  TORCH_ARG(std::optional<int64_t>, max_length) = std::nullopt;
+  /// The end that is cut; the folder's unless set.
+  TORCH_ARG(std::optional<tokenizer::Side>, truncation_side) = std::nullopt;
+  /// Returns what is cut off too, as further rows.
+  TORCH_ARG(bool, overflow) = false;
+  /// Tokens that each of these rows repeats of the row before it.
+  TORCH_ARG(int64_t, stride) = 0;
+  /// Returns offsets. Ids alone are faster.
+  TORCH_ARG(bool, offsets) = false;
+};
+
+/// A batch of B rows of L tokens.
+struct TokenBatch {
+  torch::Tensor input_ids;       ///< int64 (B, L)
+  torch::Tensor attention_mask;  ///< int64 (B, L): 1 for tokens, 0 for padding
+  torch::Tensor token_type_ids;  ///< int64 (B, L): 1 for the second text, as far as the model has types
+  /// int64 (B, L, 2), with TokenizerOptions::offsets: begin and end of each token in its text, in
+  /// characters (code points). (0, 0) for special tokens and padding.
+  torch::Tensor offsets;
+  torch::Tensor row_texts;  ///< int64 (B): the index of the text that each row is of
+};
+
+/// The tokens of one text or pair, without padding.
+struct Encoding {
+  std::vector<int64_t> ids;                           ///< the ids
+  std::vector<std::string> tokens;                    ///< the tokens as the tokenizer spells them
+  std::vector<int64_t> type_ids;                      ///< 0, or 1 for the second text
+  std::vector<std::pair<int64_t, int64_t>> offsets;   ///< begin and end in characters of the text
+  std::vector<int> special_tokens_mask;               ///< 1 for tokens that the template adds
+};
+
+namespace text {
+class Machine;
+class StreamState;
+}  // namespace text
+
+class DecodeStream;
+
+/// Turns text into ids and ids into text, as `tokenizers` 0.23 and transformers 5.23 do.
+///
+/// ```cpp
+/// auto tokenizer = posenc::Tokenizer::from_folder("models/bert-base-uncased");
+/// auto batch = tokenizer.encode({"Hello world", "How are you?"});
+/// auto text = tokenizer.decode(batch.input_ids[0]);
+/// ```
+///
+/// Immutable; any number of threads may use one. Copies share the vocabulary.
+///
+/// Errors: TokenizerError for files; c10::ValueError for text that is not UTF-8 (with its index and
+/// byte), a max_length below the number of special tokens, a stride that leaves nothing, ids out of
+/// range, and padding without a padding token.
+///
+/// Source: `tokenizers` 0.23.3, `transformers` 5.23.0.
+class Tokenizer {
+ public:
+  /// The tokenizer of a model's folder, as `AutoTokenizer.from_pretrained(folder)` makes it: its
+  /// tokenizer_config.json decides, and tokenizer.json, vocab.txt, vocab.json and merges.txt, or a
+  /// SentencePiece model have the vocabulary.
+  static Tokenizer from_folder(const std::string& folder);
+  /// The tokenizer that one file describes, as `tokenizers.Tokenizer.from_file(path)` makes it.
+  static Tokenizer from_file(const std::string& path);
+
+  /// Encodes texts.
+  TokenBatch encode(const std::vector<std::string>& texts, const TokenizerOptions& options = {}) const;
+  /// Encodes pairs of texts; an empty second text is a pair too.
+  TokenBatch encode(const std::vector<std::pair<std::string, std::string>>& pairs,
+                    const TokenizerOptions& options = {}) const;
+  /// The tokens of one text; with `pair` of a pair. More than one only with overflow.
+  std::vector<Encoding> encode_one(std::string_view text, std::optional<std::string_view> pair = std::nullopt,
+                                   const TokenizerOptions& options = {}) const;
+
+  /// The text of ids (L); without special tokens unless `skip_special_tokens` is false.
+  std::string decode(const torch::Tensor& ids, bool skip_special_tokens = true) const;
+  std::string decode(const std::vector<int64_t>& ids, bool skip_special_tokens = true) const;
+  /// Decodes ids that come one by one.
+  DecodeStream decode_stream(bool skip_special_tokens = true) const;
+
+  /// The id of a token, or nothing.
+  std::optional<int64_t> token_to_id(std::string_view token) const;
+  /// The token of an id, or nothing.
+  std::optional<std::string> id_to_token(int64_t id) const;
+  /// Number of tokens, added ones included.
+  int64_t vocab_size() const;
+  /// The folder's `model_max_length`; nothing if it has none.
+  std::optional<int64_t> model_max_length() const;
+  /// The id of a named special token of the folder, such as `mask_token`; nothing if it has none.
+  std::optional<int64_t> special_token_id(std::string_view name) const;
+
+ private:
+  explicit Tokenizer(std::shared_ptr<const text::Machine> machine) : machine_(std::move(machine)) {}
+
+  std::shared_ptr<const text::Machine> machine_;
+};
+
+/// The text of ids that come one by one, such as those of generate().
+class DecodeStream {
+ public:
+  /// Adds an id; returns the text that is complete with it, or nothing while a character is incomplete.
+  std::optional<std::string> step(int64_t id);
+
+ private:
+  friend class Tokenizer;
+  explicit DecodeStream(std::shared_ptr<text::StreamState> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<text::StreamState> state_;
+};
+
+}  // namespace posenc

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// UTF-8 that has been checked: every text is, once, when it comes in.
+namespace posenc::text {
+
+/// The number of bytes of the character that begins with `lead`.
+inline std::size_t utf8_length(unsigned char lead) {
+  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+/// The character at byte `at`, which is moved past it.
+inline char32_t next_character(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char lead = byte(0);
+  char32_t c = lead;
+  switch (utf8_length(lead)) {
+    case 1: at += 1; return c;
+    case 2: c = (lead & 0x1Fu) << 6 | (byte(1) & 0x3Fu); at += 2; return c;
+    case 3: c = (lead & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu); at += 3; return c;
+    default:
+      c = (lead & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 | (byte(3) & 0x3Fu);
+      at += 4;
+      return c;
+  }
+}
+
+/// Appends a character.
+inline void append_character(std::string& text, char32_t c) {
+  const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) {
+    add(c);
+  } else if (c < 0x800) {
+    add(0xC0 | c >> 6);
+    add(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    add(0xE0 | c >> 12);
+    add(0x80 | (c >> 6 & 0x3F));
+    add(0x80 | (c & 0x3F));
+  } else {
+    add(0xF0 | c >> 18);
+    add(0x80 | (c >> 12 & 0x3F));
+    add(0x80 | (c >> 6 & 0x3F));
+    add(0x80 | (c & 0x3F));
+  }
+}
+
+}  // namespace posenc::text
