@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""src/models/hf/config_classes.inc from the configuration classes of the installed transformers.
+"""src/models/hf/config_classes.inc and model_classes.inc from the classes of the installed transformers.
 
-tools/hf_config_classes.py --write    rewrite the file
-tools/hf_config_classes.py --check    exit 1 if it differs
+tools/hf_config_classes.py --write    rewrite the files
+tools/hf_config_classes.py --check    exit 1 if one differs
 
-A row for each model type of use, with what posenc reads of its class:
+model_classes.inc has the class of each model type without a head. config_classes.inc has a row for each model type of
+use, with what posenc reads of its class:
 - aliases: a class's attribute_map names the settings that its files may give by another name. Of two names, one is a
   field of the class and the other is set after all fields; `alias=own` has the own name as a field, `alias:own` the
   alias.
@@ -25,7 +26,7 @@ import typing
 from dataclasses import MISSING
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parent.parent / "src/models/hf/config_classes.inc"
+FOLDER = Path(__file__).resolve().parent.parent / "src/models/hf"
 READ = set("""
     vocab_size type_vocab_size task_type_vocab_size pad_token_id eos_token_id
     hidden_size num_attention_heads num_hidden_layers intermediate_size mlp_ratio encoder_ffn_dim hidden_dim dim n_heads
@@ -217,6 +218,26 @@ def table() -> str:
     return "\n".join([*lines, "};"]) + "\n"
 
 
+def model_class_of(model_type: str, kind: type) -> str:
+    """That of AutoModel; for the text model of a pair, which it does not know, the one of the configuration's name."""
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    named = MODEL_MAPPING_NAMES.get(model_type)
+    if isinstance(named, str):
+        return named
+    own = kind.__name__.removesuffix("Config") + "Model"
+    return own if hasattr(transformers, own) else ""
+
+
+def model_classes() -> str:
+    rows = [(model_type, model_class_of(model_type, kind)) for model_type, kind in sorted(config_classes().items())
+            if is_of_use(defaults_of(kind), aliases_of(kind))]  # fmt: skip
+    lines = ["// Written by tools/hf_config_classes.py.", "constexpr ModelClass kModelClasses[] = {"]
+    lines += [f'    {{"{model_type}", "{name}"}},' for model_type, name in rows if name]
+    return "\n".join([*lines, "};"]) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -228,13 +249,15 @@ def main() -> int:
     except ImportError:
         print("skipped: transformers is not installed")
         return 0
-    wanted = table()
-    if options.write:
-        FILE.write_text(wanted)
-    elif not FILE.exists() or FILE.read_text() != wanted:
-        print(f"{FILE.name} is not what the installed transformers has; tools/hf_config_classes.py --write")
-        return 1
-    return 0
+    status = 0
+    for name, wanted in {"config_classes.inc": table(), "model_classes.inc": model_classes()}.items():
+        file = FOLDER / name
+        if options.write:
+            file.write_text(wanted)
+        elif not file.exists() or file.read_text() != wanted:
+            print(f"{name} is not what the installed transformers has; tools/hf_config_classes.py --write")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@
 #include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/rotary_config.h"
+#include "posenc/models/save_pretrained.h"
 #include "posenc/models/transformer.h"
 #include "posenc/models/tying.h"
 #include "posenc/models/vision_embeddings_preset.h"

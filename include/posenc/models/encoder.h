@@ -30,6 +30,14 @@ enum class Pooling {
   LinearOfLast,  ///< pooler(x) of the last row: SigLIP
 };
 
+/// Where an encoder came from, which save_pretrained() needs to write it back.
+struct Origin {
+  std::string config;  ///< the text of its config.json; empty for options that were made by hand
+  std::string folder;  ///< that it was loaded from; empty if it was not loaded
+  std::string prefix;  ///< of the names of its tensors there, such as `bert.`
+  int64_t layout = 0;  ///< which of the names that transformers knows its layers had there
+};
+
 }  // namespace encoder
 
 /// Options of Encoder; encoder_options_from_hf() has those of real models.
@@ -59,6 +67,8 @@ struct EncoderOptions {
   TORCH_ARG(std::optional<int64_t>, pooler_dim) = std::nullopt;
   /// The id of Pooling::EndToken.
   TORCH_ARG(int64_t, eos_token_id) = 2;
+  /// Set by encoder_options_from_hf() and load_encoder(); changes nothing that is computed.
+  TORCH_ARG(encoder::Origin, origin) = {};
 };
 
 /// Inputs of an encoder besides the ids; all are optional.

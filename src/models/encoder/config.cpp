@@ -156,7 +156,9 @@ EncoderConfig read_encoder_config(const Settings& config) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }
   }
-  return {model, *model.layers, own, options_in(own, model)};
+  EncoderOptions options = options_in(own, model);
+  options.origin().config = config.object().dump();
+  return {model, *model.layers, own, options};
 }
 
 }  // namespace posenc

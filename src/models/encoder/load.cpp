@@ -89,6 +89,9 @@ Encoder load_encoder(const std::string& folder, const LoadOptions& options) {
     const io::FileSource file(path);
     const io::RenamedSource source(file, options.prefix(), options.key_map());
     const std::string prefix = encoder_prefix(config, source, options.prefix());
+    config.options.origin().folder = std::filesystem::absolute(folder).string();
+    config.options.origin().prefix = prefix.substr(options.prefix().size());
+    config.options.origin().layout = encoder_layout(config, source, prefix);
     if (has_no_pooled(config, source, prefix, folder)) {
       config.options.pooling(encoder::Pooling::None);
     }

@@ -1,6 +1,7 @@
 #include "models/encoder/names.h"
 
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -58,8 +59,9 @@ bool has_qkv_bias(const EncoderConfig& config) {
   return !config.options.patches() || config.settings.flag("qkv_bias");
 }
 
-void add_layers(KeyMap& map, const EncoderConfig& config) {
-  for (const EncoderLayerKeys& keys : config.structure.keys) {
+void add_layers(KeyMap& map, const EncoderConfig& config,
+                std::span<const EncoderLayerKeys> layouts) {
+  for (const EncoderLayerKeys& keys : layouts) {
     if (!has_qkv_bias(config)) {
       for (const char* part : {keys.query, keys.key, keys.value}) {
         map.emplace_back(keys.layer + std::string(part) + ".bias", "");
@@ -97,12 +99,12 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
-KeyMap key_map_of(const EncoderConfig& config) {
+KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
   KeyMap map;
   if (is_named(structure.dropped)) map.emplace_back(structure.dropped, "");
   add_embeddings(map, config);
-  add_layers(map, config);
+  add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
     map.emplace_back(structure.relative_bias, "relative_attention_bias.weight");
@@ -213,6 +215,15 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
   throw missing_first_layer(config, source, given);
 }
 
+int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
+                       const std::string& prefix) {
+  const auto names = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (find_entry(source, names[i]) != nullptr) return static_cast<int64_t>(i);
+  }
+  return 0;
+}
+
 std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix) {
   if (!has_pooler(config.options)) return {};
@@ -267,7 +278,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
 
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix) {
-  KeyMap map = key_map_of(config);
+  KeyMap map = key_map_of(config, config.structure.keys);
   drop_heads(map, config, source, prefix);
   std::vector<int64_t> counts = {config.options.encoder().num_layers()};
   if (config.structure.shares_layers) {
@@ -278,6 +289,12 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
     drop_later_layers(map, source, prefix, keys.layer, counts);
   }
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
+}
+
+LoadOptions encoder_save_options(const EncoderConfig& config) {
+  const encoder::Origin& origin = config.options.origin();
+  const auto layout = config.structure.keys.subspan(static_cast<std::size_t>(origin.layout), 1);
+  return LoadOptions().prefix(origin.prefix).key_map(key_map_of(config, layout));
 }
 
 io::FormatNames encoder_format_names(const EncoderConfig& config) {

@@ -15,6 +15,10 @@ namespace posenc {
 std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source,
                            const std::string& given);
 
+/// Which of the structure's names of the layers' tensors the file has.
+int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
+                       const std::string& prefix);
+
 /// The names that the tensor `part` of layer `index` may have in a file, such as
 /// `encoder.layer.0.attention.self.query.weight`.
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
@@ -32,5 +36,9 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix);
 io::FormatNames encoder_format_names(const EncoderConfig& config);
+
+/// The names of an Encoder's tensors in a file with the layout and the prefix of the origin in its
+/// options, for io::names_in_file(); a name that is not found there has only the prefix before it.
+LoadOptions encoder_save_options(const EncoderConfig& config);
 
 }  // namespace posenc

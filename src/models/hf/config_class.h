@@ -45,6 +45,8 @@ class ConfigClass {
   bool has(std::string_view name) const { return defaults_.contains(own_name(name)); }
 
   const std::vector<Alias>& aliases() const { return aliases_; }
+  /// All defaults, by the class's own names.
+  const nlohmann::json& defaults() const { return defaults_; }
 
  private:
   std::string_view own_name(std::string_view name) const;

@@ -27,6 +27,7 @@ struct ModelType {
   const char* prefix = "";
   /// For a model of several encoders, the part of config.json with the one that is loaded.
   const char* part = "";
+  bool has_pooler = true;  ///< whether its class has the pooler of its layers by default
   const char* lacks = "";  ///< what posenc lacks to run a known encoder
 };
 

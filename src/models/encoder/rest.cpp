@@ -1,0 +1,82 @@
+#include "models/encoder/rest.h"
+
+#include <algorithm>
+#include <set>
+
+#include "io/load/key_map.h"
+#include "io/load/mapped_source.h"
+#include "models/encoder/names.h"
+#include "models/model_folder.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kSaveRest = "save_pretrained";
+
+// Whether a tensor that a key map drops is that of a layer, which the encoder has or is without.
+bool is_of_layer(std::string_view name, const EncoderConfig& config) {
+  KeyMap layers;
+  for (const EncoderLayerKeys& keys : config.structure.keys)
+    layers.emplace_back(std::string(keys.layer) + "*", "");
+  return io::find_rule(name, layers).has_value();
+}
+
+// The entries of the source that are the encoder's own.
+std::set<std::size_t> own_entries(const EncoderConfig& config, const io::TensorSource& source,
+                                  const std::string& prefix) {
+  std::set<std::size_t> own;
+  const io::MappedSource mapped(source, encoder_load_options(config, source, prefix));
+  for (const auto& entry : mapped.entries()) {
+    for (const auto& part : entry.parts) {
+      if (part.index == io::MappedSource::kAbsent) continue;
+      const bool is_own = entry.name.has_value() ||
+                          is_of_layer(std::string_view(part.name).substr(prefix.size()), config);
+      if (is_own) own.insert(part.index);
+    }
+  }
+  return own;
+}
+
+// The table of tokens under any of its names; null for an encoder of images.
+const io::TensorSource::Entry* token_table(const EncoderConfig& config,
+                                           const io::TensorSource& source,
+                                           const std::string& prefix) {
+  if (!config.options.embeddings()) return nullptr;
+  for (const StatedSize& size : encoder_stated_sizes(config, prefix)) {
+    if (size.setting != config.settings.key("vocab_size")) continue;
+    for (const std::string& name : size.tensors) {
+      if (const auto* entry = find_entry(source, name)) return entry;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+RestOfFolder rest_of_folder(const EncoderConfig& config, const std::string& folder) {
+  const std::string path = weights_in(kSaveRest, folder);
+  return io::in_context(kSaveRest, path, [&] {
+    const io::FileSource source(path);
+    const std::string prefix = encoder_prefix(config, source, "");
+    RestOfFolder rest;
+    rest.origin.prefix = prefix;
+    rest.origin.layout = encoder_layout(config, source, prefix);
+    const std::set<std::size_t> own = own_entries(config, source, prefix);
+    const auto* const tokens = token_table(config, source, prefix);
+    const bool ties = config.settings.flag("tie_word_embeddings", true);
+    const auto& entries = source.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (own.count(i) != 0 || !entries[i].is_tensor) continue;
+      const bool is_tied = ties && tokens != nullptr && &entries[i] != tokens &&
+                           entries[i].sizes == tokens->sizes &&
+                           source.equal(i, static_cast<std::size_t>(tokens - entries.data()));
+      if (is_tied) continue;
+      const at::Tensor tensor = source.tensor(i);
+      rest.tensors.insert(entries[i].name,
+                          tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor);
+    }
+    return rest;
+  });
+}
+
+}  // namespace posenc

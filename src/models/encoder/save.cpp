@@ -1,0 +1,180 @@
+// save_pretrained() of an encoder.
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "io/load/key_map.h"
+#include "io/load/source.h"
+#include "models/encoder/names.h"
+#include "models/encoder/parts.h"
+#include "models/encoder/rest.h"
+#include "models/encoder/save_config.h"
+#include "models/hf/model_class.h"
+#include "models/model_folder.h"
+#include "models/pretrained/write_folder.h"
+#include "posenc/models/save_pretrained.h"
+
+namespace posenc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSavePretrained = "save_pretrained";
+
+bool is_same_folder(const std::string& a, const std::string& b) {
+  std::error_code unknown;
+  return !a.empty() && fs::equivalent(a, b, unknown);
+}
+
+void check_target(const EncoderImpl& model, const std::string& folder,
+                  const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(options.max_shard_bytes() > 0,
+                    "[save_pretrained] max_shard_bytes must be positive. Got ",
+                    options.max_shard_bytes());
+  const bool replaces = is_same_folder(model.options.origin().folder, folder) ||
+                        is_same_folder(options.rest_of(), folder);
+  TORCH_CHECK_VALUE(!replaces || options.overwrite(),
+                    "[save_pretrained] folder must not be the one that the encoder was loaded "
+                    "from, unless SavePretrainedOptions::overwrite allows it. Got ",
+                    folder);
+}
+
+// Adds a tensor under its name in the file, or the rows of a packed one under theirs.
+void add_tensor(StateDict& tensors, const std::vector<std::string>& names, const at::Tensor& tensor,
+                int64_t query_rows) {
+  if (names.size() == 1) {
+    tensors.insert(names.front(), tensor);
+    return;
+  }
+  // Queries, keys and values, of which the last two have the same number of rows.
+  const int64_t rows = (tensor.size(0) - query_rows) / 2;
+  const int64_t first[] = {0, query_rows, query_rows + rows, tensor.size(0)};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    tensors.insert(names[i], tensor.slice(0, first[i], first[i + 1]));
+}
+
+void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings) {
+  TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(),
+                    "qkv_bias must be true for an encoder whose ", name,
+                    " is not zeros. Got false");
+}
+
+// The encoder's tensors as a file of transformers has them.
+StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config) {
+  const LoadOptions names = encoder_save_options(config);
+  const io::FormatNames format = encoder_format_names(config);
+  StateDict tensors;
+  const auto parameters = model.named_parameters();
+  for (const auto& item : parameters) {
+    const at::Tensor tensor = item.value().detach().to(at::kFloat);
+    if (format.optional.count(item.key()) != 0) {
+      check_zeros(item.key(), tensor, config.settings);
+      continue;
+    }
+    const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
+                                   [&](const auto& one) { return one.name == item.key(); });
+    auto in_file = io::names_in_file(item.key(), names);
+    if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
+    if (in_file.empty()) in_file = {names.prefix() + item.key()};
+    const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
+    const auto* const out = parameters.find(layer + "out_proj.weight");
+    add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1));
+  }
+  return tensors;
+}
+
+bool has_name_with(const StateDict& tensors, const std::string& text) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& item) {
+    return item.key().find(text) != std::string::npos;
+  });
+}
+
+// What the class has that is named in `architectures`, as far as it is known.
+void check_complete(const EncoderConfig& config, const StateDict& tensors,
+                    const std::string& base_class) {
+  const EncoderStructure& structure = config.structure;
+  const std::string remedy =
+      ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
+      "random by from_pretrained()";
+  EncoderConfig whole = config;
+  whole.options.pooling(structure.pooling);
+  const bool has_own = !config.model.has_pooler || !has_pooler(whole.options) || has_name_with(tensors, structure.pooler);
+  TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
+                    base_class, remedy, ". Got none");
+  TORCH_CHECK_VALUE(*structure.dropped == '\0' || has_name_with(tensors, "decoder."),
+                    "[save_pretrained] a ", base_class, " must have a decoder", remedy,
+                    ". Got only the encoder");
+}
+
+void add_all(StateDict& tensors, const StateDict& more) {
+  for (const auto& item : more) {
+    TORCH_CHECK_VALUE(item.value().defined(), "[save_pretrained] head must have tensors. Got an "
+                                              "undefined tensor as ",
+                      item.key());
+    TORCH_CHECK_VALUE(!tensors.contains(item.key()),
+                      "[save_pretrained] head must have names that are not the encoder's or those "
+                      "of rest_of. Got ",
+                      item.key());
+    const at::Tensor tensor = item.value().detach();
+    tensors.insert(item.key(), tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor);
+  }
+}
+
+// Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
+// with a head if there is one, and else as they came. The part of a pair that is saved alone has no
+// prefix.
+void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest) {
+  encoder::Origin& origin = saved.encoder.options.origin();
+  if (!options.rest_of().empty()) {
+    origin.prefix = rest.origin.prefix;
+    origin.layout = rest.origin.layout;
+    return;
+  }
+  const bool has_part = std::string_view(saved.encoder.model.prefix) == "text_model.";
+  if (!options.head().is_empty()) {
+    origin.prefix = saved.encoder.model.prefix;
+  } else if (has_part) {
+    origin.prefix.clear();
+  }
+}
+
+void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
+                      const std::string& base_class) {
+  if (!options.architecture().empty()) {
+    saved.object["architectures"] = {options.architecture()};
+  } else if (options.rest_of().empty() || !saved.object.contains("architectures")) {
+    TORCH_CHECK_VALUE(!base_class.empty(),
+                      "[save_pretrained] SavePretrainedOptions::architecture must be the class of ",
+                      saved.encoder.model.type, " in transformers. Got none");
+    saved.object["architectures"] = {base_class};
+  }
+}
+
+}  // namespace
+
+void save_pretrained(const Encoder& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(),
+                    "[save_pretrained] the model must not be an empty holder");
+  const torch::NoGradGuard no_grad;
+  check_target(*model, folder, options);
+  SavedConfig saved = saved_config(*model, options);
+  RestOfFolder rest;
+  if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
+  set_place(saved, options, rest);
+  const std::string base_class(
+      hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  set_architecture(saved, options, base_class);
+  StateDict tensors = encoder_tensors(*model, saved.encoder);
+  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
+                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
+  add_all(tensors, rest.tensors);
+  add_all(tensors, options.head());
+  const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
+  if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
+  write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
+}
+
+}  // namespace posenc

@@ -1,0 +1,163 @@
+#include "models/encoder/save_config.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "models/hf/config_class.h"
+#include "models/hf/setting_names.h"
+#include "models/model_folder.h"
+
+namespace posenc {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kSave = "save_pretrained";
+
+// The config.json that is completed, and the settings of the caller over it.
+json given_config(const EncoderImpl& model, const SavePretrainedOptions& options) {
+  json config = json::object();
+  if (!options.rest_of().empty()) {
+    config = model_config(kSave, options.rest_of()).object();
+  } else if (!model.options.origin().config.empty()) {
+    config = Settings::parse(kSave, "the configuration of the encoder",
+                             model.options.origin().config)
+                 .object();
+  }
+  if (!options.config().empty()) {
+    config.update(Settings::parse(kSave, "SavePretrainedOptions::config", options.config()).object());
+  }
+  TORCH_CHECK_VALUE(config.contains("model_type"),
+                    "[save_pretrained] the options of the encoder must come from load_encoder() or "
+                    "encoder_options_from_hf(), or SavePretrainedOptions::config must have all "
+                    "settings of its config.json. Got no model_type");
+  return config;
+}
+
+// Sets what the weights have under the name that the file has for it, if it is something else.
+void set_size(json& object, const Settings& settings, const std::string& name, int64_t value) {
+  if (settings.value(name) == json(value)) return;
+  object[settings.key(name)] = value;
+}
+
+// Sizes that a program may have changed.
+void set_sizes(json& object, const Settings& settings, const EncoderImpl& model,
+               const EncoderStructure& structure) {
+  if (!structure.shares_layers) {
+    set_size(object, settings, "num_hidden_layers",
+             static_cast<int64_t>(model.encoder->layers->size()));
+  }
+  if (!model.embeddings) return;
+  const auto& embeddings = *model.embeddings;
+  set_size(object, settings, "vocab_size", embeddings.tokens->weight.size(0));
+  if (embeddings.token_types && settings.is_known("type_vocab_size")) {
+    set_size(object, settings, "type_vocab_size", embeddings.token_types->weight.size(0));
+  }
+  const char* const positions = settings.name_of(hf::kPositions);
+  if (embeddings.positions && positions != nullptr) {
+    set_size(object, settings, positions,
+             embeddings.positions->weight.size(0) - embeddings.options.position_offset() -
+                 embeddings.options.first_position());
+  }
+}
+
+// Another release of transformers may have other defaults.
+void set_defaults(json& object, const Settings& settings, std::string_view model_type) {
+  for (const auto& [name, value] : hf::ConfigClass::of(model_type).defaults().items()) {
+    if (value.is_primitive() && !value.is_null() && !settings.mentions(name)) object[name] = value;
+  }
+}
+
+// The values of options that decide what is computed, and that the weights' shapes do not tell.
+using NamedValues = std::vector<std::pair<const char*, double>>;
+
+void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values) {
+  const auto add = [&](const char* name, auto value) {
+    values.emplace_back(name, static_cast<double>(value));
+  };
+  add("position_ids", options.position_ids());
+  add("position_offset", options.position_offset());
+  add("first_position", options.first_position());
+  add("order", options.order());
+  add("norm", options.norm());
+  add("layer_norm_eps", options.layer_norm_eps());
+  add("projection", options.projection());
+  add("scale", options.scale().factor(options.d_model()));
+  const bool counts = options.position_ids() == embeddings::PositionIds::FromIds;
+  if (counts) add("padding_idx", options.padding_idx().value_or(-1));
+}
+
+NamedValues values_of(const EncoderOptions& options) {
+  NamedValues values;
+  const auto add = [&](const char* name, auto value) {
+    values.emplace_back(name, static_cast<double>(value));
+  };
+  const auto& layer = options.encoder().layer();
+  add("num_heads", layer.num_heads());
+  add("activation", layer.activation());
+  add("norm_first", layer.norm_first());
+  add("layer_norm_eps", layer.layer_norm_eps());
+  add("causal", options.causal());
+  add("relative_buckets", options.relative_buckets());
+  add("norm after the layers", options.encoder().norm());
+  for (const int64_t i : options.encoder().order()) add("order of the layers", i);
+  if (options.pooling() == encoder::Pooling::EndToken) add("eos_token_id", options.eos_token_id());
+  if (options.embeddings()) add_embeddings(*options.embeddings(), values);
+  return values;
+}
+
+void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
+  const auto& config = saved.settings;
+  const bool is_text = saved.options.embeddings().has_value();
+  TORCH_CHECK_VALUE(is_text == model.options.embeddings().has_value(), config.where(),
+                    "model_type must be that of an encoder of ",
+                    model.embeddings ? "token ids" : "images", ". Got ", saved.model.type);
+  const auto pooling = model.options.pooling();
+  TORCH_CHECK_VALUE(pooling == encoder::Pooling::None || pooling == saved.options.pooling(),
+                    config.where(), "the pooling of model_type ", saved.model.type,
+                    " must be that of the encoder. Got another");
+  const NamedValues wanted = values_of(model.options), got = values_of(saved.options);
+  TORCH_CHECK_VALUE(wanted.size() == got.size(), config.where(),
+                    "the layers must be those of the encoder. Got another order");
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    TORCH_CHECK_VALUE(wanted[i].second == got[i].second, config.where(), wanted[i].first,
+                      " must be that of the encoder, ", wanted[i].second, ". Got ", got[i].second);
+  }
+}
+
+void set_dtype(json& object) {
+  object.erase("torch_dtype");  // its name in older releases
+  object["dtype"] = "float32";
+}
+
+}  // namespace
+
+SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options) {
+  json object = given_config(model, options);
+  const auto read = [&] { return read_encoder_config(Settings::of_object(kSave, object)); };
+  const EncoderConfig before = read();
+  const hf::ModelType* const whole = hf::find_model_type(object["model_type"].get<std::string>());
+  const std::string part = whole == nullptr ? "" : whole->part;
+  const bool keeps_whole = part.empty() || !options.rest_of().empty();
+  json own = before.settings.object();
+  own["model_type"] = before.model.type;
+  set_sizes(own, before.settings, model, before.structure);
+  set_defaults(own, before.settings, before.model.type);
+  if (part.empty() || !keeps_whole) {
+    object = std::move(own);
+  } else {
+    object[part] = std::move(own);
+    object.erase(part + "_dict");  // which would replace it
+    object[part].erase("torch_dtype");
+    if (object[part].contains("dtype")) set_dtype(object[part]);
+  }
+  set_dtype(object);
+  SavedConfig saved{object, read(), !part.empty() && keeps_whole};
+  saved.encoder.options.origin() = model.options.origin();
+  check_same(saved.encoder, model);
+  saved.encoder.options.pooling(model.options.pooling());
+  return saved;
+}
+
+}  // namespace posenc

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "posenc/io/state_dict.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc::differential {
+
+// The inputs of an encoder by their names in transformers, and its results.
+
+at::Tensor encoder_input(const StateDict& tensors);
+EncoderInputs encoder_inputs(const StateDict& tensors);
+StateDict encoder_results(const EncoderOutput& out);
+
+}  // namespace posenc::differential

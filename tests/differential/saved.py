@@ -1,0 +1,144 @@
+"""Encoders that are loaded, changed and saved by save_pretrained(), and opened by transformers' from_pretrained().
+
+The saved folder has to give transformers the model whose outputs the library has computed: nothing missing, nothing
+unexpected, the names of the folder that was loaded. With `rest_of`, the head, the decoder or the second encoder of that
+folder has to be in it unchanged.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+
+from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, rewritten, settings
+from encoders import saved as saved_by_transformers
+from harness import Case, Draw, Failure, Programs
+
+MODELS = 6
+
+
+def tensors_in(folder: Path) -> dict[str, torch.Tensor]:
+    tensors = {}
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            tensors |= {key: file.get_tensor(key) for key in file.keys()}
+    for path in folder.glob("*.bin"):
+        tensors |= torch.load(path, weights_only=True)
+    return tensors
+
+
+def drawn_model(draw: Draw, kind_name: str, head: str):
+    import transformers
+
+    kind = KINDS[kind_name]
+    chosen = settings(draw, kind.dialect)
+    if kind_name == "mpnet":
+        chosen["relative_attention_num_buckets"] = draw.choice([32, 40])
+    config = getattr(transformers, kind.config)(**chosen)
+    model = getattr(transformers, head)(config).eval()
+    for parameter in model.parameters():
+        parameter.copy_(draw.normal(*parameter.shape) * 0.3)
+    return model
+
+
+def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[Case, str, str]:
+    import transformers
+
+    kind = KINDS[kind_name]
+    head = draw.choice(kind.heads) if kind.heads and draw.coin() else kind.model
+    model = drawn_model(draw, kind_name, head)
+    folder = programs.folder / f"{kind_name}-{number}"
+    how = saved_by_transformers(draw, folder, model, None)
+    rewritten(draw, folder, getattr(transformers, kind.config), kind.dialect)
+    base = encoder_of(model, kind.dialect)
+    has_types = any("token_type_embeddings" in name for name in base.state_dict())
+    given = inputs_of(draw, kind.dialect, model.config, has_types)
+    mode = draw.choice(["alone", "rest", "fresh"])
+    options = {"op": "save_pretrained", "how": mode, "folder": str(folder), "out": str(folder) + "-saved", "seed": draw.getrandbits(31),
+               "max_shard_bytes": draw.choice([4000, 10**9]),
+               "allow_missing": mode != "rest" and (head != kind.model or kind.dialect == "bart" or kind_name == "chinese_clip")}  # fmt: skip
+    return Case(options, given, {}), head, f"{head} ({how}, {mode})"
+
+
+def lacks(key: str, value: torch.Tensor, out: dict[str, torch.Tensor], original: dict[str, torch.Tensor], layers: int) -> bool:
+    """Whether a tensor of the loaded folder should have been saved: not a tied decoder, a buffer or a layer too many."""
+    is_number_of_layer = any(part.isdecimal() and int(part) >= layers for part in key.split("."))
+    ties = [name for name, other in original.items() if name in out or "embed" in name if other.shape == value.shape and torch.equal(other, value)]
+    return key not in out and not is_number_of_layer and len(ties) < 2 and not key.endswith("position_ids")
+
+
+def judged(case: Case, got, head: str, kind_name: str) -> str:
+    import transformers
+
+    if isinstance(got, str):
+        return got
+    kind, mode, out = KINDS[kind_name], case.options["how"], Path(case.options["out"])
+    config = json.loads((out / "config.json").read_text())
+    whole = mode == "rest"
+    name = head if whole else config["architectures"][0]
+    if config["dtype"] != "float32" or "torch_dtype" in config:
+        return f"dtype {config.get('dtype')}"
+    model, info = getattr(transformers, name).from_pretrained(out, output_loading_info=True, attn_implementation="eager")
+    # Without a head, classes have a pooler that the file of a head lacks, and BART has a decoder.
+    missing = [key for key in info["missing_keys"] if not case.options["allow_missing"] or not ("pooler" in key or "decoder" in key)]
+    if missing or info["unexpected_keys"] or info["mismatched_keys"]:
+        return f"missing {missing}, unexpected {info['unexpected_keys']}, of another size {info['mismatched_keys']}"
+    if any(file.metadata() != {"format": "pt"} for file in map(lambda path: safe_open(path, "pt"), out.glob("*.safetensors"))):
+        return "other metadata"
+    original, tensors = tensors_in(Path(case.options["folder"])), tensors_in(out)
+    if any(value.dtype != torch.float32 for value in tensors.values() if value.is_floating_point()):
+        return "not float32"
+    if whole:
+        layers = read_layers(config, kind)
+        gone = [key for key, value in original.items() if lacks(renamed(key), value, tensors, original, layers)]
+        if gone:
+            return f"left out {gone}"
+    if mode != "fresh" and not kind.dialect == "pair":
+        strange = [key for key in tensors if key not in {renamed(key) for key in original} and "shared" not in key]
+        if strange:
+            return f"names {strange[:3]} that {sorted(original)[:3]} has not"
+    base = model.eval() if kind.dialect == "pair" and not whole else encoder_of(model.eval(), kind.dialect)
+    more = {"interpolate_pos_encoding": True} if kind.dialect == "vision" else {}
+    expected = base(**case.tensors, **more)
+    mask = case.tensors.get("attention_mask")
+    pairs = {"last_hidden_state": expected.last_hidden_state, "pooled": getattr(expected, "pooler_output", None)}
+    for key, b in pairs.items():
+        if b is None or key not in got or (key == "pooled" and mask is not None and not mask[:, 0].all()):
+            continue
+        a = got[key]
+        if key == "last_hidden_state" and mask is not None:
+            a, b = a[mask != 0], b[mask != 0]
+        worst = (a - b).abs().max().item()
+        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
+            return f"{key}: off by {worst:.3g}"
+    return ""
+
+
+def renamed(key: str) -> str:
+    return key.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+def read_layers(config: dict, kind) -> int:
+    import transformers
+
+    read = getattr(transformers, kind.config).from_dict(dict(config))
+    return getattr(read, "text_config", read).num_hidden_layers
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    import transformers
+
+    transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
+    transformers.utils.logging.disable_progress_bar()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        with torch.no_grad():
+            kinds = draw.sample(sorted(KINDS), MODELS)
+            made = [case_of(draw, programs, kind, number) for number, kind in enumerate(kinds)]
+            results = programs.compute([case for case, *_ in made])
+            whys = [(what, judged(case, got, head, kind)) for (case, head, what), got, kind in zip(made, results, kinds)]
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+    return len(made), [Failure(what, why) for what, why in whys if why]
