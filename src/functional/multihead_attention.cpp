@@ -1,9 +1,16 @@
 #include "posenc/functional/multihead_attention.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_safe_softmax.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/util/Exception.h>
 
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include "core/check.h"
@@ -72,6 +79,49 @@ void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tens
                     " and ", key.sizes());
 }
 
+// Checks the heads; returns the mask of their scores.
+ScoreMask score_mask(const Heads& heads, const MultiheadAttentionFuncOptions& options) {
+  check_dropout("MultiheadAttention", options.dropout());
+  const at::Tensor& query = heads.query;
+  for (const at::Tensor* one : {&heads.key, &heads.value}) {  // size 1 would silently broadcast
+    TORCH_CHECK_VALUE(query.dim() == 4 && one->dim() == 4 && one->size(0) == query.size(0) &&
+                          one->size(1) == heads.key.size(1) && one->size(1) > 0 &&
+                          query.size(1) % one->size(1) == 0 && one->size(2) == heads.key.size(2),
+                      "[MultiheadAttention] query, keys and values must be (B, H, L, Dh), "
+                      "(B, Hkv, S, Dh) and (B, Hkv, S, Dv) of one batch, where Hkv divides H. Got ",
+                      query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
+  }
+  return AttentionMaskAccess::resolve(
+      options.mask(), {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
+}
+
+// The output projection of the heads' results, (B, H, L, Dh) -> (B, L, E).
+at::Tensor joined(const at::Tensor& context, const MultiheadAttentionWeights& weights,
+                  const MultiheadAttentionFuncOptions& options) {
+  std::optional<at::Tensor> out_bias;
+  if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
+  const auto join = [&](const at::Tensor& x) {  // (., ., H, Dh) -> (., ., E)
+    return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
+  };
+  if (!options.python_dropout_order()) return join(context.transpose(1, 2));
+  return join(context.permute({2, 0, 1, 3})).transpose(0, 1);  // (L, B, E) -> (B, L, E)
+}
+
+// softmax(q k^T / sqrt(Dh) + mask), (B, H, L, S); zeros where all of a row is masked.
+at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key,
+                             const ScoreMask& mask) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)));
+  at::Tensor scores = at::matmul(query * scale, key.transpose(-2, -1));
+  if (mask.is_causal) {
+    const at::Tensor later =
+        at::ones({query.size(2), key.size(2)}, query.options().dtype(at::kBool)).triu(1);
+    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+  } else if (mask.bias.defined()) {
+    scores = scores + mask.bias;
+  }
+  return at::_safe_softmax(scores, -1).to(query.scalar_type());
+}
+
 }  // namespace
 
 Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -103,30 +153,29 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
                         const MultiheadAttentionFuncOptions& options) {
-  check_dropout("MultiheadAttention", options.dropout());
-  const at::Tensor& query = heads.query;
-  for (const at::Tensor* one : {&heads.key, &heads.value}) {  // size 1 would silently broadcast
-    TORCH_CHECK_VALUE(query.dim() == 4 && one->dim() == 4 && one->size(0) == query.size(0) &&
-                          one->size(1) == heads.key.size(1) && one->size(1) > 0 &&
-                          query.size(1) % one->size(1) == 0 && one->size(2) == heads.key.size(2),
-                      "[MultiheadAttention] query, keys and values must be (B, H, L, Dh), "
-                      "(B, Hkv, S, Dh) and (B, Hkv, S, Dv) of one batch, where Hkv divides H. Got ",
-                      query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
-  }
-  const ScoreMask mask = AttentionMaskAccess::resolve(
-      options.mask(), {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
-  std::optional<at::Tensor> score_bias, out_bias;
+  const ScoreMask mask = score_mask(heads, options);
+  std::optional<at::Tensor> score_bias;
   if (mask.bias.defined()) score_bias = mask.bias;
-  if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
   const at::Tensor context = at::scaled_dot_product_attention(
-      query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
+      heads.query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
       mask.is_causal, std::nullopt,
-      /*enable_gqa=*/heads.key.size(1) != query.size(1));  // (B, H, L, Dh)
-  const auto join = [&](const at::Tensor& x) {             // (., ., H, Dh) -> (., ., E)
-    return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
+      /*enable_gqa=*/heads.key.size(1) != heads.query.size(1));  // (B, H, L, Dh)
+  return joined(context, weights, options);
+}
+
+std::tuple<at::Tensor, at::Tensor> attend_heads_with_weights(
+    const Heads& heads, const MultiheadAttentionWeights& weights,
+    const MultiheadAttentionFuncOptions& options, bool average_attn_weights) {
+  const ScoreMask mask = score_mask(heads, options);
+  const int64_t group = heads.query.size(1) / heads.key.size(1);  // heads that share keys
+  const auto repeated = [&](const at::Tensor& x) {
+    return group == 1 ? x : x.repeat_interleave(group, 1);
   };
-  if (!options.python_dropout_order()) return join(context.transpose(1, 2));
-  return join(context.permute({2, 0, 1, 3})).transpose(0, 1);  // (L, B, E) -> (B, L, E)
+  at::Tensor shares = attention_weights(heads.query, repeated(heads.key), mask);
+  if (options.training() && options.dropout() > 0.0)
+    shares = at::dropout(shares, options.dropout(), /*train=*/true);
+  const at::Tensor out = joined(at::matmul(shares, repeated(heads.value)), weights, options);
+  return {out, average_attn_weights ? shares.mean(1) : shares};
 }
 
 at::Tensor multihead_attention(const at::Tensor& query, const at::Tensor& key,
@@ -134,6 +183,14 @@ at::Tensor multihead_attention(const at::Tensor& query, const at::Tensor& key,
                                const MultiheadAttentionFuncOptions& options) {
   return attend_heads(split_heads(query, key, value, weights, options.num_heads()), weights,
                       options);
+}
+
+std::tuple<at::Tensor, at::Tensor> multihead_attention_with_weights(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const MultiheadAttentionWeights& weights, const MultiheadAttentionFuncOptions& options,
+    bool average_attn_weights) {
+  return attend_heads_with_weights(split_heads(query, key, value, weights, options.num_heads()),
+                                   weights, options, average_attn_weights);
 }
 
 }  // namespace posenc::functional

@@ -100,8 +100,15 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
       embeddings ? embeddings->forward(input, embeddings_inputs(inputs)) : patches->forward(input);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
-  out.last_hidden_state =
-      encoder->forward(out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)));
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
+  record.output_attentions = inputs.output_attentions();
+  out.last_hidden_state = encoder->forward_with(
+      out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record);
+  out.hidden_states = std::move(record.hidden_states);
+  out.attentions = std::move(record.attentions);
+  if (record.output_hidden_states && !options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
   if (options.pooling() == encoder::Pooling::None) return out;
   out.pooled = pooled_rows(options, out.last_hidden_state, input);
   if (pooler) out.pooled = pooler->forward(out.pooled);

@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 
+#include <tuple>
 #include <utility>
 
 #include "posenc/export.h"
@@ -64,6 +65,15 @@ at::Tensor multihead_attention(const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const MultiheadAttentionWeights& weights,
                                const MultiheadAttentionFuncOptions& options);
 
+/// multihead_attention() and its attention weights, (B, L, S) averaged over the heads, or
+/// (B, H, L, S) without `average_attn_weights`. They are what the values are multiplied by: zeros
+/// for a query that may not attend to any key, and after the dropout in training. Costs memory for
+/// the scores of all heads, which multihead_attention() does not store.
+std::tuple<at::Tensor, at::Tensor> multihead_attention_with_weights(
+    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const MultiheadAttentionWeights& weights, const MultiheadAttentionFuncOptions& options,
+    bool average_attn_weights = true);
+
 /// The projections only, as one matrix product if the inputs are the same tensor. An undefined
 /// query, or an undefined key and value, is skipped, since keys and values may come from a cache.
 Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -72,6 +82,11 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
 /// The attention and the output projection, (B, L, E).
 at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
                         const MultiheadAttentionFuncOptions& options);
+
+/// attend_heads() and the attention weights, as multihead_attention_with_weights() returns them.
+std::tuple<at::Tensor, at::Tensor> attend_heads_with_weights(
+    const Heads& heads, const MultiheadAttentionWeights& weights,
+    const MultiheadAttentionFuncOptions& options, bool average_attn_weights = true);
 
 }  // namespace functional
 }  // namespace posenc

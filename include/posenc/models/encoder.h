@@ -67,6 +67,9 @@ struct EncoderOptions {
   TORCH_ARG(std::optional<int64_t>, pooler_dim) = std::nullopt;
   /// The id of Pooling::EndToken.
   TORCH_ARG(int64_t, eos_token_id) = 2;
+  /// Whether the last of EncoderOutput::hidden_states is before the norm after all layers, as in
+  /// ViT and CLIP; otherwise it is last_hidden_state.
+  TORCH_ARG(bool, hidden_states_before_norm) = false;
   /// Set by encoder_options_from_hf() and load_encoder(); changes nothing that is computed.
   TORCH_ARG(encoder::Origin, origin) = {};
 };
@@ -81,6 +84,13 @@ struct EncoderInputs {
   TORCH_ARG(torch::Tensor, position_ids) = {};
   /// The task type of each token, (B, L): ERNIE.
   TORCH_ARG(torch::Tensor, task_type_ids) = {};
+  /// The vectors of the tokens, (B, L, E), in place of the rows of ids, which are then an undefined
+  /// tensor: vectors of a prompt, for example. They are not scaled; positions and types are added.
+  TORCH_ARG(torch::Tensor, inputs_embeds) = {};
+  /// Whether EncoderOutput::hidden_states are returned.
+  TORCH_ARG(bool, output_hidden_states) = false;
+  /// Whether EncoderOutput::attentions are returned, which costs memory for the scores of all heads.
+  TORCH_ARG(bool, output_attentions) = false;
 };
 
 /// The result of an encoder.
@@ -88,6 +98,10 @@ struct EncoderOutput {
   torch::Tensor embeddings;         ///< (B, L, D), the input of the first layer
   torch::Tensor last_hidden_state;  ///< (B, L, D), after the last norm
   torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
+  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states.
+  std::vector<torch::Tensor> hidden_states;
+  /// The attention weights of each layer, (B, H, L, L); with output_attentions.
+  std::vector<torch::Tensor> attentions;
 };
 
 /// An encoder of token ids or images: embeddings, a TransformerEncoder and a pooler. load_encoder()

@@ -113,7 +113,8 @@ EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType
 
 EncoderOptions options_in(const Settings& config, const hf::ModelType& model) {
   EncoderOptions options = embeddings_and_layers(config, model);
-  options.causal(model.layers->is_causal);
+  options.causal(model.layers->is_causal)
+      .hidden_states_before_norm(model.layers->raw_hidden_states);
   if (*model.layers->relative_bias != '\0') set_relative_bias(config, options);
   set_pooling(config, *model.layers, options);
   return options;

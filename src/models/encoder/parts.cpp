@@ -13,19 +13,40 @@ namespace {
 using encoder::Pooling;
 
 // A mask of another shape would be broadcast, or rejected by the layers with a less specific error.
-void check_mask(const at::Tensor& mask, const at::Tensor& ids) {
+void check_mask(const at::Tensor& mask, at::IntArrayRef ids) {
   TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true),
                    "[Encoder] attention_mask must be bool or an integer type. Got ",
                    mask.scalar_type());
-  TORCH_CHECK_VALUE(mask.sizes() == ids.sizes(),
-                    "[Encoder] attention_mask must be (B, L) = ", ids.sizes(), ". Got ",
-                    mask.sizes());
+  TORCH_CHECK_VALUE(mask.sizes() == ids, "[Encoder] attention_mask must be (B, L) = ", ids,
+                    ". Got ", mask.sizes());
+}
+
+void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
+                  const EncoderInputs& inputs) {
+  const at::Tensor& embeds = inputs.inputs_embeds();
+  TORCH_CHECK_VALUE(options.embeddings(), "[Encoder] an encoder of images takes no inputs_embeds");
+  TORCH_CHECK_VALUE(!ids.defined(),
+                    "[Encoder] ids must be an undefined tensor where inputs_embeds are given. Got ",
+                    ids.sizes());
+  TORCH_CHECK_VALUE(embeds.dim() == 3, "[Encoder] inputs_embeds must be (B, L, E). Got ",
+                    embeds.sizes());
+  TORCH_CHECK_VALUE(embeds.size(1) > 0 || options.pooling() == Pooling::None,
+                    "[Encoder] sequences must have a token that can be pooled. Got ",
+                    embeds.sizes());
+  const bool finds_token =
+      options.pooling() == Pooling::EndToken || options.pooling() == Pooling::LargestToken;
+  TORCH_CHECK_VALUE(!finds_token,
+                    "[Encoder] inputs_embeds must be of an encoder whose pooling does not look for "
+                    "a token among the ids. Got one that does");
+  if (inputs.attention_mask().defined())
+    check_mask(inputs.attention_mask(), embeds.sizes().slice(0, 2));
 }
 
 }  // namespace
 
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {
+  if (inputs.inputs_embeds().defined()) return check_embeds(options, input, inputs);
   TORCH_CHECK_VALUE(
       input.defined(), "[Encoder] ",
       options.embeddings() ? "ids must be (B, L)" : "pixel_values must be (B, C, H, W)",
@@ -35,7 +56,7 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
     TORCH_CHECK_VALUE(input.size(1) > 0 || options.pooling() == Pooling::None,
                       "[Encoder] sequences must have a token that can be pooled. Got ",
                       input.sizes());
-    if (inputs.attention_mask().defined()) check_mask(inputs.attention_mask(), input);
+    if (inputs.attention_mask().defined()) check_mask(inputs.attention_mask(), input.sizes());
     return;
   }
   const std::pair<const char*, const at::Tensor&> of_text[] = {
@@ -53,7 +74,8 @@ EncoderEmbeddingsInputs embeddings_inputs(const EncoderInputs& inputs) {
       .attention_mask(inputs.attention_mask())
       .token_type_ids(inputs.token_type_ids())
       .position_ids(inputs.position_ids())
-      .task_type_ids(inputs.task_type_ids());
+      .task_type_ids(inputs.task_type_ids())
+      .inputs_embeds(inputs.inputs_embeds());
 }
 
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

@@ -104,13 +104,13 @@ const EncoderStructure kMBart = {.keys = kBartKeys, .embeddings = "encoder.",
     .shared = "shared.weight", .norm_first = true, .last_norm = "encoder.layer_norm",
     .dropped = "decoder.*"};
 const EncoderStructure kClipText = {.keys = kClipKeys, .norm_first = true,
-    .last_norm = "final_layer_norm", .is_causal = true, .pooling = Pooling::EndToken};
+    .last_norm = "final_layer_norm", .raw_hidden_states = true, .is_causal = true, .pooling = Pooling::EndToken};
 const EncoderStructure kSiglipText = {.keys = kClipKeys, .norm_first = true,
-    .last_norm = "final_layer_norm", .pooling = Pooling::LinearOfLast, .pooler = "head"};
+    .last_norm = "final_layer_norm", .raw_hidden_states = true, .pooling = Pooling::LinearOfLast, .pooler = "head"};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
-    .pooling = Pooling::TanhOfFirst};
+    .raw_hidden_states = true, .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,
-    .last_norm = "layernorm", .pooling = Pooling::First, .has_layer_scale = true};
+    .last_norm = "layernorm", .raw_hidden_states = true, .pooling = Pooling::First, .has_layer_scale = true};
 // clang-format on
 
 }  // namespace posenc::layers

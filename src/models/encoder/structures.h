@@ -25,6 +25,7 @@ struct EncoderStructure {
   const char* shared = "";      ///< a further name of the tokens' table
   bool norm_first = false;
   const char* last_norm = "";  ///< the norm after all layers
+  bool raw_hidden_states = false;  ///< the last of hidden_states is before that norm
   bool is_causal = false;
   encoder::Pooling pooling = encoder::Pooling::None;
   const char* pooler = "pooler.dense";  ///< the linear layer of the pooler

@@ -130,12 +130,33 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
                                               const torch::Tensor& value, const AttentionMask& mask,
                                               const torch::Tensor& position_ids,
                                               const torch::Tensor& key_position_ids) {
-  const auto attend = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
+  const functional::Heads heads = heads_of(query, key, value, position_ids, key_position_ids);
+  const torch::Tensor out = attend_heads(heads, mask);
+  return options.batch_first() ? out : out.transpose(0, 1);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> MultiheadAttentionImpl::forward_with_weights(
+    const torch::Tensor& query, const torch::Tensor& key, const torch::Tensor& value,
+    const AttentionMask& mask, bool average_attn_weights, const torch::Tensor& position_ids,
+    const torch::Tensor& key_position_ids) {
+  const functional::Heads heads = heads_of(query, key, value, position_ids, key_position_ids);
+  auto [out, shares] = functional::attend_heads_with_weights(heads, weights(), func_options(mask),
+                                                             average_attn_weights);
+  return {options.batch_first() ? out : out.transpose(0, 1), shares};
+}
+
+// The rotated heads of inputs in the layout of the options.
+functional::Heads MultiheadAttentionImpl::heads_of(const torch::Tensor& query,
+                                                   const torch::Tensor& key,
+                                                   const torch::Tensor& value,
+                                                   const torch::Tensor& position_ids,
+                                                   const torch::Tensor& key_position_ids) {
+  const auto rotated = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
     functional::Heads heads = split_heads(q, k, v);
     rotate(heads, 0, position_ids, key_position_ids);
-    return attend_heads(heads, mask);
+    return heads;
   };
-  if (options.batch_first()) return attend(query, key, value);
+  if (options.batch_first()) return rotated(query, key, value);
   TORCH_CHECK_VALUE(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
                     "[MultiheadAttention] query, key and value must be (L, B, E). Got ",
                     query.sizes(), ", ", key.sizes(), " and ", value.sizes());
@@ -143,7 +164,7 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
   const auto q = query.transpose(0, 1);
   const auto k = key.is_same(query) ? q : key.transpose(0, 1);
   const auto v = value.is_same(key) ? k : value.transpose(0, 1);
-  return attend(q, k, v).transpose(0, 1);
+  return rotated(q, k, v);
 }
 
 void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
@@ -242,12 +263,16 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
 
 torch::Tensor MultiheadAttentionImpl::attend_heads(const functional::Heads& heads,
                                                    const AttentionMask& mask) const {
-  return functional::attend_heads(heads, weights(),
-                                  functional::MultiheadAttentionFuncOptions(options.num_heads())
-                                      .mask(mask)
-                                      .dropout(options.dropout())
-                                      .training(is_training())
-                                      .python_dropout_order(options.python_dropout_order()));
+  return functional::attend_heads(heads, weights(), func_options(mask));
+}
+
+functional::MultiheadAttentionFuncOptions MultiheadAttentionImpl::func_options(
+    const AttentionMask& mask) const {
+  return functional::MultiheadAttentionFuncOptions(options.num_heads())
+      .mask(mask)
+      .dropout(options.dropout())
+      .training(is_training())
+      .python_dropout_order(options.python_dropout_order());
 }
 
 functional::MultiheadAttentionWeights MultiheadAttentionImpl::weights() const {

@@ -1,6 +1,7 @@
 #include "posenc/nn/transformer/transformer_encoder.h"
 
 #include <ostream>
+#include <tuple>
 
 #include "core/check.h"
 #include "nn/transformer/layer_parts.h"
@@ -44,10 +45,27 @@ TransformerEncoderLayerImpl& TransformerEncoderImpl::layer(size_t i) const {
 }
 
 torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
+  TransformerEncoderRecord nothing;
+  return forward_with(x, mask, nothing);
+}
+
+torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
+                                                   const AttentionMask& mask,
+                                                   TransformerEncoderRecord& record) {
   const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
-  for (const size_t i : layers_in_order(options.order(), layers->size()))
-    out = layer(i).forward(out, ready);
+  const auto add_hidden_state = [&] {
+    if (record.output_hidden_states) record.hidden_states.push_back(out);
+  };
+  add_hidden_state();
+  for (const size_t i : layers_in_order(options.order(), layers->size())) {
+    if (record.output_attentions) {
+      std::tie(out, record.attentions.emplace_back()) = layer(i).forward_with_weights(out, ready);
+    } else {
+      out = layer(i).forward(out, ready);
+    }
+    add_hidden_state();
+  }
   return norm ? norm->forward(out) : out;
 }
 

@@ -45,10 +45,29 @@ void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
                                                    const AttentionMask& mask) {
+  return run(x, mask, nullptr);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> TransformerEncoderLayerImpl::forward_with_weights(
+    const torch::Tensor& x, const AttentionMask& mask) {
+  torch::Tensor weights;
+  const torch::Tensor out = run(x, mask, &weights);
+  return {out, weights};
+}
+
+// Stores the attention weights unless `weights` is null.
+torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+                                               torch::Tensor* weights) {
   const bool first = options.norm_first();
   const torch::Tensor attended =
       residual(x, first, norm1, dropout1, layer_scale1,
-               [&](const torch::Tensor& y) { return self_attn->forward(y, y, y, mask); });
+               [&](const torch::Tensor& y) {
+                 if (weights == nullptr) return self_attn->forward(y, y, y, mask);
+                 auto [out, shares] = self_attn->forward_with_weights(
+                     y, y, y, mask, /*average_attn_weights=*/false);
+                 *weights = shares;
+                 return out;
+               });
   return residual(attended, first, norm2, dropout2, layer_scale2, [&](const torch::Tensor& y) {
     return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
   });

@@ -5,6 +5,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <optional>
+#include <tuple>
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
@@ -91,6 +92,14 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
                         const torch::Tensor& position_ids = {},
                         const torch::Tensor& key_position_ids = {});
 
+  /// forward() and the attention weights, (B, L, S) averaged over the heads, or (B, H, L, S)
+  /// without `average_attn_weights`: torch.nn's need_weights. For what they are see
+  /// functional::multihead_attention_with_weights().
+  std::tuple<torch::Tensor, torch::Tensor> forward_with_weights(
+      const torch::Tensor& query, const torch::Tensor& key, const torch::Tensor& value,
+      const AttentionMask& mask = {}, bool average_attn_weights = true,
+      const torch::Tensor& position_ids = {}, const torch::Tensor& key_position_ids = {});
+
   /// An empty cache for `capacity` tokens of `batch` sequences, in the module's dtype and on its
   /// device.
   KeyValueCache make_cache(int64_t batch, int64_t capacity) const;
@@ -130,7 +139,11 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
                     const torch::Tensor& key_position_ids);
   functional::Heads split_heads(const torch::Tensor& query, const torch::Tensor& key,
                                 const torch::Tensor& value) const;
+  functional::Heads heads_of(const torch::Tensor& query, const torch::Tensor& key,
+                             const torch::Tensor& value, const torch::Tensor& position_ids,
+                             const torch::Tensor& key_position_ids);
   torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
+  functional::MultiheadAttentionFuncOptions func_options(const AttentionMask& mask) const;
   functional::MultiheadAttentionWeights weights() const;
 };
 

@@ -19,6 +19,14 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
   TORCH_ARG(std::vector<int64_t>, order) = {};
 };
 
+/// What TransformerEncoder::forward_with() returns besides the result of the last layer.
+struct TransformerEncoderRecord {
+  bool output_hidden_states = false;         ///< whether hidden_states are wanted
+  bool output_attentions = false;            ///< whether attentions are wanted
+  std::vector<torch::Tensor> hidden_states;  ///< x, then the output of each layer, before the norm
+  std::vector<torch::Tensor> attentions;     ///< the weights of each layer, (B, H, L, L)
+};
+
 /// A stack of encoder layers with an optional final norm.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with the layers' batch_first(false).
@@ -49,6 +57,10 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
   /// Returns the output of the last layer.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {});
+
+  /// forward() that also records what `record` asks for, in the order in which the layers run.
+  torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
+                             TransformerEncoderRecord& record);
 
   TransformerEncoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerEncoderLayer

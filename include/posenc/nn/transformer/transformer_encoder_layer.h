@@ -5,6 +5,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <tuple>
+
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/nn/attention/multihead_attention.h"
@@ -53,6 +55,11 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   /// Returns the layer's output.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {});
 
+  /// Returns the layer's output and its attention weights (B, H, L, L), as
+  /// MultiheadAttention::forward_with_weights() does.
+  std::tuple<torch::Tensor, torch::Tensor> forward_with_weights(const torch::Tensor& x,
+                                                                const AttentionMask& mask = {});
+
   TransformerEncoderLayerOptions options;  ///< the options given to the constructor
   MultiheadAttention self_attn{nullptr};   ///< the self-attention
   torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff)
@@ -67,6 +74,9 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
+
+ private:
+  torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask, torch::Tensor* weights);
 };
 
 TORCH_MODULE(TransformerEncoderLayer);
