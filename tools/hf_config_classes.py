@@ -33,7 +33,8 @@ READ = set("""
     n_layers d_model hidden_act activation_function activation embedding_size input_embedding_size word_embed_proj_dim
     max_position_embeddings max_encoder_position_embeddings use_task_id sinusoidal_pos_embds layernorm_embedding
     use_learned_position_embeddings scale_embedding rescale_embeddings
-    layer_norm_eps norm_eps norm_bias hidden_dropout_prob dropout embd_pdrop embed_dropout embedding_dropout hidden_dropout
+    layer_norm_eps norm_eps norm_bias hidden_dropout_prob attention_probs_dropout_prob attention_dropout activation_dropout mlp_dropout
+    encoder_layerdrop drop_path_rate dropout embd_pdrop embed_dropout embedding_dropout hidden_dropout
     layerscale_value num_hidden_groups inner_group_num projection_size pooler_output_size relative_attention_num_buckets
     qkv_bias image_size patch_size num_channels initializer_range use_mask_token use_absolute_position_embeddings
     num_register_tokens n_cls_tokens is_hybrid mask_ratio
@@ -44,6 +45,11 @@ READ = set("""
     rope_interleave local_rope_theta global_rope_theta rope_local_base_freq compress_rope_theta swa_rope_theta
     embed_dim projection_dim descriptor_dim spatial_merge_size window_size speech_encoder_attention_heads
     memory_attention_hidden_size memory_attention_num_attention_heads memory_attention_downsample_rate layer_types
+    num_key_value_heads rms_norm_eps attention_bias mlp_bias hidden_activation local_attention sliding_window
+    use_sliding_window max_window_layers query_pre_attn_scalar use_bidirectional_attention
+    gelu_activation use_lang_emb n_langs sinusoidal_embeddings pre_norm max_2d_position_embeddings
+    q_groups k_groups v_groups post_attention_groups intermediate_groups output_groups
+    token_dropout emb_layer_norm_before mask_token_id position_embedding_type
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

@@ -25,9 +25,9 @@ struct FrozenEncoderParts {
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
-    return functional::encoder_embeddings(
-        input, embeddings,
-        embeddings_func_options(*embeddings_options, embeddings, input, embeddings_inputs(inputs)));
+    const EmbeddingsCall call =
+        embeddings_call(*embeddings_options, embeddings, input, embeddings_inputs(options, inputs));
+    return functional::encoder_embeddings(call.ids, call.weights, call.options);
   }
 };
 
@@ -38,6 +38,17 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
                       const at::Tensor& attention_mask) {
   if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
   return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
+}
+
+// The layers of a frozen model keep what they compute in buffers that the next layer overwrites.
+void refuse_records(const EncoderInputs& inputs) {
+  const std::pair<const char*, bool> records[] = {
+      {"output_hidden_states", inputs.output_hidden_states()},
+      {"output_attentions", inputs.output_attentions()}};
+  for (const auto& [name, is_wanted] : records) {
+    TORCH_CHECK_VALUE(!is_wanted, "[FrozenEncoder] ", name,
+                      " must be false: the Encoder that was frozen has them. Got true");
+  }
 }
 
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
@@ -76,6 +87,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
   check_encoder_inputs(parts.options, input, inputs);
+  inference::refuse_records(inputs);
   parts.stale_check.check();
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);

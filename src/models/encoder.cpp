@@ -96,15 +96,16 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
 EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& inputs) {
   check_encoder_inputs(options, input, inputs);
   EncoderOutput out;
-  out.embeddings =
-      embeddings ? embeddings->forward(input, embeddings_inputs(inputs)) : patches->forward(input);
+  out.embeddings = embeddings ? embeddings->forward(input, embeddings_inputs(options, inputs))
+                              : patches->forward(input);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   record.output_attentions = inputs.output_attentions();
   out.last_hidden_state = encoder->forward_with(
-      out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record);
+      out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
+      rotary_position_ids(options, inputs));
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

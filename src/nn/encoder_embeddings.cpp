@@ -210,10 +210,9 @@ int64_t EncoderEmbeddingsImpl::max_tokens() const {
 
 torch::Tensor EncoderEmbeddingsImpl::forward(const torch::Tensor& ids,
                                              const EncoderEmbeddingsInputs& inputs) {
-  const functional::EncoderEmbeddingsWeights weights = embeddings_weights(*this);
-  auto func_options = embeddings_func_options(options, weights, ids, inputs);
-  return functional::encoder_embeddings(
-      ids, weights, func_options.dropout(dropout->options.p()).training(dropout->is_training()));
+  EmbeddingsCall call = embeddings_call(options, embeddings_weights(*this), ids, inputs);
+  call.options.dropout(dropout->options.p()).training(dropout->is_training());
+  return functional::encoder_embeddings(call.ids, call.weights, call.options);
 }
 
 }  // namespace posenc

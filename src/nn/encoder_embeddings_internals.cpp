@@ -164,7 +164,9 @@ int64_t embeddings_max_tokens(const EncoderEmbeddingsOptions& options,
   return positions.size(0) - first_position_row(options);
 }
 
-functional::EncoderEmbeddingsFuncOptions embeddings_func_options(
+namespace {
+
+functional::EncoderEmbeddingsFuncOptions func_options_of(
     const EncoderEmbeddingsOptions& options, const functional::EncoderEmbeddingsWeights& weights,
     const torch::Tensor& ids, const EncoderEmbeddingsInputs& inputs) {
   const Embeddings embeddings = {options, weights};
@@ -184,6 +186,54 @@ functional::EncoderEmbeddingsFuncOptions embeddings_func_options(
       .type_padding_idx(options.type_padding_idx());
   set_positions(embeddings, ids, inputs, func_options);
   return func_options;
+}
+
+void check_embeds(const Embeddings& embeddings, const torch::Tensor& ids,
+                  const EncoderEmbeddingsInputs& inputs) {
+  const torch::Tensor& embeds = inputs.inputs_embeds();
+  const int64_t width = embeddings.weights.tokens.size(1);
+  TORCH_CHECK_VALUE(!ids.defined(),
+                    "[EncoderEmbeddings] ids must be an undefined tensor where inputs_embeds are "
+                    "given. Got ",
+                    ids.sizes());
+  TORCH_CHECK_VALUE((embeds.dim() == 2 || embeds.dim() == 3) && embeds.size(-1) == width,
+                    "[EncoderEmbeddings] inputs_embeds must be (B, L, ", width, ") or (L, ", width,
+                    "). Got ", embeds.sizes());
+  TORCH_CHECK_VALUE(!embeddings.options.types_from_tokens() || !inputs.token_type_ids().defined(),
+                    "[EncoderEmbeddings] inputs_embeds leave no table of tokens for token_type_ids "
+                    "to be rows of. Got token_type_ids ",
+                    inputs.token_type_ids().sizes());
+}
+
+// Given vectors are the rows of a table of tokens of their own, in their order.
+EmbeddingsCall call_of_embeds(const Embeddings& embeddings, const torch::Tensor& given_ids,
+                              EncoderEmbeddingsInputs inputs) {
+  check_embeds(embeddings, given_ids, inputs);
+  const EncoderEmbeddingsOptions& options = embeddings.options;
+  const torch::Tensor embeds = inputs.inputs_embeds();
+  EmbeddingsCall call;
+  call.weights = embeddings.weights;
+  call.weights.tokens = embeds.reshape({-1, embeds.size(-1)});
+  call.ids = at::arange(call.weights.tokens.size(0), embeds.options().dtype(at::kLong))
+                 .view(embeds.sizes().slice(0, static_cast<std::size_t>(embeds.dim()) - 1));
+  if (options.position_ids() == PositionIds::FromIds && !inputs.position_ids().defined()) {
+    const int64_t length = call.ids.sizes().back();
+    if (length > embeddings.max_tokens()) refuse_length(embeddings, length, 0);
+    inputs.position_ids(expanded_arange(call.ids, first_position_row(options)));
+  }
+  call.options = func_options_of(options, call.weights, call.ids, inputs)
+                     .scale(Scale::None)
+                     .padding_idx(std::nullopt);
+  return call;
+}
+
+}  // namespace
+
+EmbeddingsCall embeddings_call(const EncoderEmbeddingsOptions& options,
+                               const functional::EncoderEmbeddingsWeights& weights,
+                               const torch::Tensor& ids, const EncoderEmbeddingsInputs& inputs) {
+  if (inputs.inputs_embeds().defined()) return call_of_embeds({options, weights}, ids, inputs);
+  return {ids, weights, func_options_of(options, weights, ids, inputs)};
 }
 
 }  // namespace posenc

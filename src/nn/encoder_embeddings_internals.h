@@ -8,11 +8,18 @@ namespace posenc {
 /// The weights that EncoderEmbeddings::forward() passes to functional::encoder_embeddings().
 functional::EncoderEmbeddingsWeights embeddings_weights(const EncoderEmbeddingsImpl& embeddings);
 
-/// The options that it passes with them, without those of its dropout. Throws the errors of
-/// forward() for inputs that the embeddings do not use and for more tokens than it has positions.
-functional::EncoderEmbeddingsFuncOptions embeddings_func_options(
-    const EncoderEmbeddingsOptions& options, const functional::EncoderEmbeddingsWeights& weights,
-    const torch::Tensor& ids, const EncoderEmbeddingsInputs& inputs);
+/// What it passes to that function, without the options of its dropout.
+struct EmbeddingsCall {
+  torch::Tensor ids;
+  functional::EncoderEmbeddingsWeights weights;
+  functional::EncoderEmbeddingsFuncOptions options;
+};
+
+/// The call for these inputs. Throws the errors of forward() for inputs that the embeddings do not
+/// use and for more tokens than it has positions.
+EmbeddingsCall embeddings_call(const EncoderEmbeddingsOptions& options,
+                               const functional::EncoderEmbeddingsWeights& weights,
+                               const torch::Tensor& ids, const EncoderEmbeddingsInputs& inputs);
 
 /// The row of the first token that has no given position.
 int64_t first_position_row(const EncoderEmbeddingsOptions& options);

@@ -35,6 +35,7 @@ Ops marian_ops();
 Ops model_ops();
 Ops module_ops();
 Ops optimizer_ops();
+Ops output_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
 Ops saved_ops();

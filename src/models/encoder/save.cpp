@@ -41,16 +41,18 @@ void check_target(const EncoderImpl& model, const std::string& folder,
                     folder);
 }
 
-// Adds a tensor under its name in the file, or the rows of a packed one under theirs.
+// Adds a tensor under its name in the file, or the rows of a packed one under theirs: queries, keys
+// and values, of which the last two have the same number of rows, or the two halves of gates.
 void add_tensor(StateDict& tensors, const std::vector<std::string>& names, const at::Tensor& tensor,
                 int64_t query_rows) {
   if (names.size() == 1) {
     tensors.insert(names.front(), tensor);
     return;
   }
-  // Queries, keys and values, of which the last two have the same number of rows.
-  const int64_t rows = (tensor.size(0) - query_rows) / 2;
-  const int64_t first[] = {0, query_rows, query_rows + rows, tensor.size(0)};
+  const int64_t begin = names.size() == 2 ? 0 : query_rows;
+  const int64_t rows = (tensor.size(0) - begin) / 2;
+  std::vector<int64_t> first = {begin, begin + rows, tensor.size(0)};
+  if (names.size() == 3) first.insert(first.begin(), 0);
   for (std::size_t i = 0; i < names.size(); ++i)
     tensors.insert(names[i], tensor.slice(0, first[i], first[i + 1]));
 }
@@ -65,6 +67,8 @@ void check_zeros(const std::string& name, const at::Tensor& tensor, const Settin
 StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config) {
   const LoadOptions names = encoder_save_options(config);
   const io::FormatNames format = encoder_format_names(config);
+  const EncoderLayerKeys& keys =
+      config.structure.keys[static_cast<std::size_t>(config.options.origin().layout)];
   StateDict tensors;
   const auto parameters = model.named_parameters();
   for (const auto& item : parameters) {
@@ -78,6 +82,11 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     auto in_file = io::names_in_file(item.key(), names);
     if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
     if (in_file.empty()) in_file = {names.prefix() + item.key()};
+    if (keys.gate_first && item.key().find(".linear1.") != std::string::npos) {
+      const auto halves = tensor.chunk(2);
+      add_tensor(tensors, in_file, at::cat({halves[1], halves[0]}), 0);
+      continue;
+    }
     const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
     const auto* const out = parameters.find(layer + "out_proj.weight");
     add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1));
@@ -103,7 +112,7 @@ void check_complete(const EncoderConfig& config, const StateDict& tensors,
   const bool has_own = !config.model.has_pooler || !has_pooler(whole.options) || has_name_with(tensors, structure.pooler);
   TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
                     base_class, remedy, ". Got none");
-  TORCH_CHECK_VALUE(*structure.dropped == '\0' || has_name_with(tensors, "decoder."),
+  TORCH_CHECK_VALUE(!std::string_view(structure.dropped).starts_with("decoder") || has_name_with(tensors, "decoder."),
                     "[save_pretrained] a ", base_class, " must have a decoder", remedy,
                     ". Got only the encoder");
 }

@@ -62,10 +62,13 @@ void set_sizes(json& object, const Settings& settings, const EncoderImpl& model,
   }
 }
 
-// Another release of transformers may have other defaults.
+// Another release of transformers may have other defaults. Those of rotary embeddings would be
+// taken for given ones, beside what the file has in `rope_parameters`.
 void set_defaults(json& object, const Settings& settings, std::string_view model_type) {
   for (const auto& [name, value] : hf::ConfigClass::of(model_type).defaults().items()) {
-    if (value.is_primitive() && !value.is_null() && !settings.mentions(name)) object[name] = value;
+    const bool is_rotary = name.find("rope") != std::string::npos || name.find("rota") == 0;
+    if (value.is_primitive() && !value.is_null() && !is_rotary && !settings.mentions(name))
+      object[name] = value;
   }
 }
 
@@ -97,6 +100,8 @@ NamedValues values_of(const EncoderOptions& options) {
   add("num_heads", layer.num_heads());
   add("activation", layer.activation());
   add("norm_first", layer.norm_first());
+  add("norm_kind", layer.norm_kind());
+  add("feed_forward", layer.feed_forward());
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());
   add("relative_buckets", options.relative_buckets());

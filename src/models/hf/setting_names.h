@@ -7,7 +7,16 @@ namespace posenc::hf {
 inline constexpr const char* kDropout[] = {
     "hidden_dropout_prob", "hidden_dropout", "dropout",
     "embd_pdrop",          "embed_dropout",  "embedding_dropout"};
+inline constexpr const char* kAttentionDropout[] = {"attention_probs_dropout_prob",
+                                                    "attention_dropout"};
+/// Of elements between the two linear layers of a feed-forward network.
+inline constexpr const char* kActivationDropout[] = {"activation_dropout", "mlp_dropout"};
+/// Of whole layers, and of what a block adds.
+inline constexpr const char* kLayerDropout[] = {"encoder_layerdrop"};
+inline constexpr const char* kPathDropout[] = {"drop_path_rate"};
 inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps"};
+/// That of RMS norms.
+inline constexpr const char* kRMSEpsilon[] = {"rms_norm_eps"};
 inline constexpr const char* kPositions[] = {"max_position_embeddings",
                                              "max_encoder_position_embeddings"};
 /// Whether tokens are multiplied by the square root of the width.
@@ -20,6 +29,7 @@ inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
 /// That width, or the ratio.
 inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
                                                kFeedForwardRatio};
-inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation"};
+inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation",
+                                              "hidden_activation"};
 
 }  // namespace posenc::hf

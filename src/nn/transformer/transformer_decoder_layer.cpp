@@ -27,12 +27,17 @@ TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayer
 
 void TransformerDecoderLayerImpl::reset() {
   check_layer("TransformerDecoderLayer", options);
-  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  const LayerDropouts drops = dropouts_of(options);
+  const char* of_encoders = encoder_option(options);
+  TORCH_CHECK_VALUE(of_encoders == nullptr,
+                    "[TransformerDecoderLayer] the options must be those of "
+                    "a decoder layer. Got ",
+                    of_encoders, ", which only encoder layers have");
   self_attn = register_module("self_attn", make_attention(options));
   multihead_attn = register_module("multihead_attn", make_attention(options));
-  linear1 = register_module("linear1", make_linear(d_model, d_ff, options));
-  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
-  linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
+  linear1 = register_module("linear1", make_linear1(options));
+  dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
+  linear2 = register_module("linear2", make_linear2(options));
   norm1 = register_module("norm1", make_norm(options));
   norm2 = register_module("norm2", make_norm(options));
   norm3 = register_module("norm3", make_norm(options));
@@ -41,9 +46,9 @@ void TransformerDecoderLayerImpl::reset() {
     layer_scale2 = register_module("layer_scale2", make_scale(options));
     layer_scale3 = register_module("layer_scale3", make_scale(options));
   }
-  dropout1 = register_module("dropout1", torch::nn::Dropout(options.dropout()));
-  dropout2 = register_module("dropout2", torch::nn::Dropout(options.dropout()));
-  dropout3 = register_module("dropout3", torch::nn::Dropout(options.dropout()));
+  dropout1 = register_module("dropout1", torch::nn::Dropout(drops.attention_output));
+  dropout2 = register_module("dropout2", torch::nn::Dropout(drops.attention_output));
+  dropout3 = register_module("dropout3", torch::nn::Dropout(drops.output));
 }
 
 void TransformerDecoderLayerImpl::reset_parameters() {
@@ -64,10 +69,11 @@ void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& self,
                                                   const Block& cross) {
   const bool first = options.norm_first();
-  x = residual(x, first, norm1, dropout1, layer_scale1, self);
-  x = residual(x, first, norm2, dropout2, layer_scale2, cross);
-  return residual(x, first, norm3, dropout3, layer_scale3, [&](const torch::Tensor& y) {
-    return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
+  TransformerNorm none{nullptr};
+  x = residual(x, first, norm1, none, dropout1, layer_scale1, self);
+  x = residual(x, first, norm2, none, dropout2, layer_scale2, cross);
+  return residual(x, first, norm3, none, dropout3, layer_scale3, [&](const torch::Tensor& y) {
+    return feed_forward(y, *linear1, *dropout, *linear2, options);
   });
 }
 

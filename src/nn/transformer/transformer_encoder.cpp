@@ -1,12 +1,62 @@
 #include "posenc/nn/transformer/transformer_encoder.h"
 
+#include <optional>
 #include <ostream>
-#include <tuple>
+#include <vector>
 
 #include "core/check.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {
+namespace {
+
+// Options that each layer has of its own.
+void check_own_options(const TransformerEncoderOptions& options) {
+  const auto& all = options.layers();
+  TORCH_CHECK_VALUE(all.empty() || static_cast<int64_t>(all.size()) == options.num_layers(),
+                    "[TransformerEncoder] layers must have the options of each of num_layers ",
+                    options.num_layers(), " layers, or none. Got ", all.size());
+  for (const TransformerLayerOptions& one : all) {
+    TORCH_CHECK_VALUE(one.d_model() == options.layer().d_model(),
+                      "[TransformerEncoder] d_model of each of layers must be that of layer, ",
+                      options.layer().d_model(), ". Got ", one.d_model());
+    TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
+                      "[TransformerEncoder] batch_first of each of layers must be that of layer");
+  }
+}
+
+// The mask of layers with one window, for all layers that follow with the same.
+class WindowMasks {
+ public:
+  WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like)
+      : mask_(mask), shape_(shape), like_(like) {}
+
+  const AttentionMask& of(const TransformerLayerOptions& layer) {
+    AttentionShape shape = shape_;
+    shape.heads = layer.num_heads();
+    for (const auto& [window, heads, ready] : ready_) {
+      if (window == layer.window() && heads == shape.heads) return ready;
+    }
+    const AttentionMask own =
+        layer.window() ? mask_ & AttentionMask::window(*layer.window()) : mask_;
+    ready_.push_back({layer.window(), shape.heads, own.resolved(shape, like_)});
+    return ready_.back().mask;
+  }
+
+ private:
+  struct Ready {
+    std::optional<int64_t> window;
+    int64_t heads;
+    AttentionMask mask;
+  };
+
+  const AttentionMask& mask_;
+  const AttentionShape shape_;
+  const torch::Tensor& like_;
+  std::vector<Ready> ready_;
+};
+
+}  // namespace
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
     : options(options_) {
@@ -15,14 +65,16 @@ TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options
 
 void TransformerEncoderImpl::reset() {
   check_positive("TransformerEncoder", "num_layers", options.num_layers());
+  check_dropout("TransformerEncoder", options.layer_dropout());
   for (const int64_t i : options.order()) {
     TORCH_CHECK_VALUE(i >= 0 && i < options.num_layers(),
                       "[TransformerEncoder] order must have indices of layers, in [0, ",
                       options.num_layers(), "). Got ", i);
   }
+  check_own_options(options);
   layers = register_module("layers", torch::nn::ModuleList());
-  for (int64_t i = 0; i < options.num_layers(); ++i) {
-    layers->push_back(TransformerEncoderLayer(options.layer()));
+  for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
+    layers->push_back(TransformerEncoderLayer(options.layer_at(i)));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
 }
@@ -36,6 +88,7 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
+  if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
   if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
 }
@@ -44,26 +97,30 @@ TransformerEncoderLayerImpl& TransformerEncoderImpl::layer(size_t i) const {
   return layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", layers, i);
 }
 
-torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
+torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask,
+                                              const torch::Tensor& position_ids) {
   TransformerEncoderRecord nothing;
-  return forward_with(x, mask, nothing);
+  return forward_with(x, mask, nothing, position_ids);
 }
 
 torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                                                    const AttentionMask& mask,
-                                                   TransformerEncoderRecord& record) {
-  const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
+                                                   TransformerEncoderRecord& record,
+                                                   const torch::Tensor& position_ids) {
+  WindowMasks masks(mask, attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
     if (record.output_hidden_states) record.hidden_states.push_back(out);
   };
   add_hidden_state();
   for (const size_t i : layers_in_order(options.order(), layers->size())) {
-    if (record.output_attentions) {
-      std::tie(out, record.attentions.emplace_back()) = layer(i).forward_with_weights(out, ready);
-    } else {
-      out = layer(i).forward(out, ready);
-    }
+    TransformerEncoderLayerImpl& one = layer(i);
+    torch::Tensor weights;
+    const bool is_skipped = is_training() && options.layer_dropout() > 0.0 &&
+                            torch::rand({}).item<double>() < options.layer_dropout();
+    if (!is_skipped) out = one.run(out, masks.of(one.options), position_ids,
+                  record.output_attentions ? &weights : nullptr);
+    if (record.output_attentions) record.attentions.push_back(weights);
     add_hidden_state();
   }
   return norm ? norm->forward(out) : out;

@@ -13,25 +13,31 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayer
 
 void TransformerEncoderLayerImpl::reset() {
   check_layer("TransformerEncoderLayer", options);
-  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  const LayerDropouts drops = dropouts_of(options);
   self_attn = register_module("self_attn", make_attention(options));
-  linear1 = register_module("linear1", make_linear(d_model, d_ff, options));
-  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
-  linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
-  norm1 = register_module("norm1", make_norm(options));
+  linear1 = register_module("linear1", make_linear1(options));
+  dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
+  linear2 = register_module("linear2", make_linear2(options));
+  if (options.first_norm()) norm1 = register_module("norm1", make_norm(options));
   norm2 = register_module("norm2", make_norm(options));
+  if (options.post_norms()) {
+    post_norm1 = register_module("post_norm1", make_norm(options));
+    post_norm2 = register_module("post_norm2", make_norm(options));
+  }
   if (options.layer_scale()) {
     layer_scale1 = register_module("layer_scale1", make_scale(options));
     layer_scale2 = register_module("layer_scale2", make_scale(options));
   }
-  dropout1 = register_module("dropout1", torch::nn::Dropout(options.dropout()));
-  dropout2 = register_module("dropout2", torch::nn::Dropout(options.dropout()));
+  dropout1 = register_module("dropout1", torch::nn::Dropout(drops.attention_output));
+  dropout2 = register_module("dropout2", torch::nn::Dropout(drops.output));
 }
 
 void TransformerEncoderLayerImpl::reset_parameters() {
   self_attn->reset_parameters();
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
-  for (auto* norm : {&norm1, &norm2}) (*norm)->reset_parameters();
+  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
+    if (*norm) (*norm)->reset_parameters();
+  }
   for (auto* scale : {&layer_scale1, &layer_scale2}) {
     if (*scale) (*scale)->reset_parameters();
   }
@@ -44,33 +50,43 @@ void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
-                                                   const AttentionMask& mask) {
-  return run(x, mask, nullptr);
+                                                   const AttentionMask& mask,
+                                                   const torch::Tensor& position_ids) {
+  return run(x, options.window() ? mask & AttentionMask::window(*options.window()) : mask,
+             position_ids, nullptr);
 }
 
 std::tuple<torch::Tensor, torch::Tensor> TransformerEncoderLayerImpl::forward_with_weights(
-    const torch::Tensor& x, const AttentionMask& mask) {
+    const torch::Tensor& x, const AttentionMask& mask, const torch::Tensor& position_ids) {
   torch::Tensor weights;
-  const torch::Tensor out = run(x, mask, &weights);
+  const torch::Tensor out =
+      run(x, options.window() ? mask & AttentionMask::window(*options.window()) : mask,
+          position_ids, &weights);
   return {out, weights};
 }
 
-// Stores the attention weights unless `weights` is null.
 torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+                                               const torch::Tensor& position_ids,
                                                torch::Tensor* weights) {
   const bool first = options.norm_first();
+  const torch::Tensor rotated = self_attn->rotary ? position_ids : torch::Tensor();
+  const double path = dropouts_of(options).path;
+  const auto kept = [&](const torch::Tensor& y) {
+    return drop_path(y, path, is_training(), options.batch_first());
+  };
+  const auto attend = [&](const torch::Tensor& y) {
+    if (weights == nullptr) return kept(self_attn->forward(y, y, y, mask, rotated));
+    auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
+                                                         /*average_attn_weights=*/false, rotated);
+    *weights = shares;
+    return kept(out);
+  };
   const torch::Tensor attended =
-      residual(x, first, norm1, dropout1, layer_scale1,
-               [&](const torch::Tensor& y) {
-                 if (weights == nullptr) return self_attn->forward(y, y, y, mask);
-                 auto [out, shares] = self_attn->forward_with_weights(
-                     y, y, y, mask, /*average_attn_weights=*/false);
-                 *weights = shares;
-                 return out;
-               });
-  return residual(attended, first, norm2, dropout2, layer_scale2, [&](const torch::Tensor& y) {
-    return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
-  });
+      residual(x, first, norm1, post_norm1, dropout1, layer_scale1, attend);
+  return residual(attended, first, norm2, post_norm2, dropout2, layer_scale2,
+                  [&](const torch::Tensor& y) {
+                    return kept(feed_forward(y, *linear1, *dropout, *linear2, options));
+                  });
 }
 
 }  // namespace posenc

@@ -1,0 +1,120 @@
+"""What encoders return besides the last hidden state: hidden_states, attentions; what they take besides ids:
+inputs_embeds, with their gradients; and training with a seed, with each dropout that a configuration has."""
+
+import os
+
+import torch
+
+from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, settings
+from harness import Case, Draw, Failure, Programs
+
+MODELS = 6
+RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "activation_dropout",
+         "encoder_layerdrop", "drop_path_rate", "mlp_dropout", "embedding_dropout", "hidden_dropout")  # fmt: skip
+# Models whose vectors of tokens are their ids' alone: the text models of CLIP find the end among the ids.
+WITHOUT_EMBEDS = ("clip", "pair", "vision", "dino")
+
+
+def drawn_model(draw: Draw, kind_name: str):
+    import transformers
+
+    kind = KINDS[kind_name]
+    chosen = settings(draw, kind.dialect)
+    if kind_name == "mpnet":
+        chosen["relative_attention_num_buckets"] = 32
+    config_class = getattr(transformers, kind.config)
+    if kind.dialect != "pair":
+        chosen |= {rate: draw.choice([0.0, 0.1, 0.4]) for rate in RATES if rate in config_class.__dataclass_fields__}
+    config = config_class(**chosen)
+    config._attn_implementation = "eager"
+    for part in ("text_config", "vision_config"):
+        if hasattr(config, part):
+            getattr(config, part)._attn_implementation = "eager"
+    model = getattr(transformers, kind.model)(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(draw.normal(*parameter.shape) * 0.2)
+    return model
+
+
+def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[Case, dict, str]:
+    kind = KINDS[kind_name]
+    model = drawn_model(draw, kind_name)
+    folder = programs.folder / f"{kind_name}-{number}"
+    model.save_pretrained(folder)
+    base = encoder_of(model, kind.dialect)
+    has_types = any("token_type_embeddings" in name for name in base.state_dict())
+    given = inputs_of(draw, kind.dialect, model.config, has_types)
+    training, cotangent = draw.coin(), None
+    if "pixel_values" in given:  # other sizes have areas of their own
+        given["pixel_values"] = given["pixel_values"][..., :12, :12]
+        given["pixel_values"] = draw.normal(*given["pixel_values"].shape[:2], 12, 12)
+    if kind.dialect not in WITHOUT_EMBEDS and draw.coin():
+        table = base.get_input_embeddings()
+        ids = given.pop("input_ids")
+        given["inputs_embeds"] = draw.normal(*ids.shape, table.weight.shape[1])
+        cotangent = draw.normal(*ids.shape, base.config.hidden_size)
+    # An eager attention makes rows of only masked keys even, ours zeros.
+    mask = given.get("attention_mask")
+    if mask is not None:
+        given["attention_mask"] = mask = torch.ones_like(mask) if training or cotangent is not None else mask.sort(1, descending=True).values
+    options = {"op": "outputs", "folder": str(folder), "training": training, "seed": draw.getrandbits(31),
+               "hidden_states": draw.coin(0.8), "attentions": draw.coin(0.8)}  # fmt: skip
+    expected = expected_of(base, given, options, cotangent)
+    tensors = given if cotangent is None else given | {"cotangent": cotangent}
+    return Case(options, tensors, expected), given, f"{kind_name} {options} {model.config}"
+
+
+def expected_of(base, given: dict, options: dict, cotangent: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    given = {key: value.clone() for key, value in given.items()}
+    if cotangent is not None:
+        given["inputs_embeds"].requires_grad_()
+    base.train(options["training"])
+    torch.manual_seed(options["seed"])
+    out = base(**given, output_hidden_states=options["hidden_states"], output_attentions=options["attentions"])
+    expected = {"last_hidden_state": out.last_hidden_state}
+    if getattr(out, "pooler_output", None) is not None:
+        expected["pooled"] = out.pooler_output
+    for name in ("hidden_states", "attentions"):
+        if options[name]:
+            expected |= {f"{name}.{i}": value for i, value in enumerate(getattr(out, name)) if value is not None}
+    if cotangent is not None:
+        total = (out.last_hidden_state * cotangent).sum()
+        if options["attentions"]:
+            total = total + sum(weights.square().sum() for weights in out.attentions if weights is not None)
+        expected["grad.inputs_embeds"] = torch.autograd.grad(total, given["inputs_embeds"])[0]
+    base.eval()
+    return {key: value.detach() for key, value in expected.items()}
+
+
+def judged(case: Case, got, given: dict) -> str:
+    if isinstance(got, str):
+        return got
+    if set(got) - {"embeddings"} != set(case.expected):
+        return f"{sorted(got)} for {sorted(case.expected)}"
+    mask = given.get("attention_mask")
+    for key, b in case.expected.items():
+        a = got[key]
+        if a.shape != b.shape:
+            return f"{key}: {tuple(a.shape)} for {tuple(b.shape)}"
+        if mask is not None and a.dim() == 3 and key != "pooled":
+            a, b = a[mask != 0], b[mask != 0]
+        worst = (a - b).abs().max().item()
+        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
+            return f"{key}: off by {worst:.3g} of {b.abs().max().item():.3g}"
+    return ""
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    import transformers
+
+    transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
+    transformers.utils.logging.disable_progress_bar()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        made = [case_of(draw, programs, kind, number) for number, kind in enumerate(draw.sample(sorted(KINDS), MODELS))]
+        results = programs.compute([case for case, *_ in made])
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+    whys = [(what, judged(case, got, given)) for (case, given, what), got in zip(made, results)]
+    return len(made), [Failure(what, why) for what, why in whys if why]
