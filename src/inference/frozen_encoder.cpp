@@ -21,6 +21,8 @@ struct FrozenEncoderParts {
   std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
   functional::EncoderEmbeddingsWeights embeddings = {};
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
+  LayerNorm pooler_norm{nullptr};
+  AttentionPooling attention_pooler{nullptr};
   at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
@@ -68,14 +70,14 @@ functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeigh
   return weights;
 }
 
-// Embeddings with options of their own, in eval mode, on the memory of the source's weights.
-VisionEmbeddings detached(const VisionEmbeddingsImpl& source) {
-  VisionEmbeddings embeddings(std::dynamic_pointer_cast<VisionEmbeddingsImpl>(source.clone()));
+// A module with options of its own, in eval mode, on the memory of the source's weights.
+template <typename Impl>
+std::shared_ptr<Impl> detached_module(const Impl& source) {
+  auto own = std::dynamic_pointer_cast<Impl>(source.clone());
   const auto weights = source.named_parameters();
-  for (auto& item : embeddings->named_parameters())
-    item.value().set_data(weights[item.key()].detach());
-  embeddings->eval();
-  return embeddings;
+  for (auto& item : own->named_parameters()) item.value().set_data(weights[item.key()].detach());
+  own->eval();
+  return own;
 }
 
 }  // namespace
@@ -97,7 +99,12 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
   out.last_hidden_state =
       parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask);
   if (parts.options.pooling() == encoder::Pooling::None) return out;
+  if (parts.attention_pooler) {
+    out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);
+    return out;
+  }
   out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
+  if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
   if (all_rows) {
     out.last_hidden_state =
         out.last_hidden_state.masked_fill(inputs.attention_mask().eq(0).unsqueeze(-1), 0.0);
@@ -120,10 +127,15 @@ FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
     parts.embeddings_options = model.embeddings->options;
     parts.embeddings = inference::detached(embeddings_weights(*model.embeddings));
   } else {
-    parts.patches = inference::detached(*model.patches);
+    parts.patches = VisionEmbeddings(inference::detached_module(*model.patches));
   }
   if (model.relative_attention_bias) {
     parts.relative_bias = model.relative_attention_bias->weight.detach();
+  }
+  if (model.pooler_norm)
+    parts.pooler_norm = LayerNorm(inference::detached_module(*model.pooler_norm));
+  if (model.attention_pooler) {
+    parts.attention_pooler = AttentionPooling(inference::detached_module(*model.attention_pooler));
   }
   if (model.pooler) {
     parts.pooler_weight = model.pooler->weight.detach();

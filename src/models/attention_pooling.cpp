@@ -54,8 +54,8 @@ torch::Tensor AttentionPoolingImpl::forward(const torch::Tensor& x) {
                     x.sizes());
   const torch::Tensor query = probe.expand({x.size(0), 1, options.d_model()});
   const torch::Tensor y = attention->forward(query, x, x);
-  const torch::nn::Dropout none(0.0);
-  return (y + feed_forward(layernorm->forward(y), *linear1, *none, *linear2,
+  torch::nn::DropoutImpl none(0.0);
+  return (y + feed_forward(layernorm->forward(y), *linear1, none, *linear2,
                            feed_forward_options(options)))
       .select(1, 0);
 }

@@ -33,6 +33,9 @@ void check_encoder(const EncoderOptions& options) {
                            options.pooling() == encoder::Pooling::LargestToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
                     "[Encoder] the pooling of an encoder of images must not look for a token");
+  TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::Attention,
+                    "[Encoder] Pooling::Attention must be of an encoder of images, since it has no "
+                    "mask. Got token ids");
 }
 
 const char* to_string(encoder::Pooling pooling) {
@@ -43,9 +46,11 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::First: return "first";
     case Pooling::EndToken: return "end_token";
     case Pooling::LargestToken: return "largest_token";
-    case Pooling::LinearOfLast: break;
+    case Pooling::LinearOfLast: return "linear_of_last";
+    case Pooling::NormOfFirst: return "norm_of_first";
+    case Pooling::Attention: break;
   }
-  return "linear_of_last";
+  return "attention";
 }
 
 }  // namespace
@@ -68,6 +73,18 @@ void EncoderImpl::reset() {
     pooler =
         register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
   }
+  if (options.pooling() == encoder::Pooling::NormOfFirst) {
+    pooler_norm = register_module("pooler_norm", LayerNorm(LayerNormOptions(layer.d_model())
+                                                               .eps(layer.layer_norm_eps())));
+  }
+  if (options.pooling() == encoder::Pooling::Attention) {
+    attention_pooler = register_module(
+        "attention_pooler",
+        AttentionPooling(AttentionPoolingOptions(layer.d_model(), layer.num_heads())
+                             .d_ff(layer.d_ff())
+                             .activation(layer.activation())
+                             .layer_norm_eps(layer.layer_norm_eps())));
+  }
   if (options.relative_buckets() > 0) {
     const int64_t rows = options.relative_rows().value_or(options.relative_buckets());
     relative_attention_bias =
@@ -81,6 +98,8 @@ void EncoderImpl::reset_parameters() {
   if (patches) patches->reset_parameters();
   encoder->reset_parameters();
   if (pooler) pooler->reset_parameters();
+  if (pooler_norm) pooler_norm->reset_parameters();
+  if (attention_pooler) attention_pooler->reset_parameters();
   if (relative_attention_bias) relative_attention_bias->reset_parameters();
 }
 
@@ -91,6 +110,13 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
          << ", num_heads=" << layer.num_heads() << ", d_ff=" << layer.d_ff();
   if (options.causal()) stream << ", causal=true";
   stream << ", pooling=" << to_string(options.pooling()) << ")";
+}
+
+void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
+  TORCH_CHECK_VALUE(embeddings, "[Encoder] extend_positions() is for an encoder of token ids; images "
+                                "of other sizes have their positions resized");
+  embeddings->extend_positions(max_tokens, rule);
+  options.embeddings()->position_rows(embeddings->options.position_rows());
 }
 
 EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& inputs) {
@@ -111,7 +137,12 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   if (record.output_hidden_states && !options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;
   if (options.pooling() == encoder::Pooling::None) return out;
+  if (attention_pooler) {
+    out.pooled = attention_pooler->forward(out.last_hidden_state);
+    return out;
+  }
   out.pooled = pooled_rows(options, out.last_hidden_state, input);
+  if (pooler_norm) out.pooled = pooler_norm->forward(out.pooled);
   if (pooler) out.pooled = pooler->forward(out.pooled);
   if (options.pooling() == encoder::Pooling::TanhOfFirst) out.pooled = out.pooled.tanh();
   return out;

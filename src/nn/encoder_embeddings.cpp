@@ -208,6 +208,18 @@ int64_t EncoderEmbeddingsImpl::max_tokens() const {
   return embeddings_max_tokens(options, positions ? positions->weight : torch::Tensor());
 }
 
+void EncoderEmbeddingsImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
+  TORCH_CHECK_VALUE(positions && !options.sinusoid(),
+                    "[EncoderEmbeddings] extend_positions() needs a trained table of positions. Got ",
+                    positions ? "a sinusoid, which position_rows makes longer" : "no positions");
+  const int64_t first = first_position_row(options);
+  TORCH_CHECK_VALUE(max_tokens >= this->max_tokens(),
+                    "[EncoderEmbeddings] max_tokens must be at least ", this->max_tokens(),
+                    ", which the table has. Got ", max_tokens);
+  positions->extend(first + max_tokens, rule, first);
+  options.position_rows(first + max_tokens);
+}
+
 torch::Tensor EncoderEmbeddingsImpl::forward(const torch::Tensor& ids,
                                              const EncoderEmbeddingsInputs& inputs) {
   EmbeddingsCall call = embeddings_call(options, embeddings_weights(*this), ids, inputs);

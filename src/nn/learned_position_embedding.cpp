@@ -66,11 +66,18 @@ int64_t LearnedPositionEmbeddingImpl::max_positions() const {
 
 void LearnedPositionEmbeddingImpl::resize(int64_t height, int64_t width, PositionResize rule,
                                           int64_t prefix) {
-  const bool learns = weight.requires_grad();
   const torch::NoGradGuard no_grad;
-  weight = functional::resize_positions(weight.detach(), height, width, rule, prefix)
-               .clone()
-               .set_requires_grad(learns);
+  replace_table(functional::resize_positions(weight.detach(), height, width, rule, prefix));
+}
+
+void LearnedPositionEmbeddingImpl::extend(int64_t rows, PositionExtension rule, int64_t prefix) {
+  const torch::NoGradGuard no_grad;
+  replace_table(functional::extend_positions(weight.detach(), rows, rule, prefix));
+}
+
+void LearnedPositionEmbeddingImpl::replace_table(const torch::Tensor& table) {
+  const bool learns = weight.requires_grad();
+  weight = table.contiguous().clone().set_requires_grad(learns);
   parameters_["weight"] = weight;
   options.num_embeddings(weight.size(0));
 }

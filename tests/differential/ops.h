@@ -36,6 +36,7 @@ Ops model_ops();
 Ops module_ops();
 Ops optimizer_ops();
 Ops output_ops();
+Ops pair_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
 Ops saved_ops();

@@ -5,6 +5,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
@@ -41,7 +43,7 @@ struct DualEncoderOutput {
 ///
 /// ```cpp
 /// auto clip = posenc::load_dual_encoder("models/clip-vit-base-patch32");
-/// auto ids = torch::tensor({{49406, 320, 2368, 49407}, {49406, 320, 1929, 49407}});  // cat, dog
+/// auto ids = torch::tensor({{1, 5, 7}, {1, 9, 7}});  // of two texts, from your tokenizer
 /// auto out = clip->forward(ids, torch::randn({1, 3, 224, 224}));
 /// auto probabilities = out.logits_per_text.t().softmax(1);  // of each text, for each image
 /// ```

@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the options, inputs and outputs of one class
+
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
@@ -12,6 +14,7 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/io/load.h"
+#include "posenc/models/attention_pooling.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/vision_embeddings.h"
@@ -27,7 +30,9 @@ enum class Pooling {
   First,         ///< the first row: DINOv2
   EndToken,      ///< the row of the first token that is eos_token_id: CLIP
   LargestToken,  ///< the row of the largest id: CLIP's files with eos_token_id 2
-  LinearOfLast,  ///< pooler(x) of the last row: SigLIP
+  LinearOfLast,  ///< pooler(x) of the last row: SigLIP's texts
+  NormOfFirst,   ///< pooler_norm(x) of the first row: CLIP's images
+  Attention,     ///< attention_pooler(x), of all rows: SigLIP's images
 };
 
 /// Where an encoder came from, which save_pretrained() needs to write it back.
@@ -110,8 +115,9 @@ struct EncoderOutput {
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
-/// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_rows, H), as far as
-/// the options require them.
+/// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
+/// (AttentionPooling), `relative_attention_bias.weight` (relative_rows, H), as far as the options
+/// require them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -130,11 +136,17 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   /// Encodes a batch of ids or of images.
   EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {});
 
+  /// Makes the table of positions of an encoder of token ids longer, as
+  /// EncoderEmbeddings::extend_positions() does; save_pretrained() then saves it with its new size.
+  void extend_positions(int64_t max_tokens, PositionExtension rule);
+
   EncoderOptions options;                                 ///< the options given to the constructor
   EncoderEmbeddings embeddings{nullptr};                  ///< the embeddings of token ids
   VisionEmbeddings patches{nullptr};                      ///< the embeddings of images
   TransformerEncoder encoder{nullptr};                    ///< the layers
   torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
+  LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
+  AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention
   torch::nn::Embedding relative_attention_bias{nullptr};  ///< with relative_buckets
 
  protected:

@@ -7,6 +7,7 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/functional/extend_positions.h"
 #include "posenc/functional/resize_positions.h"
 
 namespace posenc POSENC_EXPORT {
@@ -29,7 +30,7 @@ struct LearnedPositionEmbeddingOptions {
 
 /// A trained table of positions: weight[position_ids + offset]. It does not grow, since an
 /// untrained row has no meaning; resize() adapts it to another grid of patches as the named system
-/// does.
+/// does, and extend() makes it longer.
 ///
 /// position_ids: any shape and integer type, in [0, num_embeddings - offset)  ->  (..., D).
 ///
@@ -69,8 +70,15 @@ class LearnedPositionEmbeddingImpl : public Cloneable<LearnedPositionEmbeddingIm
   /// parameter, so create optimisers afterwards.
   void resize(int64_t height, int64_t width, PositionResize rule, int64_t prefix = 0);
 
+  /// Makes the table longer, to `rows` rows, of which the first `prefix` are no positions; see
+  /// functional::extend_positions(). It replaces the parameter, as resize() does.
+  void extend(int64_t rows, PositionExtension rule, int64_t prefix = 0);
+
   LearnedPositionEmbeddingOptions options;  ///< the options given to the constructor
   torch::Tensor weight;                     ///< (num_embeddings, D)
+
+ private:
+  void replace_table(const torch::Tensor& table);
 };
 
 TORCH_MODULE(LearnedPositionEmbedding);

@@ -137,7 +137,8 @@ void set_relative_bias(const Settings& config, EncoderOptions& options) {
 
 EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType& model) {
   if (*model.vision != '\0') {
-    const VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, model);
+    VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, model);
+    embeddings.norm(embeddings.norm() || *model.layers->patch_norm != '\0');
     return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
   }
   const EncoderEmbeddingsOptions embeddings = embeddings_of(config, model);
@@ -179,10 +180,11 @@ const hf::ModelType& encoder_model(const std::string& where, std::string_view ty
 
 }  // namespace
 
-EncoderConfig read_encoder_config(const Settings& config) {
+EncoderConfig read_encoder_config(const Settings& config, const std::string& wanted) {
   const std::string type = config.text("model_type", "");
   const hf::ModelType* whole = hf::find_model_type(type);
-  const std::string part = whole == nullptr ? "" : whole->part;
+  const bool is_pair = whole != nullptr && *whole->part != '\0';
+  const std::string part = !is_pair ? "" : wanted.empty() ? whole->part : wanted;
   const auto& model = encoder_model(
       config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
   const Settings own = (part.empty() ? config : config.part(part)).of(model.type);

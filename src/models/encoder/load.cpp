@@ -9,6 +9,7 @@
 #include "io/load/key_map.h"
 #include "io/load/source.h"
 #include "models/encoder/config.h"
+#include "models/encoder/load.h"
 #include "models/encoder/names.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
@@ -77,6 +78,32 @@ bool has_no_pooled(const EncoderConfig& config, const io::TensorSource& source,
 
 }  // namespace
 
+Encoder load_described(EncoderConfig config, const io::TensorSource& source,
+                       const LoadOptions& options, const std::string& folder,
+                       const std::string& path) {
+  const std::string prefix = encoder_prefix(config, source, options.prefix());
+  config.options.origin().folder = std::filesystem::absolute(folder).string();
+  config.options.origin().prefix = prefix.substr(options.prefix().size());
+  config.options.origin().layout = encoder_layout(config, source, prefix);
+  if (has_no_pooled(config, source, prefix, folder)) {
+    config.options.pooling(encoder::Pooling::None);
+  }
+  check_encoder_sizes(config, source, prefix, folder);
+  const LoadOptions load =
+      encoder_load_options(config, source, prefix).allow_unexpected(options.allow_unexpected());
+  const io::FormatNames names = encoder_format_names(config);
+  Encoder model = empty_encoder(config, names);
+  io::LoadPlan(*model, source, load, names).apply();
+  const auto name_in_file = [&](const std::string& name) {
+    const auto found = io::names_in_file(name, load);
+    return found.empty() ? prefix + name : found.front();
+  };
+  check_finite(kLoadEncoder, *model, path, name_in_file,
+               [](const std::string&) { return false; });
+  model->eval();
+  return model;
+}
+
 Encoder load_encoder(const std::string& folder, const LoadOptions& options) {
   check_load_options(options);
   check_is_folder(folder);
@@ -88,27 +115,7 @@ Encoder load_encoder(const std::string& folder, const LoadOptions& options) {
   return io::in_context(kLoadEncoder, path, [&] {
     const io::FileSource file(path);
     const io::RenamedSource source(file, options.prefix(), options.key_map());
-    const std::string prefix = encoder_prefix(config, source, options.prefix());
-    config.options.origin().folder = std::filesystem::absolute(folder).string();
-    config.options.origin().prefix = prefix.substr(options.prefix().size());
-    config.options.origin().layout = encoder_layout(config, source, prefix);
-    if (has_no_pooled(config, source, prefix, folder)) {
-      config.options.pooling(encoder::Pooling::None);
-    }
-    check_encoder_sizes(config, source, prefix, folder);
-    const LoadOptions load =
-        encoder_load_options(config, source, prefix).allow_unexpected(options.allow_unexpected());
-    const io::FormatNames names = encoder_format_names(config);
-    Encoder model = empty_encoder(config, names);
-    io::LoadPlan(*model, source, load, names).apply();
-    const auto name_in_file = [&](const std::string& name) {
-      const auto found = io::names_in_file(name, load);
-      return found.empty() ? prefix + name : found.front();
-    };
-    check_finite(kLoadEncoder, *model, path, name_in_file,
-                 [](const std::string&) { return false; });
-    model->eval();
-    return model;
+    return load_described(std::move(config), source, options, folder, path);
   });
 }
 

@@ -74,7 +74,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
 
 // Without them, transformers ignores the biases of query, key and value that a file has.
 bool has_qkv_bias(const EncoderConfig& config) {
-  return !config.options.patches() || config.settings.flag("qkv_bias");
+  return !config.options.patches() || config.settings.flag("qkv_bias", true);
 }
 
 void add_layers(KeyMap& map, const EncoderConfig& config,
@@ -101,6 +101,11 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   if (config.options.patches()) {  // its names are those of the files
     // Models for masked images have a mask token, which encoding does not need.
     if (!config.options.patches()->mask_token()) map.emplace_back("embeddings.mask_token", "");
+    if (is_named(config.structure.patch_norm)) {
+      add_norm(map, config.structure.patch_norm,
+               "embeddings." + config.options.patches()->names().norm);
+    }
+    map.emplace_back("embeddings.position_ids", "");  // a buffer of older releases
     return;
   }
   const auto& structure = config.structure;
@@ -118,6 +123,19 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
+void add_pooling(KeyMap& map, const EncoderConfig& config) {
+  const std::string own = config.structure.pooler;
+  switch (config.options.pooling()) {
+    case encoder::Pooling::NormOfFirst: add_norm(map, own, "pooler_norm"); break;
+    case encoder::Pooling::Attention:
+      map.emplace_back(own + ".mlp.fc1.*", "attention_pooler.linear1.*");
+      map.emplace_back(own + ".mlp.fc2.*", "attention_pooler.linear2.*");
+      map.emplace_back(own + ".*", "attention_pooler.*");
+      break;
+    default: map.emplace_back(own + ".*", has_pooler(config.options) ? "pooler.*" : "");
+  }
+}
+
 KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
   KeyMap map;
@@ -128,8 +146,7 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   if (is_named(structure.relative_bias)) {
     map.emplace_back(structure.relative_bias, "relative_attention_bias.weight");
   }
-  map.emplace_back(structure.pooler + std::string(".*"),
-                   has_pooler(config.options) ? "pooler.*" : "");
+  add_pooling(map, config);
   return map;
 }
 
@@ -186,7 +203,7 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
                      const std::string& prefix) {
   const auto pooler = encoder_pooler_names(config, prefix);
-  if (pooler.empty()) return;
+  if (pooler.empty() || config.options.pooling() == encoder::Pooling::Attention) return;
   const auto& options = config.options;
   const char* own_setting = config.options.patches() ? "pooler_output_size" : "projection_size";
   const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
@@ -207,11 +224,12 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
   const int64_t patches = (options.image_height() / options.patch_height()) *
                           (options.image_width() / options.patch_width());
+  const bool is_module = options.position_table() == vision::PositionTable::Embedding;
   sizes.push_back({"(image_size / patch_size)^2 + " + std::to_string(options.position_prefix()),
                    options.position_prefix() + patches,
-                   {embeddings + options.names().positions},
-                   1,
-                   3});
+                   {embeddings + options.names().positions + (is_module ? ".weight" : "")},
+                   is_module ? 0U : 1U,
+                   is_module ? 2U : 3U});
 }
 
 }  // namespace
@@ -247,6 +265,8 @@ int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& sour
 
 std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix) {
+  if (config.options.pooling() == encoder::Pooling::Attention)
+    return {prefix + config.structure.pooler + ".probe"};
   if (!has_pooler(config.options)) return {};
   return {prefix + config.structure.pooler + ".weight", prefix + config.structure.pooler + ".bias"};
 }

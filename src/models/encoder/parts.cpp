@@ -102,6 +102,11 @@ bool has_pooler(const EncoderOptions& options) {
   return options.pooling() == Pooling::TanhOfFirst || options.pooling() == Pooling::LinearOfLast;
 }
 
+bool has_pooling_weights(const EncoderOptions& options) {
+  return has_pooler(options) || options.pooling() == Pooling::NormOfFirst ||
+         options.pooling() == Pooling::Attention;
+}
+
 at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                        const at::Tensor& ids) {
   switch (options.pooling()) {

@@ -27,4 +27,7 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
 /// Whether the pooled rows are projected.
 bool has_pooler(const EncoderOptions& options);
 
+/// Whether the pooling has any weights.
+bool has_pooling_weights(const EncoderOptions& options);
+
 }  // namespace posenc

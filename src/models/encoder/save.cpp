@@ -109,9 +109,9 @@ void check_complete(const EncoderConfig& config, const StateDict& tensors,
       "random by from_pretrained()";
   EncoderConfig whole = config;
   whole.options.pooling(structure.pooling);
-  const bool has_own = !config.model.has_pooler || !has_pooler(whole.options) || has_name_with(tensors, structure.pooler);
+  const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) || has_name_with(tensors, structure.pooler);
   TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
-                    base_class, remedy, ". Got none");
+                    base_class, remedy, ". Got no pooler");
   TORCH_CHECK_VALUE(!std::string_view(structure.dropped).starts_with("decoder") || has_name_with(tensors, "decoder."),
                     "[save_pretrained] a ", base_class, " must have a decoder", remedy,
                     ". Got only the encoder");
@@ -141,7 +141,8 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
     origin.layout = rest.origin.layout;
     return;
   }
-  const bool has_part = std::string_view(saved.encoder.model.prefix) == "text_model.";
+  const std::string_view own = saved.encoder.model.prefix;
+  const bool has_part = own == "text_model." || own == "vision_model.";
   if (!options.head().is_empty()) {
     origin.prefix = saved.encoder.model.prefix;
   } else if (has_part) {
@@ -156,7 +157,7 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
   } else if (options.rest_of().empty() || !saved.object.contains("architectures")) {
     TORCH_CHECK_VALUE(!base_class.empty(),
                       "[save_pretrained] SavePretrainedOptions::architecture must be the class of ",
-                      saved.encoder.model.type, " in transformers. Got none");
+                      saved.encoder.model.type, " in transformers. Got no class");
     saved.object["architectures"] = {base_class};
   }
 }

@@ -163,6 +163,12 @@ const EncoderStructure kClipText = {.keys = kClipKeys, .norm_first = true,
 const EncoderStructure kSiglipText = {.keys = kClipKeys, .norm_first = true,
     .last_norm = "final_layer_norm", .raw_hidden_states = true,
     .pooling = Pooling::LinearOfLast, .pooler = "head"};
+const EncoderStructure kClipVision = {.keys = kClipKeys, .patch_norm = "pre_layrnorm",
+    .norm_first = true, .raw_hidden_states = true, .pooling = Pooling::NormOfFirst,
+    .pooler = "post_layernorm"};
+const EncoderStructure kSiglipVision = {.keys = kClipKeys, .norm_first = true,
+    .last_norm = "post_layernorm", .raw_hidden_states = true, .pooling = Pooling::Attention,
+    .pooler = "head"};
 const EncoderStructure kJina = {.keys = kJinaKeys, .original_keys = 1, .norm = "emb_ln", .rotates = true,
     .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kNomic = {.keys = kNomicKeys, .original_keys = 1, .norm = "emb_ln",

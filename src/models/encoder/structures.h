@@ -38,6 +38,7 @@ struct EncoderStructure {
   const char* embeddings = "embeddings.";  ///< the prefix of the embeddings' keys
   const char* projection = "";  ///< the embeddings' projection, if it is not below that prefix
   const char* shared = "";      ///< a further name of the tokens' table
+  const char* patch_norm = "";  ///< a norm between the embeddings of images and the layers
   const char* norm = "";        ///< a further name of the embeddings' norm
   bool norm_first = false;
   NormKind norm_kind = NormKind::Layer;
@@ -63,10 +64,10 @@ struct EncoderStructure {
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kDinov2,
+extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision, kDinov2,
     kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kMBart, kMegatronBert, kMistral,
     kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRobertaXL,
-    kSiglipText, kViT;
+    kSiglipText, kSiglipVision, kViT;
 
 }  // namespace layers
 }  // namespace posenc

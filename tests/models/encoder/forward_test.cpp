@@ -124,6 +124,45 @@ TEST(EncoderModel, TrainsAllOfItsParameters) {
   }
 }
 
+// The differential tests compare them with those of transformers.
+TEST(EncoderModel, ReturnsWhatIsAskedFor) {
+  const ShortBatch batch;
+  auto model = small_encoder();
+  const auto plain = model->forward(batch.ids, batch.inputs);
+  EXPECT_TRUE(plain.hidden_states.empty() && plain.attentions.empty());
+  const auto out = model->forward(
+      batch.ids, EncoderInputs(batch.inputs).output_hidden_states(true).output_attentions(true));
+  ASSERT_EQ(out.hidden_states.size(), 3U);
+  EXPECT_TRUE(bit_equal(out.hidden_states[0], out.embeddings));
+  EXPECT_TRUE(bit_equal(out.hidden_states[2], out.last_hidden_state));
+  ASSERT_EQ(out.attentions.size(), 2U);
+  EXPECT_EQ(out.attentions[0].sizes(), (std::vector<int64_t>{2, 2, 4, 4}));
+  EXPECT_TRUE(within(Op::Layers, out.last_hidden_state, plain.last_hidden_state));
+  EXPECT_CONTAINS(refusal([&] {
+                    freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true));
+                  }),
+                  "[FrozenEncoder] output_attentions must be false");
+}
+
+TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
+  const ShortBatch batch;
+  auto model = small_encoder();
+  const auto plain = model->forward(batch.ids, batch.inputs);
+  auto vectors = model->embeddings->tokens->forward(batch.ids).detach().requires_grad_();
+  const auto inputs = EncoderInputs(batch.inputs).inputs_embeds(vectors);
+  const auto out = model->forward({}, inputs);
+  EXPECT_TRUE(bit_equal(out.embeddings, plain.embeddings));
+  EXPECT_TRUE(bit_equal(out.pooled, plain.pooled));
+  EXPECT_TRUE(bit_equal(freeze(model).forward({}, inputs).embeddings, plain.embeddings));
+  out.pooled.sum().backward();
+  EXPECT_EQ(vectors.grad().sizes(), vectors.sizes());
+  EXPECT_CONTAINS(refusal([&] { model->forward(batch.ids, inputs); }),
+                  "[Encoder] ids must be an undefined tensor where inputs_embeds are given");
+  EXPECT_CONTAINS(
+      refusal([&] { model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7}))); }),
+      "[EncoderEmbeddings] inputs_embeds must be (B, L, 8) or (L, 8). Got [2, 4, 7]");
+}
+
 TEST(FrozenEncoder, ComputesTheSame) {
   const ShortBatch batch;
   for (const int64_t buckets : {0, 32}) {

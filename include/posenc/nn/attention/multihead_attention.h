@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the options and the methods of one class
+
 #include <torch/nn/modules/common.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>

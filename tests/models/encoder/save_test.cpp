@@ -1,0 +1,175 @@
+// save_pretrained(): what it refuses, the files that it leaves, and that load_encoder() reads them.
+// The differential tests open the folders in transformers.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "io/files.h"
+#include "models/encoder/tiny_folder.h"
+#include "posenc/models/save_pretrained.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+torch::Tensor ids_to_save() { return torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}}); }
+
+json config_in(const std::string& folder) { return json::parse(read_bytes(folder + "/config.json")); }
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(SavePretrained, WritesWhatWasLoaded) {
+  auto folder = TinyFolder::bert();
+  folder.config["torch_dtype"] = "float16";
+  folder.config["my_own"] = "kept";
+  auto model = load_encoder(folder.write());
+  const TempDir out;
+  save_pretrained(model, out / "new");
+  EXPECT_EQ(names_in(out / "new"), (std::vector<std::string>{"config.json", "model.safetensors"}));
+  const auto file = load_safetensors(out / "new/model.safetensors");
+  EXPECT_EQ(file.metadata.at("format"), "pt");
+  ASSERT_EQ(file.tensors.size(), folder.tensors.size());
+  for (const auto& item : file.tensors)
+    EXPECT_TRUE(bit_equal(item.value(), folder.tensors[item.key()])) << item.key();
+  const json config = config_in(out / "new");
+  EXPECT_EQ(config["architectures"], json({"BertModel"}));
+  EXPECT_EQ(config["dtype"], "float32");
+  EXPECT_FALSE(config.contains("torch_dtype"));
+  EXPECT_EQ(config["my_own"], "kept");
+  EXPECT_EQ(config["pad_token_id"], 0) << "a default that the file left out";
+  EXPECT_TRUE(bit_equal(load_encoder(out / "new")->forward(ids_to_save()).pooled,
+                        model->forward(ids_to_save()).pooled));
+}
+
+TEST(SavePretrained, SplitsLargeWeightsAndRemovesThoseOfAnEarlierSave) {
+  auto model = load_encoder(TinyFolder::bert().write());
+  const TempDir out;
+  write_bytes(out / "tokenizer.json", "{}");
+  const std::string path = out.path().string();
+  save_pretrained(model, path);
+  save_pretrained(model, path, SavePretrainedOptions().max_shard_bytes(3000));
+  EXPECT_FALSE(fs::exists(out / "model.safetensors")) << "it would be found before the index";
+  const json index = json::parse(read_bytes(out / "model.safetensors.index.json"));
+  int64_t bytes = 0;
+  for (const auto& item : load_encoder(path)->parameters()) bytes += item.nbytes();
+  EXPECT_EQ(index["metadata"]["total_size"], bytes);
+  EXPECT_TRUE(bit_equal(load_encoder(path)->forward(ids_to_save()).pooled,
+                        model->forward(ids_to_save()).pooled));
+  save_pretrained(load_encoder(path), path, SavePretrainedOptions().overwrite(true));
+  EXPECT_EQ(names_in(path),
+            (std::vector<std::string>{"config.json", "model.safetensors", "tokenizer.json"}));
+}
+
+TEST(SavePretrained, DoesNotReplaceItsSourceUnlessAllowed) {
+  const auto folder = TinyFolder::bert();
+  const std::string path = folder.write();
+  auto model = load_encoder(path);
+  const std::string before = read_bytes(path + "/model.safetensors");
+  const auto text = refusal([&] { save_pretrained(model, path + "/."); });
+  EXPECT_CONTAINS(text,
+                  "[save_pretrained] folder must not be the one that the encoder was loaded from");
+  EXPECT_EQ(read_bytes(path + "/model.safetensors"), before);
+}
+
+TEST(SavePretrained, KeepsTheRestOfAFolder) {
+  auto folder = TinyFolder::bert();
+  TinyFolder with_head = folder;
+  with_head.config["architectures"] = {"BertForMaskedLM"};
+  with_head.rename([](const std::string& name) { return "bert." + name; });
+  with_head.add("cls.predictions.bias", {11});
+  with_head.tensors.insert("cls.predictions.decoder.weight",
+                           folder.tensors["embeddings.word_embeddings.weight"].clone());
+  with_head.add("bert.encoder.layer.2.output.dense.weight", {8, 12});
+  const std::string source = with_head.write();
+  auto model = load_encoder(source);
+  {
+    const torch::NoGradGuard no_grad;
+    model->embeddings->tokens->weight.mul_(2.0);
+  }
+  const TempDir out;
+  save_pretrained(model, out / "new", SavePretrainedOptions().rest_of(source));
+  const auto saved = load_safetensors(out / "new/model.safetensors").tensors;
+  EXPECT_TRUE(bit_equal(saved["cls.predictions.bias"], with_head.tensors["cls.predictions.bias"]));
+  EXPECT_TRUE(bit_equal(saved["bert.embeddings.word_embeddings.weight"],
+                        model->embeddings->tokens->weight));
+  EXPECT_FALSE(saved.contains("cls.predictions.decoder.weight")) << "it is tied to that table";
+  EXPECT_FALSE(saved.contains("bert.encoder.layer.2.output.dense.weight"));
+  EXPECT_EQ(config_in(out / "new")["architectures"], json({"BertForMaskedLM"}));
+}
+
+TEST(SavePretrained, TakesAHeadAndItsSettings) {
+  auto model = load_encoder(TinyFolder::bert().write());
+  StateDict head;
+  head.insert("classifier.weight", torch::randn({3, 8}));
+  const TempDir out;
+  save_pretrained(model, out / "new",
+                  SavePretrainedOptions()
+                      .head(head)
+                      .architecture("BertForSequenceClassification")
+                      .config(R"({"id2label": {"0": "a", "1": "b", "2": "c"}})"));
+  const auto saved = load_safetensors(out / "new/model.safetensors").tensors;
+  EXPECT_TRUE(saved.contains("classifier.weight"));
+  EXPECT_TRUE(saved.contains("bert.embeddings.word_embeddings.weight"));
+  EXPECT_EQ(config_in(out / "new")["id2label"]["2"], "c");
+  head.insert("bert.pooler.dense.weight", torch::randn({8, 8}));
+  EXPECT_CONTAINS(refusal([&] {
+                    save_pretrained(model, out / "other", SavePretrainedOptions().head(head));
+                  }),
+                  "Got bert.pooler.dense.weight");
+  EXPECT_FALSE(fs::exists(out / "other"));
+}
+
+TEST(SavePretrained, SavesAnEncoderThatWasMadeOfOptions) {
+  const auto config = TinyFolder::bert().config;
+  Encoder model(encoder_options_from_hf(config.dump()));
+  model->eval();
+  model->extend_positions(20, PositionExtension::Repeat);
+  const TempDir out;
+  save_pretrained(model, out / "new");
+  EXPECT_EQ(config_in(out / "new")["max_position_embeddings"], 20);
+  EXPECT_TRUE(bit_equal(load_encoder(out / "new")->forward(ids_to_save()).pooled,
+                        model->forward(ids_to_save()).pooled));
+  Encoder by_hand(EncoderOptions(model->options).origin({}));
+  EXPECT_CONTAINS(refusal([&] { save_pretrained(by_hand, out / "other"); }), "Got no model_type");
+  save_pretrained(by_hand, out / "other", SavePretrainedOptions().config(config.dump()));
+  auto other = model->options;
+  other.encoder().layer().activation(Activation::ReLU);
+  Encoder changed(other);
+  EXPECT_CONTAINS(refusal([&] { save_pretrained(changed, out / "third"); }),
+                  "activation must be that of the encoder");
+}
+
+TEST(SavePretrained, LeavesNoPartOutByMistake) {
+  auto folder = TinyFolder::bert();
+  folder.rename([](const std::string& name) {
+    return name.rfind("pooler", 0) == 0 ? std::string() : name;
+  });
+  auto model = load_encoder(folder.write());
+  const TempDir out;
+  const auto text = refusal([&] { save_pretrained(model, out / "new"); });
+  EXPECT_CONTAINS(text, "[save_pretrained] the encoder must have a pooler to be a BertModel");
+  EXPECT_FALSE(fs::exists(out / "new"));
+  save_pretrained(model, out / "new", SavePretrainedOptions().allow_missing(true));
+  EXPECT_FALSE(load_encoder(out / "new")->forward(ids_to_save()).pooled.defined());
+}
+
+TEST(SavePretrained, NamesAFileThatIsNoFolder) {
+  auto model = load_encoder(TinyFolder::bert().write());
+  const TempDir out;
+  write_bytes(out / "file", "x");
+  EXPECT_CONTAINS(refusal([&] { save_pretrained(model, out / "file"); }),
+                  "[save_pretrained] " + (out / "file") + ": cannot be made a folder");
+}
+
+}  // namespace
+}  // namespace posenc::testing
