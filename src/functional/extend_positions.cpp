@@ -29,8 +29,8 @@ at::Tensor interpolated(const at::Tensor& positions, int64_t count, bool align_c
 
 at::Tensor hierarchical(const at::Tensor& positions, const at::Tensor& places) {
   const int64_t rows = positions.size(0);
-  const at::Tensor own = (positions - kHierarchicalShare * positions.narrow(0, 0, 1)) /
-                         (1.0 - kHierarchicalShare);
+  const at::Tensor own =
+      (positions - kHierarchicalShare * positions.narrow(0, 0, 1)) / (1.0 - kHierarchicalShare);
   const at::Tensor outer = places.div(rows, "floor"), inner = places.remainder(rows);
   return kHierarchicalShare * own.index_select(0, outer) +
          (1.0 - kHierarchicalShare) * own.index_select(0, inner);

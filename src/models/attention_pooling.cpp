@@ -29,8 +29,8 @@ void AttentionPoolingImpl::reset() {
   check_layer("AttentionPooling", own);
   probe = register_parameter("probe", torch::randn({1, 1, options.d_model()}));
   attention = register_module("attention", make_attention(own));
-  layernorm = register_module("layernorm", LayerNorm(LayerNormOptions(options.d_model())
-                                                         .eps(options.layer_norm_eps())));
+  layernorm = register_module(
+      "layernorm", LayerNorm(LayerNormOptions(options.d_model()).eps(options.layer_norm_eps())));
   linear1 = register_module("linear1", make_linear1(own));
   linear2 = register_module("linear2", make_linear2(own));
 }

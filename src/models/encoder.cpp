@@ -74,16 +74,16 @@ void EncoderImpl::reset() {
         register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
   }
   if (options.pooling() == encoder::Pooling::NormOfFirst) {
-    pooler_norm = register_module("pooler_norm", LayerNorm(LayerNormOptions(layer.d_model())
-                                                               .eps(layer.layer_norm_eps())));
+    pooler_norm = register_module(
+        "pooler_norm", LayerNorm(LayerNormOptions(layer.d_model()).eps(layer.layer_norm_eps())));
   }
   if (options.pooling() == encoder::Pooling::Attention) {
-    attention_pooler = register_module(
-        "attention_pooler",
-        AttentionPooling(AttentionPoolingOptions(layer.d_model(), layer.num_heads())
-                             .d_ff(layer.d_ff())
-                             .activation(layer.activation())
-                             .layer_norm_eps(layer.layer_norm_eps())));
+    attention_pooler =
+        register_module("attention_pooler",
+                        AttentionPooling(AttentionPoolingOptions(layer.d_model(), layer.num_heads())
+                                             .d_ff(layer.d_ff())
+                                             .activation(layer.activation())
+                                             .layer_norm_eps(layer.layer_norm_eps())));
   }
   if (options.relative_buckets() > 0) {
     const int64_t rows = options.relative_rows().value_or(options.relative_buckets());
@@ -113,8 +113,9 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
 }
 
 void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
-  TORCH_CHECK_VALUE(embeddings, "[Encoder] extend_positions() is for an encoder of token ids; images "
-                                "of other sizes have their positions resized");
+  TORCH_CHECK_VALUE(embeddings,
+                    "[Encoder] extend_positions() is for an encoder of token ids; images "
+                    "of other sizes have their positions resized");
   embeddings->extend_positions(max_tokens, rule);
   options.embeddings()->position_rows(embeddings->options.position_rows());
 }

@@ -209,9 +209,10 @@ int64_t EncoderEmbeddingsImpl::max_tokens() const {
 }
 
 void EncoderEmbeddingsImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
-  TORCH_CHECK_VALUE(positions && !options.sinusoid(),
-                    "[EncoderEmbeddings] extend_positions() needs a trained table of positions. Got ",
-                    positions ? "a sinusoid, which position_rows makes longer" : "no positions");
+  TORCH_CHECK_VALUE(
+      positions && !options.sinusoid(),
+      "[EncoderEmbeddings] extend_positions() needs a trained table of positions. Got ",
+      positions ? "a sinusoid, which position_rows makes longer" : "no positions");
   const int64_t first = first_position_row(options);
   TORCH_CHECK_VALUE(max_tokens >= this->max_tokens(),
                     "[EncoderEmbeddings] max_tokens must be at least ", this->max_tokens(),

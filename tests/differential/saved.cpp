@@ -15,8 +15,7 @@ void change_parameters(Encoder& model) {
 Encoder encoder_to_save(const Json& options) {
   if (options.at("how") != "fresh") return load_encoder(options.at("folder"));
   torch::manual_seed(options.at("seed").get<int64_t>());
-  Encoder model(
-      encoder_options_from_hf(options.at("folder").get<std::string>() + "/config.json"));
+  Encoder model(encoder_options_from_hf(options.at("folder").get<std::string>() + "/config.json"));
   model->eval();
   return model;
 }

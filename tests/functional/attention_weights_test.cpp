@@ -79,8 +79,8 @@ TEST(AttentionWeights, HaveTheirGradients) {
   const auto [wanted, shares] = pair.theirs->forward(y, y, y);
   loss(wanted, shares).backward();
   EXPECT_TRUE(within(Op::Layers, x.grad(), sequence_first(y.grad())));
-  EXPECT_TRUE(within(Op::Layers, pair.own->in_proj_weight.grad(),
-                     pair.theirs->in_proj_weight.grad()));
+  EXPECT_TRUE(
+      within(Op::Layers, pair.own->in_proj_weight.grad(), pair.theirs->in_proj_weight.grad()));
 }
 
 TEST(AttentionWeights, AreZerosWhereAllIsMasked) {

@@ -29,10 +29,10 @@ TEST(ExtendPositions, IsTheInterpolationOfTorch) {
                          .mode(torch::kLinear)
                          .align_corners(align);
     const auto wanted = F::interpolate(table.t().unsqueeze(0), how).squeeze(0).t();
-    EXPECT_TRUE(bit_equal(extend_positions(table, 13,
-                                           align ? PositionExtension::LinearAlignCorners
-                                                 : PositionExtension::Linear),
-                          wanted));
+    EXPECT_TRUE(bit_equal(
+        extend_positions(table, 13,
+                         align ? PositionExtension::LinearAlignCorners : PositionExtension::Linear),
+        wanted));
   }
 }
 

@@ -94,7 +94,8 @@ struct EncoderInputs {
   TORCH_ARG(torch::Tensor, inputs_embeds) = {};
   /// Whether EncoderOutput::hidden_states are returned.
   TORCH_ARG(bool, output_hidden_states) = false;
-  /// Whether EncoderOutput::attentions are returned, which costs memory for the scores of all heads.
+  /// Whether EncoderOutput::attentions are returned, which costs memory for the scores of all
+  /// heads.
   TORCH_ARG(bool, output_attentions) = false;
 };
 

@@ -17,8 +17,9 @@ struct SavePretrainedOptions {
   /// `{"id2label": {"0": "no", "1": "yes"}}`. An encoder whose options were made by hand came with
   /// none and needs all of them here, `model_type` included.
   TORCH_ARG(std::string, config) = "";
-  /// The class in transformers that the folder is of, such as `BertForSequenceClassification`. Unless
-  /// set, that of `rest_of`, or else the model type's class without a head, such as `BertModel`.
+  /// The class in transformers that the folder is of, such as `BertForSequenceClassification`.
+  /// Unless set, that of `rest_of`, or else the model type's class without a head, such as
+  /// `BertModel`.
   TORCH_ARG(std::string, architecture) = "";
   /// The tensors of a head, by the names that they have in the file: `classifier.weight`.
   TORCH_ARG(StateDict, head);

@@ -58,7 +58,8 @@ class EncoderEmbeddingsImpl : public Cloneable<EncoderEmbeddingsImpl>, public St
   /// Makes a trained table of positions long enough for sequences of `max_tokens` tokens; see
   /// functional::extend_positions(). It replaces the parameter, so create optimisers afterwards.
   ///
-  /// Errors: c10::ValueError for fewer tokens than there are positions, and without a trained table.
+  /// Errors: c10::ValueError for fewer tokens than there are positions, and without a trained
+  /// table.
   void extend_positions(int64_t max_tokens, PositionExtension rule);
 
   /// How many tokens a sequence may have; the largest int64 without positions.

@@ -83,8 +83,8 @@ struct EncoderEmbeddingsInputs {
   TORCH_ARG(at::Tensor, attention_mask) = {};
   /// The task type of each token, as the ids.
   TORCH_ARG(at::Tensor, task_type_ids) = {};
-  /// The vectors of the tokens, (B, L, E) or (L, E), in place of the rows of the ids, which are then
-  /// an undefined tensor. They are not scaled. PositionIds::FromIds then counts all tokens.
+  /// The vectors of the tokens, (B, L, E) or (L, E), in place of the rows of the ids, which are
+  /// then an undefined tensor. They are not scaled. PositionIds::FromIds then counts all tokens.
   TORCH_ARG(at::Tensor, inputs_embeds) = {};
 };
 

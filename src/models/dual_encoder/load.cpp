@@ -38,8 +38,7 @@ DualConfig read_dual_config(const Settings& config) {
   if (vision.options.pooling() == encoder::Pooling::Attention) {
     options.logit_bias(true);
   } else {
-    options.projection_dim(
-        config.of(type).whole("projection_dim", 1, kWidestVector));
+    options.projection_dim(config.of(type).whole("projection_dim", 1, kWidestVector));
   }
   return {text, vision, options};
 }
@@ -67,9 +66,8 @@ std::vector<std::string> dual_encoder_model_types() {
 }
 
 DualEncoder load_dual_encoder(const std::string& folder) {
-  DualConfig config = io::in_context(kLoadDual, folder, [&] {
-    return read_dual_config(model_config(kLoadDual, folder));
-  });
+  DualConfig config = io::in_context(
+      kLoadDual, folder, [&] { return read_dual_config(model_config(kLoadDual, folder)); });
   const std::string path = weights_in(kLoadDual, folder);
   return io::in_context(kLoadDual, path, [&] {
     const io::FileSource source(path);

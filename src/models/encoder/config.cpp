@@ -48,8 +48,7 @@ LayerDropouts dropouts_in(const Settings& config, const EncoderStructure& struct
     return of == Rate::Hidden ? hidden : of == Rate::Attention ? drops.attention : 0.0;
   };
   drops.attention_output = rate(structure.attention_output_dropout);
-  drops.activation =
-      config.probability(hf::kActivationDropout, rate(structure.activation_dropout));
+  drops.activation = config.probability(hf::kActivationDropout, rate(structure.activation_dropout));
   drops.output = rate(structure.output_dropout);
   drops.path = config.probability(hf::kPathDropout, 0.0);
   return drops;

@@ -16,8 +16,8 @@ struct EncoderConfig {
 
 /// Reads a config.json. Throws c10::ValueError for its contents, for a known model that posenc
 /// cannot run, with what it lacks, and for an unknown one, with the nearest names.
-/// `part` is that which is read of a config.json of several encoders; that of load_encoder() if it is
-/// empty.
+/// `part` is that which is read of a config.json of several encoders; that of load_encoder() if it
+/// is empty.
 EncoderConfig read_encoder_config(const Settings& config, const std::string& part = "");
 
 }  // namespace posenc

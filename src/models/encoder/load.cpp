@@ -98,8 +98,7 @@ Encoder load_described(EncoderConfig config, const io::TensorSource& source,
     const auto found = io::names_in_file(name, load);
     return found.empty() ? prefix + name : found.front();
   };
-  check_finite(kLoadEncoder, *model, path, name_in_file,
-               [](const std::string&) { return false; });
+  check_finite(kLoadEncoder, *model, path, name_in_file, [](const std::string&) { return false; });
   model->eval();
   return model;
 }

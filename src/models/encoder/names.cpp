@@ -348,8 +348,7 @@ LoadOptions encoder_save_options(const EncoderConfig& config) {
   const auto layout = config.structure.keys.subspan(static_cast<std::size_t>(origin.layout), 1);
   KeyMap map;
   if (is_named(config.structure.norm) && origin.layout == config.structure.original_keys) {
-    add_norm(map, config.structure.norm,
-             "embeddings." + config.options.embeddings()->names().norm);
+    add_norm(map, config.structure.norm, "embeddings." + config.options.embeddings()->names().norm);
   }
   for (KeyRule& rule : key_map_of(config, layout)) map.push_back(std::move(rule));
   return LoadOptions().prefix(origin.prefix).key_map(std::move(map));

@@ -5,9 +5,9 @@
 
 namespace posenc {
 
-/// What a folder has beside its encoder: the tensors of a head, of a decoder or of a second encoder,
-/// all in float32, and how the encoder's are called there. Copies of the table of tokens are left
-/// out where transformers ties them to it.
+/// What a folder has beside its encoder: the tensors of a head, of a decoder or of a second
+/// encoder, all in float32, and how the encoder's are called there. Copies of the table of tokens
+/// are left out where transformers ties them to it.
 struct RestOfFolder {
   StateDict tensors;
   encoder::Origin origin;

@@ -95,9 +95,8 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
 }
 
 bool has_name_with(const StateDict& tensors, const std::string& text) {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& item) {
-    return item.key().find(text) != std::string::npos;
-  });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const auto& item) { return item.key().find(text) != std::string::npos; });
 }
 
 // What the class has that is named in `architectures`, as far as it is known.
@@ -109,18 +108,21 @@ void check_complete(const EncoderConfig& config, const StateDict& tensors,
       "random by from_pretrained()";
   EncoderConfig whole = config;
   whole.options.pooling(structure.pooling);
-  const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) || has_name_with(tensors, structure.pooler);
+  const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) ||
+                       has_name_with(tensors, structure.pooler);
   TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
                     base_class, remedy, ". Got no pooler");
-  TORCH_CHECK_VALUE(!std::string_view(structure.dropped).starts_with("decoder") || has_name_with(tensors, "decoder."),
+  TORCH_CHECK_VALUE(!std::string_view(structure.dropped).starts_with("decoder") ||
+                        has_name_with(tensors, "decoder."),
                     "[save_pretrained] a ", base_class, " must have a decoder", remedy,
                     ". Got only the encoder");
 }
 
 void add_all(StateDict& tensors, const StateDict& more) {
   for (const auto& item : more) {
-    TORCH_CHECK_VALUE(item.value().defined(), "[save_pretrained] head must have tensors. Got an "
-                                              "undefined tensor as ",
+    TORCH_CHECK_VALUE(item.value().defined(),
+                      "[save_pretrained] head must have tensors. Got an "
+                      "undefined tensor as ",
                       item.key());
     TORCH_CHECK_VALUE(!tensors.contains(item.key()),
                       "[save_pretrained] head must have names that are not the encoder's or those "
@@ -166,16 +168,14 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
 
 void save_pretrained(const Encoder& model, const std::string& folder,
                      const SavePretrainedOptions& options) {
-  TORCH_CHECK_VALUE(!model.is_empty(),
-                    "[save_pretrained] the model must not be an empty holder");
+  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
   const torch::NoGradGuard no_grad;
   check_target(*model, folder, options);
   SavedConfig saved = saved_config(*model, options);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
   set_place(saved, options, rest);
-  const std::string base_class(
-      hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
   set_architecture(saved, options, base_class);
   StateDict tensors = encoder_tensors(*model, saved.encoder);
   check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),

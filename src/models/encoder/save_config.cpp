@@ -21,12 +21,13 @@ json given_config(const EncoderImpl& model, const SavePretrainedOptions& options
   if (!options.rest_of().empty()) {
     config = model_config(kSave, options.rest_of()).object();
   } else if (!model.options.origin().config.empty()) {
-    config = Settings::parse(kSave, "the configuration of the encoder",
-                             model.options.origin().config)
-                 .object();
+    config =
+        Settings::parse(kSave, "the configuration of the encoder", model.options.origin().config)
+            .object();
   }
   if (!options.config().empty()) {
-    config.update(Settings::parse(kSave, "SavePretrainedOptions::config", options.config()).object());
+    config.update(
+        Settings::parse(kSave, "SavePretrainedOptions::config", options.config()).object());
   }
   TORCH_CHECK_VALUE(config.contains("model_type"),
                     "[save_pretrained] the options of the encoder must come from load_encoder() or "

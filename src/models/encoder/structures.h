@@ -43,11 +43,11 @@ struct EncoderStructure {
   bool norm_first = false;
   NormKind norm_kind = NormKind::Layer;
   FeedForward feed_forward = FeedForward::Plain;
-  bool rotates = false;        ///< whether the layers have the model's rotary embedding
+  bool rotates = false;  ///< whether the layers have the model's rotary embedding
   Rate attention_output_dropout = Rate::Hidden;
   Rate activation_dropout = Rate::None;  ///< unless the class has a setting for it
   Rate output_dropout = Rate::Hidden;
-  const char* last_norm = "";  ///< the norm after all layers
+  const char* last_norm = "";      ///< the norm after all layers
   bool raw_hidden_states = false;  ///< the last of hidden_states is before that norm
   bool is_causal = false;
   encoder::Pooling pooling = encoder::Pooling::None;
@@ -64,10 +64,10 @@ struct EncoderStructure {
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision, kDinov2,
-    kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kMBart, kMegatronBert, kMistral,
-    kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRobertaXL,
-    kSiglipText, kSiglipVision, kViT;
+extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
+    kDinov2, kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kMBart, kMegatronBert,
+    kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm,
+    kRobertaXL, kSiglipText, kSiglipVision, kViT;
 
 }  // namespace layers
 }  // namespace posenc

@@ -81,8 +81,7 @@ std::set<std::string> write_weights(const fs::path& folder, const std::vector<Sh
         shards.size() == 1 ? kWhole
                            : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
     const std::string path = (folder / name).string();
-    io::in_file(path,
-                [&] { io::write_safetensors(path, shards[i].tensors, {{"format", "pt"}}); });
+    io::in_file(path, [&] { io::write_safetensors(path, shards[i].tensors, {{"format", "pt"}}); });
     for (const auto& item : shards[i].tensors) index["weight_map"][item.key()] = name;
     total += shards[i].bytes;
     written.insert(name);

@@ -138,10 +138,9 @@ TEST(EncoderModel, ReturnsWhatIsAskedFor) {
   ASSERT_EQ(out.attentions.size(), 2U);
   EXPECT_EQ(out.attentions[0].sizes(), (std::vector<int64_t>{2, 2, 4, 4}));
   EXPECT_TRUE(within(Op::Layers, out.last_hidden_state, plain.last_hidden_state));
-  EXPECT_CONTAINS(refusal([&] {
-                    freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true));
-                  }),
-                  "[FrozenEncoder] output_attentions must be false");
+  EXPECT_CONTAINS(
+      refusal([&] { freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true)); }),
+      "[FrozenEncoder] output_attentions must be false");
 }
 
 TEST(EncoderModel, TakesVectorsInPlaceOfIds) {

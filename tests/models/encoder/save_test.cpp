@@ -18,7 +18,9 @@ using nlohmann::json;
 
 torch::Tensor ids_to_save() { return torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}}); }
 
-json config_in(const std::string& folder) { return json::parse(read_bytes(folder + "/config.json")); }
+json config_in(const std::string& folder) {
+  return json::parse(read_bytes(folder + "/config.json"));
+}
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -122,10 +124,9 @@ TEST(SavePretrained, TakesAHeadAndItsSettings) {
   EXPECT_TRUE(saved.contains("bert.embeddings.word_embeddings.weight"));
   EXPECT_EQ(config_in(out / "new")["id2label"]["2"], "c");
   head.insert("bert.pooler.dense.weight", torch::randn({8, 8}));
-  EXPECT_CONTAINS(refusal([&] {
-                    save_pretrained(model, out / "other", SavePretrainedOptions().head(head));
-                  }),
-                  "Got bert.pooler.dense.weight");
+  EXPECT_CONTAINS(
+      refusal([&] { save_pretrained(model, out / "other", SavePretrainedOptions().head(head)); }),
+      "Got bert.pooler.dense.weight");
   EXPECT_FALSE(fs::exists(out / "other"));
 }
 
@@ -151,9 +152,8 @@ TEST(SavePretrained, SavesAnEncoderThatWasMadeOfOptions) {
 
 TEST(SavePretrained, LeavesNoPartOutByMistake) {
   auto folder = TinyFolder::bert();
-  folder.rename([](const std::string& name) {
-    return name.rfind("pooler", 0) == 0 ? std::string() : name;
-  });
+  folder.rename(
+      [](const std::string& name) { return name.rfind("pooler", 0) == 0 ? std::string() : name; });
   auto model = load_encoder(folder.write());
   const TempDir out;
   const auto text = refusal([&] { save_pretrained(model, out / "new"); });

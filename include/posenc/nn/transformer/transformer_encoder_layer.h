@@ -89,8 +89,8 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
  private:
   friend class TransformerEncoderImpl;
 
-  // forward() with a mask that includes the window. Stores the attention weights unless `weights` is
-  // null.
+  // forward() with a mask that includes the window. Stores the attention weights unless `weights`
+  // is null.
   torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
                     const torch::Tensor& position_ids, torch::Tensor* weights);
 };
