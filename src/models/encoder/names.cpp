@@ -1,6 +1,7 @@
 #include "models/encoder/names.h"
 
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "io/base/text.h"
@@ -18,12 +19,12 @@ int64_t inner_layers(const EncoderConfig& config) {
   return config.settings.whole("inner_group_num", 1, INT64_MAX);
 }
 
-// The prefix of layer `index` in a file. ALBERT numbers the layers of each group.
-std::string layer_prefix(const EncoderLayerKeys& keys, const EncoderConfig& config, int64_t index) {
-  if (!config.structure.shares_layers) return io::fill_pattern(keys.layer, {std::to_string(index)});
+// A name of layer `index` in a file. ALBERT numbers the layers of each group.
+std::string layer_name(const std::string& name, const EncoderConfig& config, int64_t index) {
+  if (!config.structure.shares_layers) return io::fill_pattern(name, {std::to_string(index)});
   const int64_t inner = inner_layers(config);
   const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
-  return io::fill_pattern(keys.layer, {group, layer});
+  return io::fill_pattern(name, {group, layer});
 }
 
 // Old files have gamma and beta, as TensorFlow calls them. Messages have the first of two names.
@@ -34,18 +35,38 @@ void add_norm(KeyMap& map, const std::string& from, const std::string& to) {
   map.emplace_back(from + ".beta", to + ".bias");
 }
 
+// The groups of a convolution of SqueezeBERT.
+int64_t groups_of(const EncoderConfig& config, Part part) {
+  const std::pair<Part, const char*> settings[] = {
+      {&EncoderLayerKeys::query, "q_groups"},
+      {&EncoderLayerKeys::key, "k_groups"},
+      {&EncoderLayerKeys::value, "v_groups"},
+      {&EncoderLayerKeys::out, "post_attention_groups"},
+      {&EncoderLayerKeys::wide, "intermediate_groups"},
+      {&EncoderLayerKeys::narrow, "output_groups"}};
+  for (const auto& [own, setting] : settings) {
+    if (own == part) return config.settings.whole(setting, 1, INT32_MAX);
+  }
+  return 1;
+}
+
 // `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
 // order: those of the attention come first.
-void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& from,
-               const std::string& to) {
+void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
+               const std::string& from, const std::string& to) {
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
   // The weight and the bias, or the rows of them that the file has in several tensors.
   const auto add = [&](std::initializer_list<Part> parts, const std::string& name) {
-    std::vector<KeySource> sources;
+    std::vector<KeySource> sources, grouped;
     for (const Part part : parts) {
       if (is_named(keys.*part)) sources.emplace_back(tensors(part));
+      if (config.structure.is_grouped) {
+        grouped.push_back(KeySource::ungrouped(in_file(part) + ".weight", groups_of(config, part)));
+      }
     }
+    const std::string weight = to + name.substr(0, name.find('*')) + "weight";
+    if (!grouped.empty()) map.emplace_back(KeySources(std::move(grouped)), weight);
     map.emplace_back(KeySources(std::move(sources)), to + name);
   };
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
@@ -66,7 +87,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
-  map.emplace_back(from + "layer_scale*", to + "layer_scale*");
+  if (config.structure.has_layer_scale) map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
 // Without them, transformers ignores the biases of query, key and value that a file has.
@@ -82,11 +103,11 @@ void add_layers(KeyMap& map, const EncoderConfig& config) {
       }
     }
     if (!config.structure.shares_layers) {
-      add_layer(map, keys, keys.layer, "encoder.layers.*.");
+      add_layer(map, keys, config, keys.layer, "encoder.layers.*.");
       continue;
     }
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
-      add_layer(map, keys, layer_prefix(keys, config, i),
+      add_layer(map, keys, config, layer_name(keys.layer, config, i),
                 "encoder.layers." + std::to_string(i) + ".");
     }
   }
@@ -114,10 +135,21 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
+// The names of a whole layer, up to its number: one, or in XLM one for each kind of part.
+std::set<std::string> layer_patterns(const EncoderLayerKeys& keys) {
+  if (is_named(keys.layer)) return {keys.layer};
+  std::set<std::string> patterns;
+  for (const std::string name : {keys.query, keys.wide, keys.norm1, keys.norm2}) {
+    patterns.insert(name.substr(0, name.find('*') + 1) + ".");
+  }
+  return patterns;
+}
+
 KeyMap key_map_of(const EncoderConfig& config) {
   const auto& structure = config.structure;
   KeyMap map;
-  if (is_named(structure.dropped)) map.emplace_back(structure.dropped, "");
+  std::istringstream dropped(structure.dropped);
+  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
   add_embeddings(map, config);
   add_layers(map, config);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
@@ -185,7 +217,8 @@ std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const 
                                              int64_t index, Part part) {
   std::vector<std::string> names;
   for (const EncoderLayerKeys& keys : config.structure.keys) {
-    names.push_back(prefix + layer_prefix(keys, config, index) + keys.*part + ".weight");
+    names.push_back(prefix + layer_name(keys.layer + std::string(keys.*part), config, index) +
+                    ".weight");
   }
   return names;
 }
@@ -217,7 +250,9 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
     counts = {counts.front() / inner, inner};
   }
   for (const EncoderLayerKeys& keys : config.structure.keys) {
-    drop_later_layers(map, source, prefix, keys.layer, counts);
+    for (const std::string& layer : layer_patterns(keys)) {
+      drop_later_layers(map, source, prefix, layer, counts);
+    }
   }
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }

@@ -51,11 +51,16 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto first = encoder_layer_names(
       config, prefix, 0, is_gated ? &EncoderLayerKeys::narrow : &EncoderLayerKeys::wide);
   const auto key = [&](const std::string& name) { return config.settings.key(name); };
-  const std::string wide = config.settings.name_of(hf::kFeedForward);
+  const char* named = config.settings.name_of(hf::kFeedForward);
+  const std::string wide = named == nullptr ? "4 * " + key("hidden_size") : named;
   const std::string factor = wide == hf::kFeedForwardRatio ? " * " + key("hidden_size") : "";
   const size_t inner = is_gated ? 1 : 0;
   std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, inner},
                                    {key("hidden_size"), layer.d_model(), first, 1 - inner}};
+  if (structure.is_grouped) {
+    const auto query = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
+    sizes = {{wide, layer.d_ff(), first, 0, 3}, {key("hidden_size"), layer.d_model(), query, 0, 3}};
+  }
   if (layer.head_dim()) {
     sizes.push_back({key("num_attention_heads") + " * head_dim",
                      layer.num_heads() * *layer.head_dim(),
