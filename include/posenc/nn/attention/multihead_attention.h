@@ -1,3 +1,4 @@
+// posenc-budget: one module and its options
 #pragma once
 
 // posenc-budget: the options and the methods of one class
