@@ -43,7 +43,8 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, double eps) {
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
   const std::string wide = config.name_of(hf::kFeedForward);
-  return TransformerEncoderLayerOptions(hidden, heads)
+  TransformerEncoderLayerOptions layer(hidden, heads);
+  return layer
       .d_ff(config.whole(wide.c_str(), 1, kWidest) * (wide == hf::kFeedForwardRatio ? hidden : 1))
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
