@@ -35,7 +35,8 @@ struct AttentionInput {
 };
 void attend(const AttentionInput& input, float* out);
 
-/// The factor of the scores of heads of this width, unless a module has its own: 1 / sqrt(head_dim).
+/// The factor of the scores of heads of this width, unless a module has its own: 1 /
+/// sqrt(head_dim).
 float score_scale(int64_t head_dim);
 
 /// x = norm(x) for `heads` heads of each row, side by side; the rows are `stride` apart.

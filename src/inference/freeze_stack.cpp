@@ -105,8 +105,8 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::stri
                           GemmSelector& gemm) {
   check_freezable(encoder, prefix);
   const auto& options = encoder.options.layer();
-  EncoderStack stack{
-      {options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}}, {}};
+  EncoderStack stack{{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}},
+                     {}};
   Norms norms(options.norm_first(), encoder.norm);
   // A layer that runs several times appears several times, with the same weights.
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
@@ -128,17 +128,17 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
   Norms norms(options.norm_first(), decoder.norm);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
-    stack.layers.push_back({in_projection(layer.self_attn, 0, 3, gemm),
-                            scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
-                            in_projection(layer.multihead_attn, 0, 1, gemm),
-                            in_projection(layer.multihead_attn, 1, 2, gemm),
-                            scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
-                            {linear(layer.linear1, gemm),
-                             scaled(layer.linear2, layer.layer_scale3, gemm),
-                             layer.options.activation()},
-                            {},
-                            {},
-                            {}});
+    stack.layers.push_back(
+        {in_projection(layer.self_attn, 0, 3, gemm),
+         scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
+         in_projection(layer.multihead_attn, 0, 1, gemm),
+         in_projection(layer.multihead_attn, 1, 2, gemm),
+         scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
+         {linear(layer.linear1, gemm), scaled(layer.linear2, layer.layer_scale3, gemm),
+          layer.options.activation()},
+         {},
+         {},
+         {}});
     norms.add(layer.norm1);
     norms.add(layer.norm2);
     norms.add(layer.norm3);

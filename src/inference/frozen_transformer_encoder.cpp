@@ -13,10 +13,9 @@ namespace {
 
 void check_position_ids(const torch::Tensor& position_ids, int64_t batch, int64_t length) {
   if (!position_ids.defined()) return;
-  const bool fits = (position_ids.dim() == 1 || position_ids.dim() == 2) &&
-                    position_ids.size(-1) == length &&
-                    (position_ids.dim() == 1 || position_ids.size(0) == 1 ||
-                     position_ids.size(0) == batch);
+  const bool fits =
+      (position_ids.dim() == 1 || position_ids.dim() == 2) && position_ids.size(-1) == length &&
+      (position_ids.dim() == 1 || position_ids.size(0) == 1 || position_ids.size(0) == batch);
   TORCH_CHECK_VALUE(fits && position_ids.is_cpu(),
                     "[FrozenTransformerEncoder] position_ids must be (L) or (B, L) = [", batch,
                     ", ", length, "] on the CPU. Got ", position_ids.sizes(), " on ",

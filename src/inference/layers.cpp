@@ -100,9 +100,15 @@ at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::
                   const Packing& packing, const Packing& key_packing, const ScoreMask& mask) {
   const int64_t width = stack.width, head_dim = width / stack.heads;
   const at::Tensor out = at::empty({query.size(0), width}, at::kFloat);
-  inference::attend({query, keys.narrow(1, 0, width), keys.narrow(1, width, width), packing, key_packing,
-          {stack.heads, stack.heads, head_dim}, score_scale(head_dim), mask},
-         out.data_ptr<float>());
+  inference::attend({query,
+                     keys.narrow(1, 0, width),
+                     keys.narrow(1, width, width),
+                     packing,
+                     key_packing,
+                     {stack.heads, stack.heads, head_dim},
+                     score_scale(head_dim),
+                     mask},
+                    out.data_ptr<float>());
   return out;
 }
 
@@ -141,15 +147,14 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
     const at::Tensor own = attend(stack, projected.narrow(1, 0, width),
                                   projected.narrow(1, width, 2 * width), packing, packing, mask);
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width,
-                    {}, layer.after_attention);
+      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width, {},
+                    layer.after_attention);
       layer.query.run(part.input, part.rows, query.data_ptr<float>() + at, part.regime);
     });
-    const at::Tensor cross =
-        attend(stack, query, remembered, packing, memory_packing, memory_mask);
+    const at::Tensor cross = attend(stack, query, remembered, packing, memory_packing, memory_mask);
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, width,
-                    {}, layer.after_cross);
+      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, width, {},
+                    layer.after_cross);
       feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
     });
   }

@@ -16,8 +16,8 @@ namespace posenc::inference {
 /// last.
 struct EncoderLayer {
   HeadSizes sizes;
-  Projection in_proj, out_proj;  ///< (sizes.width(), D), (D, sizes.query_width())
-  Norm query_norm, key_norm;     ///< of each head
+  Projection in_proj, out_proj;                   ///< (sizes.width(), D), (D, sizes.query_width())
+  Norm query_norm, key_norm;                      ///< of each head
   std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
   float score_scale;
   std::optional<int64_t> window;

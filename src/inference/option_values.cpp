@@ -48,13 +48,12 @@ void read(const MultiheadAttentionImpl& attention, Values& values) {
 // Those that matter beside the frequencies, which are a buffer.
 void read(const RotaryEmbeddingImpl& embedding, Values& values) {
   const RotaryOptions& options = embedding.options.rotary();
-  add(values,
-      {static_cast<double>(options.dim()), static_cast<double>(options.part()),
-       static_cast<double>(options.pairing()), static_cast<double>(options.cos_layout()),
-       static_cast<double>(options.arithmetic()), static_cast<double>(options.reversed()),
-       static_cast<double>(options.rotary_value()),
-       static_cast<double>(embedding.options.length_rule()),
-       static_cast<double>(embedding.options.length())});
+  add(values, {static_cast<double>(options.dim()), static_cast<double>(options.part()),
+               static_cast<double>(options.pairing()), static_cast<double>(options.cos_layout()),
+               static_cast<double>(options.arithmetic()), static_cast<double>(options.reversed()),
+               static_cast<double>(options.rotary_value()),
+               static_cast<double>(embedding.options.length_rule()),
+               static_cast<double>(embedding.options.length())});
 }
 
 void read(const TransformerNormImpl& norm, Values& values) {
@@ -94,8 +93,9 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<TransformerNormImpl>, reader_if<TokenAndPositionEmbeddingImpl>,
-        reader_if<EncoderEmbeddingsImpl>, reader_if<EncoderImpl>}) {
+        reader_if<RotaryEmbeddingImpl>, reader_if<TransformerNormImpl>,
+        reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
+        reader_if<EncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

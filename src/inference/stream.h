@@ -5,8 +5,8 @@
 #include "inference/projection.h"
 #include "kernels/inference.h"
 #include "posenc/nn/transformer/layer_scale.h"
-#include "posenc/nn/transformer/transformer_norm.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc::inference {
 

@@ -69,7 +69,7 @@ struct SequenceAttentionRequest {
   const int64_t *query_first, *query_lengths;  // for each sequence: its first row, and its length
   const int64_t *key_first, *key_lengths;
   float scale;
-  bool is_causal;           // query i attends to keys 0 .. i of its sequence
+  bool is_causal;  // query i attends to keys 0 .. i of its sequence
   // Query i attends to the keys j with |place(i) - place(j)| <= window: that of row r is places[r],
   // ascending in each sequence, or r if places is null. Queries and keys are the same rows then.
   // kNoWindow: it attends to all.

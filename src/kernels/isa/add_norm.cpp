@@ -72,7 +72,8 @@ void add_norm(const AddNormRequest& p, int64_t begin, int64_t end) {
     float* const out = p.out != nullptr ? p.out + at : nullptr;
     float* const sum = p.sum != nullptr ? p.sum + at : out;
     if (p.kind == NormKind::Layer) {
-      const float all_of = add_row(p, x, y, sum, [](Floats so_far, Floats s) { return so_far + s; });
+      const float all_of =
+          add_row(p, x, y, sum, [](Floats so_far, Floats s) { return so_far + s; });
       if (out != nullptr) layer_norm_row(p, sum, all_of / width, out);
       continue;
     }

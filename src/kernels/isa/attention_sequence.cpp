@@ -22,7 +22,8 @@ struct Block {
   float* out;
 };
 
-// Turns the dot products with the block's key j into final scores: scale, bias, causal mask, window.
+// Turns the dot products with the block's key j into final scores: scale, bias, causal mask,
+// window.
 template <int kVectors>
 POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block, int64_t j,
                           float* scores) {
@@ -36,8 +37,7 @@ POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block,
   }
   const int64_t key = block.first_key + j;
   if (p.is_causal) {
-    for (int64_t i = 0; i < block.rows && block.first + i < key; ++i)
-      scores[i] = -__builtin_inff();
+    for (int64_t i = 0; i < block.rows && block.first + i < key; ++i) scores[i] = -__builtin_inff();
   }
   if (block.window != nullptr) block.window->apply<kVectors>(key, scores);
 }

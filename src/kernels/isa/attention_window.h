@@ -1,5 +1,5 @@
-// Which keys the queries of a panel see through a window. Included by attention_sequence.cpp, inside
-// the instruction set's own namespace.
+// Which keys the queries of a panel see through a window. Included by attention_sequence.cpp,
+// inside the instruction set's own namespace.
 #pragma once
 #include "kernels/inference.h"
 #include "kernels/isa/panels.h"
@@ -10,8 +10,8 @@ namespace {
 class Window {
  public:
   Window() = default;
-  // For queries first .. first + rows - 1 of the sequence that begins in `first_row`. Moves the ends
-  // of the keys that they see, begin and end, to those within the window of one of them.
+  // For queries first .. first + rows - 1 of the sequence that begins in `first_row`. Moves the
+  // ends of the keys that they see, begin and end, to those within the window of one of them.
   Window(const SequenceAttentionRequest& p, int64_t first_row, int64_t first, int64_t rows,
          int64_t& begin, int64_t& end)
       : places_(p.places != nullptr ? p.places + first_row : nullptr),
