@@ -1,3 +1,4 @@
+// posenc-budget: the makers of one class, and how it is resolved
 #include "posenc/functional/attention_mask.h"
 
 #include <ATen/TensorOperators.h>
@@ -109,11 +110,11 @@ void check_device(const at::Tensor& mask, const at::Tensor& like) {
                     like.device(), " of what it masks. Got ", mask.device());
 }
 
-// (L, S), key j minus query i + offset.
-at::Tensor distances(int64_t offset, const AttentionShape& shape, const at::Tensor& like) {
+// (L, S), as scores: key j minus query i.
+at::Tensor distances(const AttentionShape& shape, const at::Tensor& like) {
   const auto indices = like.options().dtype(at::kLong).requires_grad(false);
-  const at::Tensor queries = at::arange(offset, offset + shape.queries, indices).unsqueeze(1);
-  return at::arange(shape.keys, indices) - queries;
+  const at::Tensor queries = at::arange(shape.queries, indices).unsqueeze(1);
+  return (at::arange(shape.keys, indices) - queries).view({1, 1, shape.queries, shape.keys});
 }
 
 at::Tensor rows_of(const at::Tensor& mask, int64_t first, int64_t count) {
@@ -153,10 +154,9 @@ AttentionMask AttentionMask::causal(int64_t offset) {
 }
 
 AttentionMask AttentionMask::window(int64_t width) {
-  TORCH_CHECK_VALUE(width >= 0, "[AttentionMask] window() takes a width that is not negative. Got ",
+  TORCH_CHECK_VALUE(width >= 0, "[AttentionMask] window() takes a width of at least 0. Got ",
                     width);
-  AttentionMask mask;
-  mask.causal_ = width;
+  AttentionMask mask = causal(width);
   mask.first_ = -width;
   return mask;
 }
@@ -285,8 +285,8 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
   };
-  if (!all_causal) allow(as_scores(distances(*causal, shape, like) <= 0, false, shape));
-  if (!all_first) allow(as_scores(distances(*mask.first_, shape, like) >= 0, false, shape));
+  if (!all_causal) allow(distances(shape, like) <= *causal);
+  if (!all_first) allow(distances(shape, like) >= *mask.first_);
   for (const at::Tensor& one : keys) check_device(one, like), allow(keys_as_scores(one, shape));
   for (const auto& one : pairs)
     check_device(one.mask, like), allow(as_scores(one.mask, one.of_heads, shape));

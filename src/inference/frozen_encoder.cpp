@@ -72,14 +72,15 @@ VisionEmbeddings detached(const VisionEmbeddingsImpl& source) {
 }  // namespace inference
 
 EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
-                                     const EncoderInputs& inputs) const {
+                                     const EncoderInputs& given) const {
   const torch::NoGradGuard no_grad;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
-  check_encoder_inputs(parts.options, input, inputs);
+  check_encoder_inputs(parts.options, input, given);
+  const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
   EncoderOutput out;
-  out.embeddings = parts.embed(input, inputs);
+  out.embeddings = zeroed_padding(parts.options, inputs, parts.embed(input, inputs));
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
   const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());

@@ -51,11 +51,13 @@ KINDS = {
     "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
     "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
     "eurobert": Kind("EuroBertConfig", "EuroBertModel", ("EuroBertForMaskedLM",), "llama"),
+    "flaubert": Kind("FlaubertConfig", "FlaubertModel", ("FlaubertWithLMHeadModel",), "xlm"),
     "gemma3_text": Kind("Gemma3TextConfig", "Gemma3TextModel", (), "gemma3"),
     "gte": Kind("GteConfig", "GteModel", ("GteForMaskedLM",), "rotary"),
     "ijepa": Kind("IJepaConfig", "IJepaModel", (), "vision"),
     "jina_embeddings_v3": Kind("JinaEmbeddingsV3Config", "JinaEmbeddingsV3Model", ("JinaEmbeddingsV3ForMaskedLM",), "rotary"),
     "llama": Kind("LlamaConfig", "LlamaModel", ("LlamaForCausalLM", "LlamaForSequenceClassification"), "llama"),
+    "luke": Kind("LukeConfig", "LukeModel", ("LukeForMaskedLM",)),
     "mbart": Kind("MBartConfig", "MBartModel", ("MBartForConditionalGeneration",), "bart"),
     "megatron-bert": Kind("MegatronBertConfig", "MegatronBertModel", ("MegatronBertForMaskedLM",)),
     "mistral": Kind("MistralConfig", "MistralModel", ("MistralForCausalLM",), "llama"),
@@ -72,7 +74,9 @@ KINDS = {
     "siglip2_text_model": Kind("Siglip2TextConfig", "Siglip2TextModel", (), "clip"),
     "siglip_text_model": Kind("SiglipTextConfig", "SiglipTextModel", (), "clip"),
     "splinter": Kind("SplinterConfig", "SplinterModel", ("SplinterForQuestionAnswering",)),
+    "squeezebert": Kind("SqueezeBertConfig", "SqueezeBertModel", ("SqueezeBertForMaskedLM",)),
     "vit": Kind("ViTConfig", "ViTModel", ("ViTForImageClassification",), "vision"),
+    "xlm": Kind("XLMConfig", "XLMModel", ("XLMWithLMHeadModel",), "xlm"),
     "xlm-roberta": Kind("XLMRobertaConfig", "XLMRobertaModel", ("XLMRobertaForMaskedLM",)),
     "xlm-roberta-xl": Kind("XLMRobertaXLConfig", "XLMRobertaXLModel", ("XLMRobertaXLForMaskedLM",)),
 }
@@ -152,6 +156,18 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
                 "inner_group_num": draw.choice([1, 1, 2])}  # fmt: skip
     if dialect in ROTATING:
         return rotating(draw, kind_name, dialect, text)
+    if kind_name == "squeezebert":
+        # Groups divide the channels on both sides.
+        groups = {name: draw.choice([count for count in range(1, hidden + 1) if hidden % count == 0])
+                  for name in ("q_groups", "k_groups", "v_groups", "post_attention_groups")}  # fmt: skip
+        both = {name: draw.choice([count for count in range(1, wide + 1) if hidden % count == 0 and wide % count == 0])
+                for name in ("intermediate_groups", "output_groups")}  # fmt: skip
+        return {**text, "embedding_size": hidden, **groups, **both}
+    if dialect == "xlm":
+        return {"emb_dim": hidden, "n_heads": heads, "n_layers": layers, "vocab_size": vocab, "layer_norm_eps": eps,
+                "gelu_activation": draw.coin(), "max_position_embeddings": text["max_position_embeddings"],
+                "sinusoidal_embeddings": draw.coin(), "pad_token_id": draw.choice([0, 2, 3]),
+                **({"pad_index": draw.choice([0, 2, 3])} if kind_name == "flaubert" else {}), "n_langs": draw.choice([1, 2]), "use_lang_emb": draw.coin()}  # fmt: skip
     if dialect == "electra":
         return {**text, "embedding_size": draw.choice([hidden, 6, 16])}
     if dialect == "rembert":
@@ -178,7 +194,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
 def first_layer(model: torch.nn.Module) -> torch.nn.Module:
     lists = [module for name, module in model.named_modules()
              if isinstance(module, torch.nn.ModuleList) and name.rsplit(".", 1)[-1] in
-             ("layer", "layers", "albert_layer_groups")]  # fmt: skip
+             ("layer", "layers", "albert_layer_groups", "attentions")]  # fmt: skip
     return lists[0][0]
 
 
@@ -208,13 +224,14 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         given["attention_mask"] = mask
         if draw.coin(0.7) and config.pad_token_id is not None:
             ids[mask == 0] = config.pad_token_id
-    if draw.coin() and has_types:
-        given["token_type_ids"] = draw.integers(config.type_vocab_size, batch, length)
+    if (draw.coin() or config.model_type == "luke") and (has_types or dialect == "xlm"):
+        types = config.vocab_size if dialect == "xlm" else config.type_vocab_size
+        given["token_type_ids"] = draw.integers(types, batch, length)
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     if draw.coin(0.3) and dialect != "bart" and not packs:
         rows = config.max_position_embeddings
-        given["position_ids"] = draw.integers(rows, draw.choice([1, batch]), length)
+        given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
     return given
 
 
@@ -272,8 +289,11 @@ def read_again(model, folder: Path, implementation: str):
 
 def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tensor]:
     seen = []
-    hook = first_layer(base).register_forward_pre_hook(
-        lambda module, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True)  # fmt: skip
+    if type(base).__name__ == "SqueezeBertModel":  # whose layers are not called as modules
+        hook = base.embeddings.register_forward_hook(lambda module, args, result: seen.append(result))
+    else:
+        hook = first_layer(base).register_forward_pre_hook(
+            lambda module, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True)  # fmt: skip
     more = {"interpolate_pos_encoding": True} if dialect == "vision" else {}
     out = base(**given, **more)
     hook.remove()

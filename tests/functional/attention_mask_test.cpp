@@ -167,6 +167,26 @@ TEST(AttentionMask, CausalCountsTheKeysBeforeTheFirstQuery) {
   }
 }
 
+TEST(AttentionMask, WindowsReachAsFarOnBothSides) {
+  const auto everything = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool));
+  for (const int64_t width : {0, 1, 3, 4, 9}) {
+    const auto may = torch::ones({4, 5}, torch::kBool).tril(width).triu(-width);
+    const auto mask = AttentionMask::window(width);
+    EXPECT_FALSE(mask.is_none());
+    EXPECT_TRUE(bit_equal(bias_of(mask & everything), expected(may)));
+    const auto resolved = Access::resolve(mask, kShape, torch::zeros({1}));
+    EXPECT_FALSE(resolved.is_causal);
+    EXPECT_EQ(resolved.bias.defined(), width < 4) << "all keys are seen from 4 on";
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::window(9) & mask & everything), expected(may)))
+        << "the narrower of two";
+    EXPECT_TRUE(bit_equal(bias_of(mask & AttentionMask::causal()), expected(may.tril())));
+    const auto later = torch::ones({4, 5}, torch::kBool).tril(width + 1).triu(1 - width);
+    EXPECT_TRUE(bit_equal(bias_of(mask.after(1) & everything), expected(later)));
+  }
+  EXPECT_ERROR(AttentionMask::window(-1), c10::ValueError,
+               "window() takes a width of at least 0. Got -1");
+}
+
 TEST(AttentionMask, CombinesWhatBothAllow) {
   const auto ids = torch::tensor({{7, 0, 3, 0, 0}, {1, 2, 3, 4, 0}});
   const auto may = bits({4, 5});

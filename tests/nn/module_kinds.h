@@ -270,6 +270,39 @@ inline const Kind kModules[] = {
      "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
      [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer()); },
      on_vectors<TransformerEncoderLayerImpl>},
+    {"TransformerNorm", "weight bias", "", "posenc::TransformerNorm(d_model=8, eps=1e-05)",
+     [] { return std::make_shared<TransformerNormImpl>(8); }, on_vectors<TransformerNormImpl>},
+    {"TransformerNormOfGemma", "weight", "",
+     "posenc::TransformerNorm(d_model=8, eps=1e-05, kind=rms_plus_one)",
+     [] {
+       return std::make_shared<TransformerNormImpl>(
+           TransformerNormOptions(8).kind(NormKind::RMSPlusOne));
+     },
+     on_vectors<TransformerNormImpl>},
+    {"TransformerEncoderLayerOfGemma",
+     "self_attn.in_proj_weight self_attn.out_proj.weight self_attn.q_norm.weight "
+     "self_attn.k_norm.weight self_attn.rotary.inv_freq linear1.weight linear2.weight "
+     "norm1.weight norm2.weight post_norm1.weight post_norm2.weight",
+     "self_attn.rotary.inv_freq",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
+     "norm_first=true, bias=false, feed_forward=gated, post_norms=true, norm_kind=rms, "
+     "num_kv_heads=1, head_dim=6, rotary=true, qk_norm=true, attention_scale=0.5, window=2)",
+     [] {
+       return std::make_shared<TransformerEncoderLayerImpl>(
+           small_layer()
+               .norm_first(true)
+               .bias(false)
+               .feed_forward(FeedForward::Gated)
+               .post_norms(true)
+               .norm_kind(NormKind::RMS)
+               .num_kv_heads(1)
+               .head_dim(6)
+               .rotary(RotaryEmbeddingOptions(rotary_preset("llama", 6)))
+               .qk_norm(true)
+               .attention_scale(0.5)
+               .window(2));
+     },
+     on_vectors<TransformerEncoderLayerImpl>},
     {"TransformerDecoderLayer", layer_keys("", true), "",
      "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
      "activation=gelu, norm_first=true)",

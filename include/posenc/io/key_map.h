@@ -27,6 +27,7 @@ class KeySource {
     AdjacentToHalves,  ///< rows of each head reordered: rotary pairs 2i, 2i + 1 become i, i + n
     HalvesToAdjacent,  ///< the same, back
     SwapHalves,        ///< the second half of the rows before the first
+    Ungroup,           ///< a grouped convolution of length 1 as a matrix with blocks of zeros
   };
 
   /// Tensors that are loaded as they are.
@@ -65,11 +66,17 @@ class KeySource {
     return {std::move(pattern), Change::SwapHalves, 0, 0};
   }
 
+  /// Makes Linear's (out, in) of the weight (out, in / groups, 1) of a grouped Conv1d: zeros where
+  /// an output does not see an input.
+  static KeySource ungrouped(std::string pattern, int64_t groups) {
+    return {std::move(pattern), Change::Ungroup, groups, 0};
+  }
+
   /// The pattern.
   const std::string& pattern() const { return pattern_; }
   /// How the tensors are changed.
   Change change() const { return change_; }
-  /// The first number that describes the change: its axis, or the number of heads.
+  /// The first number that describes the change: its axis, or the number of heads or groups.
   int64_t first() const { return first_; }
   /// The second one: the other axis of a transpose, or rotary_dim.
   int64_t second() const { return second_; }

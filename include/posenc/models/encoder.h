@@ -49,6 +49,11 @@ struct EncoderOptions {
   TORCH_ARG(TransformerEncoderOptions, encoder);
   /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
+  /// Multiplies the embeddings and the last hidden state of padding by 0: XLM.
+  TORCH_ARG(bool, zero_padding) = false;
+  /// Where no attention_mask is given, the first n tokens of a sequence are real ones, of which it
+  /// has n that are not this id: XLM. All are real ones unless set.
+  TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;
   /// Rows of their table, the first of which are used; relative_buckets unless set.

@@ -1,8 +1,10 @@
 #include "io/load/key_map.h"
 
+#include <ATen/ops/block_diag.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -49,6 +51,13 @@ std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::I
     case KeySource::Change::HalvesToAdjacent:
       if (!has_heads(source, sizes)) return std::nullopt;
       break;
+    case KeySource::Change::Ungroup:
+      if (changed.size() != 3 || changed[2] != 1 || changed[0] % source.first() != 0 ||
+          changed[1] > std::numeric_limits<int64_t>::max() / source.first()) {
+        return std::nullopt;
+      }
+      changed = {changed[0], changed[1] * source.first()};
+      break;
     case KeySource::Change::SwapHalves:
       if (changed.empty() || changed[0] % 2 != 0) return std::nullopt;
       break;
@@ -74,6 +83,9 @@ std::string change_rule(const KeySource& source) {
                                    : "a Dh of at least " + std::to_string(source.second())) +
              " for its rows to be reordered";
     }
+    case KeySource::Change::Ungroup:
+      return "must be the weight (out, in / groups, 1) of a convolution with " + axis0 +
+             " groups, which divide out";
     case KeySource::Change::SwapHalves:
       return "must have an even number of rows for their halves to be swapped";
   }
@@ -85,7 +97,8 @@ at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
     case KeySource::Change::None:
     case KeySource::Change::AdjacentToHalves:
     case KeySource::Change::HalvesToAdjacent:
-    case KeySource::Change::SwapHalves: break;
+    case KeySource::Change::SwapHalves:
+    case KeySource::Change::Ungroup: break;
     case KeySource::Change::Transpose: return changed.transpose(source.first(), source.second());
     case KeySource::Change::Squeeze: return changed.unsqueeze(source.first());
     case KeySource::Change::Unsqueeze: return changed.squeeze(source.first());
@@ -103,10 +116,14 @@ bool reorders_heads(const KeySource& source) {
 }  // namespace
 
 bool reorders_rows(const KeySource& source) {
-  return reorders_heads(source) || source.change() == KeySource::Change::SwapHalves;
+  return reorders_heads(source) || source.change() == KeySource::Change::SwapHalves ||
+         source.change() == KeySource::Change::Ungroup;
 }
 
 at::Tensor reordered(const KeySource& source, const at::Tensor& in_file) {
+  if (source.change() == KeySource::Change::Ungroup) {
+    return at::block_diag(in_file.squeeze(2).chunk(source.first(), 0));
+  }
   if (source.change() == KeySource::Change::SwapHalves) return in_file.roll(in_file.size(0) / 2, 0);
   const int64_t width = in_file.size(0) / source.first();
   const bool to_halves = source.change() == KeySource::Change::AdjacentToHalves;
@@ -159,7 +176,7 @@ bool become(const std::vector<std::string>& names, std::string_view name, const 
 }
 
 void check_heads(const KeySource& source) {
-  TORCH_CHECK_VALUE(source.first() > 0, "[LoadOptions] heads in key_map must be positive. Got ",
+  TORCH_CHECK_VALUE(source.first() > 0, "[LoadOptions] heads or groups in key_map must be positive. Got ",
                     source.first(), " for ", in_quotes(source.pattern()));
   TORCH_CHECK_VALUE(source.second() >= 0 && source.second() % 2 == 0,
                     "[LoadOptions] rotary_dim in key_map must be even and not negative. Got ",
@@ -184,7 +201,8 @@ void check_rule(const KeyRule& rule) {
       in_quotes(first), ". Got ", in_quotes(rule.name));
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
-    reorders_heads(source) ? check_heads(source) : check_axes(source);
+    const bool has_count = reorders_heads(source) || source.change() == KeySource::Change::Ungroup;
+    has_count ? check_heads(source) : check_axes(source);
     TORCH_CHECK_VALUE(stars(source.pattern()) == stars(first),
                       "[LoadOptions] the patterns of a pack in key_map must have the same number "
                       "of asterisks. Got ",

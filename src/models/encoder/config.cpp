@@ -20,6 +20,9 @@ constexpr const char* kMPNetRows = "relative_attention_num_buckets";
 // those that their class knows.
 const std::pair<const char*, nlohmann::json> kFixed[] = {
     {"attn_logit_softcapping", nullptr},
+    {"causal", false},
+    {"is_encoder", true},
+    {"pre_norm", false},
     {"add_cross_attention", false},
     {"is_decoder", false},
     {"pooler_act", "tanh"},
@@ -27,8 +30,10 @@ const std::pair<const char*, nlohmann::json> kFixed[] = {
     {"use_swiglu_ffn", false},
 };
 
+// A class without this setting sets it itself.
 Activation activation_in(const Settings& config) {
   const char* key = config.name_of(hf::kActivation);
+  if (key == nullptr) return Activation::GELU;
   const std::string name = config.text(key);
   try {
     return activation_of(name == "gelu_python" ? "gelu" : name);
@@ -50,13 +55,14 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
-  const std::string wide = config.name_of(hf::kFeedForward);
+  const char* wide = config.name_of(hf::kFeedForward);
+  const int64_t factor = wide == std::string_view(hf::kFeedForwardRatio) ? hidden : 1;
   const bool is_rms = structure.norm_kind != NormKind::Layer;
   TransformerEncoderLayerOptions layer(hidden, heads);
   layer.norm_first(structure.norm_first)
       .norm_kind(structure.norm_kind)
       .feed_forward(structure.feed_forward)
-      .d_ff(config.whole(wide.c_str(), 1, kWidest) * (wide == hf::kFeedForwardRatio ? hidden : 1))
+      .d_ff(wide == nullptr ? hidden : config.whole(wide, 1, kWidest) * factor)
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
       .layer_norm_eps(is_rms ? config.not_negative(hf::kRMSEpsilon, eps)

@@ -203,4 +203,16 @@ void read_modernbert(const Settings& config, const hf::ModelType& model, Encoder
   layers.front().first_norm(false);
 }
 
+// SqueezeBertLayerNorm has an epsilon of its own.
+void read_squeezebert(const Settings&, const hf::ModelType&, EncoderOptions& options) {
+  own_layer(options).layer_norm_eps(1e-12);
+}
+
+void read_xlm(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.d_ff(4 * layer.d_model())
+      .activation(config.flag("gelu_activation") ? Activation::GELU : Activation::ReLU);
+  options.zero_padding(true).pad_token_id(config.whole_if("pad_index"));
+}
+
 }  // namespace posenc

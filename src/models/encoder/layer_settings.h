@@ -16,6 +16,6 @@ void set_rotary(const Settings& config, const hf::ModelType& model, const std::s
 using ReadLayers = void(const Settings& config, const hf::ModelType& model,
                         EncoderOptions& options);
 ReadLayers without_biases, without_wide_bias, read_eurobert, read_gemma3, read_llama, read_mistral,
-    read_modernbert, read_qwen2, read_qwen3;
+    read_modernbert, read_qwen2, read_qwen3, read_squeezebert, read_xlm;
 
 }  // namespace posenc

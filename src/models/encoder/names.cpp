@@ -1,13 +1,12 @@
 #include "models/encoder/names.h"
 
 #include <set>
-#include <tuple>
+#include <sstream>
 #include <utility>
 
 #include "io/base/text.h"
 #include "io/load/key_map.h"
 #include "models/encoder/parts.h"
-#include "models/hf/setting_names.h"
 
 namespace posenc {
 namespace {
@@ -20,12 +19,12 @@ int64_t inner_layers(const EncoderConfig& config) {
   return config.settings.whole("inner_group_num", 1, INT64_MAX);
 }
 
-// The prefix of layer `index` in a file. ALBERT numbers the layers of each group.
-std::string layer_prefix(const EncoderLayerKeys& keys, const EncoderConfig& config, int64_t index) {
-  if (!config.structure.shares_layers) return io::fill_pattern(keys.layer, {std::to_string(index)});
+// A name of layer `index` in a file. ALBERT numbers the layers of each group.
+std::string layer_name(const std::string& name, const EncoderConfig& config, int64_t index) {
+  if (!config.structure.shares_layers) return io::fill_pattern(name, {std::to_string(index)});
   const int64_t inner = inner_layers(config);
   const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
-  return io::fill_pattern(keys.layer, {group, layer});
+  return io::fill_pattern(name, {group, layer});
 }
 
 // Old files have gamma and beta, as TensorFlow calls them. Messages have the first of two names.
@@ -36,18 +35,38 @@ void add_norm(KeyMap& map, const std::string& from, const std::string& to) {
   map.emplace_back(from + ".beta", to + ".bias");
 }
 
+// The groups of a convolution of SqueezeBERT.
+int64_t groups_of(const EncoderConfig& config, Part part) {
+  const std::pair<Part, const char*> settings[] = {
+      {&EncoderLayerKeys::query, "q_groups"},
+      {&EncoderLayerKeys::key, "k_groups"},
+      {&EncoderLayerKeys::value, "v_groups"},
+      {&EncoderLayerKeys::out, "post_attention_groups"},
+      {&EncoderLayerKeys::wide, "intermediate_groups"},
+      {&EncoderLayerKeys::narrow, "output_groups"}};
+  for (const auto& [own, setting] : settings) {
+    if (own == part) return config.settings.whole(setting, 1, INT32_MAX);
+  }
+  return 1;
+}
+
 // `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
 // order: those of the attention come first.
-void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& from,
-               const std::string& to) {
+void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
+               const std::string& from, const std::string& to) {
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
   // The weight and the bias, or the rows of them that the file has in several tensors.
   const auto add = [&](std::initializer_list<Part> parts, const std::string& name) {
-    std::vector<KeySource> sources;
+    std::vector<KeySource> sources, grouped;
     for (const Part part : parts) {
       if (is_named(keys.*part)) sources.emplace_back(tensors(part));
+      if (config.structure.is_grouped) {
+        grouped.push_back(KeySource::ungrouped(in_file(part) + ".weight", groups_of(config, part)));
+      }
     }
+    const std::string weight = to + name.substr(0, name.find('*')) + "weight";
+    if (!grouped.empty()) map.emplace_back(KeySources(std::move(grouped)), weight);
     map.emplace_back(KeySources(std::move(sources)), to + name);
   };
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
@@ -68,7 +87,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
-  map.emplace_back(from + "layer_scale*", to + "layer_scale*");
+  if (config.structure.has_layer_scale) map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
 // Without them, transformers ignores the biases of query, key and value that a file has.
@@ -84,11 +103,11 @@ void add_layers(KeyMap& map, const EncoderConfig& config) {
       }
     }
     if (!config.structure.shares_layers) {
-      add_layer(map, keys, keys.layer, "encoder.layers.*.");
+      add_layer(map, keys, config, keys.layer, "encoder.layers.*.");
       continue;
     }
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
-      add_layer(map, keys, layer_prefix(keys, config, i),
+      add_layer(map, keys, config, layer_name(keys.layer, config, i),
                 "encoder.layers." + std::to_string(i) + ".");
     }
   }
@@ -116,10 +135,21 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
+// The names of a whole layer, up to its number: one, or in XLM one for each kind of part.
+std::set<std::string> layer_patterns(const EncoderLayerKeys& keys) {
+  if (is_named(keys.layer)) return {keys.layer};
+  std::set<std::string> patterns;
+  for (const std::string name : {keys.query, keys.wide, keys.norm1, keys.norm2}) {
+    patterns.insert(name.substr(0, name.find('*') + 1) + ".");
+  }
+  return patterns;
+}
+
 KeyMap key_map_of(const EncoderConfig& config) {
   const auto& structure = config.structure;
   KeyMap map;
-  if (is_named(structure.dropped)) map.emplace_back(structure.dropped, "");
+  std::istringstream dropped(structure.dropped);
+  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
   add_embeddings(map, config);
   add_layers(map, config);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
@@ -181,44 +211,14 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
   return missing_tensor(given + wanted.front());
 }
 
-void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
-                     const std::string& prefix) {
-  const auto pooler = encoder_pooler_names(config, prefix);
-  if (pooler.empty()) return;
-  const auto& options = config.options;
-  const char* own_setting = config.options.patches() ? "pooler_output_size" : "projection_size";
-  const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
-  sizes.push_back({config.settings.key(setting),
-                   options.pooler_dim().value_or(options.encoder().layer().d_model()),
-                   {pooler.front()},
-                   0});
-}
-
-// `embeddings` is the prefix of the embeddings' tensors.
-void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
-                     const std::string& embeddings) {
-  const VisionEmbeddingsOptions& options = *config.options.patches();
-  const std::vector<std::string> projection = {embeddings + options.names().patches + ".weight"};
-  sizes.push_back({config.settings.key("hidden_size"), options.d_model(), projection, 0, 4});
-  sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
-  sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
-  sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
-  const int64_t patches = (options.image_height() / options.patch_height()) *
-                          (options.image_width() / options.patch_width());
-  sizes.push_back({"(image_size / patch_size)^2 + " + std::to_string(options.position_prefix()),
-                   options.position_prefix() + patches,
-                   {embeddings + options.names().positions},
-                   1,
-                   3});
-}
-
 }  // namespace
 
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
                                              int64_t index, Part part) {
   std::vector<std::string> names;
   for (const EncoderLayerKeys& keys : config.structure.keys) {
-    names.push_back(prefix + layer_prefix(keys, config, index) + keys.*part + ".weight");
+    names.push_back(prefix + layer_name(keys.layer + std::string(keys.*part), config, index) +
+                    ".weight");
   }
   return names;
 }
@@ -240,63 +240,6 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
   return {prefix + config.structure.pooler + ".weight", prefix + config.structure.pooler + ".bias"};
 }
 
-std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
-                                             const std::string& prefix) {
-  const auto& structure = config.structure;
-  const auto& layer = config.options.encoder().layer();
-  // The rows of gates may be in a tensor of their own or in the same, but columns are columns.
-  const bool is_gated = layer.feed_forward() == FeedForward::Gated;
-  const auto first = encoder_layer_names(
-      config, prefix, 0, is_gated ? &EncoderLayerKeys::narrow : &EncoderLayerKeys::wide);
-  const auto key = [&](const std::string& name) { return config.settings.key(name); };
-  const std::string wide = config.settings.name_of(hf::kFeedForward);
-  const std::string factor = wide == hf::kFeedForwardRatio ? " * " + key("hidden_size") : "";
-  const size_t inner = is_gated ? 1 : 0;
-  std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, inner},
-                                   {key("hidden_size"), layer.d_model(), first, 1 - inner}};
-  if (layer.head_dim()) {
-    sizes.push_back({key("num_attention_heads") + " * head_dim",
-                     layer.num_heads() * *layer.head_dim(),
-                     encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::out), 1});
-  }
-  add_pooler_size(sizes, config, prefix);
-  if (config.options.patches()) {
-    add_patch_sizes(sizes, config, prefix + "embeddings.");
-    return sizes;
-  }
-  if (is_named(structure.relative_bias)) {
-    sizes.push_back({"relative_attention_num_buckets",
-                     config.options.relative_rows().value_or(config.options.relative_buckets()),
-                     {prefix + structure.relative_bias},
-                     0});
-  }
-  const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
-  const auto in_file = [&](const std::string& name) {
-    return prefix + structure.embeddings + name + ".weight";
-  };
-  std::vector<std::string> tokens = {in_file(embeddings.names().tokens)};
-  if (is_named(structure.shared)) tokens.push_back(prefix + structure.shared);
-  const char* narrow = config.settings.name_of(hf::kTableWidth);
-  sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
-  sizes.push_back({key(narrow ? narrow : "hidden_size"),
-                   embeddings.embedding_dim().value_or(embeddings.d_model()), tokens, 1});
-  const int64_t offset = embeddings.position_offset();
-  const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
-  if (embeddings.position_ids() != embeddings::PositionIds::None) {
-    sizes.push_back({key("max_position_embeddings") + plus,
-                     embeddings.position_rows(),
-                     {in_file(embeddings.names().positions)},
-                     0});
-  }
-  const std::tuple<const char*, int64_t, std::string> types[] = {
-      {"type_vocab_size", embeddings.type_vocab_size(), embeddings.names().token_types},
-      {"task_type_vocab_size", embeddings.task_type_vocab_size(), embeddings.names().task_types}};
-  for (const auto& [setting, rows, table] : types) {
-    if (rows > 0) sizes.push_back({setting, rows, {in_file(table)}, 0});
-  }
-  return sizes;
-}
-
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix) {
   KeyMap map = key_map_of(config);
@@ -307,7 +250,9 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
     counts = {counts.front() / inner, inner};
   }
   for (const EncoderLayerKeys& keys : config.structure.keys) {
-    drop_later_layers(map, source, prefix, keys.layer, counts);
+    for (const std::string& layer : layer_patterns(keys)) {
+      drop_later_layers(map, source, prefix, layer, counts);
+    }
   }
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }

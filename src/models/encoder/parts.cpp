@@ -1,5 +1,6 @@
 #include "models/encoder/parts.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 
@@ -46,6 +47,20 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
   for (const auto& [name, tensor] : of_text) {
     TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of images takes no ", name);
   }
+}
+
+EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
+                        const EncoderInputs& inputs) {
+  if (!options.pad_token_id() || inputs.attention_mask().defined()) return inputs;
+  const at::Tensor count = ids.ne(*options.pad_token_id()).sum(1, /*keepdim=*/true);
+  const at::Tensor mask = at::arange(ids.size(1), ids.options().dtype(at::kLong)) < count;
+  return EncoderInputs(inputs).attention_mask(mask);
+}
+
+at::Tensor zeroed_padding(const EncoderOptions& options, const EncoderInputs& inputs,
+                          const at::Tensor& rows) {
+  if (!options.zero_padding() || !inputs.attention_mask().defined()) return rows;
+  return rows * inputs.attention_mask().ne(0).unsqueeze(-1).to(rows.scalar_type());
 }
 
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,

@@ -8,6 +8,14 @@ namespace posenc {
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs);
 
+/// The inputs, with the attention_mask that options.pad_token_id() gives where there is none.
+EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
+                        const EncoderInputs& inputs);
+
+/// `rows` (B, L, D), with zeros for padding if the options say so.
+at::Tensor zeroed_padding(const EncoderOptions& options, const EncoderInputs& inputs,
+                          const at::Tensor& rows);
+
 /// The inputs of the embeddings of token ids.
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
                                           const EncoderInputs& inputs);

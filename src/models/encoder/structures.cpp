@@ -124,6 +124,17 @@ const EncoderLayerKeys kGemma3Keys[] = {{
     .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
     .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
 
+const EncoderLayerKeys kSqueezeBertKeys[] = {{
+    .layer = "encoder.layers.*.",
+    .query = "attention.query", .key = "attention.key", .value = "attention.value",
+    .out = "post_attention.conv1d", .wide = "intermediate.conv1d", .narrow = "output.conv1d",
+    .norm1 = "post_attention.layernorm", .norm2 = "output.layernorm"}};
+
+const EncoderLayerKeys kXlmKeys[] = {{
+    .layer = "", .query = "attentions.*.q_lin", .key = "attentions.*.k_lin",
+    .value = "attentions.*.v_lin", .out = "attentions.*.out_lin", .wide = "ffns.*.lin1",
+    .narrow = "ffns.*.lin2", .norm1 = "layer_norm1.*", .norm2 = "layer_norm2.*"}};
+
 constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelType&,
                                               EncoderOptions&)) {
   return {.keys = kLlamaKeys, .embeddings = "", .norm_first = true, .norm_kind = NormKind::RMS,
@@ -175,6 +186,12 @@ const EncoderStructure kQwen3 = llama(read_qwen3);
 const EncoderStructure kGemma3 = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
     .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
     .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
+const EncoderStructure kLuke = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
+    .dropped = "entity_embeddings.* *_query.*"};
+const EncoderStructure kSqueezeBert = {.keys = kSqueezeBertKeys, .pooling = Pooling::TanhOfFirst,
+    .is_grouped = true, .more = read_squeezebert};
+const EncoderStructure kXlm = {.keys = kXlmKeys, .embeddings = "", .dropped = "lang_embeddings.*",
+    .more = read_xlm};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
     .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,

@@ -14,7 +14,8 @@ class Settings;
 /// The names of a layer's tensors in a file: those of the linear layers and norms, without
 /// `.weight` and `.bias`.
 struct EncoderLayerKeys {
-  const char* layer;  ///< the prefix of layer *, such as `encoder.layer.*.`
+  /// The prefix of layer *, such as `encoder.layer.*.`; empty if each name has an asterisk.
+  const char* layer;
   /// The projections; without a key and a value, query has the rows of all three in this order.
   const char *query, *key = "", *value = "", *out;
   const char* wide;           ///< the first linear layer of the feed-forward network
@@ -46,7 +47,8 @@ struct EncoderStructure {
   bool has_layer_scale = false;    ///< DINOv2: `layer_scale1.lambda1` and `layer_scale2.lambda1`
   bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
   const char* relative_bias = "";  ///< MPNet: the table of a relative bias
-  const char* dropped = "";        ///< a pattern of keys that are not the encoder's
+  const char* dropped = "";  ///< patterns of keys that are not the encoder's, with blanks between
+  bool is_grouped = false;   ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -56,9 +58,9 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kDinov2,
-    kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kMBart, kMegatronBert, kMistral,
+    kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral,
     kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRobertaXL,
-    kSiglipText, kViT;
+    kSiglipText, kSqueezeBert, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

@@ -288,6 +288,27 @@ TEST(KeyChange, TransposesSqueezesAndUnsqueezes) {
   }
 }
 
+TEST(KeyChange, SwapsTheHalvesOfTheRows) {
+  const auto a = at::randn({6, 4}), b = at::randn({2}), c = at::randn({3, 4});
+  const auto tensors = dict({{"a", a}, {"b", b}, {"c", c}});
+  const KeyMap map = {{KeySource::swapped_halves("b"), "b"},
+                      {{KeySource::swapped_halves("a"), "c"}, "w"}};
+  const TempDir dir;
+  save_tensors(dir / "x", tensors);
+  for (const bool staged : {false, true}) {
+    auto module = Buffers({{"b", {2}}, {"w", {9, 4}}});
+    load_weights(module, dir / "x", LoadOptions().key_map(map).staged(staged));
+    EXPECT_TRUE(identical(module["b"], at::stack({b[1], b[0]})));
+    EXPECT_TRUE(identical(module["w"], at::cat({a.narrow(0, 3, 3), a.narrow(0, 0, 3), c})));
+  }
+  auto odd = Buffers({{"a", {3}}});
+  const auto error = refused(odd, dict({{"a", at::ones({3})}}),
+                             LoadOptions().key_map({{KeySource::swapped_halves("a"), "a"}}));
+  EXPECT_CONTAINS(error.what(),
+                  "'a' must have an even number of rows for their halves to be swapped. Got shape "
+                  "(3)");
+}
+
 TEST(KeyChange, NeedsTheAxes) {
   auto module = Buffers({{"a", {3}}, {"b", {2}}, {"c", {2}}});
   const KeyMap map = {{KeySource::transposed("a"), "a"},

@@ -26,8 +26,8 @@ TEST(BadEncoderFolder, AnotherModelType) {
   refused("", "Got no model_type");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
   refused("marian", "model_type marian is a translator: load_marian() loads it");
-  refused("llama",
-          "model_type llama is not supported: its rotary embedding is known "
+  refused("cohere",
+          "model_type cohere is not supported: its rotary embedding is known "
           "(rotary_options_from_hf), its layers are not. For a decoder, such as Llama, "
           "docs/llama.md has the layers");
   refused("opt",

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_embeddings_preset.h"
@@ -36,6 +39,73 @@ TEST(EncoderConfig, BartTakesTheUsualNames) {
   EXPECT_EQ(usual.encoder().layer().d_model(), 512);
   EXPECT_EQ(usual.encoder().num_layers(), 2);
   EXPECT_EQ(usual.embeddings()->d_model(), 512);
+}
+
+json small(const char* type, const json& more) {
+  json config = {{"model_type", type},       {"hidden_size", 16},      {"num_attention_heads", 4},
+                 {"num_hidden_layers", 4},   {"intermediate_size", 8}, {"vocab_size", 9},
+                 {"num_key_value_heads", 4}, {"pad_token_id", 1}};
+  config.update(more);
+  return config;
+}
+
+std::vector<std::optional<int64_t>> windows_of(const json& config) {
+  const auto options = of(config).encoder();
+  std::vector<std::optional<int64_t>> windows;
+  for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
+    windows.push_back(options.layer_at(i).window());
+  }
+  return windows;
+}
+
+// What a window means depends on the class and on the direction of the attention.
+TEST(EncoderConfig, WindowsAreHalfWidths) {
+  const std::optional<int64_t> none;
+  using Windows = std::vector<std::optional<int64_t>>;
+  EXPECT_EQ(windows_of(small("modernbert", {{"local_attention", 9}})), (Windows{none, 4, 4, none}));
+  EXPECT_EQ(windows_of(small("modernbert", {{"global_attn_every_n_layers", 2}})),
+            (Windows{none, 64, none, 64}));
+  const json qwen = {{"use_sliding_window", true}, {"sliding_window", 6}, {"max_window_layers", 3}};
+  EXPECT_EQ(windows_of(small("qwen3", qwen)), (Windows{none, none, none, 5})) << "causal";
+  json both_ways = qwen;
+  both_ways["is_causal"] = false;
+  EXPECT_EQ(windows_of(small("qwen3", both_ways)), (Windows{none, none, none, 6}));
+  EXPECT_EQ(windows_of(small("qwen2", {{"sliding_window", 6}})), (Windows{none, none, none, none}));
+  EXPECT_EQ(windows_of(small("mistral", {{"sliding_window", 6}})), (Windows{5, 5, 5, 5}));
+  EXPECT_EQ(windows_of(small("mistral", {{"sliding_window", nullptr}})),
+            (Windows{none, none, none, none}));
+  json gemma = {{"sliding_window", 6}, {"sliding_window_pattern", 3}};
+  EXPECT_EQ(windows_of(small("gemma3_text", gemma)), (Windows{5, 5, none, 5}));
+  gemma["use_bidirectional_attention"] = true;
+  EXPECT_EQ(windows_of(small("gemma3_text", gemma)), (Windows{3, 3, none, 3}));
+  EXPECT_FALSE(of(small("gemma3_text", gemma)).causal());
+  EXPECT_TRUE(of(small("llama", json::object())).causal());
+  EXPECT_FALSE(of(small("llama", {{"is_causal", false}})).causal());
+}
+
+TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
+  const std::pair<json, const char*> cases[] = {
+      {small("llama", {{"num_key_value_heads", 3}}),
+       "num_key_value_heads must divide num_attention_heads 4. Got 3"},
+      {small("llama", {{"head_dim", 1 << 21}}), "head_dim must be at most 1048576. Got 2097152"},
+      {small("llama", {{"hidden_act", "tanh"}}), "hidden_act must be gelu"},
+      {small("modernbert", {{"layer_types", {"full_attention"}}}),
+       "layer_types must be a list of the type of each of num_hidden_layers 4 layers"},
+      {small("modernbert", {{"layer_types", {"full_attention", "a", "b", "c"}}}),
+       "layer_types must have full_attention and sliding_attention only"},
+      {small("modernbert", {{"local_attention", -2}}), "local_attention must be"},
+      {small("qwen3", {{"layer_types", std::vector<std::string>(4, "sliding_attention")}}),
+       "use_sliding_window must be true for layers of type sliding_attention"},
+      {small("mistral", {{"sliding_window", 0}}), "sliding_window must be"},
+      {small("gemma3_text", {{"query_pre_attn_scalar", 0}}),
+       "query_pre_attn_scalar must be positive"},
+      {small("gemma3_text", {{"attn_logit_softcapping", 30.0}}),
+       "attn_logit_softcapping must be null"},
+      {small("flaubert", {{"pre_norm", true}}), "pre_norm must be false"},
+      {small("xlm", {{"causal", true}}), "causal must be false"}};
+  for (const auto& [config, message] : cases) {
+    EXPECT_ERROR(of(config), c10::ValueError, message);
+  }
 }
 
 TEST(EncoderConfig, QwenVisionTakesTheUsualNames) {

@@ -1,6 +1,9 @@
-// The gradients of loaded encoders are those of transformers, parameter by parameter.
+// The outputs of loaded encoders are those of transformers, and so are the gradients, parameter by
+// parameter.
 
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "posenc/io/safetensors.h"
 #include "posenc/models/encoder.h"
@@ -15,7 +18,7 @@ std::string trained_encoder(const std::string& name) {
 class EncoderGradients : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EncoderGradients, AreThoseOfTransformers) {
-  constexpr double kBound = 1e-5;  // of the largest gradient of a parameter
+  constexpr double kBound = 1e-5;  // of the largest gradient of a parameter, and of the outputs
   auto model = load_encoder(trained_encoder(GetParam()));
   // A folder of the same model whose weights are the gradients.
   const auto expected = load_encoder(trained_encoder("grad/" + GetParam()))->named_parameters();
@@ -24,6 +27,15 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
   EncoderInputs inputs;
   if (is_text) inputs.attention_mask(given["attention_mask"]);
   const auto out = model->forward(given[is_text ? "input_ids" : "pixel_values"], inputs);
+  const auto real = is_text ? given["attention_mask"].to(torch::kBool) : torch::Tensor();
+  for (const auto& [got, name] : {std::pair(out.last_hidden_state, "value.last_hidden_state"),
+                                  std::pair(out.pooled, "value.pooled")}) {
+    if (!got.defined()) continue;
+    const bool has_tokens = real.defined() && got.dim() == 3;
+    const auto wanted = has_tokens ? given[name].index({real}) : given[name];
+    EXPECT_LE(((has_tokens ? got.index({real}) : got) - wanted).abs().max().item<double>(), kBound)
+        << name;
+  }
   auto loss = (out.last_hidden_state * given["last_hidden_state"]).sum();
   ASSERT_EQ(out.pooled.defined(), given.contains("pooled"));
   if (out.pooled.defined()) loss = loss + (out.pooled * given["pooled"]).sum();
@@ -41,7 +53,8 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
                          ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "distilbert",
-                                           "mpnet", "vit"),
+                                           "eurobert", "gemma3", "gte", "jina", "modernbert",
+                                           "mpnet", "nomic", "qwen3", "vit"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -7,8 +7,8 @@
 images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
-In `gradients/`, NAME is a model, and NAME.safetensors has its input, the gradients of its outputs (`last_hidden_state`,
-and `pooled` if it has one), and in `grad/NAME` is a folder whose weights are the gradients of those of NAME.
+In `gradients/`, NAME is a model, and NAME.safetensors has its input, its outputs (`value.last_hidden_state`, and
+`value.pooled` if it has one) and their gradients (`last_hidden_state` and `pooled`), and in `grad/NAME` is a folder whose weights are the gradients of those of NAME.
 
 Every parameter is drawn, since initial values hide what is not read: biases are zeros, norms and layer scales ones.
 """
@@ -67,6 +67,8 @@ def trained():
 
     bart = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4, "encoder_ffn_dim": 24,
             "decoder_attention_heads": 4, "decoder_ffn_dim": 8, "vocab_size": 40, "max_position_embeddings": 12}  # fmt: skip
+    causal = {**TEXT, "vocab_size": 40, "pad_token_id": 1, "num_key_value_heads": 2, "sliding_window": 2}
+    modern = {**TEXT, "num_hidden_layers": 3, "pad_token_id": 1, "global_attn_every_n_layers": 2, "local_attention": 2}
     distilbert = {"dim": 16, "n_heads": 4, "n_layers": 2, "hidden_dim": 24, "vocab_size": 40, "max_position_embeddings": 12}
     return {
         "albert": lambda: t.AlbertModel(t.AlbertConfig(**TEXT, embedding_size=6)),
@@ -75,7 +77,16 @@ def trained():
         "clip": clip,
         "dinov2": dinov2,
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
+        "eurobert": lambda: t.EuroBertModel(t.EuroBertConfig(**TEXT, pad_token_id=1, num_key_value_heads=2)),
+        "gemma3": lambda: t.Gemma3TextModel(t.Gemma3TextConfig(
+            **causal, head_dim=6, sliding_window_pattern=2, use_bidirectional_attention=True)),
+        "gte": lambda: t.GteModel(t.GteConfig(**TEXT)),
+        "jina": lambda: t.JinaEmbeddingsV3Model(t.JinaEmbeddingsV3Config(**TEXT)),
+        "modernbert": lambda: t.ModernBertModel(t.ModernBertConfig(**modern)),
         "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**TEXT)),
+        "nomic": lambda: t.NomicBertModel(t.NomicBertConfig(**TEXT, head_dim=6)),
+        "qwen3": lambda: t.Qwen3Model(t.Qwen3Config(
+            **causal, head_dim=6, use_sliding_window=True, max_window_layers=1, attention_bias=True)),
         "vit": vit,
     }
 
@@ -115,6 +126,9 @@ def write_gradients(name: str, model, out: Path) -> None:
     if (pooled := getattr(result, "pooler_output", None)) is not None:
         outputs["pooled"] = pooled
     cotangents = {key: torch.randn_like(value) for key, value in outputs.items()}
+    values = {f"value.{key}": value for key, value in outputs.items()}
+    if name in ("gemma3", "modernbert", "qwen3"):  # whose padding may see no token
+        cotangents["last_hidden_state"] *= given["attention_mask"].unsqueeze(-1)
     torch.autograd.backward(list(outputs.values()), list(cotangents.values()))
     gradients = copy.deepcopy(model)
     with torch.no_grad():
@@ -122,7 +136,7 @@ def write_gradients(name: str, model, out: Path) -> None:
             to.zero_() if source.grad is None else to.copy_(source.grad)
     model.save_pretrained(out / name)
     gradients.save_pretrained(out / "grad" / name)
-    save({**given, **cotangents}, out / f"{name}.safetensors")
+    save({**given, **cotangents, **values}, out / f"{name}.safetensors")
 
 
 def main() -> None:

@@ -1,3 +1,4 @@
+// posenc-budget: one module and its options
 #pragma once
 
 #include <torch/nn/modules/common.h>

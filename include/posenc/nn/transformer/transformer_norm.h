@@ -46,7 +46,7 @@ struct TransformerNormOptions {
 ///
 /// Errors: those of LayerNorm and RMSNorm.
 ///
-/// Source: as LayerNorm and RMSNorm.
+/// Source: torch.nn.LayerNorm; in transformers 5.23 `LlamaRMSNorm` and `Gemma3RMSNorm`.
 class TransformerNormImpl : public Cloneable<TransformerNormImpl> {
  public:
   /// A layer norm.

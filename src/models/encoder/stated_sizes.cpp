@@ -1,0 +1,107 @@
+// The sizes in config.json that the tensors of an encoder must have.
+
+#include <tuple>
+
+#include "models/encoder/names.h"
+#include "models/encoder/parts.h"
+#include "models/hf/setting_names.h"
+
+namespace posenc {
+namespace {
+
+void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
+                     const std::string& prefix) {
+  const auto pooler = encoder_pooler_names(config, prefix);
+  if (pooler.empty()) return;
+  const auto& options = config.options;
+  const char* own_setting = config.options.patches() ? "pooler_output_size" : "projection_size";
+  const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
+  sizes.push_back({config.settings.key(setting),
+                   options.pooler_dim().value_or(options.encoder().layer().d_model()),
+                   {pooler.front()},
+                   0});
+}
+
+// `embeddings` is the prefix of the embeddings' tensors.
+void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
+                     const std::string& embeddings) {
+  const VisionEmbeddingsOptions& options = *config.options.patches();
+  const std::vector<std::string> projection = {embeddings + options.names().patches + ".weight"};
+  sizes.push_back({config.settings.key("hidden_size"), options.d_model(), projection, 0, 4});
+  sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
+  sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
+  sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
+  const int64_t patches = (options.image_height() / options.patch_height()) *
+                          (options.image_width() / options.patch_width());
+  sizes.push_back({"(image_size / patch_size)^2 + " + std::to_string(options.position_prefix()),
+                   options.position_prefix() + patches,
+                   {embeddings + options.names().positions},
+                   1,
+                   3});
+}
+
+}  // namespace
+
+std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
+                                             const std::string& prefix) {
+  const auto& structure = config.structure;
+  const auto& layer = config.options.encoder().layer();
+  // The rows of gates may be in a tensor of their own or in the same, but columns are columns.
+  const bool is_gated = layer.feed_forward() == FeedForward::Gated;
+  const auto first = encoder_layer_names(
+      config, prefix, 0, is_gated ? &EncoderLayerKeys::narrow : &EncoderLayerKeys::wide);
+  const auto key = [&](const std::string& name) { return config.settings.key(name); };
+  const char* named = config.settings.name_of(hf::kFeedForward);
+  const std::string wide = named == nullptr ? "4 * " + key("hidden_size") : named;
+  const std::string factor = wide == hf::kFeedForwardRatio ? " * " + key("hidden_size") : "";
+  const size_t inner = is_gated ? 1 : 0;
+  std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, inner},
+                                   {key("hidden_size"), layer.d_model(), first, 1 - inner}};
+  if (structure.is_grouped) {
+    const auto query = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
+    sizes = {{wide, layer.d_ff(), first, 0, 3}, {key("hidden_size"), layer.d_model(), query, 0, 3}};
+  }
+  if (layer.head_dim()) {
+    sizes.push_back({key("num_attention_heads") + " * head_dim",
+                     layer.num_heads() * *layer.head_dim(),
+                     encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::out), 1});
+  }
+  add_pooler_size(sizes, config, prefix);
+  if (config.options.patches()) {
+    add_patch_sizes(sizes, config, prefix + "embeddings.");
+    return sizes;
+  }
+  if (*structure.relative_bias != '\0') {
+    sizes.push_back({"relative_attention_num_buckets",
+                     config.options.relative_rows().value_or(config.options.relative_buckets()),
+                     {prefix + structure.relative_bias},
+                     0});
+  }
+  const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
+  const auto in_file = [&](const std::string& name) {
+    return prefix + structure.embeddings + name + ".weight";
+  };
+  std::vector<std::string> tokens = {in_file(embeddings.names().tokens)};
+  if (*structure.shared != '\0') tokens.push_back(prefix + structure.shared);
+  const char* narrow = config.settings.name_of(hf::kTableWidth);
+  sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
+  sizes.push_back({key(narrow ? narrow : "hidden_size"),
+                   embeddings.embedding_dim().value_or(embeddings.d_model()), tokens, 1});
+  const int64_t offset = embeddings.position_offset();
+  const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
+  if (embeddings.position_ids() != embeddings::PositionIds::None) {
+    sizes.push_back({key("max_position_embeddings") + plus,
+                     embeddings.position_rows(),
+                     {in_file(embeddings.names().positions)},
+                     0});
+  }
+  const std::tuple<const char*, int64_t, std::string> types[] = {
+      {"type_vocab_size", embeddings.type_vocab_size(), embeddings.names().token_types},
+      {"task_type_vocab_size", embeddings.task_type_vocab_size(), embeddings.names().task_types}};
+  for (const auto& [setting, rows, table] : types) {
+    if (rows > 0) sizes.push_back({setting, rows, {in_file(table)}, 0});
+  }
+  return sizes;
+}
+
+}  // namespace posenc
