@@ -1,5 +1,6 @@
 #include "inference/check_freezable.h"
 
+#include "inference/attention.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 
@@ -47,8 +48,6 @@ void check_linear(const std::string& name, const torch::nn::Linear& holder, int6
 void check_norm(const std::string& name, const TransformerNorm& holder, int64_t width) {
   const auto& norm = module_of(name, holder);
   check_option(name, "d_model", norm.options.d_model(), width);
-  TORCH_CHECK_VALUE(norm.options.kind() == NormKind::Layer, "[freeze] ", name,
-                    ": kind must be layer. Got ", to_string(norm.options.kind()));
   check_tensor(name + ".weight", norm.weight, {width});
   check_bias(name + ".bias", norm.bias, width);
 }
@@ -57,32 +56,49 @@ void check_scale(const std::string& name, const LayerScale& holder, int64_t widt
   if (!holder.is_empty()) check_tensor(name + ".lambda1", holder->lambda1, {width});
 }
 
+// The attention of a decoder's layer, which a StepDecoder runs too.
+void check_plain(const std::string& name, const MultiheadAttention& holder) {
+  const auto& attention = module_of(name, holder);
+  const auto& own = attention.options;
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty() && !own.head_dim() &&
+                        !own.scale() &&
+                        own.num_kv_heads().value_or(own.num_heads()) == own.num_heads(),
+                    "[freeze] ", name,
+                    " must be torch.nn's attention, without a rotary embedding, norms of heads, "
+                    "grouped queries, or a width of heads or a scale of its own. Got ",
+                    c10::str(attention));
+}
+
 void check_attention(const std::string& name, const MultiheadAttention& holder,
                      const TransformerLayerOptions& stack) {
   const auto& attention = module_of(name, holder);
   const auto& own = attention.options;
   const int64_t width = stack.d_model();
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty() && !own.head_dim() &&
-                        !own.scale() && attention.in_proj_weight.defined() &&
-                        own.num_kv_heads().value_or(own.num_heads()) == own.num_heads(),
-                    "[freeze] ", name,
-                    " must be torch.nn's attention, without a rotary embedding, grouped queries or "
-                    "keys of another width. Got ",
+  TORCH_CHECK_VALUE(attention.in_proj_weight.defined(), "[freeze] ", name,
+                    " must have keys and values of the width of queries. Got ",
                     c10::str(attention));
   check_option(name, "embed_dim", own.embed_dim(), width);
   check_option(name, "num_heads", own.num_heads(), stack.num_heads());
   check_option(name, "batch_first", text(own.batch_first()), text(stack.batch_first()));
-  check_tensor(name + ".in_proj_weight", attention.in_proj_weight, {3 * width, width});
-  check_bias(name + ".in_proj_bias", attention.in_proj_bias, 3 * width);
-  check_linear(name + ".out_proj", attention.out_proj, width, width);
+  const HeadSizes sizes = HeadSizes::of(own);
+  TORCH_CHECK_VALUE(sizes.kv_heads > 0 && sizes.heads % sizes.kv_heads == 0, "[freeze] ", name,
+                    ": num_kv_heads must divide num_heads ", sizes.heads, ". Got ", sizes.kv_heads);
+  check_tensor(name + ".in_proj_weight", attention.in_proj_weight, {sizes.width(), width});
+  check_bias(name + ".in_proj_bias", attention.in_proj_bias, sizes.width());
+  check_linear(name + ".out_proj", attention.out_proj, sizes.query_width(), width);
+  if (attention.q_norm) check_norm(name + ".q_norm", attention.q_norm, sizes.head_dim);
+  if (attention.q_norm) check_norm(name + ".k_norm", attention.k_norm, sizes.head_dim);
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() || !attention.rotary->options.rotary().axial(),
+                    "[freeze] ", name,
+                    ".rotary must rotate by one position of each token. Got an axial rotary "
+                    "embedding, by several");
 }
 
-// Options that frozen layers do not have.
-void check_supported(const std::string& name, const TransformerLayerOptions& options) {
-  const char* option = encoder_option(options);
-  TORCH_CHECK_VALUE(option == nullptr, "[freeze] ", name,
-                    " must have the options of torch.nn.TransformerEncoderLayer. Got ", option);
+// A pre-norm layer of an encoder may lack the norm of its attention.
+bool has_no_norm1(const TransformerEncoderLayerImpl& layer) {
+  return layer.options.norm_first() && layer.norm1.is_empty();
 }
+bool has_no_norm1(const TransformerDecoderLayerImpl&) { return false; }
 
 // What the two kinds of layer have in common. Each layer may have an activation and a d_ff of its
 // own.
@@ -90,14 +106,15 @@ template <typename Layer>
 void check_common(const std::string& name, const Layer& layer,
                   const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model();
-  check_supported(name, layer.options);
   check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
   check_attention(name + ".self_attn", layer.self_attn, stack);
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
-  const int64_t d_ff = wide.defined() && wide.dim() == 2 ? wide.size(0) : layer.options.d_ff();
-  check_linear(name + ".linear1", layer.linear1, width, d_ff);
+  const int64_t parts = layer.options.feed_forward() == posenc::FeedForward::Gated ? 2 : 1;
+  const int64_t d_ff =
+      wide.defined() && wide.dim() == 2 ? wide.size(0) / parts : layer.options.d_ff();
+  check_linear(name + ".linear1", layer.linear1, width, parts * d_ff);
   check_linear(name + ".linear2", layer.linear2, d_ff, width);
-  check_norm(name + ".norm1", layer.norm1, width);
+  if (!has_no_norm1(layer)) check_norm(name + ".norm1", layer.norm1, width);
   check_norm(name + ".norm2", layer.norm2, width);
   check_scale(name + ".layer_scale1", layer.layer_scale1, width);
   check_scale(name + ".layer_scale2", layer.layer_scale2, width);
@@ -106,12 +123,17 @@ void check_common(const std::string& name, const Layer& layer,
 void check_layer(const std::string& name, const TransformerEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
   check_common(name, layer, stack);
+  const int64_t width = stack.d_model();
+  if (layer.post_norm1) check_norm(name + ".post_norm1", layer.post_norm1, width);
+  if (layer.post_norm2) check_norm(name + ".post_norm2", layer.post_norm2, width);
 }
 
 void check_layer(const std::string& name, const TransformerDecoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
   check_common(name, layer, stack);
   check_attention(name + ".multihead_attn", layer.multihead_attn, stack);
+  check_plain(name + ".self_attn", layer.self_attn);
+  check_plain(name + ".multihead_attn", layer.multihead_attn);
   check_norm(name + ".norm3", layer.norm3, stack.d_model());
   check_scale(name + ".layer_scale3", layer.layer_scale3, stack.d_model());
 }

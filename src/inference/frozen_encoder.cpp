@@ -98,7 +98,8 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
   const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
   out.last_hidden_state =
-      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask);
+      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
+                           rotary_position_ids(parts.options, inputs));
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);

@@ -1,204 +1,124 @@
 #include "inference/layers.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
-#include <cmath>
-
-#include "inference/check_freezable.h"
-#include "kernels/dispatch.h"
-#include "kernels/inference.h"
-#include "nn/transformer/layer_parts.h"
-#include "platform/memory.h"
 
 namespace posenc::inference {
 namespace {
 
-namespace kernel = kernels::inference;
-
-constexpr int64_t kGrainOfSequences = 1 << 16;  // least work in attention per thread
-
-Projection linear(const torch::nn::Linear& module, GemmSelector& gemm) {
-  return {module->weight, module->bias, gemm.choose(module->weight)};
+// Where a block's input is: the norm before it may be none.
+const float* input_of(const Stream& stream, const Norm& before) {
+  return before ? stream.input : stream.x;
 }
 
-// lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
-Projection scaled(const torch::nn::Linear& module, const LayerScale& scale, GemmSelector& gemm) {
-  if (scale.is_empty()) return linear(module, gemm);
-  const at::Tensor& factors = scale->lambda1;
-  const at::Tensor weight = module->weight * factors.unsqueeze(1);
-  return {weight, module->bias.defined() ? module->bias * factors : module->bias,
-          gemm.choose(weight)};
-}
-
-// Projects with rows part * D .. (part + count) * D of the in-projection of queries, keys and
-// values.
-Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
-                         GemmSelector& gemm) {
-  const int64_t width = module->options.embed_dim();
-  const auto rows = [&](const at::Tensor& whole) {
-    return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
-  };
-  const at::Tensor weight = rows(module->in_proj_weight);
-  return {weight, rows(module->in_proj_bias), gemm.choose(weight)};
-}
-
-FeedForward feed_forward_of(const torch::nn::Linear& wide, const torch::nn::Linear& narrow,
-                            const LayerScale& scale, Activation activation, GemmSelector& gemm) {
-  return {linear(wide, gemm), scaled(narrow, scale, gemm), activation};
-}
-
-// Collects the norms of all blocks, in order, and the stack's own, and assigns to each block the
-// norm that follows it.
-class Norms {
+// Runs the layers of an encoder on the packed rows of a batch.
+class EncoderRun {
  public:
-  Norms(bool norm_first, const TransformerNorm& last) : norm_first_(norm_first), last_(last) {}
-  void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }
-
-  template <typename Layer>
-  void assign(Stack<Layer>& stack, std::vector<Norm Layer::*> blocks) {
-    if (norm_first_) {
-      stack.entry = norms_.front();
-      norms_.erase(norms_.begin());
-      norms_.push_back(last_);
-    } else {
-      stack.last = last_;
+  EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
+             const ScoreMask& mask, const at::Tensor& position_ids)
+      : stack_(stack), stream_(stream), packing_(packing), mask_(mask) {
+    int64_t width = 0, query_width = 0;
+    for (const EncoderLayer& layer : stack.layers) {
+      width = std::max(width, layer.sizes.width());
+      query_width = std::max(query_width, layer.sizes.query_width());
     }
-    auto norm = norms_.begin();
-    for (Layer& layer : stack.layers)
-      for (const auto block : blocks) layer.*block = *norm++;
+    projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
+    context_ = at::empty({stream.rows * query_width}, at::kFloat);
+    if (stack.rotations.empty()) return;
+    const RowPositions positions(packing, position_ids);
+    for (const Rotation& rotation : stack.rotations)
+      rotations_.emplace_back(rotation, projected_, positions);
+  }
+
+  void run() {
+    by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
+      normalise(stream_.part(begin, end), stack_.entry);
+      project(0, begin, end);
+    });
+    for (size_t i = 0; i < stack_.layers.size(); ++i) {
+      attend(stack_.layers[i]);
+      by_rows(stream_.rows, [&](int64_t begin, int64_t end) { finish(i, begin, end); });
+    }
   }
 
  private:
-  bool norm_first_;
-  Norm last_;
-  std::vector<Norm> norms_;
+  // The heads of layer i, for rows [begin, end).
+  void project(size_t i, int64_t begin, int64_t end) {
+    const EncoderLayer& layer = stack_.layers[i];
+    const Stream part = stream_.part(begin, end);
+    const Norm& before = i == 0 ? stack_.entry : stack_.layers[i - 1].after_feed_forward;
+    const HeadSizes& sizes = layer.sizes;
+    const int64_t stride = projected_.size(1);
+    float* const heads = projected_.data_ptr<float>() + begin * stride;
+    layer.in_proj.run(input_of(part, before), part.width, part.rows, heads, stride, part.regime);
+    if (layer.query_norm) {
+      normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, layer.query_norm);
+      normalise_heads(heads + sizes.query_width(), stride, part.rows, sizes.kv_heads,
+                      sizes.head_dim, layer.key_norm);
+    }
+    if (!layer.rotation) return;
+    split_rows(part.rows, sizes.width(), [&](int64_t first, int64_t last) {
+      rotations_[*layer.rotation](begin + first, begin + last);
+    });
+  }
+
+  void attend(const EncoderLayer& layer) {
+    const int64_t keys = layer.sizes.query_width(), kv_width = layer.sizes.kv_width();
+    inference::attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
+                       projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_,
+                       layer.sizes, layer.score_scale, mask_, layer.window},
+                      context_.data_ptr<float>());
+  }
+
+  // All of layer i after the attention, and the heads of the next layer.
+  void finish(size_t i, int64_t begin, int64_t end) {
+    const EncoderLayer& layer = stack_.layers[i];
+    const Stream part = stream_.part(begin, end);
+    const int64_t width = layer.sizes.query_width();
+    add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * width, width,
+                  layer.post_attention, layer.after_attention);
+    feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
+    if (i + 1 < stack_.layers.size()) {
+      project(i + 1, begin, end);
+    } else {
+      normalise(part, stack_.last);
+    }
+  }
+
+  const EncoderStack& stack_;
+  const Stream stream_;
+  const Packing& packing_;
+  const ScoreMask& mask_;
+  at::Tensor projected_, context_;  // of one layer
+  std::vector<RowRotation> rotations_;
 };
 
-}  // namespace
-
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm) {
-  check_freezable(encoder, prefix);
-  const auto& options = encoder.options.layer();
-  EncoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
-  Norms norms(options.norm_first(), encoder.norm);
-  // A layer that runs several times appears several times, with the same weights.
-  for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
-    auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
-    stack.layers.push_back({in_projection(layer.self_attn, 0, 3, gemm),
-                            scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
-                            feed_forward_of(layer.linear1, layer.linear2, layer.layer_scale2,
-                                            layer.options.activation(), gemm),
-                            {},
-                            {}});
-    norms.add(layer.norm1);
-    norms.add(layer.norm2);
-  }
-  norms.assign<EncoderLayer>(stack,
-                             {&EncoderLayer::after_attention, &EncoderLayer::after_feed_forward});
-  return stack;
-}
-
-DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          GemmSelector& gemm) {
-  check_freezable(decoder, prefix);
-  const auto& options = decoder.options.layer();
-  DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
-  Norms norms(options.norm_first(), decoder.norm);
-  for (size_t i = 0; i < decoder.layers->size(); ++i) {
-    auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
-    stack.layers.push_back({in_projection(layer.self_attn, 0, 3, gemm),
-                            scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
-                            in_projection(layer.multihead_attn, 0, 1, gemm),
-                            in_projection(layer.multihead_attn, 1, 2, gemm),
-                            scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
-                            feed_forward_of(layer.linear1, layer.linear2, layer.layer_scale3,
-                                            layer.options.activation(), gemm),
-                            {},
-                            {},
-                            {}});
-    norms.add(layer.norm1);
-    norms.add(layer.norm2);
-    norms.add(layer.norm3);
-  }
-  norms.assign<DecoderLayer>(stack, {&DecoderLayer::after_attention, &DecoderLayer::after_cross,
-                                     &DecoderLayer::after_feed_forward});
-  return stack;
-}
-
-at::Tensor attend(const AttentionInput& input) {
-  const int64_t batch = input.queries.batch, width = input.query.size(1) / input.heads;
-  const at::Tensor out = at::empty({input.queries.rows, input.query.size(1)}, at::kFloat);
-  kernel::SequenceAttentionRequest request = {};
-  request.query = input.query.const_data_ptr<float>();
-  request.query_stride = input.query.stride(0);
-  request.keys = input.key.const_data_ptr<float>();
-  request.values = input.value.const_data_ptr<float>();
-  request.key_stride = input.key.stride(0);
-  request.heads = input.heads;
-  request.width = width;
-  request.sequences = batch;
-  request.query_first = input.queries.first.data();
-  request.query_lengths = input.queries.lengths.data();
-  request.key_first = input.keys.first.data();
-  request.key_lengths = input.keys.lengths.data();
-  request.scale = 1.0F / std::sqrt(static_cast<float>(width));
-  request.is_causal = input.mask.is_causal;
-  at::Tensor bias = input.mask.bias;
-  if (bias.defined()) {
-    bias = bias.expand({batch, input.heads, input.queries.length, input.keys.length});
-    request.bias = bias.const_data_ptr<float>();
-    std::copy_n(bias.strides().begin(), 4, request.bias_strides);
-  }
-  request.out = out.data_ptr<float>();
-  request.out_stride = out.size(1);
-  const auto attend = kernels::chosen().attention_sequence.attend;
-  const int64_t floats = kernel::sequence_floats(width, input.keys.length);
-  const int64_t products = out.numel() * input.keys.length;
-  const int64_t grain = kGrainOfSequences * batch * input.heads / std::max<int64_t>(1, products);
-  at::parallel_for(
-      0, batch * input.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, floats));
-      });
+// Attention of a decoder's layer, with as many heads of keys as of queries.
+at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::Tensor& keys,
+                  const Packing& packing, const Packing& key_packing, const ScoreMask& mask) {
+  const int64_t width = stack.width, head_dim = width / stack.heads;
+  const at::Tensor out = at::empty({query.size(0), width}, at::kFloat);
+  inference::attend({query,
+                     keys.narrow(1, 0, width),
+                     keys.narrow(1, width, width),
+                     packing,
+                     key_packing,
+                     {stack.heads, stack.heads, head_dim},
+                     score_scale(head_dim),
+                     mask},
+                    out.data_ptr<float>());
   return out;
 }
 
+}  // namespace
+
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask) {
-  const int64_t width = stack.width, count = rows.size(0);
+               const ScoreMask& mask, const at::Tensor& position_ids) {
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const at::Tensor projected = at::empty({count, odd_stride(3 * width)}, at::kFloat);
-  const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
-  const auto project = [&](const Stream& part, int64_t begin, const EncoderLayer& layer) {
-    const int64_t stride = projected.size(1);
-    float* const to = projected.data_ptr<float>() + begin * stride;
-    layer.in_proj.run(part.input, width, part.rows, to, stride, part.regime);
-  };
-  by_rows(count, [&](int64_t begin, int64_t end) {
-    const Stream part = stream.part(begin, end);
-    normalise(part, stack.entry);
-    project(part, begin, stack.layers.front());
-  });
-  for (size_t i = 0; i < stack.layers.size(); ++i) {
-    const EncoderLayer& layer = stack.layers[i];
-    const at::Tensor context =
-        attend({projected.narrow(1, 0, width), projected.narrow(1, width, width),
-                projected.narrow(1, 2 * width, width), packing, packing, stack.heads, mask});
-    const float* const attended = context.const_data_ptr<float>();
-    by_rows(count, [&](int64_t begin, int64_t end) {
-      const Stream part = stream.part(begin, end);
-      add_projected(part, layer.out_proj, attended + begin * width, width, layer.after_attention);
-      feed_forward(part, layer.feed_forward, layer.after_feed_forward);
-      if (i + 1 < stack.layers.size()) {
-        project(part, begin, stack.layers[i + 1]);
-      } else {
-        normalise(part, stack.last);
-      }
-    });
-  }
+  const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  EncoderRun(stack, stream, packing, mask, position_ids).run();
   return stack.result(stream) == stream.x ? x : input;
 }
 
@@ -224,21 +144,18 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
       layer.memory.run(memory.const_data_ptr<float>() + begin * width, end - begin,
                        remembered.data_ptr<float>() + begin * 2 * width, memory_regime);
     });
-    const at::Tensor own =
-        attend({projected.narrow(1, 0, width), projected.narrow(1, width, width),
-                projected.narrow(1, 2 * width, width), packing, packing, stack.heads, mask});
+    const at::Tensor own = attend(stack, projected.narrow(1, 0, width),
+                                  projected.narrow(1, width, 2 * width), packing, packing, mask);
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width,
+      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width, {},
                     layer.after_attention);
       layer.query.run(part.input, part.rows, query.data_ptr<float>() + at, part.regime);
     });
-    const at::Tensor cross =
-        attend({query, remembered.narrow(1, 0, width), remembered.narrow(1, width, width), packing,
-                memory_packing, stack.heads, memory_mask});
+    const at::Tensor cross = attend(stack, query, remembered, packing, memory_packing, memory_mask);
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, width,
+      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, width, {},
                     layer.after_cross);
-      feed_forward(part, layer.feed_forward, layer.after_feed_forward);
+      feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
     });
   }
   each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });

@@ -1,21 +1,29 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "inference/packing.h"
-#include "inference/stream.h"
+#include "inference/attention.h"
+#include "inference/rotation.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
 namespace posenc::inference {
 
-/// An encoder layer. Each norm is the one that follows the block: the block's own in a post-norm
-/// stack; in a pre-norm stack, that of the next block, or the stack's last.
+/// An encoder layer. Each norm `after` a block is the one that follows it: the block's own in a
+/// post-norm stack; in a pre-norm stack, that of the next block, which may be none, or the stack's
+/// last.
 struct EncoderLayer {
-  Projection in_proj, out_proj;  ///< (3D, D), (D, D)
+  HeadSizes sizes;
+  Projection in_proj, out_proj;                   ///< (sizes.width(), D), (D, sizes.query_width())
+  Norm query_norm, key_norm;                      ///< of each head
+  std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
+  float score_scale;
+  std::optional<int64_t> window;
   FeedForward feed_forward;
-  Norm after_attention, after_feed_forward;
+  Norm post_attention, post_feed_forward;  ///< of what a block adds to the stream
+  Norm after_attention = {}, after_feed_forward = {};
 };
 
 struct DecoderLayer {
@@ -45,7 +53,9 @@ struct Stack {
     return layers.back().after_feed_forward ? stream.input : stream.x;
   }
 };
-using EncoderStack = Stack<EncoderLayer>;
+struct EncoderStack : Stack<EncoderLayer> {
+  std::vector<Rotation> rotations;
+};
 using DecoderStack = Stack<DecoderLayer>;
 
 /// `prefix` begins the names of the stack's parts in errors: `encoder.` or empty.
@@ -54,20 +64,9 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::stri
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
                           GemmSelector& gemm);
 
-/// softmax(q k^T / sqrt(Dh)) v of packed rows in the layout of the projections: query (rows, .),
-/// key and value (key rows, .), with the heads of each row side by side  ->  (rows, D).
-struct AttentionInput {
-  at::Tensor query, key, value;
-  const Packing& queries;
-  const Packing& keys;
-  int64_t heads;
-  ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
-};
-at::Tensor attend(const AttentionInput& input);
-
-/// Runs rows (rows, D) through all layers; may overwrite them.
+/// Runs rows (rows, D) through all layers; may overwrite them. position_ids: as in RowPositions.
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask);
+               const ScoreMask& mask, const at::Tensor& position_ids = {});
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
                const ScoreMask& memory_mask);

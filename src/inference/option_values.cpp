@@ -3,9 +3,9 @@
 #include "posenc/models/encoder.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc::inference {
 namespace {
@@ -23,6 +23,8 @@ void add_layer(const Options& options, Values& values) {
 
 void read(const TransformerEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
+  add(values, {static_cast<double>(layer.options.feed_forward()),
+               static_cast<double>(layer.options.window().value_or(-1))});
 }
 
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
@@ -38,10 +40,25 @@ void read(const MultiheadAttentionImpl& attention, Values& values) {
   const auto& options = attention.options;
   add(values, {static_cast<double>(options.num_heads()),
                static_cast<double>(options.num_kv_heads().value_or(0)),
+               static_cast<double>(options.head_dim().value_or(0)),
+               static_cast<double>(options.scale().has_value()), options.scale().value_or(0.0),
                static_cast<double>(options.batch_first())});
 }
 
-void read(const LayerNormImpl& norm, Values& values) { values.push_back(norm.options.eps()); }
+// Those that matter beside the frequencies, which are a buffer.
+void read(const RotaryEmbeddingImpl& embedding, Values& values) {
+  const RotaryOptions& options = embedding.options.rotary();
+  add(values, {static_cast<double>(options.dim()), static_cast<double>(options.part()),
+               static_cast<double>(options.pairing()), static_cast<double>(options.cos_layout()),
+               static_cast<double>(options.arithmetic()), static_cast<double>(options.reversed()),
+               static_cast<double>(options.rotary_value()),
+               static_cast<double>(embedding.options.length_rule()),
+               static_cast<double>(embedding.options.length())});
+}
+
+void read(const TransformerNormImpl& norm, Values& values) {
+  add(values, {static_cast<double>(norm.options.kind()), norm.options.eps()});
+}
 
 void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
   values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
@@ -76,8 +93,9 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<LayerNormImpl>, reader_if<TokenAndPositionEmbeddingImpl>,
-        reader_if<EncoderEmbeddingsImpl>, reader_if<EncoderImpl>}) {
+        reader_if<RotaryEmbeddingImpl>, reader_if<TransformerNormImpl>,
+        reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
+        reader_if<EncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

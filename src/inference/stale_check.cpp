@@ -17,8 +17,8 @@ class ScaledWeights {
   explicit ScaledWeights(const torch::nn::Module& source) {
     for (const auto& module : source.modules(/*include_self=*/false)) {
       if (const auto* layer = module->as<TransformerEncoderLayerImpl>()) {
-        add(layer->layer_scale1, layer->self_attn->out_proj);
-        add(layer->layer_scale2, layer->linear2);
+        add(layer->layer_scale1, layer->self_attn->out_proj, layer->post_norm1);
+        add(layer->layer_scale2, layer->linear2, layer->post_norm2);
       } else if (const auto* layer = module->as<TransformerDecoderLayerImpl>()) {
         add(layer->layer_scale1, layer->self_attn->out_proj);
         add(layer->layer_scale2, layer->multihead_attn->out_proj);
@@ -33,10 +33,11 @@ class ScaledWeights {
   }
 
  private:
-  void add(const LayerScale& scale, const torch::nn::Linear& linear) {
+  void add(const LayerScale& scale, const torch::nn::Linear& linear,
+           const TransformerNorm& post = nullptr) {
     if (scale.is_empty()) return;
     bytes_[scale->lambda1.unsafeGetTensorImpl()] = 0;
-    for (const auto& tensor : linear->parameters()) {
+    for (const auto& tensor : post ? post->parameters() : linear->parameters()) {
       bytes_[tensor.unsafeGetTensorImpl()] = static_cast<int64_t>(tensor.nbytes());
     }
   }

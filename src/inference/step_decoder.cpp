@@ -5,7 +5,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels/dispatch.h"
@@ -146,7 +145,7 @@ void StepDecoder::attend(size_t layer, const VisibleTokens& seen, const float* q
   request.value = request.key + stack.width;
   request.tokens = seen.tokens.data();
   request.counts = seen.counts.data();
-  request.scale = 1.0F / std::sqrt(static_cast<float>(request.width));
+  request.scale = score_scale(request.width);
   request.bias = nullptr;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>();
@@ -184,11 +183,11 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
     keep(qkv + width, 3 * width, rows_, 2 * width, place, token_stride_);
     place += 2 * width;
     attend(i, visible_own_, qkv, 3 * width, {});
-    add_projected(stream, layer.out_proj, attended, width, layer.after_attention);
+    add_projected(stream, layer.out_proj, attended, width, {}, layer.after_attention);
     layer.query.run(stream.input, rows_, query, stream.regime);
     attend(i, visible_memory_, query, width, bias);
-    add_projected(stream, layer.cross_out, attended, width, layer.after_cross);
-    feed_forward(stream, layer.feed_forward, layer.after_feed_forward);
+    add_projected(stream, layer.cross_out, attended, width, {}, layer.after_cross);
+    feed_forward(stream, layer.feed_forward, {}, layer.after_feed_forward);
   }
   normalise(stream, stack.last);
   ++length_;

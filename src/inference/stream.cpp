@@ -30,10 +30,6 @@ kernel::Activation kernel_activation(Activation activation) {
   return kernel::Activation::ReLU;
 }
 
-void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& f) {
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
-}
-
 // Splits rows into parts of equal size, at most kMostRowsPerPart, with the same number of parts per
 // thread.
 int64_t rows_per_part(int64_t rows, int64_t threads) {
@@ -42,30 +38,51 @@ int64_t rows_per_part(int64_t rows, int64_t threads) {
   return ceil_div(ceil_div(rows, parts), kRowsStep) * kRowsStep;
 }
 
+kernel::NormKind kernel_norm(NormKind kind) {
+  switch (kind) {
+    case NormKind::Layer: return kernel::NormKind::Layer;
+    case NormKind::RMS: return kernel::NormKind::RMS;
+    case NormKind::RMSPlusOne: break;
+  }
+  return kernel::NormKind::RMSPlusOne;
+}
+
 }  // namespace
 
-Norm::Norm(const TransformerNorm& norm) {
+Norm::Norm(const TransformerNorm& norm, const LayerScale& scale) {
   if (!norm) return;
   weight = norm->weight.detach().contiguous();
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
   eps = static_cast<float>(norm->options.eps());
+  kind = kernel_norm(norm->options.kind());
+  if (!scale) return;
+  if (kind == kernel::NormKind::RMSPlusOne) weight = weight + 1.0;
+  if (kind == kernel::NormKind::RMSPlusOne) kind = kernel::NormKind::RMS;
+  weight = weight * scale->lambda1.detach();
+  if (bias.defined()) bias = bias * scale->lambda1.detach();
+}
+
+kernel::AddNormRequest Norm::request(int64_t width) const {
+  kernel::AddNormRequest request = {};
+  request.width = width;
+  request.weight = weight.const_data_ptr<float>();
+  if (bias.defined()) request.bias = bias.const_data_ptr<float>();
+  request.eps = eps;
+  request.kind = kind;
+  return request;
 }
 
 void add(const Stream& stream, const float* y, const Norm& norm) {
   kernel::AddNormRequest request = {};
+  if (norm) request = norm.request(stream.width);
   request.x = stream.x;
   request.y = y;
   request.width = stream.width;
-  request.eps = norm.eps;
   if (stream.norm_first() || !norm) request.sum = stream.x;
-  if (norm) {
-    request.out = stream.input;
-    request.weight = norm.weight.const_data_ptr<float>();
-    if (norm.bias.defined()) request.bias = norm.bias.const_data_ptr<float>();
-  }
+  if (norm) request.out = stream.input;
   const auto add_norm = kernels::chosen().add_norm.add_norm;
-  split(stream.rows, stream.width,
-        [&](int64_t begin, int64_t end) { add_norm(request, begin, end); });
+  split_rows(stream.rows, stream.width,
+             [&](int64_t begin, int64_t end) { add_norm(request, begin, end); });
 }
 
 void normalise(const Stream& stream, const Norm& norm) {
@@ -73,22 +90,32 @@ void normalise(const Stream& stream, const Norm& norm) {
 }
 
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
-                   int64_t stride, const Norm& after) {
+                   int64_t stride, const Norm& post, const Norm& after) {
   float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
   projection.run(y, stride, stream.rows, branch, stream.width, stream.regime);
+  if (post) normalise({branch, branch, stream.rows, stream.width, stream.regime}, post);
   add(stream, branch, after);
 }
 
-void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after) {
-  const int64_t width = layer.wide.out(), stride = odd_stride(width);
+void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
+                  const Norm& after) {
+  const int64_t stride = odd_stride(layer.wide.out()), width = layer.narrow.in();
   float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
   layer.wide.run(stream.input, stream.width, stream.rows, hidden, stride, stream.regime);
-  const auto activate =
-      kernels::chosen().activation.activate[static_cast<int>(kernel_activation(layer.activation))];
-  split(stream.rows, width, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) activate(hidden + row * stride, width);
+  const kernel::ActivationKernels& use = kernels::chosen().activation;
+  const auto which = static_cast<int>(kernel_activation(layer.activation));
+  split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* const x = hidden + row * stride;
+      layer.is_gated ? use.gate[which](x, x + width, width) : use.activate[which](x, width);
+    }
   });
-  add_projected(stream, layer.narrow, hidden, stride, after);
+  add_projected(stream, layer.narrow, hidden, stride, post, after);
+}
+
+void split_rows(int64_t rows, int64_t width,
+                const std::function<void(int64_t begin, int64_t end)>& f) {
+  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
 }
 
 void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f) {

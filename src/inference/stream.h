@@ -3,24 +3,32 @@
 #include <functional>
 
 #include "inference/projection.h"
+#include "kernels/inference.h"
+#include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc::inference {
 
-/// A layer norm; no norm if the weight is undefined.
+/// A norm; none if the weight is undefined.
 struct Norm {
   Norm() = default;
-  explicit Norm(const TransformerNorm& norm);
+  /// That of a module, whose result is multiplied by `scale`, which may be empty.
+  explicit Norm(const TransformerNorm& norm, const LayerScale& scale = nullptr);
 
   explicit operator bool() const { return weight.defined(); }
+  /// The request for rows of this width, without the rows.
+  kernels::inference::AddNormRequest request(int64_t width) const;
+
   at::Tensor weight, bias;
   float eps = 0.0F;
+  kernels::inference::NormKind kind = kernels::inference::NormKind::Layer;
 };
 
 struct FeedForward {
   Projection wide, narrow;
   Activation activation = Activation::ReLU;
+  bool is_gated = false;  ///< the second half of wide's result is multiplied by the activated first
 };
 
 /// Rows of the residual stream, and the input of the next block: their norm in a pre-norm stack,
@@ -43,11 +51,17 @@ struct Stream {
 void normalise(const Stream& stream, const Norm& norm);
 /// x += y and input = norm(x); in a post-norm stack, x = norm(x + y).
 void add(const Stream& stream, const float* y, const Norm& norm);
-/// The feed-forward block with its residual connection.
-void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after);
-/// Adds projection(y) to the residual stream; the rows of y are `stride` apart.
+/// The feed-forward block with its residual connection; `post` normalises what is added.
+void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
+                  const Norm& after);
+/// Adds projection(y), normalised by `post`, to the residual stream; the rows of y are `stride`
+/// apart.
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
-                   int64_t stride, const Norm& after);
+                   int64_t stride, const Norm& post, const Norm& after);
+
+/// Calls f for parts of the rows, in parallel if all their floats are enough work.
+void split_rows(int64_t rows, int64_t width,
+                const std::function<void(int64_t begin, int64_t end)>& f);
 
 /// Calls f for all rows. If there are many, f runs on parts of them in parallel, so that the
 /// intermediates of a part stay in the cache; otherwise it is called once, and each operation may

@@ -5,14 +5,15 @@
 //   linear_many.cpp         the same for many rows, at the arithmetic throughput
 //   attention_step.cpp      one query per row, over keys and values anywhere in memory
 //   attention_sequence.cpp  all queries of contiguous sequences
-//   add_norm.cpp            residual and layer norm in one pass
-//   activation.cpp          ReLU, GELU and its approximations, Swish
+//   add_norm.cpp            residual and norm in one pass
+//   activation.cpp          ReLU, GELU and its approximations, Swish; alone and as gates
 //   topk.cpp                log-sum-exp of a row, and its top entries
 //
 // Each result depends only on its own row's inputs and on which of the two linear kernels computes
 // it, not on how the work is split between threads. Values that are not finite are the exception:
-// in causal attention, where weights of 0 multiply later tokens, they may reach earlier queries of
-// the same block, whose size is the instruction set's. In LibTorch's own they reach all queries.
+// in attention that is causal or has a window, where weights of 0 multiply tokens that a query does
+// not see, they may reach other queries of the same block, whose size is the instruction set's. In
+// LibTorch's own they reach all queries.
 #pragma once
 #include <stdint.h>
 
@@ -54,25 +55,39 @@ struct AttentionRequest {
   int64_t out_stride;
 };
 
+constexpr int64_t kNoWindow = -1;
+
 // softmax(scale * q k^T + bias) v of whole sequences, each a block of contiguous rows. Rows of
 // queries, keys and values hold their heads side by side; keys and values may share rows.
 struct SequenceAttentionRequest {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
-  const float *keys, *values;  // (key rows, heads * width)
+  const float *keys, *values;  // (key rows, heads / group * width)
   int64_t key_stride;          // of both
   int64_t heads, width, sequences;
+  int64_t group = 1;  // the number of query heads that share a head of keys and values
   const int64_t *query_first, *query_lengths;  // for each sequence: its first row, and its length
   const int64_t *key_first, *key_lengths;
   float scale;
-  bool is_causal;           // query i attends to keys 0 .. i of its sequence
+  bool is_causal;  // query i attends to keys 0 .. i of its sequence
+  // Query i attends to the keys j with |place(i) - place(j)| <= window: that of row r is places[r],
+  // ascending in each sequence, or r if places is null. Queries and keys are the same rows then.
+  // kNoWindow: it attends to all.
+  int64_t window = kNoWindow;
+  const int64_t* places;
   const float* bias;        // added to the scores, or null; -inf masks. A fully masked query gets 0
   int64_t bias_strides[4];  // sequence, head, query, key
   float* out;               // (rows, heads * width)
   int64_t out_stride;
 };
 
-// sum = x + y; out = (sum - mean) / sqrt(variance + eps) * weight + bias, for contiguous rows.
+enum class NormKind {
+  Layer,       // (x - mean) / sqrt(variance + eps) * weight + bias
+  RMS,         // x / sqrt(mean of squares + eps) * weight
+  RMSPlusOne,  // x / sqrt(mean of squares + eps) * (1 + weight)
+};
+
+// sum = x + y; out = norm(sum), for contiguous rows.
 struct AddNormRequest {
   const float* x;  // (rows, width)
   const float* y;  // null: nothing is added
@@ -80,8 +95,9 @@ struct AddNormRequest {
   float* sum;           // null: not needed. May be x
   float* out;           // null: no norm. May be x or y
   const float* weight;  // (width)
-  const float* bias;    // (width), or null
+  const float* bias;    // (width), or null; of NormKind::Layer only
   float eps;
+  NormKind kind = NormKind::Layer;
 };
 
 enum class Activation { ReLU, GELU, Swish, GELUTanh, QuickGELU };
@@ -119,7 +135,8 @@ struct AddNormKernels {
   void (*add_norm)(const AddNormRequest& request, int64_t begin, int64_t end);  // rows [begin, end)
 };
 struct ActivationKernels {
-  void (*activate[kActivations])(float* x, int64_t n);  // in place
+  void (*activate[kActivations])(float* x, int64_t n);              // in place
+  void (*gate[kActivations])(float* x, const float* y, int64_t n);  // x = activation(x) * y
 };
 struct TopkKernels {
   LogSum (*log_sum_exp)(const float* x, int64_t n);

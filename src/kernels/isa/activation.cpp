@@ -1,4 +1,4 @@
-// Activations, in place. Compiled once per instruction set.
+// Activations, in place, alone or as the gate of other values. Compiled once per instruction set.
 //
 // The reference paths are at::relu, at::gelu (also "tanh"), at::silu and x * sigmoid(1.702 x).
 #include "kernels/isa/by_sixteen.h"
@@ -7,22 +7,6 @@
 
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
-
-template <typename F>
-POSENC_INLINE void in_place(float* x, int64_t count, F f) {
-  by_sixteen(count, [&](int64_t i, int64_t n) {
-    const Wide w = read(x + i, n);
-    write(x + i, each([&](int part) { return f(w.part[part]); }), n);
-  });
-}
-
-void relu(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) { return maximum(broadcast(0.0f), v); });
-}
-
-void swish(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) { return v / (broadcast(1.0f) + exponential(-v)); });
-}
 
 // erf as a rational function (Eigen's), within 1e-7 up to |x| = 4, beyond which it is 1.
 POSENC_INLINE Floats error_function(Floats x) {
@@ -38,28 +22,56 @@ POSENC_INLINE Floats error_function(Floats x) {
   return x * p / q;
 }
 
-void gelu(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) {
-    return broadcast(0.5f) * v *
-           (broadcast(1.0f) + error_function(v * broadcast(0.70710678118654752f)));
-  });
-}
+struct ReLU {
+  static POSENC_INLINE Floats of(Floats x) { return maximum(broadcast(0.0f), x); }
+};
+
+struct GELU {
+  static POSENC_INLINE Floats of(Floats x) {
+    return broadcast(0.5f) * x *
+           (broadcast(1.0f) + error_function(x * broadcast(0.70710678118654752f)));
+  }
+};
+
+struct Swish {
+  static POSENC_INLINE Floats of(Floats x) { return x / (broadcast(1.0f) + exponential(-x)); }
+};
 
 // (1 + tanh(u)) / 2 = sigmoid(2 u).
-void gelu_tanh(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) {
-    const Floats twice = broadcast(-1.5957691216057308f) * (v + broadcast(0.044715f) * v * v * v);
-    return v / (broadcast(1.0f) + exponential(twice));
+struct GELUTanh {
+  static POSENC_INLINE Floats of(Floats x) {
+    const Floats twice = broadcast(-1.5957691216057308f) * (x + broadcast(0.044715f) * x * x * x);
+    return x / (broadcast(1.0f) + exponential(twice));
+  }
+};
+
+struct QuickGELU {
+  static POSENC_INLINE Floats of(Floats x) {
+    return x / (broadcast(1.0f) + exponential(broadcast(-1.702f) * x));
+  }
+};
+
+template <typename F>
+void activate(float* x, int64_t count) {
+  by_sixteen(count, [&](int64_t i, int64_t n) {
+    const Wide w = read(x + i, n);
+    write(x + i, each([&](int part) { return F::of(w.part[part]); }), n);
   });
 }
 
-void quick_gelu(float* x, int64_t n) {
-  in_place(x, n,
-           [](Floats v) { return v / (broadcast(1.0f) + exponential(broadcast(-1.702f) * v)); });
+template <typename F>
+void gate(float* x, const float* y, int64_t count) {
+  by_sixteen(count, [&](int64_t i, int64_t n) {
+    const Wide w = read(x + i, n), gated = read(y + i, n);
+    write(x + i, each([&](int part) { return F::of(w.part[part]) * gated.part[part]; }), n);
+  });
 }
 
 }  // namespace
 
-const ActivationKernels activation_kernels = {{relu, gelu, swish, gelu_tanh, quick_gelu}};
+// In the order of Activation.
+const ActivationKernels activation_kernels = {
+    {activate<ReLU>, activate<GELU>, activate<Swish>, activate<GELUTanh>, activate<QuickGELU>},
+    {gate<ReLU>, gate<GELU>, gate<Swish>, gate<GELUTanh>, gate<QuickGELU>}};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

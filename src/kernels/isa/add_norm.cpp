@@ -1,6 +1,6 @@
-// Residual and layer norm, in one pass over memory. Compiled once per instruction set.
+// Residual and norm, in one pass over memory. Compiled once per instruction set.
 //
-// The reference paths are at::add and at::layer_norm.
+// The reference paths are at::add, at::layer_norm, and x * rsqrt(mean of squares + eps) * weight.
 #include <math.h>
 
 #include "kernels/isa/by_sixteen.h"
@@ -9,8 +9,10 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// sum = x + y; returns the mean.
-float add_row(const AddNormRequest& p, const float* x, const float* y, float* sum) {
+// sum = x + y; returns the total of f(total so far, sum), lane by lane.
+template <typename F>
+POSENC_INLINE float add_row(const AddNormRequest& p, const float* x, const float* y, float* sum,
+                            F f) {
   Wide all_of = {};
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     Wide s = read(x + i, n);
@@ -19,12 +21,12 @@ float add_row(const AddNormRequest& p, const float* x, const float* y, float* su
       s = each([&](int part) { return s.part[part] + other.part[part]; });
     }
     write(sum + i, s, n);
-    all_of = each([&](int part) { return all_of.part[part] + s.part[part]; });
+    all_of = each([&](int part) { return f(all_of.part[part], s.part[part]); });
   });
-  return total(all_of) / static_cast<float>(p.width);
+  return total(all_of);
 }
 
-void norm_row(const AddNormRequest& p, const float* sum, float mean, float* out) {
+void layer_norm_row(const AddNormRequest& p, const float* sum, float mean, float* out) {
   Wide squares = {};
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     float middle[kWide];
@@ -49,13 +51,37 @@ void norm_row(const AddNormRequest& p, const float* sum, float mean, float* out)
   });
 }
 
+template <bool kPlusOne>
+void rms_norm_row(const AddNormRequest& p, const float* sum, float mean_square, float* out) {
+  const Floats scale = broadcast(1.0f / sqrtf(mean_square + p.eps));
+  by_sixteen(p.width, [&](int64_t i, int64_t n) {
+    const Wide s = read(sum + i, n), weight = read(p.weight + i, n);
+    const auto y = [&](int part) {
+      const Floats factor = kPlusOne ? broadcast(1.0f) + weight.part[part] : weight.part[part];
+      return s.part[part] * scale * factor;
+    };
+    write(out + i, each(y), n);
+  });
+}
+
 void add_norm(const AddNormRequest& p, int64_t begin, int64_t end) {
+  const auto width = static_cast<float>(p.width);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * p.width;
+    const float *const x = p.x + at, *const y = p.y != nullptr ? p.y + at : nullptr;
     float* const out = p.out != nullptr ? p.out + at : nullptr;
     float* const sum = p.sum != nullptr ? p.sum + at : out;
-    const float mean = add_row(p, p.x + at, p.y != nullptr ? p.y + at : nullptr, sum);
-    if (out != nullptr) norm_row(p, sum, mean, out);
+    if (p.kind == NormKind::Layer) {
+      const float all_of =
+          add_row(p, x, y, sum, [](Floats so_far, Floats s) { return so_far + s; });
+      if (out != nullptr) layer_norm_row(p, sum, all_of / width, out);
+      continue;
+    }
+    const float squares =
+        add_row(p, x, y, sum, [](Floats so_far, Floats s) { return fma(s, s, so_far); });
+    if (out == nullptr) continue;
+    const auto norm_row = p.kind == NormKind::RMS ? rms_norm_row<false> : rms_norm_row<true>;
+    norm_row(p, sum, squares / width, out);
   }
 }
 

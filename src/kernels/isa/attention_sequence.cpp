@@ -5,6 +5,7 @@
 //
 // The reference path is at::scaled_dot_product_attention; each sum is one chain, in key order.
 #include "kernels/inference.h"
+#include "kernels/isa/attention_window.h"
 #include "kernels/isa/exponential.h"
 #include "kernels/isa/panels.h"
 #include "kernels/isa/tables.h"
@@ -12,14 +13,17 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// Queries first .. first + rows - 1 of one sequence and head.
+// Queries first .. first + rows - 1 of one sequence and head, and the keys that any of them sees:
+// `count` from first_key on, whose key, value and bias the pointers are at.
 struct Block {
   const float *query, *keys, *values, *bias;
-  int64_t first, rows, count;  // count: the number of keys that any of the queries sees
+  int64_t first, rows, first_key, count;
+  const Window* window;  // null: none
   float* out;
 };
 
-// Turns the dot products with key j into final scores: scale, bias, causal mask.
+// Turns the dot products with the block's key j into final scores: scale, bias, causal mask,
+// window.
 template <int kVectors>
 POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block, int64_t j,
                           float* scores) {
@@ -31,9 +35,11 @@ POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block,
     const float* const bias = block.bias + j * p.bias_strides[3];
     for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i * p.bias_strides[2]];
   }
+  const int64_t key = block.first_key + j;
   if (p.is_causal) {
-    for (int64_t i = 0; i < block.rows && block.first + i < j; ++i) scores[i] = -__builtin_inff();
+    for (int64_t i = 0; i < block.rows && block.first + i < key; ++i) scores[i] = -__builtin_inff();
   }
+  if (block.window != nullptr) block.window->apply<kVectors>(key, scores);
 }
 
 // Replaces scores (count, width) by exp(score - the query's largest); factors: 1 / their sum, or 0
@@ -90,24 +96,28 @@ void attend(const SequenceAttentionRequest& p, const Block& block, float* scratc
 // One head of one sequence.
 void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequence,
                  float* scratch) {
-  const int64_t column = head * p.width;
+  const int64_t column = head * p.width, key_column = head / p.group * p.width;
   const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
   const int64_t first_row = p.query_first[sequence];
-  const int64_t first_key = p.key_first[sequence] * p.key_stride + column;
   for (int64_t first = 0; first < queries; first += kPanel) {
     const int64_t rows = queries - first < kPanel ? queries - first : kPanel;
-    const int64_t seen = p.is_causal && first + rows < keys ? first + rows : keys;
+    int64_t begin = 0, end = p.is_causal && first + rows < keys ? first + rows : keys;
+    Window window;
+    if (p.window != kNoWindow) window = Window(p, first_row, first, rows, begin, end);
+    const int64_t first_key = (p.key_first[sequence] + begin) * p.key_stride + key_column;
     Block block = {p.query + (first_row + first) * p.query_stride + column,
                    p.keys + first_key,
                    p.values + first_key,
                    nullptr,
                    first,
                    rows,
-                   seen,
+                   begin,
+                   end - begin,
+                   p.window != kNoWindow ? &window : nullptr,
                    p.out + (first_row + first) * p.out_stride + column};
     if (p.bias != nullptr)
       block.bias = p.bias + sequence * p.bias_strides[0] + head * p.bias_strides[1] +
-                   first * p.bias_strides[2];
+                   first * p.bias_strides[2] + begin * p.bias_strides[3];
     with_vectors(rows, [&]<int kVectors> { attend<kVectors>(p, block, scratch); });
   }
 }

@@ -33,11 +33,12 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
   const int64_t patches = (options.image_height() / options.patch_height()) *
                           (options.image_width() / options.patch_width());
+  const bool is_module = options.position_table() == vision::PositionTable::Embedding;
   sizes.push_back({"(image_size / patch_size)^2 + " + std::to_string(options.position_prefix()),
                    options.position_prefix() + patches,
-                   {embeddings + options.names().positions},
-                   1,
-                   3});
+                   {embeddings + options.names().positions + (is_module ? ".weight" : "")},
+                   is_module ? 0U : 1U,
+                   is_module ? 2U : 3U});
 }
 
 }  // namespace

@@ -32,28 +32,41 @@ struct Sequences {
 };
 
 struct Case {
-  int64_t heads, width;
+  int64_t heads, width, group;
   Sequences queries, keys;
   bool is_causal = false;
+  int64_t window = kNoWindow;
+  std::vector<int64_t> places;
   torch::Tensor query, both, bias;
 
   Case(int64_t heads_, int64_t width_, const std::vector<int64_t>& lengths,
-       const std::vector<int64_t>& key_lengths)
-      : heads(heads_), width(width_), queries(lengths, 1), keys(key_lengths, 2) {
+       const std::vector<int64_t>& key_lengths, int64_t group_ = 1)
+      : heads(heads_), width(width_), group(group_), queries(lengths, 1), keys(key_lengths, 1) {
     query = torch::randn({queries.rows, heads * width + 3});
-    both = torch::randn({keys.rows, 2 * heads * width + 1});
+    both = torch::randn({keys.rows, 2 * heads / group * width + 1});
   }
 
   int64_t batch() const { return static_cast<int64_t>(queries.lengths.size()); }
 
+  // Which pairs of rows of sequence i the window forbids.
+  torch::Tensor outside(int64_t i) const {
+    const int64_t length = queries.lengths[i];
+    auto at = torch::arange(length);
+    if (!places.empty()) at = torch::tensor(places).narrow(0, queries.first[i], length);
+    return (at.unsqueeze(1) - at).abs() > window;
+  }
+
   torch::Tensor expected() const {
     const auto out = torch::full({queries.rows, heads * width}, 7.0, torch::kDouble);
-    const auto heads_of = [&](const torch::Tensor& x, const Sequences& of, int64_t i, int64_t at) {
+    const int64_t kv_heads = heads / group;
+    const auto heads_of = [&](const torch::Tensor& x, const Sequences& of, int64_t i, int64_t at,
+                              int64_t count) {
       return x.narrow(0, of.first[i], of.lengths[i])
-          .narrow(1, at, heads * width)
-          .unflatten(1, {heads, width})
+          .narrow(1, at, count * width)
+          .unflatten(1, {count, width})
           .transpose(0, 1)
-          .to(torch::kDouble);
+          .to(torch::kDouble)
+          .repeat_interleave(heads / count, 0);
     };
     for (int64_t i = 0; i < batch(); ++i) {
       const int64_t length = queries.lengths[i], count = keys.lengths[i];
@@ -65,9 +78,10 @@ struct Case {
       auto added = torch::zeros({heads, length, count}, torch::kDouble);
       if (bias.defined()) added += bias[i].slice(1, 0, length).slice(2, 0, count);
       if (is_causal) added.masked_fill_(torch::ones({length, count}).triu(1) > 0, kForbidden);
+      if (window != kNoWindow) added.masked_fill_(outside(i), kForbidden);
       const auto context = at::scaled_dot_product_attention(
-          heads_of(query, queries, i, 0), heads_of(both, keys, i, 0),
-          heads_of(both, keys, i, heads * width), added);
+          heads_of(query, queries, i, 0, heads), heads_of(both, keys, i, 0, kv_heads),
+          heads_of(both, keys, i, kv_heads * width, kv_heads), added);
       to.copy_(context.transpose(0, 1).reshape({length, heads * width}));
     }
     return out;
@@ -79,10 +93,13 @@ struct Case {
     request.query = query.const_data_ptr<float>();
     request.query_stride = query.size(1);
     request.keys = both.const_data_ptr<float>();
-    request.values = request.keys + heads * width;
+    request.values = request.keys + heads / group * width;
     request.key_stride = both.size(1);
     request.heads = heads;
     request.width = width;
+    request.group = group;
+    request.window = window;
+    if (!places.empty()) request.places = places.data();
     request.sequences = batch();
     request.query_first = queries.first.data();
     request.query_lengths = queries.lengths.data();
@@ -159,6 +176,45 @@ TEST(InferenceSequences, ForbiddenKeys) {
     for (int64_t i = 0; i < 2; ++i)
       EXPECT_FALSE(seen.narrow(0, one.queries.first[i], one.queries.lengths[i]).any().item<bool>());
   });
+}
+
+TEST(InferenceSequences, SharedKeys) {
+  torch::manual_seed(testing::seed(5));
+  for (const int64_t group : {2, 3, 6})
+    for (const bool is_causal : {false, true}) {
+      Case one(6, 20, kLengths, kKeyLengths, group);
+      one.is_causal = is_causal;
+      check(one);
+    }
+}
+
+// With and without rows that were dropped from each sequence, in between and at its beginning.
+TEST(InferenceSequences, Windows) {
+  torch::manual_seed(testing::seed(6));
+  for (const int64_t window : {0, 1, 7, 48, 99, 100, 1000})
+    for (const bool has_holes : {false, true})
+      for (const bool is_causal : {false, true}) {
+        SCOPED_TRACE(c10::str(window, " ", has_holes, " ", is_causal));
+        Case one(2, 12, kLengths, kLengths, 1 + window % 2);
+        one.window = window;
+        one.is_causal = is_causal;
+        if (has_holes) {
+          const auto steps = torch::randint(1, 5, {one.queries.rows}).pow(2).cumsum(0);
+          one.places.assign(steps.const_data_ptr<int64_t>(),
+                            steps.const_data_ptr<int64_t>() + one.queries.rows);
+        }
+        check(one);
+      }
+}
+
+TEST(InferenceSequences, AWindowBesideABias) {
+  torch::manual_seed(testing::seed(7));
+  Case one(2, 16, kLengths, kLengths);
+  one.window = 9;
+  one.bias = torch::randn({one.batch(), 2, one.queries.most, one.keys.most});
+  one.bias.masked_fill_(torch::rand(one.bias.sizes()) < 0.3, kForbidden);
+  one.bias.diagonal(0, 2, 3).fill_(1.0F);
+  check(one);
 }
 
 TEST(InferenceSequences, LargeScoresDoNotOverflow) {

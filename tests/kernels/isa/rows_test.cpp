@@ -60,6 +60,35 @@ TEST(InferenceRows, AddAndNormalise) {
   }
 }
 
+// In place, as for the heads of a query.
+TEST(InferenceRows, RootMeanSquares) {
+  torch::manual_seed(testing::seed(4));
+  for (const int64_t width : {1, 15, 16, 64, 100}) {
+    for (const bool added : {false, true}) {
+      for (const bool plus_one : {false, true}) {
+        const auto x = torch::randn({kRows, width}), y = torch::randn({kRows, width});
+        const auto weight = torch::randn({width});
+        const auto sum = added ? x.to(torch::kDouble) + y : x.to(torch::kDouble);
+        const auto factor = plus_one ? weight.to(torch::kDouble) + 1.0 : weight.to(torch::kDouble);
+        const auto expected = sum * (sum.pow(2).mean(-1, true) + 1e-3).rsqrt() * factor;
+        expect_on_each_set(Op::Sums, expected, [&](const Kernels& use) {
+          const auto out = x.clone();
+          AddNormRequest request = {};
+          request.x = request.out = out.data_ptr<float>();
+          request.y = added ? y.const_data_ptr<float>() : nullptr;
+          request.width = width;
+          request.weight = weight.const_data_ptr<float>();
+          request.eps = 1e-3F;
+          request.kind = plus_one ? NormKind::RMSPlusOne : NormKind::RMS;
+          use.add_norm.add_norm(request, 0, 2);
+          use.add_norm.add_norm(request, 2, kRows);
+          return out;
+        });
+      }
+    }
+  }
+}
+
 TEST(InferenceRows, AddAlone) {
   const auto x = torch::randn({kRows, 33}), y = torch::randn({kRows, 33});
   expect_on_each_set(Op::Forward, x + y, [&](const Kernels& use) {
@@ -79,11 +108,15 @@ TEST(InferenceRows, Activations) {
   const auto wide = x.to(torch::kDouble);
   const torch::Tensor expected[] = {at::relu(wide), at::gelu(wide), at::silu(wide),
                                     at::gelu(wide, "tanh"), wide * at::sigmoid(1.702 * wide)};
+  const auto gated = torch::rand_like(x) - 0.5;
   for (int i = 0; i < kActivations; ++i) {
     for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without huge values
       expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const Kernels& use) {
         const auto y = x.narrow(0, 0, n).clone();
         use.activation.activate[i](y.data_ptr<float>(), n);
+        const auto gate = x.narrow(0, 0, n).clone();
+        use.activation.gate[i](gate.data_ptr<float>(), gated.const_data_ptr<float>(), n);
+        EXPECT_TRUE(bit_equal(gate, y * gated.narrow(0, 0, n)));
         return y;
       });
     }

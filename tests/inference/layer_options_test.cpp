@@ -1,0 +1,245 @@
+// Frozen encoders with every option of their layers against the modules: heads, norms, gates,
+// rotary embeddings, windows; with padding, and with any number of threads.
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "inference/models.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/sinusoid/rotary_preset.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc::testing {
+namespace {
+
+using LayerOptions = TransformerLayerOptions;
+
+// Pairs of halves and adjacent ones, parts of a head, values too, scales and positions in the
+// factors.
+RotaryEmbeddingOptions any_rotary(Dice& dice, int64_t head_dim) {
+  static const char* const kNames[] = {"llama", "gptj", "modernbert", "gemma3", "glm", "xpos"};
+  auto options = rotary_preset(kNames[dice(0, 5)], head_dim);
+  if (dice.coin()) options.base(dice.coin() ? 1000.0 : 160000.0);
+  if (dice(0, 3) == 0) options.rotary_value(true);
+  return options;
+}
+
+std::optional<bool> any_bias(Dice& dice) {
+  return dice.coin() ? std::nullopt : std::optional<bool>(dice.coin());
+}
+
+// The options that may differ from layer to layer.
+void vary(Dice& dice, LayerOptions& options, int64_t length) {
+  const int64_t head_dim = options.head_dim().value_or(options.d_model() / options.num_heads());
+  if (dice.coin()) options.rotary(any_rotary(dice, head_dim));
+  options.window(dice.coin() ? std::nullopt : std::optional<int64_t>(dice(0, length + 2)));
+  if (options.norm_first()) options.first_norm(dice.coin());
+}
+
+LayerOptions any_layer(Dice& dice) {
+  static const NormKind kKinds[] = {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne};
+  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::Swish,
+                                            Activation::GELUTanh, Activation::QuickGELU};
+  const int64_t kv_heads = dice(1, 3), heads = kv_heads * dice(1, 3), head_dim = 8 * dice(1, 5);
+  const bool has_own_width = dice.coin();
+  LayerOptions options(has_own_width ? dice(8, 90) : heads * head_dim, heads);
+  if (has_own_width) options.head_dim(head_dim);
+  if (kv_heads != heads) options.num_kv_heads(kv_heads);
+  options.d_ff(dice(1, 90))
+      .feed_forward(dice.coin() ? FeedForward::Gated : FeedForward::Plain)
+      .activation(kActivations[dice(0, 4)])
+      .norm_first(dice.coin())
+      .norm_kind(kKinds[dice(0, 2)])
+      .layer_norm_eps(dice.coin() ? 1e-5 : 1e-3)
+      .bias(dice.coin())
+      .qkv_bias(any_bias(dice))
+      .out_bias(any_bias(dice))
+      .linear1_bias(any_bias(dice))
+      .linear2_bias(any_bias(dice))
+      .norm_bias(any_bias(dice));
+  options.post_norms(options.norm_first() && dice.coin());
+  options.qk_norm(options.norm_kind() != NormKind::Layer && dice.coin());
+  if (dice(0, 2) == 0) options.attention_scale(0.3);
+  if (dice(0, 2) == 0) options.layer_scale(0.5);
+  return options;
+}
+
+// An encoder of layers that differ, all parameters of which are drawn.
+TransformerEncoder any_encoder(Dice& dice, int64_t length) {
+  auto layer = any_layer(dice);
+  std::vector<LayerOptions> layers(static_cast<size_t>(dice(1, 4)), layer);
+  for (auto& one : layers) vary(dice, one, length);
+  TransformerEncoder encoder(TransformerEncoderOptions(layer, static_cast<int64_t>(layers.size()))
+                                 .layers(layers)
+                                 .norm(dice.coin()));
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : encoder->parameters()) {
+    if (parameter.dim() == 1) parameter.add_(torch::randn_like(parameter), 0.2);
+  }
+  encoder->eval();
+  return encoder;
+}
+
+// Bool (batch, length), true for tokens, with padding on the right, on the left, or anywhere.
+torch::Tensor any_tokens(Dice& dice, int64_t batch, int64_t length) {
+  auto tokens = torch::ones({batch, length}, torch::kBool);
+  const int64_t kind = dice(0, 3);
+  if (kind == 0) return tokens;
+  for (int64_t b = 1; b < batch; ++b) {
+    const int64_t dropped = dice(0, length - 1);
+    if (kind == 3) tokens[b] = torch::rand({length}) < 0.7;
+    if (kind != 3) tokens[b].narrow(0, kind == 1 ? length - dropped : 0, dropped).fill_(false);
+  }
+  return tokens;
+}
+
+TEST(LayerOptions, FrozenEncodersComputeWhatTheModulesCompute) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 80; ++number) {
+    Dice dice(100 + number);
+    torch::manual_seed(seed(number));
+    const int64_t batch = dice(1, 5), length = dice(1, number % 8 == 0 ? 150 : 40);
+    auto encoder = any_encoder(dice, length);
+    const auto frozen = freeze(encoder, FreezeOptions().gemm(kGemmBackends[number % 3]));
+    std::ostringstream what;
+    what << "model " << number << ", batch " << batch << ", length " << length << ", "
+         << c10::str(*encoder);
+    SCOPED_TRACE(what.str());
+    const auto x = torch::randn({batch, length, encoder->options.layer().d_model()});
+    const auto tokens = any_tokens(dice, batch, length);
+    AttentionMask mask;
+    if (!tokens.all().item<bool>()) mask = AttentionMask::key_padding(tokens);
+    if (dice(0, 3) == 0) mask = mask & AttentionMask::causal();
+    if (dice(0, 3) == 0)
+      mask = mask & AttentionMask::additive(torch::randn({1, 1, length, length}));
+    torch::Tensor ids;
+    if (dice(0, 2) == 0) ids = torch::randint(0, 60, {length});
+    if (dice(0, 2) == 0) ids = torch::randint(0, 60, {dice.coin() ? 1 : batch, length});
+    TransformerEncoder exact(std::dynamic_pointer_cast<TransformerEncoderImpl>(encoder->clone()));
+    exact->to(torch::kDouble);
+    torch::Tensor first;
+    for (const int threads : {1, 2, 3}) {
+      const Threads set(threads);
+      const auto got = frozen.forward(x, mask, ids);
+      if (!first.defined()) first = got;
+      const bool is_native = number % 3 == 0;
+      EXPECT_TRUE(!is_native || bit_equal(got, first)) << threads;
+    }
+    EXPECT_TRUE(within(Op::Layers, first.index({tokens}),
+                       encoder->forward(x, mask, ids).index({tokens}),
+                       exact->forward(x.to(torch::kDouble), mask, ids).index({tokens})));
+    EXPECT_FALSE(first.index({~tokens}).any().item<bool>());
+  }
+}
+
+// A sequence has the same bits alone and in a batch, also where a window ends between its tokens.
+TEST(LayerOptions, PaddingChangesNoBitOfAWindow) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(seed(1));
+  for (const int64_t window : {0, 1, 5, 23, 24, 100}) {
+    const auto layer = LayerOptions(48, 3).d_ff(70).window(window).rotary(
+        RotaryEmbeddingOptions(rotary_preset("modernbert", 16)));
+    const auto frozen = freeze(TransformerEncoder(TransformerEncoderOptions(layer, 2)));
+    const auto x = torch::randn({3, 60, 48});
+    auto tokens = torch::ones({3, 60}, torch::kBool);
+    tokens[1].narrow(0, 24, 36).fill_(false);
+    tokens[2].narrow(0, 0, 7).fill_(false);
+    const auto all = frozen.forward(x, AttentionMask::key_padding(tokens));
+    const auto alone = frozen.forward(x.narrow(0, 1, 1).narrow(1, 0, 24));
+    EXPECT_TRUE(bit_equal(all.narrow(0, 1, 1).narrow(1, 0, 24).contiguous(), alone)) << window;
+  }
+}
+
+TEST(LayerOptions, LayersWithOneRotaryEmbeddingKeepOneCopyOfTheMemory) {
+  const auto layer =
+      LayerOptions(32, 2).d_ff(8).rotary(RotaryEmbeddingOptions(rotary_preset("llama", 16)));
+  TransformerEncoder encoder(TransformerEncoderOptions(layer, 3));
+  const auto frozen = freeze(encoder);
+  EXPECT_EQ(frozen.bytes().own, 0);
+  const auto before = frozen.forward(torch::ones({1, 4, 32}));
+  const torch::NoGradGuard no_grad;
+  auto& attention = *encoder->layers[2]->as<TransformerEncoderLayer>()->self_attn;
+  attention.rotary->inv_freq.mul_(2.0);
+  EXPECT_ERROR(frozen.forward(torch::ones({1, 4, 32})), c10::Error,
+               "other values in layers.2.self_attn.rotary.inv_freq");
+  // Frozen anew, the last layer has frequencies of its own.
+  const auto anew = freeze(encoder).forward(torch::ones({1, 4, 32}));
+  EXPECT_FALSE(torch::equal(anew, before));
+  encoder->eval();
+  EXPECT_TRUE(within(Op::Layers, anew, encoder->forward(torch::ones({1, 4, 32}))));
+}
+
+TEST(LayerOptions, AFrozenModelNoticesOtherOptions) {
+  using Layer = TransformerEncoderLayerImpl;
+  const std::pair<std::function<void(Layer&)>, const char*> cases[] = {
+      {[](Layer& layer) { layer.options.window(3); }, "layers.0"},
+      {[](Layer& layer) { layer.options.feed_forward(FeedForward::Plain); }, "layers.0"},
+      {[](Layer& layer) { layer.norm2->options.kind(NormKind::RMSPlusOne); }, "layers.0.norm2"},
+      {[](Layer& layer) { layer.self_attn->options.scale(2.0); }, "layers.0.self_attn"},
+      {[](Layer& layer) { layer.self_attn->rotary->options.length(9); },
+       "layers.0.self_attn.rotary"},
+  };
+  for (const auto& [change, part] : cases) {
+    const auto layer = LayerOptions(32, 2)
+                           .d_ff(8)
+                           .norm_kind(NormKind::RMS)
+                           .window(2)
+                           .feed_forward(FeedForward::Gated)
+                           .rotary(RotaryEmbeddingOptions(rotary_preset("llama", 16)));
+    TransformerEncoder encoder(TransformerEncoderOptions(layer, 1));
+    const auto frozen = freeze(encoder);
+    const auto x = torch::zeros({1, 2, 32});
+    EXPECT_NO_THROW(frozen.forward(x));
+    change(*encoder->layers[0]->as<TransformerEncoderLayer>());
+    EXPECT_ERROR(frozen.forward(x), c10::Error, std::string("other options of ") + part);
+  }
+}
+
+TEST(LayerOptionsErrors, NameThePart) {
+  const auto layer = LayerOptions(16, 4)
+                         .d_ff(8)
+                         .norm_kind(NormKind::RMS)
+                         .qk_norm(true)
+                         .post_norms(true)
+                         .norm_first(true);
+  using Layer = TransformerEncoderLayerImpl;
+  const std::pair<std::function<void(Layer&)>, const char*> cases[] = {
+      {[](Layer& one) { one.self_attn->options.num_kv_heads(3); },
+       "[freeze] layers.0.self_attn: num_kv_heads must divide num_heads 4. Got 3"},
+      {[](Layer& one) { one.self_attn->options.head_dim(8); },
+       "layers.0.self_attn.in_proj_weight must be [96, 16]. Got [48, 16]"},
+      {[](Layer& one) { one.self_attn->q_norm->weight = torch::ones({3}); },
+       "layers.0.self_attn.q_norm.weight must be [4]. Got [3]"},
+      {[](Layer& one) { one.self_attn->k_norm = nullptr; },
+       "layers.0.self_attn.k_norm must be a module. Got an empty holder"},
+      {[](Layer& one) { one.post_norm2->weight = torch::ones({3}); },
+       "layers.0.post_norm2.weight must be [16]. Got [3]"},
+      {[](Layer& one) { one.options.feed_forward(FeedForward::Gated); },
+       "layers.0.linear2.weight must be [16, 4]. Got [16, 8]"},
+      {[](Layer& one) {
+         one.self_attn = one.replace_module(
+             "self_attn", MultiheadAttention(MultiheadAttentionOptions(16, 4).kdim(3)));
+       },
+       "layers.0.self_attn must have keys and values of the width of queries"},
+      {[](Layer& one) {
+         one.self_attn = one.replace_module(
+             "self_attn", MultiheadAttention(MultiheadAttentionOptions(16, 4).rotary(
+                              RotaryEmbeddingOptions(rotary_preset("pixtral", 4)))));
+       },
+       "layers.0.self_attn.rotary must rotate by one position of each token"},
+  };
+  for (const auto& [change, text] : cases) {
+    TransformerEncoder encoder(TransformerEncoderOptions(layer, 1));
+    change(*encoder->layers[0]->as<TransformerEncoderLayer>());
+    EXPECT_ERROR(freeze(encoder), c10::ValueError, text);
+  }
+  TransformerEncoder encoder(TransformerEncoderOptions(layer, 1));
+  EXPECT_ERROR(freeze(encoder).forward(torch::zeros({2, 3, 16}), {}, torch::arange(4)),
+               c10::ValueError, "position_ids must be (L) or (B, L) = [2, 3] on the CPU. Got [4]");
+}
+
+}  // namespace
+}  // namespace posenc::testing
