@@ -31,12 +31,12 @@ def heads() -> list[tuple[str, str]]:
     return found
 
 
-def drawn_config(draw: Draw, kind_name: str):
+def drawn_config(draw: Draw, kind_name: str, head: str):
     import transformers
 
     kind = KINDS[kind_name]
     chosen = settings(draw, kind.dialect)
-    labels = draw.randint(1, 5)
+    labels = 2 if head.endswith("ForQuestionAnswering") else draw.randint(1, 5)
     chosen["num_labels"] = labels
     if draw.coin():
         chosen["id2label"] = {i: f"label {labels - i}" for i in range(labels)}
@@ -68,7 +68,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     import transformers
 
     cls = getattr(transformers, head)
-    config = drawn_config(draw, kind_name)
+    config = drawn_config(draw, kind_name, head)
     model = cls(config).eval()
     spread = draw.choice([0.05, 0.3])
     for parameter in model.parameters():
