@@ -44,6 +44,11 @@ READ = set("""
     classifier_activation classifier_bias classifier_pooling decoder_bias mlp_bias output_embedding_size
     embed_dim projection_dim descriptor_dim spatial_merge_size window_size speech_encoder_attention_heads
     memory_attention_hidden_size memory_attention_num_attention_heads memory_attention_downsample_rate layer_types
+    num_key_value_heads rms_norm_eps attention_bias mlp_bias hidden_activation local_attention sliding_window
+    use_sliding_window max_window_layers query_pre_attn_scalar use_bidirectional_attention
+    gelu_activation use_lang_emb n_langs sinusoidal_embeddings pre_norm max_2d_position_embeddings
+    q_groups k_groups v_groups post_attention_groups intermediate_groups output_groups
+    token_dropout emb_layer_norm_before mask_token_id position_embedding_type
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

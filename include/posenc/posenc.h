@@ -81,6 +81,7 @@
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 #include "posenc/nn/vision_embeddings.h"
 #include "posenc/nn/vision_embeddings_options.h"
 #include "posenc/parallel/clip_grad_norm.h"

@@ -109,11 +109,11 @@ void check_device(const at::Tensor& mask, const at::Tensor& like) {
                     like.device(), " of what it masks. Got ", mask.device());
 }
 
-// (L, S), true where key j <= query i + offset.
-at::Tensor causal_keep(int64_t offset, const AttentionShape& shape, const at::Tensor& like) {
+// (L, S), key j minus query i + offset.
+at::Tensor distances(int64_t offset, const AttentionShape& shape, const at::Tensor& like) {
   const auto indices = like.options().dtype(at::kLong).requires_grad(false);
-  const at::Tensor last = at::arange(offset, offset + shape.queries, indices).unsqueeze(1);
-  return at::arange(shape.keys, indices) <= last;
+  const at::Tensor queries = at::arange(offset, offset + shape.queries, indices).unsqueeze(1);
+  return at::arange(shape.keys, indices) - queries;
 }
 
 at::Tensor rows_of(const at::Tensor& mask, int64_t first, int64_t count) {
@@ -149,6 +149,15 @@ AttentionMask AttentionMask::padding(const at::Tensor& ids, int64_t pad) {
 AttentionMask AttentionMask::causal(int64_t offset) {
   AttentionMask mask;
   mask.causal_ = offset;
+  return mask;
+}
+
+AttentionMask AttentionMask::window(int64_t width) {
+  TORCH_CHECK_VALUE(width >= 0, "[AttentionMask] window() takes a width that is not negative. Got ",
+                    width);
+  AttentionMask mask;
+  mask.causal_ = width;
+  mask.first_ = -width;
   return mask;
 }
 
@@ -215,6 +224,7 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   join(both.allowed_, other.allowed_);
   join(both.biases_, other.biases_);
   if (other.causal_) both.causal_ = std::min(causal_.value_or(*other.causal_), *other.causal_);
+  if (other.first_) both.first_ = std::max(first_.value_or(*other.first_), *other.first_);
   return both;
 }
 
@@ -236,6 +246,7 @@ AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
 AttentionMask AttentionMask::after(int64_t tokens) const {
   AttentionMask mask = *this;
   if (causal_) mask.causal_ = *causal_ + tokens;
+  if (first_) mask.first_ = *first_ + tokens;
   return mask;
 }
 
@@ -253,7 +264,8 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   const auto& [keys, pairs, biases, causal] =
       std::tie(mask.keys_, mask.allowed_, mask.biases_, mask.causal_);
   const bool all_causal = !causal || *causal >= shape.keys - 1;  // even query 0 sees all keys
-  if (keys.empty() && pairs.empty() && biases.empty()) {
+  const bool all_first = !mask.first_ || *mask.first_ <= 1 - shape.queries;  // and the last one
+  if (keys.empty() && pairs.empty() && biases.empty() && all_first) {
     if (all_causal) return {};
     if (*causal == 0) return {{}, true};
   }
@@ -273,7 +285,8 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
   };
-  if (!all_causal) allow(as_scores(causal_keep(*causal, shape, like), false, shape));
+  if (!all_causal) allow(as_scores(distances(*causal, shape, like) <= 0, false, shape));
+  if (!all_first) allow(as_scores(distances(*mask.first_, shape, like) >= 0, false, shape));
   for (const at::Tensor& one : keys) check_device(one, like), allow(keys_as_scores(one, shape));
   for (const auto& one : pairs)
     check_device(one.mask, like), allow(as_scores(one.mask, one.of_heads, shape));

@@ -18,16 +18,22 @@ int64_t width_of(const MultiheadAttentionWeights& weights) {
   return (packed(weights) ? weights.in_proj_weight : weights.q_proj_weight).size(-1);
 }
 
-// The width of keys and values: E, or less with grouped-query attention.
+// The width of all heads of queries: E unless the width of a head is not E / num_heads.
+int64_t query_width_of(const MultiheadAttentionWeights& weights) {
+  const at::Tensor& out = weights.out_proj_weight;
+  return out.defined() && out.dim() == 2 ? out.size(1) : width_of(weights);
+}
+
+// The width of keys and values: that of queries, or less with grouped-query attention.
 int64_t kv_width_of(const MultiheadAttentionWeights& weights) {
-  return packed(weights) ? (weights.in_proj_weight.size(0) - width_of(weights)) / 2
+  return packed(weights) ? (weights.in_proj_weight.size(0) - query_width_of(weights)) / 2
                          : weights.k_proj_weight.size(0);
 }
 
 // Projects with the rows of parts part .. part + count - 1: 0 is query, 1 key, 2 value.
 at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights, int64_t part,
                    int64_t count = 1) {
-  const int64_t width = width_of(weights), kv_width = kv_width_of(weights);
+  const int64_t width = query_width_of(weights), kv_width = kv_width_of(weights);
   const int64_t first[] = {0, width, width + kv_width, width + 2 * kv_width};
   const auto rows = [&](const at::Tensor& whole) {
     return count == 3 ? whole : whole.narrow(0, first[part], first[part + count] - first[part]);
@@ -51,11 +57,12 @@ void check_input(const char* name, const at::Tensor& x, int64_t width) {
 
 void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const MultiheadAttentionWeights& weights, int64_t num_heads) {
-  const int64_t width = width_of(weights);
+  const int64_t width = width_of(weights), query_width = query_width_of(weights);
   check_positive("MultiheadAttention", "num_heads", num_heads);
-  TORCH_CHECK_VALUE(width % num_heads == 0, "[MultiheadAttention] num_heads must divide embed_dim ",
-                    width, ". Got ", num_heads);
-  const int64_t head_dim = width / num_heads, kv_width = kv_width_of(weights);
+  TORCH_CHECK_VALUE(query_width % num_heads == 0, "[MultiheadAttention] num_heads must divide ",
+                    query_width == width ? "embed_dim " : "the width of the queries ", query_width,
+                    ". Got ", num_heads);
+  const int64_t head_dim = query_width / num_heads, kv_width = kv_width_of(weights);
   TORCH_CHECK_VALUE(
       kv_width > 0 && kv_width % head_dim == 0 && num_heads % (kv_width / head_dim) == 0,
       "[MultiheadAttention] keys and values must have whole heads of ", head_dim,
@@ -77,7 +84,7 @@ void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tens
 Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const MultiheadAttentionWeights& weights, int64_t num_heads) {
   check_inputs(query, key, value, weights, num_heads);
-  const int64_t width = width_of(weights), kv_width = kv_width_of(weights);
+  const int64_t width = query_width_of(weights), kv_width = kv_width_of(weights);
   const int64_t head_dim = width / num_heads;
   if (packed(weights) && query.is_same(key) && key.is_same(value)) {
     const at::Tensor whole = project(query, weights, 0, 3);
@@ -120,7 +127,7 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
   if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
   const at::Tensor context = at::scaled_dot_product_attention(
       query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
-      mask.is_causal, std::nullopt,
+      mask.is_causal, options.scale(),
       /*enable_gqa=*/heads.key.size(1) != query.size(1));  // (B, H, L, Dh)
   const auto join = [&](const at::Tensor& x) {             // (., ., H, Dh) -> (., ., E)
     return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);

@@ -44,9 +44,11 @@ void check_linear(const std::string& name, const torch::nn::Linear& holder, int6
   check_bias(name + ".bias", linear.bias, out);
 }
 
-void check_norm(const std::string& name, const LayerNorm& holder, int64_t width) {
+void check_norm(const std::string& name, const TransformerNorm& holder, int64_t width) {
   const auto& norm = module_of(name, holder);
   check_option(name, "d_model", norm.options.d_model(), width);
+  TORCH_CHECK_VALUE(norm.options.kind() == NormKind::Layer, "[freeze] ", name,
+                    ": kind must be layer. Got ", to_string(norm.options.kind()));
   check_tensor(name + ".weight", norm.weight, {width});
   check_bias(name + ".bias", norm.bias, width);
 }
@@ -60,7 +62,8 @@ void check_attention(const std::string& name, const MultiheadAttention& holder,
   const auto& attention = module_of(name, holder);
   const auto& own = attention.options;
   const int64_t width = stack.d_model();
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.in_proj_weight.defined() &&
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty() && !own.head_dim() &&
+                        !own.scale() && attention.in_proj_weight.defined() &&
                         own.num_kv_heads().value_or(own.num_heads()) == own.num_heads(),
                     "[freeze] ", name,
                     " must be torch.nn's attention, without a rotary embedding, grouped queries or "
@@ -74,12 +77,20 @@ void check_attention(const std::string& name, const MultiheadAttention& holder,
   check_linear(name + ".out_proj", attention.out_proj, width, width);
 }
 
+// Options that frozen layers do not have.
+void check_supported(const std::string& name, const TransformerLayerOptions& options) {
+  const char* option = encoder_option(options);
+  TORCH_CHECK_VALUE(option == nullptr, "[freeze] ", name,
+                    " must have the options of torch.nn.TransformerEncoderLayer. Got ", option);
+}
+
 // What the two kinds of layer have in common. Each layer may have an activation and a d_ff of its
 // own.
 template <typename Layer>
 void check_common(const std::string& name, const Layer& layer,
                   const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model();
+  check_supported(name, layer.options);
   check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
   check_attention(name + ".self_attn", layer.self_attn, stack);
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;

@@ -27,7 +27,8 @@ struct FrozenEncoderParts {
     if (patches) return VisionEmbeddings(patches)->forward(input);
     return functional::encoder_embeddings(
         input, embeddings,
-        embeddings_func_options(*embeddings_options, embeddings, input, embeddings_inputs(inputs)));
+        embeddings_func_options(*embeddings_options, embeddings, input,
+                                embeddings_inputs(options, inputs)));
   }
 };
 

@@ -54,8 +54,8 @@ FeedForward feed_forward_of(const torch::nn::Linear& wide, const torch::nn::Line
 // norm that follows it.
 class Norms {
  public:
-  Norms(bool norm_first, const LayerNorm& last) : norm_first_(norm_first), last_(last) {}
-  void add(const LayerNorm& norm) { norms_.push_back(Norm(norm)); }
+  Norms(bool norm_first, const TransformerNorm& last) : norm_first_(norm_first), last_(last) {}
+  void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }
 
   template <typename Layer>
   void assign(Stack<Layer>& stack, std::vector<Norm Layer::*> blocks) {

@@ -44,7 +44,7 @@ int64_t rows_per_part(int64_t rows, int64_t threads) {
 
 }  // namespace
 
-Norm::Norm(const LayerNorm& norm) {
+Norm::Norm(const TransformerNorm& norm) {
   if (!norm) return;
   weight = norm->weight.detach().contiguous();
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();

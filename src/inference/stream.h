@@ -3,15 +3,15 @@
 #include <functional>
 
 #include "inference/projection.h"
-#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc::inference {
 
 /// A layer norm; no norm if the weight is undefined.
 struct Norm {
   Norm() = default;
-  explicit Norm(const LayerNorm& norm);
+  explicit Norm(const TransformerNorm& norm);
 
   explicit operator bool() const { return weight.defined(); }
   at::Tensor weight, bias;

@@ -96,12 +96,13 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
 EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& inputs) {
   check_encoder_inputs(options, input, inputs);
   EncoderOutput out;
-  out.embeddings =
-      embeddings ? embeddings->forward(input, embeddings_inputs(inputs)) : patches->forward(input);
+  out.embeddings = embeddings ? embeddings->forward(input, embeddings_inputs(options, inputs))
+                              : patches->forward(input);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   out.last_hidden_state =
-      encoder->forward(out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)));
+      encoder->forward(out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)),
+                       rotary_position_ids(options, inputs));
   if (options.pooling() == encoder::Pooling::None) return out;
   out.pooled = pooled_rows(options, out.last_hidden_state, input);
   if (pooler) out.pooled = pooler->forward(out.pooled);

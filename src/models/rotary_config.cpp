@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/named.h"
+#include "models/rotary/model_options.h"
 #include "models/rotary/package_params.h"
 #include "models/rotary/rope_parameters.h"
 #include "models/settings.h"
@@ -178,7 +179,12 @@ std::vector<RotaryModel> rotary_models() {
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
   Settings settings = Settings::path_or_text("rotary_options_from_hf", config);
   const hf::ModelType& model = model_of(settings);
-  return checked(options_of(settings, model, layer_type), settings.source(), model.type);
+  return rotary_options_of(settings, model, layer_type);
+}
+
+RotaryOptions rotary_options_of(const Settings& config, const hf::ModelType& model,
+                                const std::string& layer_type) {
+  return checked(options_of(config, model, layer_type), config.source(), model.type);
 }
 
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {

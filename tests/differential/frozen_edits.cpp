@@ -51,7 +51,9 @@ Change change_linear(Drawn& drawn, torch::nn::Module& parent, const char* name,
   return in == to_in && out == to_out ? kComputes : kRefusable;
 }
 
-Change change_norm(Drawn& drawn, torch::nn::Module& parent, const char* name, LayerNorm& norm) {
+// A LayerNorm or a TransformerNorm.
+template <typename Holder>
+Change change_norm(Drawn& drawn, torch::nn::Module& parent, const char* name, Holder& norm) {
   const int64_t width = norm->options.d_model(), to = drawn.near(width);
   const double eps = drawn.any({1e-5, 1e-2, 2.0});
   drawn.did(std::string(name) + ": eps " + std::to_string(eps) + ", width " + std::to_string(to));
@@ -60,7 +62,7 @@ Change change_norm(Drawn& drawn, torch::nn::Module& parent, const char* name, La
     return kHarmless;  // no tensor has changed
   }
   norm = parent.replace_module(
-      name, randomised(LayerNorm(LayerNormOptions(to).eps(eps).bias(drawn.coin(0.8)))));
+      name, randomised(Holder(decltype(norm->options)(to).eps(eps).bias(drawn.coin(0.8)))));
   return to == width ? kComputes : kRefusable;
 }
 
@@ -121,9 +123,9 @@ Change change_stack(Drawn& drawn, Stack& stack) {
             (options.norm_first() ? ", norm_first" : "") +
             (shared ? ", other than the stack" : ""));
   if (drawn.coin(0.1)) {  // or the stack's own norm
-    stack.norm = stack.norm
-                     ? stack.replace_module("norm", LayerNorm(drawn.near(options.d_model())))
-                     : stack.register_module("norm", LayerNorm(drawn.near(options.d_model())));
+    stack.norm =
+        stack.norm ? stack.replace_module("norm", TransformerNorm(drawn.near(options.d_model())))
+                   : stack.register_module("norm", TransformerNorm(drawn.near(options.d_model())));
     return kRefusable;
   }
   torch::nn::ModuleList layers;

@@ -68,7 +68,7 @@ TEST(ExchangedPartsErrors, NameTheTensorAndItsShape) {
        "layers.2.linear1.weight must be [24, 16]. Got [24, 17]"},
       {[](Layer& layer) { layer.linear2->bias = torch::zeros({3}); },
        "layers.2.linear2.bias must be [16]. Got [3]"},
-      {[](Layer& layer) { layer.norm1 = layer.replace_module("norm1", LayerNorm(8)); },
+      {[](Layer& layer) { layer.norm1 = layer.replace_module("norm1", TransformerNorm(8)); },
        "layers.2.norm1: d_model must be 16"},
       {[](Layer& layer) { layer.norm2->weight = torch::ones({3}); },
        "layers.2.norm2.weight must be [16]. Got [3]"},
@@ -90,7 +90,7 @@ TEST(ExchangedPartsErrors, NameTheTensorAndItsShape) {
     EXPECT_ERROR(freeze(encoder), c10::Error, text);
   }
   auto encoder = encoder_of(small());
-  encoder->norm = encoder->register_module("norm", LayerNorm(8));
+  encoder->norm = encoder->register_module("norm", TransformerNorm(8));
   EXPECT_ERROR(freeze(encoder), c10::ValueError, "[freeze] norm: d_model must be 16");
   encoder = encoder_of(small());
   encoder->layers = encoder->replace_module("layers", torch::nn::ModuleList());

@@ -189,7 +189,7 @@ TEST(Freeze, NoticesStepsAndReplacedModules) {
   noticed([](Transformer& model) {
     if (model->decoder->norm.is_empty())
       model->decoder->norm =
-          model->decoder->register_module("norm", LayerNorm(model->options.d_model()));
+          model->decoder->register_module("norm", TransformerNorm(model->options.d_model()));
     else
       model->decoder->unregister_module("norm");
   });

@@ -52,6 +52,9 @@ class AttentionMask {
 
   /// Query i may attend to keys 0 .. i + offset, where offset is the number of keys before query 0.
   static AttentionMask causal(int64_t offset = 0);
+  /// Query i may attend to keys i - width .. i + width, both included. `width` must not be
+  /// negative.
+  static AttentionMask window(int64_t width);
 
   /// A bool mask (B, L, S) or (B, H, L, S), where true means may attend, as in SDPA.
   static AttentionMask allowed(const at::Tensor& may_attend);
@@ -75,14 +78,16 @@ class AttentionMask {
   AttentionMask operator&(const AttentionMask& other) const;
 
   /// Whether every query may attend to every key, for any shape.
-  bool is_none() const { return keys_.empty() && allowed_.empty() && biases_.empty() && !causal_; }
+  bool is_none() const {
+    return keys_.empty() && allowed_.empty() && biases_.empty() && !causal_ && !first_;
+  }
 
   /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
   /// whatever else the mask consists of; undefined without any of these.
   at::Tensor padding_keys() const;
 
   /// Returns the mask for queries that come after `tokens` others, all of them among the keys: a
-  /// causal() part is moved by them.
+  /// causal() or window() part is moved by them.
   AttentionMask after(int64_t tokens) const;
 
   /// Returns an equivalent mask that consists of one bias on the device of `like`, for reuse by all
@@ -102,7 +107,8 @@ class AttentionMask {
   std::vector<at::Tensor> keys_;   // bool (B, S), true = a real token
   std::vector<Pairs> allowed_;     // bool, true = may attend
   std::vector<Pairs> biases_;      // real
-  std::optional<int64_t> causal_;  // the offset
+  std::optional<int64_t> causal_;  // query i may attend to keys up to i + causal_
+  std::optional<int64_t> first_;   // and from i + first_ on
 };
 
 }  // namespace posenc

@@ -2,6 +2,7 @@
 
 #include <torch/arg.h>
 
+#include <optional>
 #include <utility>
 
 #include "posenc/export.h"
@@ -11,15 +12,16 @@ namespace posenc {
 namespace functional POSENC_EXPORT {
 
 /// The weights of multi-head attention, by PyTorch's names: either in_proj_weight, or one matrix
-/// each for queries, keys and values. Biases may be undefined. Keys and values have the width Ekv,
-/// which is E, or less with fewer key and value heads (grouped-query attention).
+/// each for queries, keys and values. Biases may be undefined. Queries have the width Eq, which is
+/// E unless the width of a head is not E / num_heads. Keys and values have the width Ekv, which is
+/// Eq, or less with fewer key and value heads (grouped-query attention).
 struct MultiheadAttentionWeights {
-  at::Tensor in_proj_weight;   ///< (E + 2 Ekv, E): of queries, keys and values, stacked by rows
-  at::Tensor q_proj_weight;    ///< (E, E)
+  at::Tensor in_proj_weight;   ///< (Eq + 2 Ekv, E): of queries, keys and values, stacked by rows
+  at::Tensor q_proj_weight;    ///< (Eq, E)
   at::Tensor k_proj_weight;    ///< (Ekv, kdim)
   at::Tensor v_proj_weight;    ///< (Ekv, vdim)
-  at::Tensor in_proj_bias;     ///< (E + 2 Ekv)
-  at::Tensor out_proj_weight;  ///< (E, E)
+  at::Tensor in_proj_bias;     ///< (Eq + 2 Ekv)
+  at::Tensor out_proj_weight;  ///< (E, Eq), which gives the width of a head, Eq / num_heads
   at::Tensor out_proj_bias;    ///< (E)
 };
 
@@ -28,10 +30,12 @@ struct MultiheadAttentionFuncOptions {
   /// Attention with `num_heads` heads.
   explicit MultiheadAttentionFuncOptions(int64_t num_heads) : num_heads_(num_heads) {}
 
-  /// Number of heads; must divide E.
+  /// Number of heads; must divide Eq.
   TORCH_ARG(int64_t, num_heads);
   /// Which keys each query may attend to; all of them by default.
   TORCH_ARG(AttentionMask, mask) = {};
+  /// The factor of the scores; 1 / sqrt(Dh) unless set.
+  TORCH_ARG(std::optional<double>, scale) = std::nullopt;
   /// Probability of zeroing an attention weight, in [0, 1); applies only in training.
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether dropout is applied.
@@ -41,7 +45,7 @@ struct MultiheadAttentionFuncOptions {
   TORCH_ARG(bool, python_dropout_order) = false;
 };
 
-/// Projections split into heads, E = H * Dh and Ekv = Hkv * Dh.
+/// Projections split into heads, Eq = H * Dh and Ekv = Hkv * Dh.
 struct Heads {
   at::Tensor query;  ///< (B, H, L, Dh)
   at::Tensor key;    ///< (B, Hkv, S, Dh)

@@ -26,6 +26,7 @@ class KeySource {
     Unsqueeze,         ///< torch.unsqueeze(axis0)
     AdjacentToHalves,  ///< rows of each head reordered: rotary pairs 2i, 2i + 1 become i, i + n
     HalvesToAdjacent,  ///< the same, back
+    SwapHalves,        ///< the second half of the rows before the first
   };
 
   /// Tensors that are loaded as they are.
@@ -57,6 +58,11 @@ class KeySource {
   /// The inverse of adjacent_to_halves().
   static KeySource halves_to_adjacent(std::string pattern, int64_t heads, int64_t rotary_dim = 0) {
     return {std::move(pattern), Change::HalvesToAdjacent, heads, rotary_dim};
+  }
+
+  /// Puts the second half of the rows before the first: a file's (up; gate) becomes (gate; up).
+  static KeySource swapped_halves(std::string pattern) {
+    return {std::move(pattern), Change::SwapHalves, 0, 0};
   }
 
   /// The pattern.

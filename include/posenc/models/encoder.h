@@ -47,7 +47,7 @@ struct EncoderOptions {
   TORCH_ARG(std::optional<VisionEmbeddingsOptions>, patches) = std::nullopt;
   /// The layers.
   TORCH_ARG(TransformerEncoderOptions, encoder);
-  /// Token i attends to tokens 0 .. i only: CLIP's text model.
+  /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;
@@ -67,7 +67,7 @@ struct EncoderInputs {
   TORCH_ARG(torch::Tensor, attention_mask) = {};
   /// The type of each token, (B, L).
   TORCH_ARG(torch::Tensor, token_type_ids) = {};
-  /// The position of each token, (L) or (B, L).
+  /// The position of each token, (L) or (B, L), in the embeddings or the rotary embedding.
   TORCH_ARG(torch::Tensor, position_ids) = {};
   /// The task type of each token, (B, L): ERNIE.
   TORCH_ARG(torch::Tensor, task_type_ids) = {};

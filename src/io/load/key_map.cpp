@@ -49,6 +49,9 @@ std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::I
     case KeySource::Change::HalvesToAdjacent:
       if (!has_heads(source, sizes)) return std::nullopt;
       break;
+    case KeySource::Change::SwapHalves:
+      if (changed.empty() || changed[0] % 2 != 0) return std::nullopt;
+      break;
   }
   return changed;
 }
@@ -71,6 +74,8 @@ std::string change_rule(const KeySource& source) {
                                    : "a Dh of at least " + std::to_string(source.second())) +
              " for its rows to be reordered";
     }
+    case KeySource::Change::SwapHalves:
+      return "must have an even number of rows for their halves to be swapped";
   }
   return "";
 }
@@ -79,7 +84,8 @@ at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
   switch (source.change()) {
     case KeySource::Change::None:
     case KeySource::Change::AdjacentToHalves:
-    case KeySource::Change::HalvesToAdjacent: break;
+    case KeySource::Change::HalvesToAdjacent:
+    case KeySource::Change::SwapHalves: break;
     case KeySource::Change::Transpose: return changed.transpose(source.first(), source.second());
     case KeySource::Change::Squeeze: return changed.unsqueeze(source.first());
     case KeySource::Change::Unsqueeze: return changed.squeeze(source.first());
@@ -87,12 +93,21 @@ at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
   return changed;
 }
 
-bool reorders_rows(const KeySource& source) {
+namespace {
+
+bool reorders_heads(const KeySource& source) {
   return source.change() == KeySource::Change::AdjacentToHalves ||
          source.change() == KeySource::Change::HalvesToAdjacent;
 }
 
+}  // namespace
+
+bool reorders_rows(const KeySource& source) {
+  return reorders_heads(source) || source.change() == KeySource::Change::SwapHalves;
+}
+
 at::Tensor reordered(const KeySource& source, const at::Tensor& in_file) {
+  if (source.change() == KeySource::Change::SwapHalves) return in_file.roll(in_file.size(0) / 2, 0);
   const int64_t width = in_file.size(0) / source.first();
   const bool to_halves = source.change() == KeySource::Change::AdjacentToHalves;
   return reorder_head_channels(in_file, source.first(), rotary_dim_of(source, width),
@@ -169,7 +184,7 @@ void check_rule(const KeyRule& rule) {
       in_quotes(first), ". Got ", in_quotes(rule.name));
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
-    reorders_rows(source) ? check_heads(source) : check_axes(source);
+    reorders_heads(source) ? check_heads(source) : check_axes(source);
     TORCH_CHECK_VALUE(stars(source.pattern()) == stars(first),
                       "[LoadOptions] the patterns of a pack in key_map must have the same number "
                       "of asterisks. Got ",

@@ -45,7 +45,7 @@ std::string change_rule(const KeySource& source);
 /// does.
 at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed);
 
-/// Whether the change moves rows within heads.
+/// Whether the change moves rows.
 bool reorders_rows(const KeySource& source);
 
 /// The file's tensor after a change that reorders_rows(), in new memory.

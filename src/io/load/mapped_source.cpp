@@ -37,7 +37,8 @@ const char* after_change(const KeySource* key_source) {
     case KeySource::Change::Squeeze: return ", squeezed,";
     case KeySource::Change::Unsqueeze: return ", unsqueezed,";
     case KeySource::Change::AdjacentToHalves:
-    case KeySource::Change::HalvesToAdjacent: return ", reordered,";
+    case KeySource::Change::HalvesToAdjacent:
+    case KeySource::Change::SwapHalves: return ", reordered,";
     case KeySource::Change::None: break;
   }
   return "";

@@ -28,6 +28,10 @@ void scale_by_power(const Settings&, EncoderEmbeddingsOptions& options) {
   if (!options.scale().is_none()) options.scale(Scale::SqrtDim);  // pow(), not sqrt()
 }
 
+void scale_by_root(const Settings&, EncoderEmbeddingsOptions& options) {
+  options.scale(std::sqrt(static_cast<double>(options.d_model())));
+}
+
 // All tables have a row of padding.
 void pad_all_tables(const Settings&, EncoderEmbeddingsOptions& options) {
   options.layer_norm_eps(kBertEpsilon).position_padding_idx(0).type_padding_idx(0);
@@ -88,6 +92,8 @@ const EmbeddingsStructure kTrOcr = {.position_ids = PositionIds::ArangeExpanded,
     .positions = "embed_positions", .norm_name = "layernorm_embedding", .more = read_trocr};
 const EmbeddingsStructure kFunnel = {.position_ids = PositionIds::None, .has_types = false,
     .norm_name = "layer_norm"};
+const EmbeddingsStructure kGemma = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
 const EmbeddingsStructure kGte = {.position_ids = PositionIds::None, .more = read_types};
 const EmbeddingsStructure kModernBert = {.position_ids = PositionIds::None, .has_types = false,
     .tokens = "tok_embeddings", .norm_name = "norm", .more = read_norm_bias};
@@ -142,6 +148,9 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
       {"nomic", "nomic_bert", "NomicBertEmbeddings",
        "drop(LN(tok + typ)); ModernBERT, Funnel: no types; RoFormer: proj",
        {.position_ids = PositionIds::None}},
+      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s",
+       {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,
+        .has_dropout = false, .tokens = "embed_tokens"}},
       {"big_bird", "big_bird", "BigBirdEmbeddings", "LN(drop((tok * s + typ) + pos))",
        {.norm = Norm::AfterDropout, .more = scale_by_power}},
   };

@@ -37,8 +37,8 @@ struct EmbeddingsStructure {
 namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDistilBert, kElectra,
-    kFNet, kFunnel, kGpt, kGte, kInstructBlip, kLed, kLxmert, kModernBert, kPPFormulaNet, kRoFormer,
-    kTrOcr, kTvp;
+    kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLed, kLxmert, kModernBert, kPPFormulaNet,
+    kRoFormer, kTrOcr, kTvp;
 
 }  // namespace tables
 

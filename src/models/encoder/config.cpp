@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/embeddings/presets.h"
+#include "models/encoder/layer_settings.h"
 #include "models/hf/setting_names.h"
 
 namespace posenc {
@@ -18,8 +19,12 @@ constexpr const char* kMPNetRows = "relative_attention_num_buckets";
 // Settings for which posenc supports a single value. Old files contain all of them, new files only
 // those that their class knows.
 const std::pair<const char*, nlohmann::json> kFixed[] = {
-    {"add_cross_attention", false},          {"is_decoder", false},     {"pooler_act", "tanh"},
-    {"position_embedding_type", "absolute"}, {"use_swiglu_ffn", false},
+    {"attn_logit_softcapping", nullptr},
+    {"add_cross_attention", false},
+    {"is_decoder", false},
+    {"pooler_act", "tanh"},
+    {"position_embedding_type", "absolute"},
+    {"use_swiglu_ffn", false},
 };
 
 Activation activation_in(const Settings& config) {
@@ -35,19 +40,30 @@ Activation activation_in(const Settings& config) {
 }
 
 // Where the class has no setting for the epsilon, it is that of the embeddings, `eps`.
-TransformerEncoderLayerOptions layer_in(const Settings& config, double eps) {
+TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelType& model,
+                                        double eps) {
+  const EncoderStructure& structure = *model.layers;
   const int64_t hidden = config.whole("hidden_size", 1, kWidest);
   const int64_t heads = config.whole("num_attention_heads", 1, kWidest);
-  if (hidden % heads != 0) {
+  const bool has_width = *model.rotary != '\0' && config.has("head_dim");
+  if (hidden % heads != 0 && !has_width) {
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
   const std::string wide = config.name_of(hf::kFeedForward);
-  return TransformerEncoderLayerOptions(hidden, heads)
+  const bool is_rms = structure.norm_kind != NormKind::Layer;
+  TransformerEncoderLayerOptions layer(hidden, heads);
+  layer.norm_first(structure.norm_first)
+      .norm_kind(structure.norm_kind)
+      .feed_forward(structure.feed_forward)
       .d_ff(config.whole(wide.c_str(), 1, kWidest) * (wide == hf::kFeedForwardRatio ? hidden : 1))
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
-      .layer_norm_eps(config.not_negative(hf::kEpsilon, eps));
+      .layer_norm_eps(is_rms ? config.not_negative(hf::kRMSEpsilon, eps)
+                             : config.not_negative(hf::kEpsilon, eps));
+  if (structure.has_layer_scale) layer.layer_scale(config.real("layerscale_value"));
+  if (structure.rotates) set_rotary(config, model, "", layer);
+  return layer;
 }
 
 // AlbertTransformer: which of the layers of all groups runs as the i-th.
@@ -61,12 +77,11 @@ std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner)
   return order;
 }
 
-TransformerEncoderOptions layers_in(const Settings& config, const EncoderStructure& structure,
+TransformerEncoderOptions layers_in(const Settings& config, const hf::ModelType& model,
                                     double eps) {
-  auto layer = layer_in(config, eps).norm_first(structure.norm_first);
-  if (structure.has_layer_scale) layer.layer_scale(config.real("layerscale_value"));
+  const EncoderStructure& structure = *model.layers;
   const int64_t layers = config.whole("num_hidden_layers", 1, kMostEncoderLayers);
-  TransformerEncoderOptions options(layer, layers);
+  TransformerEncoderOptions options(layer_in(config, model, eps), layers);
   options.norm(*structure.last_norm != '\0');
   if (structure.shares_layers) {
     const int64_t groups = config.whole("num_hidden_groups", 1, kMostEncoderLayers);
@@ -105,10 +120,10 @@ void set_relative_bias(const Settings& config, EncoderOptions& options) {
 EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType& model) {
   if (*model.vision != '\0') {
     const VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, model);
-    return {embeddings, layers_in(config, *model.layers, embeddings.layer_norm_eps())};
+    return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
   }
   const EncoderEmbeddingsOptions embeddings = embeddings_of(config, model);
-  return {embeddings, layers_in(config, *model.layers, embeddings.layer_norm_eps())};
+  return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
 }
 
 EncoderOptions options_in(const Settings& config, const hf::ModelType& model) {
@@ -116,6 +131,7 @@ EncoderOptions options_in(const Settings& config, const hf::ModelType& model) {
   options.causal(model.layers->is_causal);
   if (*model.layers->relative_bias != '\0') set_relative_bias(config, options);
   set_pooling(config, *model.layers, options);
+  if (model.layers->more != nullptr) model.layers->more(config, model, options);
   return options;
 }
 

@@ -42,14 +42,32 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
                const std::string& to) {
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
-  map.emplace_back(KeySources{tensors(&EncoderLayerKeys::query), tensors(&EncoderLayerKeys::key),
-                              tensors(&EncoderLayerKeys::value)},
-                   to + "self_attn.in_proj_*");
-  map.emplace_back(tensors(&EncoderLayerKeys::out), to + "self_attn.out_proj.*");
-  map.emplace_back(tensors(&EncoderLayerKeys::wide), to + "linear1.*");
-  map.emplace_back(tensors(&EncoderLayerKeys::narrow), to + "linear2.*");
-  add_norm(map, in_file(&EncoderLayerKeys::norm1), to + "norm1");
-  add_norm(map, in_file(&EncoderLayerKeys::norm2), to + "norm2");
+  // The weight and the bias, or the rows of them that the file has in several tensors.
+  const auto add = [&](std::initializer_list<Part> parts, const std::string& name) {
+    std::vector<KeySource> sources;
+    for (const Part part : parts) {
+      if (is_named(keys.*part)) sources.emplace_back(tensors(part));
+    }
+    map.emplace_back(KeySources(std::move(sources)), to + name);
+  };
+  add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
+      "self_attn.in_proj_*");
+  add({&EncoderLayerKeys::out}, "self_attn.out_proj.*");
+  if (keys.gate_first) {
+    map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
+  } else {
+    add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, "linear1.*");
+  }
+  add({&EncoderLayerKeys::narrow}, "linear2.*");
+  const std::pair<Part, const char*> norms[] = {{&EncoderLayerKeys::norm1, "norm1"},
+                                                {&EncoderLayerKeys::norm2, "norm2"},
+                                                {&EncoderLayerKeys::post_norm1, "post_norm1"},
+                                                {&EncoderLayerKeys::post_norm2, "post_norm2"},
+                                                {&EncoderLayerKeys::q_norm, "self_attn.q_norm"},
+                                                {&EncoderLayerKeys::k_norm, "self_attn.k_norm"}};
+  for (const auto& [part, name] : norms) {
+    if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
+  }
   map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
@@ -87,6 +105,7 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   const embeddings::Names& names = config.options.embeddings()->names();
   const std::string to = "embeddings.";
   add_norm(map, structure.embeddings + names.norm, to + names.norm);
+  if (is_named(structure.norm)) add_norm(map, structure.norm, to + names.norm);
   if (structure.embeddings != to) {
     for (const std::string& name : {names.tokens, names.positions, names.token_types}) {
       map.emplace_back(structure.embeddings + name + ".*", to + name + ".*");
@@ -127,8 +146,9 @@ std::set<std::string> components_of(const KeyMap& map, const EncoderConfig& conf
 // A head without a prefix around the encoder: BertForMaskedLM's `cls.*` beside `encoder.*`.
 void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
                 const std::string& prefix) {
-  const std::string own = config.model.prefix;
-  if (!own.empty() && prefix.ends_with(own)) return;
+  for (const std::string own : {config.model.prefix, config.model.old_prefix}) {
+    if (!own.empty() && prefix.ends_with(own)) return;
+  }
   const std::set<std::string> known = components_of(map, config);
   std::set<std::string> heads;
   for (const auto& entry : source.entries()) {
@@ -205,7 +225,8 @@ std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const 
 
 std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source,
                            const std::string& given) {
-  for (const std::string& prefix : {given + config.model.prefix, given}) {
+  const hf::ModelType& model = config.model;
+  for (const std::string& prefix : {given + model.prefix, given + model.old_prefix, given}) {
     for (const auto& name : encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query)) {
       if (find_entry(source, name) != nullptr) return prefix;
     }
@@ -223,12 +244,21 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                                              const std::string& prefix) {
   const auto& structure = config.structure;
   const auto& layer = config.options.encoder().layer();
-  const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
+  // The rows of gates may be in a tensor of their own or in the same, but columns are columns.
+  const bool is_gated = layer.feed_forward() == FeedForward::Gated;
+  const auto first = encoder_layer_names(
+      config, prefix, 0, is_gated ? &EncoderLayerKeys::narrow : &EncoderLayerKeys::wide);
   const auto key = [&](const std::string& name) { return config.settings.key(name); };
   const std::string wide = config.settings.name_of(hf::kFeedForward);
   const std::string factor = wide == hf::kFeedForwardRatio ? " * " + key("hidden_size") : "";
-  std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, 0},
-                                   {key("hidden_size"), layer.d_model(), first, 1}};
+  const size_t inner = is_gated ? 1 : 0;
+  std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, inner},
+                                   {key("hidden_size"), layer.d_model(), first, 1 - inner}};
+  if (layer.head_dim()) {
+    sizes.push_back({key("num_attention_heads") + " * head_dim",
+                     layer.num_heads() * *layer.head_dim(),
+                     encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::out), 1});
+  }
   add_pooler_size(sizes, config, prefix);
   if (config.options.patches()) {
     add_patch_sizes(sizes, config, prefix + "embeddings.");
@@ -252,10 +282,12 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                    embeddings.embedding_dim().value_or(embeddings.d_model()), tokens, 1});
   const int64_t offset = embeddings.position_offset();
   const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
-  sizes.push_back({key("max_position_embeddings") + plus,
-                   embeddings.position_rows(),
-                   {in_file(embeddings.names().positions)},
-                   0});
+  if (embeddings.position_ids() != embeddings::PositionIds::None) {
+    sizes.push_back({key("max_position_embeddings") + plus,
+                     embeddings.position_rows(),
+                     {in_file(embeddings.names().positions)},
+                     0});
+  }
   const std::tuple<const char*, int64_t, std::string> types[] = {
       {"type_vocab_size", embeddings.type_vocab_size(), embeddings.names().token_types},
       {"task_type_vocab_size", embeddings.task_type_vocab_size(), embeddings.names().task_types}};

@@ -48,12 +48,19 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
   }
 }
 
-EncoderEmbeddingsInputs embeddings_inputs(const EncoderInputs& inputs) {
+EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
+                                          const EncoderInputs& inputs) {
+  const bool are_rotated = rotary_position_ids(options, inputs).defined() &&
+                           options.embeddings()->position_ids() == embeddings::PositionIds::None;
   return EncoderEmbeddingsInputs()
       .attention_mask(inputs.attention_mask())
       .token_type_ids(inputs.token_type_ids())
-      .position_ids(inputs.position_ids())
+      .position_ids(are_rotated ? at::Tensor() : inputs.position_ids())
       .task_type_ids(inputs.task_type_ids());
+}
+
+at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs) {
+  return options.encoder().layer().rotary() ? inputs.position_ids() : at::Tensor();
 }
 
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

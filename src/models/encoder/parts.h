@@ -9,7 +9,12 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
                           const EncoderInputs& inputs);
 
 /// The inputs of the embeddings of token ids.
-EncoderEmbeddingsInputs embeddings_inputs(const EncoderInputs& inputs);
+EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
+                                          const EncoderInputs& inputs);
+
+/// The position ids that the layers rotate by; undefined for 0, 1, ... and without a rotary
+/// embedding.
+at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs);
 
 /// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

@@ -1,5 +1,7 @@
 #include "models/encoder/structures.h"
 
+#include "models/encoder/layer_settings.h"
+
 namespace posenc::layers {
 namespace {
 
@@ -79,6 +81,56 @@ const EncoderLayerKeys kDinov2Keys[] = {{
     .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
     .norm1 = "norm1", .norm2 = "norm2"}};
 
+// A name each in transformers, and the names of the original files, which it saves too.
+const EncoderLayerKeys kJinaKeys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
+    .norm1 = "post_attention_layernorm", .norm2 = "post_mlp_layernorm"}, {
+    .layer = "encoder.layers.*.", .query = "mixer.Wqkv", .out = "mixer.out_proj",
+    .wide = "mlp.fc1", .narrow = "mlp.fc2", .norm1 = "norm1", .norm2 = "norm2"}};
+
+const EncoderLayerKeys kNomicKeys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "post_attention_layernorm",
+    .norm2 = "post_mlp_layernorm"}, {
+    .layer = "encoder.layers.*.", .query = "attn.Wqkv", .out = "attn.out_proj",
+    .wide = "mlp.fc12", .gate = "mlp.fc11", .narrow = "mlp.fc2", .norm1 = "norm1",
+    .norm2 = "norm2"}};
+
+const EncoderLayerKeys kGteKeys[] = {kNomicKeys[0], {
+    .layer = "encoder.layer.*.", .query = "attention.qkv_proj", .out = "attention.o_proj",
+    .wide = "mlp.up_gate_proj", .gate_first = true, .narrow = "mlp.down_proj",
+    .norm1 = "attn_ln", .norm2 = "mlp_ln"}};
+
+const EncoderLayerKeys kModernBertKeys[] = {{
+    .layer = "layers.*.", .query = "attn.Wqkv", .out = "attn.Wo", .wide = "mlp.Wi",
+    .narrow = "mlp.Wo", .norm1 = "attn_norm", .norm2 = "mlp_norm"}};
+
+const EncoderLayerKeys kLlamaKeys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
+    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
+
+const EncoderLayerKeys kGemma3Keys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "pre_feedforward_layernorm",
+    .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
+    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
+
+constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelType&,
+                                              EncoderOptions&)) {
+  return {.keys = kLlamaKeys, .embeddings = "", .norm_first = true, .norm_kind = NormKind::RMS,
+          .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
+          .dropped = "*.rotary_emb.inv_freq", .more = more};
+}
+
 }  // namespace
 
 const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
@@ -107,6 +159,22 @@ const EncoderStructure kClipText = {.keys = kClipKeys, .norm_first = true,
     .last_norm = "final_layer_norm", .is_causal = true, .pooling = Pooling::EndToken};
 const EncoderStructure kSiglipText = {.keys = kClipKeys, .norm_first = true,
     .last_norm = "final_layer_norm", .pooling = Pooling::LinearOfLast, .pooler = "head"};
+const EncoderStructure kJina = {.keys = kJinaKeys, .norm = "emb_ln", .rotates = true,
+    .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kNomic = {.keys = kNomicKeys, .norm = "emb_ln",
+    .feed_forward = FeedForward::Gated, .rotates = true, .more = without_biases};
+const EncoderStructure kGte = {.keys = kGteKeys, .feed_forward = FeedForward::Gated,
+    .rotates = true, .pooling = Pooling::TanhOfFirst, .more = without_wide_bias};
+const EncoderStructure kModernBert = {.keys = kModernBertKeys, .norm_first = true,
+    .feed_forward = FeedForward::Gated, .last_norm = "final_norm", .more = read_modernbert};
+const EncoderStructure kEuroBert = llama(read_eurobert);
+const EncoderStructure kLlama = llama(read_llama);
+const EncoderStructure kMistral = llama(read_mistral);
+const EncoderStructure kQwen2 = llama(read_qwen2);
+const EncoderStructure kQwen3 = llama(read_qwen3);
+const EncoderStructure kGemma3 = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
+    .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
+    .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
     .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,

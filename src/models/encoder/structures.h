@@ -6,13 +6,24 @@
 
 namespace posenc {
 
+namespace hf {
+struct ModelType;
+}
+class Settings;
+
 /// The names of a layer's tensors in a file: those of the linear layers and norms, without
 /// `.weight` and `.bias`.
 struct EncoderLayerKeys {
   const char* layer;  ///< the prefix of layer *, such as `encoder.layer.*.`
-  const char *query, *key, *value, *out;
-  const char *wide, *narrow;  ///< the two linear layers of the feed-forward network
+  /// The projections; without a key and a value, query has the rows of all three in this order.
+  const char *query, *key = "", *value = "", *out;
+  const char* wide;           ///< the first linear layer of the feed-forward network
+  const char* gate = "";      ///< the rows of its gate, if they are apart
+  bool gate_first = false;    ///< whether wide has the rows of the gate before those it gates
+  const char* narrow;         ///< the second linear layer of the feed-forward network
   const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
+  const char *post_norm1 = "", *post_norm2 = "";  ///< after them
+  const char *q_norm = "", *k_norm = "";          ///< of each head
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
@@ -23,7 +34,11 @@ struct EncoderStructure {
   const char* embeddings = "embeddings.";  ///< the prefix of the embeddings' keys
   const char* projection = "";  ///< the embeddings' projection, if it is not below that prefix
   const char* shared = "";      ///< a further name of the tokens' table
+  const char* norm = "";        ///< a further name of the embeddings' norm
   bool norm_first = false;
+  NormKind norm_kind = NormKind::Layer;
+  FeedForward feed_forward = FeedForward::Plain;
+  bool rotates = false;        ///< whether the layers have the model's rotary embedding
   const char* last_norm = "";  ///< the norm after all layers
   bool is_causal = false;
   encoder::Pooling pooling = encoder::Pooling::None;
@@ -32,14 +47,18 @@ struct EncoderStructure {
   bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
   const char* relative_bias = "";  ///< MPNet: the table of a relative bias
   const char* dropped = "";        ///< a pattern of keys that are not the encoder's
+  /// Reads what few classes have besides; null: nothing.
+  void (*more)(const Settings& config, const hf::ModelType& model,
+               EncoderOptions& options) = nullptr;
 };
 
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kDinov2,
-    kDistilBert, kElectra, kMBart, kMegatronBert, kMPNet, kRemBert, kRobertaPreLayerNorm,
-    kRobertaXL, kSiglipText, kViT;
+    kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kMBart, kMegatronBert, kMistral,
+    kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRobertaXL,
+    kSiglipText, kViT;
 
 }  // namespace layers
 }  // namespace posenc

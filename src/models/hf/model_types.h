@@ -27,6 +27,7 @@ struct ModelType {
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.
   const char* prefix = "";
+  const char* old_prefix = "";  ///< the same in files of older releases, or of the model's own code
   /// For a model of several encoders, the part of config.json with the one that is loaded.
   const char* part = "";
   const char* lacks = "";  ///< what posenc lacks to run a known encoder

@@ -8,6 +8,8 @@ inline constexpr const char* kDropout[] = {
     "hidden_dropout_prob", "hidden_dropout", "dropout",
     "embd_pdrop",          "embed_dropout",  "embedding_dropout"};
 inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps"};
+/// That of RMS norms.
+inline constexpr const char* kRMSEpsilon[] = {"rms_norm_eps"};
 inline constexpr const char* kPositions[] = {"max_position_embeddings",
                                              "max_encoder_position_embeddings"};
 /// Whether tokens are multiplied by the square root of the width.
@@ -20,6 +22,7 @@ inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
 /// That width, or the ratio.
 inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
                                                kFeedForwardRatio};
-inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation"};
+inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation",
+                                              "hidden_activation"};
 
 }  // namespace posenc::hf

@@ -2,6 +2,7 @@
 
 #include <torch/nn/init.h>
 
+#include <cmath>
 #include <ostream>
 #include <tuple>
 #include <utility>
@@ -57,14 +58,21 @@ MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options
   MultiheadAttentionImpl::reset();
 }
 
+int64_t MultiheadAttentionImpl::head_dim() const {
+  return options.head_dim().value_or(options.embed_dim() / options.num_heads());
+}
+
 void MultiheadAttentionImpl::reset() {
   const int64_t width = options.embed_dim();
   check_positive("MultiheadAttention", "embed_dim", width);
   check_positive("MultiheadAttention", "num_heads", options.num_heads());
   check_dropout("MultiheadAttention", options.dropout());
-  TORCH_CHECK_VALUE(width % options.num_heads() == 0,
+  TORCH_CHECK_VALUE(options.head_dim() || width % options.num_heads() == 0,
                     "[MultiheadAttention] num_heads must divide embed_dim ", width, ". Got ",
                     options.num_heads());
+  check_positive("MultiheadAttention", "head_dim", head_dim());
+  TORCH_CHECK_VALUE(!options.scale() || std::isfinite(*options.scale()),
+                    "[MultiheadAttention] scale must be finite. Got ", *options.scale());
   const int64_t kdim = options.kdim().value_or(width), vdim = options.vdim().value_or(width);
   check_positive("MultiheadAttention", "kdim", kdim);
   check_positive("MultiheadAttention", "vdim", vdim);
@@ -73,27 +81,33 @@ void MultiheadAttentionImpl::reset() {
   TORCH_CHECK_VALUE(options.num_heads() % kv_heads == 0,
                     "[MultiheadAttention] num_kv_heads must divide num_heads ", options.num_heads(),
                     ". Got ", kv_heads);
-  const int64_t kv_width = width / options.num_heads() * kv_heads;
+  const int64_t query_width = head_dim() * options.num_heads(), kv_width = head_dim() * kv_heads;
   if (kdim == width && vdim == width) {
     in_proj_weight =
-        register_parameter("in_proj_weight", torch::empty({width + 2 * kv_width, width}));
+        register_parameter("in_proj_weight", torch::empty({query_width + 2 * kv_width, width}));
   } else {
-    q_proj_weight = register_parameter("q_proj_weight", torch::empty({width, width}));
+    q_proj_weight = register_parameter("q_proj_weight", torch::empty({query_width, width}));
     k_proj_weight = register_parameter("k_proj_weight", torch::empty({kv_width, kdim}));
     v_proj_weight = register_parameter("v_proj_weight", torch::empty({kv_width, vdim}));
   }
   if (options.bias()) {
-    in_proj_bias = register_parameter("in_proj_bias", torch::empty({width + 2 * kv_width}));
+    in_proj_bias = register_parameter("in_proj_bias", torch::empty({query_width + 2 * kv_width}));
   }
   const bool out_bias = options.out_bias().value_or(options.bias());
-  out_proj = register_module("out_proj",
-                             make_linear(torch::nn::LinearOptions(width, width).bias(out_bias)));
+  out_proj = register_module(
+      "out_proj", make_linear(torch::nn::LinearOptions(query_width, width).bias(out_bias)));
+  if (options.qk_norm()) {
+    const auto norm =
+        TransformerNormOptions(head_dim()).kind(*options.qk_norm()).eps(options.qk_norm_eps());
+    q_norm = register_module("q_norm", TransformerNorm(norm));
+    k_norm = register_module("k_norm", TransformerNorm(norm));
+  }
   if (options.rotary()) {
     // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
     auto own = *options.rotary();
     own.head_axis(rotary::HeadAxis::BeforeLength);
     check_applied(own.rotary().applied_to(), options.num_heads());
-    check_head_width(own.rotary(), options.embed_dim() / options.num_heads());
+    check_head_width(own.rotary(), head_dim());
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
   }
   if (!SkipInit::is_active()) reset_in_projection();
@@ -101,6 +115,9 @@ void MultiheadAttentionImpl::reset() {
 
 void MultiheadAttentionImpl::reset_parameters() {
   out_proj->reset_parameters();  // drawn first, as by PyTorch's constructor
+  for (auto* norm : {&q_norm, &k_norm}) {
+    if (*norm) (*norm)->reset_parameters();
+  }
   reset_in_projection();
 }
 
@@ -116,6 +133,9 @@ void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::MultiheadAttention(embed_dim=" << options.embed_dim()
          << ", num_heads=" << options.num_heads();
   if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
+  if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
+  if (options.qk_norm()) stream << ", qk_norm=" << to_string(*options.qk_norm());
+  if (options.scale()) stream << ", scale=" << *options.scale();
   if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
   if (!options.bias()) stream << ", bias=false";
   if (options.out_bias()) stream << ", out_bias=" << (*options.out_bias() ? "true" : "false");
@@ -206,8 +226,7 @@ void MultiheadAttentionImpl::rotate_apart(functional::Heads& heads,
 KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
   TORCH_CHECK_VALUE(batch >= 0, "[MultiheadAttention] batch must not be negative. Got ", batch);
   const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
-  const auto like = torch::empty({batch, kv_heads, 0, options.embed_dim() / options.num_heads()},
-                                 out_proj->weight.options());
+  const auto like = torch::empty({batch, kv_heads, 0, head_dim()}, out_proj->weight.options());
   return {{{}, like, like}, capacity};
 }
 
@@ -237,7 +256,11 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
 functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query,
                                                       const torch::Tensor& key,
                                                       const torch::Tensor& value) const {
-  return functional::split_heads(query, key, value, weights(), options.num_heads());
+  functional::Heads heads =
+      functional::split_heads(query, key, value, weights(), options.num_heads());
+  if (q_norm && heads.query.defined()) heads.query = q_norm.ptr()->forward(heads.query);
+  if (k_norm && heads.key.defined()) heads.key = k_norm.ptr()->forward(heads.key);
+  return heads;
 }
 
 torch::Tensor MultiheadAttentionImpl::attend_heads(const functional::Heads& heads,
@@ -245,6 +268,7 @@ torch::Tensor MultiheadAttentionImpl::attend_heads(const functional::Heads& head
   return functional::attend_heads(heads, weights(),
                                   functional::MultiheadAttentionFuncOptions(options.num_heads())
                                       .mask(mask)
+                                      .scale(options.scale())
                                       .dropout(options.dropout())
                                       .training(is_training())
                                       .python_dropout_order(options.python_dropout_order()));

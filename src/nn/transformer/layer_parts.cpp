@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "core/check.h"
 #include "nn/weights.h"
@@ -14,28 +16,64 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
   check_positive(module, "num_heads", options.num_heads());
   check_positive(module, "d_ff", options.d_ff());
   check_dropout(module, options.dropout());
-  TORCH_CHECK_VALUE(options.d_model() % options.num_heads() == 0, "[", module,
+  TORCH_CHECK_VALUE(options.head_dim() || options.d_model() % options.num_heads() == 0, "[", module,
                     "] num_heads must divide d_model ", options.d_model(), ". Got ",
                     options.num_heads());
   const double scale = options.layer_scale().value_or(1.0);
   TORCH_CHECK_VALUE(std::isfinite(scale), "[", module, "] layer_scale must be finite. Got ", scale);
+  TORCH_CHECK_VALUE(options.norm_first() || (options.first_norm() && !options.post_norms()), "[",
+                    module, "] ", options.first_norm() ? "post_norms(true)" : "first_norm(false)",
+                    " must be with norm_first(true). Got norm_first(false)");
+  TORCH_CHECK_VALUE(!options.qk_norm() || options.norm_kind() != NormKind::Layer, "[", module,
+                    "] qk_norm(true) must be with an RMS norm_kind. Got NormKind::Layer");
+  TORCH_CHECK_VALUE(options.window().value_or(0) >= 0, "[", module,
+                    "] window must not be negative. Got ", *options.window());
+}
+
+const char* encoder_option(const TransformerLayerOptions& options) {
+  if (options.feed_forward() != FeedForward::Plain) return "feed_forward";
+  if (!options.first_norm()) return "first_norm";
+  if (options.post_norms()) return "post_norms";
+  if (options.norm_kind() != NormKind::Layer) return "norm_kind";
+  if (options.num_kv_heads()) return "num_kv_heads";
+  if (options.head_dim()) return "head_dim";
+  if (options.rotary()) return "rotary";
+  if (options.qk_norm()) return "qk_norm";
+  if (options.attention_scale()) return "attention_scale";
+  if (options.window()) return "window";
+  return nullptr;
 }
 
 MultiheadAttention make_attention(const TransformerLayerOptions& options) {
-  return MultiheadAttention(MultiheadAttentionOptions(options.d_model(), options.num_heads())
+  MultiheadAttentionOptions own(options.d_model(), options.num_heads());
+  if (options.qk_norm()) own.qk_norm(options.norm_kind()).qk_norm_eps(options.layer_norm_eps());
+  return MultiheadAttention(own.num_kv_heads(options.num_kv_heads())
+                                .head_dim(options.head_dim())
+                                .scale(options.attention_scale())
+                                .rotary(options.rotary())
                                 .dropout(options.dropout())
-                                .bias(options.bias())
+                                .bias(options.qkv_bias().value_or(options.bias()))
+                                .out_bias(options.out_bias().value_or(options.bias()))
                                 .batch_first(options.batch_first())
                                 .python_dropout_order(options.python_dropout_order()));
 }
 
-torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options) {
-  return posenc::make_linear(torch::nn::LinearOptions(from, to).bias(options.bias()));
+torch::nn::Linear make_linear1(const TransformerLayerOptions& options) {
+  const int64_t parts = options.feed_forward() == FeedForward::Gated ? 2 : 1;
+  return make_linear(torch::nn::LinearOptions(options.d_model(), parts * options.d_ff())
+                         .bias(options.linear1_bias().value_or(options.bias())));
 }
 
-LayerNorm make_norm(const TransformerLayerOptions& options) {
-  return LayerNorm(
-      LayerNormOptions(options.d_model()).eps(options.layer_norm_eps()).bias(options.bias()));
+torch::nn::Linear make_linear2(const TransformerLayerOptions& options) {
+  return make_linear(torch::nn::LinearOptions(options.d_ff(), options.d_model())
+                         .bias(options.linear2_bias().value_or(options.bias())));
+}
+
+TransformerNorm make_norm(const TransformerLayerOptions& options) {
+  return TransformerNorm(TransformerNormOptions(options.d_model())
+                             .kind(options.norm_kind())
+                             .eps(options.layer_norm_eps())
+                             .bias(options.norm_bias().value_or(options.bias())));
 }
 
 LayerScale make_scale(const TransformerLayerOptions& options) {
@@ -61,16 +99,32 @@ torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& sc
   return scale.is_empty() ? dropped : scale.ptr()->forward(dropped);
 }
 
+namespace {
+
+torch::Tensor activated(const torch::Tensor& x, Activation activation) {
+  switch (activation) {
+    case Activation::ReLU: return torch::relu(x);
+    case Activation::GELU: return torch::gelu(x);
+    case Activation::Swish: return torch::silu(x);
+    case Activation::GELUTanh: return torch::gelu(x, "tanh");
+    case Activation::QuickGELU: break;
+  }
+  return x * torch::sigmoid(1.702 * x);
+}
+
+}  // namespace
+
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
-                           Activation activation) {
-  torch::Tensor hidden = linear1.forward(x);  // (B, L, d_ff)
-  switch (activation) {
-    case Activation::ReLU: hidden.relu_(); break;  // in place: a layer's largest tensor
-    case Activation::GELU: hidden = torch::gelu(hidden); break;
-    case Activation::Swish: hidden = torch::silu(hidden); break;
-    case Activation::GELUTanh: hidden = torch::gelu(hidden, "tanh"); break;
-    case Activation::QuickGELU: hidden = hidden * torch::sigmoid(1.702 * hidden); break;
+                           const TransformerLayerOptions& options) {
+  torch::Tensor hidden = linear1.forward(x);  // (B, L, d_ff), with gates (B, L, 2 d_ff)
+  if (options.feed_forward() == FeedForward::Gated) {
+    const auto parts = hidden.chunk(2, -1);
+    hidden = activated(parts[0], options.activation()) * parts[1];
+  } else if (options.activation() == Activation::ReLU) {
+    hidden.relu_();  // in place: a layer's largest tensor
+  } else {
+    hidden = activated(hidden, options.activation());
   }
   return linear2.forward(drop(dropout, hidden));
 }
@@ -95,6 +149,27 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   if (options.norm_first()) stream << ", norm_first=true";
   if (options.layer_norm_eps() != 1e-5) stream << ", layer_norm_eps=" << options.layer_norm_eps();
   if (!options.bias()) stream << ", bias=false";
+  const std::pair<const char*, std::optional<bool>> biases[] = {
+      {"qkv_bias", options.qkv_bias()},
+      {"out_bias", options.out_bias()},
+      {"linear1_bias", options.linear1_bias()},
+      {"linear2_bias", options.linear2_bias()},
+      {"norm_bias", options.norm_bias()}};
+  for (const auto& [name, bias] : biases) {
+    if (bias) stream << ", " << name << "=" << (*bias ? "true" : "false");
+  }
+  if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
+  if (!options.first_norm()) stream << ", first_norm=false";
+  if (options.post_norms()) stream << ", post_norms=true";
+  if (options.norm_kind() != NormKind::Layer) {
+    stream << ", norm_kind=" << to_string(options.norm_kind());
+  }
+  if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
+  if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
+  if (options.rotary()) stream << ", rotary=true";
+  if (options.qk_norm()) stream << ", qk_norm=true";
+  if (options.attention_scale()) stream << ", attention_scale=" << *options.attention_scale();
+  if (options.window()) stream << ", window=" << *options.window();
   if (!options.batch_first()) stream << ", batch_first=false";
   if (options.layer_scale()) stream << ", layer_scale=" << *options.layer_scale();
   if (options.python_dropout_order()) stream << ", python_dropout_order=true";

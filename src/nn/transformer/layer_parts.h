@@ -8,18 +8,22 @@
 #include <vector>
 
 #include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc {
 
 /// Throws c10::ValueError for invalid layer options.
 void check_layer(const char* module, const TransformerLayerOptions& options);
+/// The first option that only encoders have and that is set, such as `feed_forward`; null for none.
+const char* encoder_option(const TransformerLayerOptions& options);
 
 MultiheadAttention make_attention(const TransformerLayerOptions& options);
-torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options);
-LayerNorm make_norm(const TransformerLayerOptions& options);
+/// The two linear layers of the feed-forward network.
+torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
+torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
+TransformerNorm make_norm(const TransformerLayerOptions& options);
 /// Only with layer_scale().
 LayerScale make_scale(const TransformerLayerOptions& options);
 
@@ -45,19 +49,23 @@ torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x
 torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
                      const torch::Tensor& x);
 
-/// x plus a block of it, with the norm before the block or after the sum.
+/// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
+/// block is none; a `post` norm is applied to the block's output.
 template <typename Block>
-torch::Tensor residual(const torch::Tensor& x, bool norm_first, LayerNorm& norm,
-                       const torch::nn::Dropout& dropout, const LayerScale& scale,
-                       const Block& block) {
-  return norm_first ? x + branch(*dropout, scale, block(norm->forward(x)))
-                    : norm->forward(x + branch(*dropout, scale, block(x)));
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
+                       TransformerNorm& post, const torch::nn::Dropout& dropout,
+                       const LayerScale& scale, const Block& block) {
+  if (!norm_first) return norm->forward(x + branch(*dropout, scale, block(x)));
+  torch::Tensor out = block(norm ? norm->forward(x) : x);
+  if (post) out = post->forward(out);
+  return x + branch(*dropout, scale, out);
 }
 
-/// linear2(dropout(activation(linear1(x)))).
+/// linear2(dropout(hidden)), where hidden is the activation of linear1(x), gated if the options say
+/// so.
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
-                           Activation activation);
+                           const TransformerLayerOptions& options);
 
 /// Sizes of the scores for queries in x and keys in `keys`, laid out according to the options.
 /// Throws c10::ValueError naming `module` unless both have three axes.

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "nn/transformer/rms_norm.h"
 
 namespace posenc {
 
@@ -27,8 +28,11 @@ void RMSNormImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
+torch::Tensor RMSNormImpl::forward(const torch::Tensor& x) { return rms_norm(x, weight, options); }
+
 // The original systems' operations in their order, for the same bits.
-torch::Tensor RMSNormImpl::forward(const torch::Tensor& x) {
+torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight,
+                       const RMSNormOptions& options) {
   TORCH_CHECK_TYPE(x.is_floating_point(), "[RMSNorm] x must be floating-point. Got ",
                    x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() > 0 && x.size(-1) == options.d_model(), "[RMSNorm] x must be (..., ",

@@ -27,12 +27,16 @@ TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayer
 
 void TransformerDecoderLayerImpl::reset() {
   check_layer("TransformerDecoderLayer", options);
-  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  const char* of_encoders = encoder_option(options);
+  TORCH_CHECK_VALUE(of_encoders == nullptr,
+                    "[TransformerDecoderLayer] the options must be those of "
+                    "a decoder layer. Got ",
+                    of_encoders, ", which only encoder layers have");
   self_attn = register_module("self_attn", make_attention(options));
   multihead_attn = register_module("multihead_attn", make_attention(options));
-  linear1 = register_module("linear1", make_linear(d_model, d_ff, options));
+  linear1 = register_module("linear1", make_linear1(options));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
-  linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
+  linear2 = register_module("linear2", make_linear2(options));
   norm1 = register_module("norm1", make_norm(options));
   norm2 = register_module("norm2", make_norm(options));
   norm3 = register_module("norm3", make_norm(options));
@@ -64,10 +68,11 @@ void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& self,
                                                   const Block& cross) {
   const bool first = options.norm_first();
-  x = residual(x, first, norm1, dropout1, layer_scale1, self);
-  x = residual(x, first, norm2, dropout2, layer_scale2, cross);
-  return residual(x, first, norm3, dropout3, layer_scale3, [&](const torch::Tensor& y) {
-    return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
+  TransformerNorm none{nullptr};
+  x = residual(x, first, norm1, none, dropout1, layer_scale1, self);
+  x = residual(x, first, norm2, none, dropout2, layer_scale2, cross);
+  return residual(x, first, norm3, none, dropout3, layer_scale3, [&](const torch::Tensor& y) {
+    return feed_forward(y, *linear1, *dropout, *linear2, options);
   });
 }
 

@@ -1,11 +1,62 @@
 #include "posenc/nn/transformer/transformer_encoder.h"
 
+#include <optional>
 #include <ostream>
+#include <vector>
 
 #include "core/check.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {
+namespace {
+
+// Options that each layer has of its own.
+void check_own_options(const TransformerEncoderOptions& options) {
+  const auto& all = options.layers();
+  TORCH_CHECK_VALUE(all.empty() || static_cast<int64_t>(all.size()) == options.num_layers(),
+                    "[TransformerEncoder] layers must have the options of each of num_layers ",
+                    options.num_layers(), " layers, or none. Got ", all.size());
+  for (const TransformerLayerOptions& one : all) {
+    TORCH_CHECK_VALUE(one.d_model() == options.layer().d_model(),
+                      "[TransformerEncoder] d_model of each of layers must be that of layer, ",
+                      options.layer().d_model(), ". Got ", one.d_model());
+    TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
+                      "[TransformerEncoder] batch_first of each of layers must be that of layer");
+  }
+}
+
+// The mask of layers with one window, for all layers that follow with the same.
+class WindowMasks {
+ public:
+  WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like)
+      : mask_(mask), shape_(shape), like_(like) {}
+
+  const AttentionMask& of(const TransformerLayerOptions& layer) {
+    AttentionShape shape = shape_;
+    shape.heads = layer.num_heads();
+    for (const auto& [window, heads, ready] : ready_) {
+      if (window == layer.window() && heads == shape.heads) return ready;
+    }
+    const AttentionMask own =
+        layer.window() ? mask_ & AttentionMask::window(*layer.window()) : mask_;
+    ready_.push_back({layer.window(), shape.heads, own.resolved(shape, like_)});
+    return ready_.back().mask;
+  }
+
+ private:
+  struct Ready {
+    std::optional<int64_t> window;
+    int64_t heads;
+    AttentionMask mask;
+  };
+
+  const AttentionMask& mask_;
+  const AttentionShape shape_;
+  const torch::Tensor& like_;
+  std::vector<Ready> ready_;
+};
+
+}  // namespace
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
     : options(options_) {
@@ -19,9 +70,10 @@ void TransformerEncoderImpl::reset() {
                       "[TransformerEncoder] order must have indices of layers, in [0, ",
                       options.num_layers(), "). Got ", i);
   }
+  check_own_options(options);
   layers = register_module("layers", torch::nn::ModuleList());
-  for (int64_t i = 0; i < options.num_layers(); ++i) {
-    layers->push_back(TransformerEncoderLayer(options.layer()));
+  for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
+    layers->push_back(TransformerEncoderLayer(options.layer_at(i)));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
 }
@@ -35,6 +87,7 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
+  if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
   if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
 }
@@ -43,11 +96,14 @@ TransformerEncoderLayerImpl& TransformerEncoderImpl::layer(size_t i) const {
   return layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", layers, i);
 }
 
-torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
-  const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
+torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask,
+                                              const torch::Tensor& position_ids) {
+  WindowMasks masks(mask, attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
-  for (const size_t i : layers_in_order(options.order(), layers->size()))
-    out = layer(i).forward(out, ready);
+  for (const size_t i : layers_in_order(options.order(), layers->size())) {
+    TransformerEncoderLayerImpl& one = layer(i);
+    out = one.run(out, masks.of(one.options), position_ids);
+  }
   return norm ? norm->forward(out) : out;
 }
 

@@ -13,13 +13,16 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayer
 
 void TransformerEncoderLayerImpl::reset() {
   check_layer("TransformerEncoderLayer", options);
-  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
   self_attn = register_module("self_attn", make_attention(options));
-  linear1 = register_module("linear1", make_linear(d_model, d_ff, options));
+  linear1 = register_module("linear1", make_linear1(options));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
-  linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
-  norm1 = register_module("norm1", make_norm(options));
+  linear2 = register_module("linear2", make_linear2(options));
+  if (options.first_norm()) norm1 = register_module("norm1", make_norm(options));
   norm2 = register_module("norm2", make_norm(options));
+  if (options.post_norms()) {
+    post_norm1 = register_module("post_norm1", make_norm(options));
+    post_norm2 = register_module("post_norm2", make_norm(options));
+  }
   if (options.layer_scale()) {
     layer_scale1 = register_module("layer_scale1", make_scale(options));
     layer_scale2 = register_module("layer_scale2", make_scale(options));
@@ -31,7 +34,9 @@ void TransformerEncoderLayerImpl::reset() {
 void TransformerEncoderLayerImpl::reset_parameters() {
   self_attn->reset_parameters();
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
-  for (auto* norm : {&norm1, &norm2}) (*norm)->reset_parameters();
+  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
+    if (*norm) (*norm)->reset_parameters();
+  }
   for (auto* scale : {&layer_scale1, &layer_scale2}) {
     if (*scale) (*scale)->reset_parameters();
   }
@@ -44,14 +49,24 @@ void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
-                                                   const AttentionMask& mask) {
+                                                   const AttentionMask& mask,
+                                                   const torch::Tensor& position_ids) {
+  return run(x, options.window() ? mask & AttentionMask::window(*options.window()) : mask,
+             position_ids);
+}
+
+torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+                                               const torch::Tensor& position_ids) {
   const bool first = options.norm_first();
   const torch::Tensor attended =
-      residual(x, first, norm1, dropout1, layer_scale1,
-               [&](const torch::Tensor& y) { return self_attn->forward(y, y, y, mask); });
-  return residual(attended, first, norm2, dropout2, layer_scale2, [&](const torch::Tensor& y) {
-    return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
-  });
+      residual(x, first, norm1, post_norm1, dropout1, layer_scale1, [&](const torch::Tensor& y) {
+        return self_attn->forward(y, y, y, mask,
+                                  self_attn->rotary ? position_ids : torch::Tensor());
+      });
+  return residual(attended, first, norm2, post_norm2, dropout2, layer_scale2,
+                  [&](const torch::Tensor& y) {
+                    return feed_forward(y, *linear1, *dropout, *linear2, options);
+                  });
 }
 
 }  // namespace posenc

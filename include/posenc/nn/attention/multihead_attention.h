@@ -11,6 +11,7 @@
 #include "posenc/functional/multihead_attention.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -22,13 +23,22 @@ struct MultiheadAttentionOptions {
   MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads) {}
 
-  /// Width E of queries and of the result; a multiple of num_heads.
+  /// Width E of queries and of the result; a multiple of num_heads unless head_dim is set.
   TORCH_ARG(int64_t, embed_dim);
   /// Number of heads.
   TORCH_ARG(int64_t, num_heads);
   /// Number of key and value heads (grouped-query attention); must divide num_heads; num_heads
   /// unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
+  /// Width Dh of a head; embed_dim / num_heads unless set.
+  TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
+  /// Normalises each head of queries and keys before they are rotated, by a norm of this kind; none
+  /// unless set. Qwen 3: NormKind::RMS, Gemma 3: NormKind::RMSPlusOne.
+  TORCH_ARG(std::optional<NormKind>, qk_norm) = std::nullopt;
+  /// Added to the mean square, or the variance, in these norms.
+  TORCH_ARG(double, qk_norm_eps) = 1e-6;
+  /// The factor of the scores; 1 / sqrt(Dh) unless set.
+  TORCH_ARG(std::optional<double>, scale) = std::nullopt;
   /// Rotates queries and keys by their positions, and values with RotaryOptions::rotary_value; none
   /// unless set. Only AppliedTo::Heads.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
@@ -53,7 +63,8 @@ struct MultiheadAttentionOptions {
 /// query: (B, L, E), key: (B, S, kdim), value: (B, S, vdim)  ->  (B, L, E); with batch_first(false)
 /// the length comes before the batch.
 ///
-/// With num_kv_heads, keys and values have the width Ekv = num_kv_heads * E / num_heads.
+/// All heads of queries have the width Eq = num_heads * Dh, which is E unless head_dim is set, and
+/// those of keys and values the width Ekv = num_kv_heads * Dh.
 ///
 /// ```cpp
 /// posenc::MultiheadAttention attention(/*embed_dim=*/32, /*num_heads=*/4);
@@ -61,10 +72,11 @@ struct MultiheadAttentionOptions {
 /// torch::Tensor y = attention->forward(x, x, x, posenc::AttentionMask::causal());  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `in_proj_weight` (E + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
-/// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with a rotary
-/// embedding `rotary.inv_freq`, which is not in PyTorch's state_dict. The same seed gives the same
-/// initial weights as in PyTorch.
+/// Keys: `in_proj_weight` (Eq + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
+/// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with
+/// qk_norm `q_norm.weight` and `k_norm.weight` (Dh); with a rotary embedding `rotary.inv_freq`,
+/// which is not in PyTorch's state_dict. The same seed gives the same initial weights as in
+/// PyTorch.
 ///
 /// Errors: those of functional::multihead_attention() and RotaryEmbedding.
 ///
@@ -107,12 +119,14 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
                      const torch::Tensor& position_ids = {});
 
   MultiheadAttentionOptions options;    ///< the options given to the constructor
-  torch::Tensor in_proj_weight;         ///< (E + 2 Ekv, E), if all widths are equal
-  torch::Tensor q_proj_weight;          ///< (E, E), if a width differs
+  torch::Tensor in_proj_weight;         ///< (Eq + 2 Ekv, E), if all widths are equal
+  torch::Tensor q_proj_weight;          ///< (Eq, E), if a width differs
   torch::Tensor k_proj_weight;          ///< (Ekv, kdim), if a width differs
   torch::Tensor v_proj_weight;          ///< (Ekv, vdim), if a width differs
-  torch::Tensor in_proj_bias;           ///< (E + 2 Ekv), undefined with bias(false)
-  torch::nn::Linear out_proj{nullptr};  ///< the output projection
+  torch::Tensor in_proj_bias;           ///< (Eq + 2 Ekv), undefined with bias(false)
+  torch::nn::Linear out_proj{nullptr};  ///< the output projection, from Eq to E
+  TransformerNorm q_norm{nullptr};      ///< of each head of the queries, with qk_norm
+  TransformerNorm k_norm{nullptr};      ///< of each head of the keys, with qk_norm
   RotaryEmbedding rotary{nullptr};      ///< null without a rotary embedding
 
  protected:
@@ -123,6 +137,7 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
  private:
   friend struct MultiheadAttentionAccess;
 
+  int64_t head_dim() const;
   void reset_in_projection();
   void rotate(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids,
               const torch::Tensor& key_position_ids);

@@ -75,7 +75,7 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
 
   TransformerDecoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerDecoderLayer
-  LayerNorm norm{nullptr};                ///< with .norm(true)
+  TransformerNorm norm{nullptr};          ///< with .norm(true)
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},

@@ -11,9 +11,9 @@
 #include "posenc/export.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -76,7 +76,7 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
       multihead_attn{nullptr};             ///< the attention to the memory
   torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff)
       linear2{nullptr};                    ///< (d_ff) to (D)
-  LayerNorm norm1{nullptr},                ///< of the self-attention
+  TransformerNorm norm1{nullptr},          ///< of the self-attention
       norm2{nullptr},                      ///< of the attention to the memory
       norm3{nullptr};                      ///< of the feed-forward network
   LayerScale layer_scale1{nullptr},        ///< of the self-attention, with .layer_scale()

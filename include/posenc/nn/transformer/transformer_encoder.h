@@ -14,9 +14,18 @@ namespace posenc POSENC_EXPORT {
 struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOptions> {
   using TransformerStackOptions::TransformerStackOptions;
 
+  /// The options of layer i.
+  const TransformerLayerOptions& layer_at(size_t i) const {
+    return layers().empty() ? layer() : layers().at(i);
+  }
+
   /// The layers in the order in which they run, as indices below num_layers, for models that share
   /// layers (ALBERT); each once unless set.
   TORCH_ARG(std::vector<int64_t>, order) = {};
+  /// The options of each of num_layers layers, where they are not the same: windows and rotary
+  /// embeddings that alternate, as in ModernBERT. All have the d_model and batch_first of layer(),
+  /// whose norm options are those of the final norm. Every layer has layer() unless set.
+  TORCH_ARG(std::vector<TransformerLayerOptions>, layers) = {};
 };
 
 /// A stack of encoder layers with an optional final norm.
@@ -24,7 +33,7 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with the layers' batch_first(false).
 ///
 /// Each layer draws its own initial weights, whereas torch.nn.TransformerEncoder copies those of
-/// one layer. The mask is resolved once for all layers.
+/// one layer. The mask is resolved once for all layers with one window.
 ///
 /// ```cpp
 /// posenc::TransformerEncoderLayerOptions layer(/*d_model=*/32, /*num_heads=*/4);
@@ -34,7 +43,8 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
 ///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer), `norm.*`.
 ///
-/// Errors: those of functional::multihead_attention().
+/// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
+/// that exclude each other.
 ///
 /// Source: torch.nn.TransformerEncoder.
 class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
@@ -47,15 +57,18 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// Returns the output of the last layer.
-  torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {});
+  /// Returns the output of the last layer. Layers with a rotary embedding rotate by positions 0, 1,
+  /// ... or by `position_ids`, (L) or (B, L).
+  torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
+                        const torch::Tensor& position_ids = {});
 
   TransformerEncoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerEncoderLayer
-  LayerNorm norm{nullptr};                ///< with .norm(true)
+  TransformerNorm norm{nullptr};          ///< with .norm(true)
 
  protected:
-  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},
+                                  {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
   TransformerEncoderLayerImpl& layer(size_t i) const;

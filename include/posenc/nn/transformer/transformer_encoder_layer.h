@@ -8,9 +8,9 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -19,7 +19,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 
 /// An encoder layer: self-attention A and feed-forward network F, each with a residual connection:
 /// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
-/// With layer_scale, A and F are multiplied by layer_scale1 and layer_scale2 before they are added.
+/// With post_norms A and F are followed by post_norm1 and post_norm2; with layer_scale they are
+/// then multiplied by layer_scale1 and layer_scale2 before they are added.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false).
 ///
@@ -31,12 +32,16 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// torch::Tensor x = layer->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), `linear2.*`, `norm1.*`,
-/// `norm2.*`; with layer_scale `layer_scale1.lambda1` and `layer_scale2.lambda1` (D).
+/// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), or (2 d_ff, D) with
+/// FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms `post_norm1.*` and
+/// `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and `layer_scale2.lambda1` (D).
 ///
-/// Errors: those of functional::multihead_attention().
+/// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
+/// that exclude each other.
 ///
-/// Source: torch.nn.TransformerEncoderLayer; layer_scale: `Dinov2Layer` in transformers 5.23.
+/// Source: torch.nn.TransformerEncoderLayer; in transformers 5.23 `Dinov2Layer` (layer_scale),
+/// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
+/// `Qwen3Attention` (head_dim, qk_norm) and `Gemma3DecoderLayer` (post_norms).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
  public:
   /// A module with the default options.
@@ -50,15 +55,19 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// Returns the layer's output.
-  torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {});
+  /// Returns the layer's output. `mask` is combined with the layer's window. A rotary embedding
+  /// rotates by positions 0, 1, ... or by `position_ids`, (L) or (B, L).
+  torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
+                        const torch::Tensor& position_ids = {});
 
   TransformerEncoderLayerOptions options;  ///< the options given to the constructor
   MultiheadAttention self_attn{nullptr};   ///< the self-attention
-  torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff)
+  torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff), or to (2 d_ff) with gates
       linear2{nullptr};                    ///< (d_ff) to (D)
-  LayerNorm norm1{nullptr},                ///< of the self-attention
-      norm2{nullptr};                      ///< of the feed-forward network
+  TransformerNorm norm1{nullptr},          ///< of the self-attention; null with first_norm(false)
+      norm2{nullptr},                      ///< of the feed-forward network
+      post_norm1{nullptr},                 ///< after the self-attention, with .post_norms(true)
+      post_norm2{nullptr};                 ///< after the feed-forward network, the same
   LayerScale layer_scale1{nullptr},        ///< of the self-attention, with .layer_scale()
       layer_scale2{nullptr};               ///< of the feed-forward network, with .layer_scale()
   torch::nn::Dropout dropout{nullptr},     ///< after the activation
@@ -66,7 +75,15 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
       dropout2{nullptr};                   ///< after the feed-forward network
 
  protected:
-  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},
+                                  {2, torch::nn::AnyValue(torch::Tensor())})
+
+ private:
+  friend class TransformerEncoderImpl;
+
+  // forward() with a mask that includes the window.
+  torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
+                    const torch::Tensor& position_ids);
 };
 
 TORCH_MODULE(TransformerEncoderLayer);

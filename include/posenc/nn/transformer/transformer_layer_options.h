@@ -8,6 +8,8 @@
 
 #include "posenc/core/base_arg.h"
 #include "posenc/export.h"
+#include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -29,7 +31,13 @@ Activation activation_of(const std::string& name);
 /// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
 std::string to_string(Activation activation);
 
-/// Options of a layer of the encoder or the decoder.
+/// The structure of a feed-forward network.
+enum class FeedForward {
+  Plain,  ///< linear2(activation(linear1(x)))
+  Gated,  ///< linear2(activation(a) * g), where linear1(x) is a followed by g: SwiGLU, GeGLU
+};
+
+/// Options of a layer of the encoder or the decoder. A decoder layer refuses those that say so.
 struct TransformerLayerOptions {
   /// The default options for width `d_model` and `num_heads` heads.
   TransformerLayerOptions(int64_t d_model, int64_t num_heads)
@@ -43,19 +51,54 @@ struct TransformerLayerOptions {
   TORCH_ARG(int64_t, d_ff) = 2048;
   /// Probability of every dropout in the layer, in [0, 1).
   TORCH_ARG(double, dropout) = 0.1;
+  /// The structure of the feed-forward network. Encoders only.
+  TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
   /// Normalises the input of each block (pre-norm); false: its output, as in the paper.
   TORCH_ARG(bool, norm_first) = false;
-  /// Added to the variance in the norms.
+  /// Whether the attention has a norm before it; ModernBERT's first layer has none. false needs
+  /// norm_first. Encoders only.
+  TORCH_ARG(bool, first_norm) = true;
+  /// Normalises the output of each block as well, before it is added to x: Gemma. Needs norm_first.
+  /// Encoders only.
+  TORCH_ARG(bool, post_norms) = false;
+  /// The kind of all norms. Encoders only.
+  TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
+  /// Added to the variance, or the mean square, in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
-  /// Whether linear layers and norms have a bias.
+  /// Whether linear layers and norms have a bias; the four options below set it for some of them.
   TORCH_ARG(bool, bias) = true;
+  /// Whether the projections of queries, keys and values have a bias; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, qkv_bias) = std::nullopt;
+  /// Whether the projection of the attention's output has one; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
+  /// Whether linear1 has one; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, linear1_bias) = std::nullopt;
+  /// Whether linear2 has one; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, linear2_bias) = std::nullopt;
+  /// Whether layer norms have one; `bias` unless set. An RMS norm has none.
+  TORCH_ARG(std::optional<bool>, norm_bias) = std::nullopt;
   /// Whether sequences are (B, L, D); false: (L, B, D).
   TORCH_ARG(bool, batch_first) = true;
   /// Multiplies the output of each block by a LayerScale that starts from this factor, before it is
   /// added to x, as DINOv2 does; none unless set.
   TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
+  /// Number of key and value heads (grouped-query attention), a divisor of num_heads; num_heads
+  /// unless set. Encoders only, as the rest of the attention's options.
+  TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
+  /// Width of a head; d_model / num_heads unless set, which num_heads need not divide then.
+  TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
+  /// Rotates queries and keys by their positions; none unless set.
+  TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
+  /// Normalises each head of queries and keys, before they are rotated, by an RMS norm of the
+  /// norms' kind and epsilon. Needs an RMS norm_kind.
+  TORCH_ARG(bool, qk_norm) = false;
+  /// The factor of the scores; 1 / sqrt(head_dim) unless set.
+  TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
+  /// Token i attends to tokens i - window .. i + window only, both included; to all unless set. A
+  /// causal mask leaves i - window .. i.
+  TORCH_ARG(std::optional<int64_t>, window) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 };

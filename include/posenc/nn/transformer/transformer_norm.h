@@ -1,0 +1,73 @@
+#pragma once
+
+#include <torch/nn/pimpl.h>
+
+#include "posenc/core/cloneable.h"
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The kind of a TransformerNorm.
+enum class NormKind {
+  Layer,       ///< LayerNorm
+  RMS,         ///< RMSNorm: Llama, Qwen
+  RMSPlusOne,  ///< RMSNormOptions::gemma(), which multiplies by 1 + weight
+};
+
+/// Returns `layer`, `rms` or `rms_plus_one`.
+const char* to_string(NormKind kind);
+
+/// Options of TransformerNorm.
+struct TransformerNormOptions {
+  /// The default options for width `d_model`: those of LayerNorm.
+  explicit TransformerNormOptions(int64_t d_model) : d_model_(d_model) {}
+
+  /// Width D of x.
+  TORCH_ARG(int64_t, d_model);
+  /// The kind.
+  TORCH_ARG(NormKind, kind) = NormKind::Layer;
+  /// Added to the variance, or the mean square.
+  TORCH_ARG(double, eps) = 1e-5;
+  /// Whether a layer norm adds a bias; an RMS norm has none.
+  TORCH_ARG(bool, bias) = true;
+};
+
+/// A norm of a Transformer layer, whose kind is an option: LayerNorm or RMSNorm.
+///
+/// x: (..., D)  ->  (..., D).
+///
+/// ```cpp
+/// posenc::TransformerNorm norm(posenc::TransformerNormOptions(32).kind(posenc::NormKind::RMS));
+/// torch::Tensor x = norm->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
+/// ```
+///
+/// Keys: `weight` (D), initialised to ones, or to zeros with NormKind::RMSPlusOne; `bias` (D),
+/// initialised to zeros.
+///
+/// Errors: those of LayerNorm and RMSNorm.
+///
+/// Source: as LayerNorm and RMSNorm.
+class TransformerNormImpl : public Cloneable<TransformerNormImpl> {
+ public:
+  /// A layer norm.
+  explicit TransformerNormImpl(int64_t d_model)
+      : TransformerNormImpl(TransformerNormOptions(d_model)) {}
+  /// A module with the given options.
+  explicit TransformerNormImpl(TransformerNormOptions options_);
+
+  void reset() override;
+  /// Sets the weight and the bias to their initial values.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns x normalised.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  TransformerNormOptions options;  ///< the options given to the constructor
+  torch::Tensor weight;            ///< (D)
+  torch::Tensor bias;              ///< (D), undefined with bias(false) and in an RMS norm
+};
+
+TORCH_MODULE(TransformerNorm);
+
+}  // namespace posenc

@@ -1,0 +1,206 @@
+// What the layers of Llama, ModernBERT and classes like them read from config.json.
+
+#include "models/encoder/layer_settings.h"
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/rotary/model_options.h"
+#include "models/rotary/rope_parameters.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kWidestWindow = int64_t{1} << 31;
+constexpr int64_t kWidestHead = int64_t{1} << 20;
+constexpr const char* kSliding = "sliding_attention";
+constexpr const char* kFull = "full_attention";
+
+TransformerLayerOptions& own_layer(EncoderOptions& options) { return options.encoder().layer(); }
+
+void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
+  if (!config.has("num_key_value_heads")) return;
+  const int64_t heads = layer.num_heads();
+  const int64_t kv_heads = config.whole("num_key_value_heads", 1, heads);
+  if (heads % kv_heads != 0) {
+    config.refuse("num_key_value_heads",
+                  "must divide " + config.key("num_attention_heads") + " " + std::to_string(heads));
+  }
+  if (kv_heads != heads) layer.num_kv_heads(kv_heads);
+}
+
+void set_biases(TransformerLayerOptions& layer, bool attention, bool feed_forward) {
+  layer.qkv_bias(attention).out_bias(attention);
+  layer.linear1_bias(feed_forward).linear2_bias(feed_forward);
+}
+
+// Decoders that may be configured as encoders: `is_causal: false`, as for sentence vectors.
+void set_causal(const Settings& config, EncoderOptions& options) {
+  options.causal(config.flag("is_causal", true));
+}
+
+// `sliding_window` counts the token itself in causal layers, as transformers does.
+int64_t window_of(const Settings& config, bool is_causal) {
+  return is_causal ? config.whole("sliding_window", 1, kWidestWindow) - 1
+                   : config.whole("sliding_window", 0, kWidestWindow);
+}
+
+// Which layers have a window: layer_types, or `is_sliding` of the number of a layer without them.
+template <typename Rule>
+std::vector<bool> sliding_layers(const Settings& config, int64_t count, const Rule& is_sliding) {
+  std::vector<bool> sliding;
+  if (!config.has("layer_types")) {
+    for (int64_t i = 0; i < count; ++i) sliding.push_back(is_sliding(i));
+    return sliding;
+  }
+  const nlohmann::json& types = config.value("layer_types");
+  if (!types.is_array() || static_cast<int64_t>(types.size()) != count) {
+    config.refuse("layer_types", "must be a list of the type of each of " +
+                                     config.key("num_hidden_layers") + " " + std::to_string(count) +
+                                     " layers");
+  }
+  for (const nlohmann::json& type : types) {
+    if (type != kSliding && type != kFull) {
+      config.refuse("layer_types", "must have full_attention and sliding_attention only", type);
+    }
+    sliding.push_back(type == kSliding);
+  }
+  return sliding;
+}
+
+// The options of each layer: `full`, or those of `slide(full)` where it has a window.
+template <typename Slide>
+void set_layers(EncoderOptions& options, const std::vector<bool>& sliding, const Slide& slide) {
+  std::optional<TransformerLayerOptions> other;
+  std::vector<TransformerLayerOptions> layers;
+  for (const bool one : sliding) {
+    if (one && !other) {
+      other = own_layer(options);
+      slide(*other);
+    }
+    layers.push_back(one ? *other : own_layer(options));
+  }
+  if (other) options.encoder().layers(std::move(layers));
+}
+
+// Qwen's rule: the layers from max_window_layers on, if windows are used at all.
+void set_qwen_windows(const Settings& config, EncoderOptions& options) {
+  const bool uses = config.flag("use_sliding_window") && config.has("sliding_window");
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(), [&](int64_t i) {
+    return uses && i >= config.whole("max_window_layers", INT64_MIN, INT64_MAX);
+  });
+  set_layers(options, sliding, [&](TransformerLayerOptions& layer) {
+    if (!uses) {
+      config.refuse("use_sliding_window", "must be true for layers of type sliding_attention");
+    }
+    layer.window(window_of(config, options.causal()));
+  });
+}
+
+// A number of layers after which one is not sliding: 3 in ModernBERT, 6 in Gemma 3.
+int64_t pattern_of(const Settings& config, const char* name, int64_t usual) {
+  return config.whole(name, usual, 1, INT32_MAX);
+}
+
+}  // namespace
+
+void set_rotary(const Settings& config, const hf::ModelType& model, const std::string& layer_type,
+                TransformerLayerOptions& layer) {
+  const int64_t head_dim = rotary_head_dim(config, model, layer_type);
+  if (head_dim > kWidestHead) {
+    config.refuse("head_dim", "must be at most " + std::to_string(kWidestHead));
+  }
+  if (head_dim * layer.num_heads() != layer.d_model()) layer.head_dim(head_dim);
+  // The frequencies of a call do not depend on the calls before it.
+  layer.rotary(RotaryEmbeddingOptions(rotary_options_of(config, model, layer_type))
+                   .length_rule(LengthRule::PerCall));
+}
+
+void without_biases(const Settings&, const hf::ModelType&, EncoderOptions& options) {
+  set_biases(own_layer(options), false, false);
+}
+
+void without_wide_bias(const Settings&, const hf::ModelType&, EncoderOptions& options) {
+  own_layer(options).linear1_bias(false);
+}
+
+void read_eurobert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  set_biases(own_layer(options), config.flag("attention_bias"), config.flag("mlp_bias"));
+}
+
+void read_llama(const Settings& config, const hf::ModelType& model, EncoderOptions& options) {
+  read_eurobert(config, model, options);
+  set_causal(config, options);
+}
+
+void read_mistral(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  set_biases(own_layer(options), false, false);
+  set_causal(config, options);
+  if (config.has("sliding_window")) own_layer(options).window(window_of(config, options.causal()));
+}
+
+void read_qwen2(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  own_layer(options).bias(false).qkv_bias(true);
+  set_causal(config, options);
+  set_qwen_windows(config, options);
+}
+
+void read_qwen3(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  set_biases(own_layer(options), config.flag("attention_bias"), false);
+  own_layer(options).qk_norm(true);
+  set_causal(config, options);
+  set_qwen_windows(config, options);
+}
+
+void read_gemma3(const Settings& config, const hf::ModelType& model, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  set_kv_heads(config, layer);
+  set_biases(layer, config.flag("attention_bias"), false);
+  const double scalar = config.real("query_pre_attn_scalar");
+  if (!(scalar > 0)) config.refuse("query_pre_attn_scalar", "must be positive");
+  layer.qk_norm(true).post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
+  const bool halves = config.flag_if("use_bidirectional_attention").value_or(false);
+  const bool is_causal = config.flag("is_causal", true);
+  options.causal(is_causal && !halves);
+  const int64_t every = pattern_of(config, "sliding_window_pattern", 6);
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
+                                      [&](int64_t i) { return (i + 1) % every != 0; });
+  const TransformerLayerOptions plain = layer;
+  set_rotary(config, model, kFull, layer);
+  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
+    other = plain;
+    set_rotary(config, model, kSliding, other);
+    // transformers halves the window for attention in both directions, where it does not count the
+    // token itself.
+    const int64_t whole = window_of(config, options.causal());
+    other.window(halves ? whole / 2 + (is_causal ? 0 : 1) : whole);
+  });
+}
+
+void read_modernbert(const Settings& config, const hf::ModelType& model, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  set_biases(layer, config.flag("attention_bias"), config.flag("mlp_bias"));
+  layer.norm_bias(config.flag("norm_bias"));
+  const int64_t every = pattern_of(config, "global_attn_every_n_layers", 3);
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
+                                      [&](int64_t i) { return i % every != 0; });
+  const TransformerLayerOptions plain = layer;
+  set_rotary(config, model, kFull, layer);
+  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
+    other = plain;
+    set_rotary(config, model, kSliding, other);
+    other.window(config.whole("local_attention", 0, kWidestWindow) / 2);
+  });
+  auto& layers = options.encoder().layers();
+  if (layers.empty()) layers.assign(sliding.size(), layer);
+  layers.front().first_norm(false);
+}
+
+}  // namespace posenc

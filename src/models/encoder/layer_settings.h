@@ -1,0 +1,21 @@
+#pragma once
+
+#include "models/hf/model_types.h"
+#include "models/settings.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc {
+
+/// The rotary embedding of layers of type `layer_type`, and the width of their heads where it is
+/// not d_model / num_heads.
+void set_rotary(const Settings& config, const hf::ModelType& model, const std::string& layer_type,
+                TransformerLayerOptions& layer);
+
+/// EncoderStructure::more: what the layers of a class have besides. Each takes options that the
+/// rest of the structure has set, and throws c10::ValueError for settings that are wrong.
+using ReadLayers = void(const Settings& config, const hf::ModelType& model,
+                        EncoderOptions& options);
+ReadLayers without_biases, without_wide_bias, read_eurobert, read_gemma3, read_llama, read_mistral,
+    read_modernbert, read_qwen2, read_qwen3;
+
+}  // namespace posenc

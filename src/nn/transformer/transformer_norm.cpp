@@ -1,0 +1,58 @@
+#include "posenc/nn/transformer/transformer_norm.h"
+
+#include <torch/nn/init.h>
+
+#include <ostream>
+
+#include "core/check.h"
+#include "nn/transformer/rms_norm.h"
+
+namespace posenc {
+
+const char* to_string(NormKind kind) {
+  switch (kind) {
+    case NormKind::Layer: return "layer";
+    case NormKind::RMS: return "rms";
+    case NormKind::RMSPlusOne: break;
+  }
+  return "rms_plus_one";
+}
+
+TransformerNormImpl::TransformerNormImpl(TransformerNormOptions options_) : options(options_) {
+  TransformerNormImpl::reset();
+}
+
+void TransformerNormImpl::reset() {
+  check_positive("TransformerNorm", "d_model", options.d_model());
+  weight = register_parameter("weight", torch::empty({options.d_model()}));
+  if (options.bias() && options.kind() == NormKind::Layer) {
+    bias = register_parameter("bias", torch::empty({options.d_model()}));
+  }
+  reset_parameters();
+}
+
+void TransformerNormImpl::reset_parameters() {
+  torch::nn::init::constant_(weight, options.kind() == NormKind::RMSPlusOne ? 0.0 : 1.0);
+  if (bias.defined()) torch::nn::init::zeros_(bias);
+}
+
+void TransformerNormImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerNorm(d_model=" << options.d_model() << ", eps=" << options.eps();
+  if (options.kind() != NormKind::Layer) {
+    stream << ", kind=" << to_string(options.kind());
+  } else if (!options.bias()) {
+    stream << ", bias=false";
+  }
+  stream << ")";
+}
+
+torch::Tensor TransformerNormImpl::forward(const torch::Tensor& x) {
+  if (options.kind() == NormKind::Layer) {
+    return torch::layer_norm(x, {options.d_model()}, weight, bias, options.eps());
+  }
+  auto own = options.kind() == NormKind::RMS ? RMSNormOptions(options.d_model())
+                                             : RMSNormOptions::gemma(options.d_model());
+  return rms_norm(x, weight, own.eps(options.eps()));
+}
+
+}  // namespace posenc
