@@ -52,6 +52,8 @@
 #include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/rotary_config.h"
+#include "posenc/models/sentence_folder.h"
+#include "posenc/models/sentence_stages.h"
 #include "posenc/models/transformer.h"
 #include "posenc/models/tying.h"
 #include "posenc/models/vision_embeddings_preset.h"

@@ -75,7 +75,6 @@ StateDict outputs(const EncoderOutput& out) {
   StateDict result;
   result.insert("embeddings", out.embeddings.contiguous());
   result.insert("last_hidden_state", out.last_hidden_state.contiguous());
-  if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
   return result;
 }
 
@@ -83,7 +82,9 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenEncoder model = freeze(load_encoder(arguments.folder));
   const bool is_text = model.options().embeddings().has_value();
   const at::Tensor input = encoder_input(given, is_text, arguments.input);
-  StateDict result = outputs(model.forward(input, optional_inputs(given)));
+  const EncoderOutput out = model.forward(input, optional_inputs(given));
+  StateDict result = outputs(out);
+  if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
   note_stages(arguments.folder);
   return result;
 }

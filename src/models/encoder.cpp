@@ -30,7 +30,8 @@ void check_encoder(const EncoderOptions& options) {
       "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
       ". Got ", *options.relative_rows());
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
-                           options.pooling() == encoder::Pooling::LargestToken;
+                           options.pooling() == encoder::Pooling::LargestToken ||
+                           options.pooling() == encoder::Pooling::LastToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
                     "[Encoder] the pooling of an encoder of images must not look for a token");
 }
@@ -43,6 +44,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::First: return "first";
     case Pooling::EndToken: return "end_token";
     case Pooling::LargestToken: return "largest_token";
+    case Pooling::LastToken: return "last_token";
     case Pooling::LinearOfLast: break;
   }
   return "linear_of_last";

@@ -28,6 +28,7 @@ enum class Pooling {
   EndToken,      ///< the row of the first token that is eos_token_id: CLIP
   LargestToken,  ///< the row of the largest id: CLIP's files with eos_token_id 2
   LinearOfLast,  ///< pooler(x) of the last row: SigLIP
+  LastToken,     ///< the row of the last id that is not pad_token_id: classifiers of Llama's family
 };
 
 }  // namespace encoder
@@ -59,6 +60,8 @@ struct EncoderOptions {
   TORCH_ARG(std::optional<int64_t>, pooler_dim) = std::nullopt;
   /// The id of Pooling::EndToken.
   TORCH_ARG(int64_t, eos_token_id) = 2;
+  /// The id of padding for Pooling::LastToken; unless set, the last row is pooled, of one sequence.
+  TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;
 };
 
 /// Inputs of an encoder besides the ids; all are optional.

@@ -117,6 +117,9 @@ bool has_bias_in(const Settings& config, const char* setting) {
 
 Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOptions& encoder) {
   if (structure.pooling != encoder::Pooling::None) encoder.pooling(structure.pooling);
+  if (structure.pooling == encoder::Pooling::LastToken) {
+    encoder.pad_token_id(config.whole_if("pad_token_id"));
+  }
   const std::string first = structure.first_word;
   if (first.empty()) return structure.rows;
   const std::string given = config.text(kRows);

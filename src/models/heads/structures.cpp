@@ -57,6 +57,10 @@ const HeadStructures kAlbert = {.sequence = kOfPooler, .token = kToken, .questio
                .norm = "predictions.LayerNorm", .bias = "predictions.bias", .is_tied = true}};
 const HeadStructures kBertGeneration = {
     .masked = {.lacks = "generation token by token"}};
+const HeadStructures kDecoder = {
+    .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
+                 .has_bias = false},
+    .token = {.out = "score"}, .question = kQuestion};
 const HeadStructures kDistilBert = {
     .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
                  .dense = "pre_classifier", .activation = "relu"},
@@ -83,7 +87,8 @@ const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question =
                .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
 const HeadStructures kModernBert = {.sequence = modern_sequence(), .token = modern("classifier"),
     .question = modern("classifier"), .masked = modern_masked()};
-const HeadStructures kNomicBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+const HeadStructures kNomicBert = {
+    .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::TanhOfFirst}, .token = kToken, .question = kQuestion,
     .masked = {.out = "cls.predictions.decoder", .dense = "cls.predictions.transform.dense",
                .activation_setting = "hidden_act", .norm = "cls.predictions.transform.layer_norm",
                .bias = "cls.predictions.bias", .is_tied = true}};

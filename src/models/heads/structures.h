@@ -42,7 +42,7 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kDistilBert, kElectra,
+extern const HeadStructures kAlbert, kBert, kBertGeneration, kDecoder, kDistilBert, kElectra,
     kEncoderDecoder, kEsm, kEuroBert, kGte, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer,
     kSplinter;
 
