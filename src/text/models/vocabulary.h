@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/definition.h"
+#include "text/text_hash.h"
 
 namespace posenc::text {
 
@@ -36,6 +37,7 @@ class Vocabulary {
   Slot& slot(std::string_view token, uint64_t hash);
   void index_ids(bool unigram);
 
+  TextHash hash_;
   std::shared_ptr<const Strings> strings_;
   std::vector<Piece> pieces_;
   std::vector<Slot> slots_;  // a power of two, at most half of them taken
