@@ -45,6 +45,7 @@ const Piece* Vocabulary::find(std::string_view token) const {
 
 // In a Unigram vocabulary the place in the list is the id, also of a piece that a later one repeats.
 void Vocabulary::index_ids(bool unigram) {
+  if (unigram) size_ = pieces_.size();
   by_id_.assign(2 * pieces_.size(), 0);
   for (uint32_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];

@@ -22,7 +22,7 @@ class Vocabulary {
     return piece == nullptr ? std::nullopt : std::optional(piece->id);
   }
   std::optional<std::string_view> token(uint32_t id) const;
-  /// Number of different tokens.
+  /// Number of different tokens; of Unigram that of all pieces.
   std::size_t size() const { return size_; }
   /// The tokens in the order of the file; with equal ones, of which only the last counts.
   const std::vector<Piece>& pieces() const { return pieces_; }
