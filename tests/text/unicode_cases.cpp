@@ -4,8 +4,8 @@
 //     categories            the bits of their general categories
 //     lower                 the lower-case forms of all scalar values
 //     scripts               the numbers of their scripts
-//     nfd|nfc|nfkd|nfkc C.. the normal form of a text: CHARACTER:CHANGE.., or = if it stays as it is
-//     clusters C..          the number of characters of each grapheme cluster of a text
+//     nfd|nfc|nfkd|nfkc C.. the normal form of a text: CHARACTER:CHANGE.., or = if it stays as it
+//     is clusters C..          the number of characters of each grapheme cluster of a text
 //
 // Characters are hexadecimal numbers.
 #include <iostream>
@@ -42,7 +42,8 @@ void print_form(std::istream& words, unicode::Form form) {
     return;
   }
   for (const Change& c : changes) {
-    std::cout << std::hex << static_cast<uint32_t>(c.character) << ':' << std::dec << c.change << ' ';
+    std::cout << std::hex << static_cast<uint32_t>(c.character) << ':' << std::dec << c.change
+              << ' ';
   }
   std::cout << '\n';
 }
@@ -85,7 +86,8 @@ int main() {
       print_all([](char32_t c) {
         const unicode::Lower lower = unicode::lowercase(c);
         for (int i = 0; i < lower.count; ++i) {
-          std::cout << std::hex << (i == 0 ? "" : ",") << static_cast<uint32_t>(lower.characters[i]);
+          std::cout << std::hex << (i == 0 ? "" : ",")
+                    << static_cast<uint32_t>(lower.characters[i]);
         }
         std::cout << ' ';
       });

@@ -8,13 +8,36 @@ namespace posenc::text::unicode {
 
 /// General categories, as bits: a set of them is one number. Those of 16.0.
 enum Category : uint32_t {
-  Cn = 1u << 0, Cc = 1u << 1, Cf = 1u << 2, Co = 1u << 3, Cs = 1u << 4,
-  Lu = 1u << 5, Ll = 1u << 6, Lt = 1u << 7, Lm = 1u << 8, Lo = 1u << 9,
-  Mn = 1u << 10, Mc = 1u << 11, Me = 1u << 12,
-  Nd = 1u << 13, Nl = 1u << 14, No = 1u << 15,
-  Pc = 1u << 16, Pd = 1u << 17, Ps = 1u << 18, Pe = 1u << 19, Pi = 1u << 20, Pf = 1u << 21, Po = 1u << 22,
-  Sm = 1u << 23, Sc = 1u << 24, Sk = 1u << 25, So = 1u << 26,
-  Zs = 1u << 27, Zl = 1u << 28, Zp = 1u << 29,
+  Cn = 1u << 0,
+  Cc = 1u << 1,
+  Cf = 1u << 2,
+  Co = 1u << 3,
+  Cs = 1u << 4,
+  Lu = 1u << 5,
+  Ll = 1u << 6,
+  Lt = 1u << 7,
+  Lm = 1u << 8,
+  Lo = 1u << 9,
+  Mn = 1u << 10,
+  Mc = 1u << 11,
+  Me = 1u << 12,
+  Nd = 1u << 13,
+  Nl = 1u << 14,
+  No = 1u << 15,
+  Pc = 1u << 16,
+  Pd = 1u << 17,
+  Ps = 1u << 18,
+  Pe = 1u << 19,
+  Pi = 1u << 20,
+  Pf = 1u << 21,
+  Po = 1u << 22,
+  Sm = 1u << 23,
+  Sc = 1u << 24,
+  Sk = 1u << 25,
+  So = 1u << 26,
+  Zs = 1u << 27,
+  Zl = 1u << 28,
+  Zp = 1u << 29,
 };
 constexpr uint32_t kLetters = Lu | Ll | Lt | Lm | Lo;
 constexpr uint32_t kMarks = Mn | Mc | Me;
@@ -40,7 +63,22 @@ enum Flag : uint16_t {
 };
 
 /// Where grapheme clusters end: the property Grapheme_Cluster_Break of 17.0.
-enum class Break : uint8_t { Other, Control, Cr, Lf, Extend, Prepend, SpacingMark, L, V, T, Lv, Lvt, Regional, Zwj };
+enum class Break : uint8_t {
+  Other,
+  Control,
+  Cr,
+  Lf,
+  Extend,
+  Prepend,
+  SpacingMark,
+  L,
+  V,
+  T,
+  Lv,
+  Lvt,
+  Regional,
+  Zwj
+};
 /// The same: Indic_Conjunct_Break.
 enum class Conjunct : uint8_t { None, Consonant, Linker, Extend };
 
@@ -57,9 +95,10 @@ struct Character {
 };
 
 constexpr std::size_t kMostPages = 192;
-extern const std::array<uint8_t, 0x1100> kPages;             // the page of each 256 characters
-extern const std::array<uint8_t, kMostPages * 256> kKinds;   // the kind of each character of each page
-extern const Character kRecords[256];                        // of each kind
+extern const std::array<uint8_t, 0x1100> kPages;  // the page of each 256 characters
+extern const std::array<uint8_t, kMostPages * 256>
+    kKinds;                            // the kind of each character of each page
+extern const Character kRecords[256];  // of each kind
 
 inline const Character& character(char32_t c) {
   return kRecords[kKinds[static_cast<std::size_t>(kPages[c >> 8]) << 8 | (c & 0xFF)]];

@@ -9,13 +9,13 @@
 
 namespace posenc::text::unicode {
 
-/// Finds a character among some thousands: of each 64 characters, which ones are among them, and how many
-/// are before these.
+/// Finds a character among some thousands: of each 64 characters, which ones are among them, and
+/// how many are before these.
 struct DecompositionIndex {
-  const uint8_t* blocks;     // of each 64 characters; 0 for those with none
-  const uint64_t* present;   // of each block
-  const uint16_t* before;    // of each block
-  const uint16_t* begins;    // of each character, and the end of the last
+  const uint8_t* blocks;    // of each 64 characters; 0 for those with none
+  const uint64_t* present;  // of each block
+  const uint16_t* before;   // of each block
+  const uint16_t* begins;   // of each character, and the end of the last
 
   std::size_t rank(char32_t c) const {
     const std::size_t block = blocks[c >> 6];
@@ -31,7 +31,8 @@ struct Decompositions {
   /// That of a character that is known to have one.
   std::u16string_view operator[](char32_t c) const {
     const std::size_t rank = index.rank(c);
-    return {units + index.begins[rank], static_cast<std::size_t>(index.begins[rank + 1] - index.begins[rank])};
+    return {units + index.begins[rank],
+            static_cast<std::size_t>(index.begins[rank + 1] - index.begins[rank])};
   }
 };
 

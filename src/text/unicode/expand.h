@@ -6,7 +6,8 @@
 
 namespace posenc::text::unicode {
 
-/// The values that `runs` stand for: pairs of a value and how often it follows itself. Zeros fill the rest.
+/// The values that `runs` stand for: pairs of a value and how often it follows itself. Zeros fill
+/// the rest.
 template <std::size_t kCount, std::size_t kRuns>
 consteval std::array<uint8_t, kCount> expand(const uint8_t (&runs)[kRuns]) {
   static_assert(kRuns % 2 == 0);

@@ -115,7 +115,8 @@ char32_t composed(char32_t first, char32_t second) {
     return kHangulFirst + ((first - kLFirst) * kVCount + (second - kVFirst)) * kTCount;
   }
   if (second > kTBefore && second - kTBefore < kTCount) {
-    const bool lv = first >= kHangulFirst && first <= kHangulLast && (first - kHangulFirst) % kTCount == 0;
+    const bool lv =
+        first >= kHangulFirst && first <= kHangulLast && (first - kHangulFirst) % kTCount == 0;
     return lv ? first + (second - kTBefore) : 0;
   }
   const Composition* end = kCompositions + kCompositionCount;
@@ -151,7 +152,8 @@ void compose(std::vector<Change>& changes) {
 bool are_none(std::string_view text, const std::vector<Change>& changes) {
   std::size_t at = 0;
   for (const Change& change : changes) {
-    if (at == text.size() || change.change != 0 || next_character(text, at) != change.character) return false;
+    if (at == text.size() || change.change != 0 || next_character(text, at) != change.character)
+      return false;
   }
   return at == text.size();
 }

@@ -8,9 +8,10 @@
 #include "text/aligned_text.h"
 #include "text/unicode/characters.h"
 
-/// What the parts of a tokenizer ask about characters. Each answers as the part of `tokenizers` 0.23.3 does,
-/// with that part's version of Unicode (8.0 to 17.0); the tables are written by tools/unicode_tables.py.
-/// A program that asks several questions of one character reads character(c) once.
+/// What the parts of a tokenizer ask about characters. Each answers as the part of `tokenizers`
+/// 0.23.3 does, with that part's version of Unicode (8.0 to 17.0); the tables are written by
+/// tools/unicode_tables.py. A program that asks several questions of one character reads
+/// character(c) once.
 namespace posenc::text::unicode {
 
 inline bool has(char32_t c, Flag flag) { return (character(c).flags & flag) != 0; }
@@ -32,8 +33,8 @@ inline bool is_number(char32_t c) { return has(c, kNumber); }
 /// Rust's \w of 16.0: Whitespace, single_word.
 inline bool is_word(char32_t c) { return has(c, kWord); }
 
-/// A script as UnicodeScripts sees it: Script of 9.0, where Hiragana, Katakana and U+30FC are Han, and
-/// blanks and unassigned characters are Any.
+/// A script as UnicodeScripts sees it: Script of 9.0, where Hiragana, Katakana and U+30FC are Han,
+/// and blanks and unassigned characters are Any.
 using Script = uint8_t;
 constexpr Script kAnyScript = 0;
 Script script_of(char32_t c);
@@ -47,8 +48,8 @@ struct Lower {
 Lower lowercase(char32_t c);
 
 enum class Form { Nfd, Nfc, Nfkd, Nfkc };
-/// Writes the normal form of `text` (9.0) to `changes`, as changes of its characters in order. Returns
-/// false, and writes nothing, if `text` is in that form.
+/// Writes the normal form of `text` (9.0) to `changes`, as changes of its characters in order.
+/// Returns false, and writes nothing, if `text` is in that form.
 bool normalize(std::string_view text, Form form, std::vector<Change>& changes);
 
 /// The end of the extended grapheme cluster (17.0) that begins at byte `at`.
