@@ -38,8 +38,8 @@ class AlignedText {
   }
   /// The same, in the memory of this one.
   void assign(std::string_view original, uint32_t at, bool with_places);
-  /// Adds a text at the end. The first one that is added decides whether places are kept.
-  void append(const AlignedText& piece);
+  /// Adds bytes begin to end of `piece`, which keeps places if this text does.
+  void append(const AlignedText& piece, std::size_t begin, std::size_t end);
 
   const std::string& text() const { return text_; }
   bool with_places() const { return with_places_; }
