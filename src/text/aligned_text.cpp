@@ -74,13 +74,19 @@ void AlignedText::require_begin() const {
       "character, as a pattern such as `^` does; `tokenizers` panics there");
 }
 
-void AlignedText::transform(std::span<const Change> changes, std::size_t skipped) {
+void AlignedText::prepend(std::string_view prefix) {
+  const std::size_t first = utf8_length(static_cast<unsigned char>(text_[0]));
+  std::string begin(prefix);
+  begin.append(text_, 0, first);
+  Edit edit(*this);
+  edit.replace(first, begin);
+  edit.finish();
+}
+
+void AlignedText::transform(std::span<const Change> changes, std::size_t begin) {
   require_begin();
   Edit edit(*this);
-  const auto length_at = [&](std::size_t at) {
-    return utf8_length(static_cast<unsigned char>(text_[at]));
-  };
-  for (; skipped > 0; --skipped) edit.drop(length_at(edit.at()));
+  edit.keep(begin);
   std::string one;
   for (const auto& [character, change] : changes) {
     one.clear();
@@ -90,7 +96,9 @@ void AlignedText::transform(std::span<const Change> changes, std::size_t skipped
       continue;
     }
     std::size_t bytes = 0;
-    for (int32_t i = 0; i <= -change; ++i) bytes += length_at(edit.at() + bytes);
+    for (int32_t i = 0; i <= -change && edit.at() + bytes < text_.size(); ++i) {
+      bytes += utf8_length(static_cast<unsigned char>(text_[edit.at() + bytes]));
+    }
     edit.replace(bytes, one);
   }
   edit.drop(text_.size() - edit.at());

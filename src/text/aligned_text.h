@@ -23,10 +23,10 @@ struct Change {
   int32_t change;
 };
 
-/// A text that normalizers change, and for each of its bytes the character of the original text
-/// that it stands for, as the bytes of that character. The places are only kept if they are asked
-/// for, and only from the first step on that changes the length of a character: until then each
-/// byte stands for itself.
+/// A text while it is changed, and for each of its bytes the character of the original text that it
+/// stands for, as the bytes of that character. The places are only kept if they are asked for, and
+/// only from the first step on that changes the length of a character: until then each byte stands
+/// for itself.
 class AlignedText {
  public:
   class Edit;
@@ -38,7 +38,7 @@ class AlignedText {
   }
   /// The same, in the memory of this one.
   void assign(std::string_view original, uint32_t at, bool with_places);
-  /// Adds a text behind this one. The first one that is added decides whether places are kept.
+  /// Adds a text at the end. The first one that is added decides whether places are kept.
   void append(const AlignedText& piece);
 
   const std::string& text() const { return text_; }
@@ -46,6 +46,11 @@ class AlignedText {
   /// The original characters of bytes begin to end of text(), which are not empty: from the begin
   /// of the first to the end of the last. (0, 0) unless places are kept.
   Place place(std::size_t begin, std::size_t end) const;
+  /// Where the original character begins that a byte stands for; if places are not kept, only until
+  /// the text is changed.
+  std::size_t original_begin(std::size_t byte) const {
+    return places_.empty() ? at_ + byte : places_[byte].begin;
+  }
   /// Whether the text begins with characters that stand for nothing. `tokenizers` panics where
   /// another step follows; throws TokenizerError then.
   void require_begin() const;
@@ -54,8 +59,10 @@ class AlignedText {
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }
 
-  /// Replaces all by `changes`; the first `skipped` old characters are dropped.
-  void transform(std::span<const Change> changes, std::size_t skipped = 0);
+  /// Puts `prefix` before the first character, with its place. The text is not empty.
+  void prepend(std::string_view prefix);
+  /// Replaces what begins at byte `begin` by `changes`.
+  void transform(std::span<const Change> changes, std::size_t begin = 0);
 
  private:
   Place place_of(std::size_t byte) const;  // of the character there
