@@ -6,6 +6,7 @@
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
+#include "text/component.h"
 #include "text/json_cursor.h"
 
 namespace posenc::text {
@@ -17,20 +18,10 @@ constexpr std::size_t kLongest = 1'000'000'000;  // in bytes; places are 32 bits
 constexpr std::size_t kBlock = 1 << 16;
 
 AddedToken added_token(const json& entry) {
-  const auto field = [&](const char* name, bool is_right) {
-    if (is_right) return;
-    throw TokenizerError("added_tokens: must have '" + std::string(name) + "' in each entry, of the right type. Got " +
-                         io::in_quotes(entry.dump(-1, ' ', false, json::error_handler_t::replace)));
-  };
-  const auto of = [&](const char* name) -> const json& {
-    static const json missing;
-    const auto found = entry.find(name);
-    return found == entry.end() ? missing : *found;
-  };
-  field("id", of("id").is_number_unsigned() && of("id").get<uint64_t>() <= UINT32_MAX);
-  field("content", of("content").is_string());
-  for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized", "special"}) field(flag, of(flag).is_boolean());
-  return {of("content").get<std::string>(), of("single_word"), of("lstrip"), of("rstrip"), of("normalized"), of("special")};
+  const Component token("added_tokens", entry);
+  if (token.number("id") > UINT32_MAX) token.refuse("id", "below 2^32");
+  return {token.string("content"), token.boolean("single_word"), token.boolean("lstrip"),
+          token.boolean("rstrip"), token.boolean("normalized"), token.boolean("special")};
 }
 
 }  // namespace

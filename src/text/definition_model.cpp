@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <map>
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
+#include "text/component.h"
 #include "text/definition.h"
 #include "text/json_cursor.h"
 
@@ -22,46 +22,6 @@ constexpr std::string_view kWhat = "its model";
 [[noreturn]] void wrong(const std::string& part, const std::string& rule, std::string_view value) {
   throw TokenizerError("model." + part + ": must " + rule + ". Got " + io::in_quotes(value));
 }
-
-/// The members of the model by name: of equal names the last counts.
-using Members = std::map<std::string, std::string_view, std::less<>>;
-
-/// What a model's options are read with. null is as good as absence where an option may be absent.
-class Options {
- public:
-  explicit Options(const Members& members) : members_(members) {}
-
-  bool has(const char* name) const { return members_.count(name) != 0; }
-  std::string_view raw(const char* name) const {
-    const auto found = members_.find(name);
-    if (found == members_.end()) wrong(name, "be there", "nothing");
-    return found->second;
-  }
-  json optional(const char* name) const { return has(name) ? json_value(raw(name), kWhat) : json(); }
-
-  std::string string(const char* name) const {
-    const json value = json_value(raw(name), kWhat);
-    if (!value.is_string()) wrong(name, "be a string", raw(name));
-    return value;
-  }
-  std::optional<std::string> optional_string(const char* name) const {
-    if (optional(name).is_null()) return std::nullopt;
-    return string(name);
-  }
-  bool flag(const char* name) const {
-    const json value = optional(name);
-    if (!value.is_null() && !value.is_boolean()) wrong(name, "be true or false", raw(name));
-    return !value.is_null() && value.get<bool>();
-  }
-  uint64_t count(const char* name) const {
-    const json value = json_value(raw(name), kWhat);
-    if (!value.is_number_unsigned()) wrong(name, "be a whole number that is not negative", raw(name));
-    return value;
-  }
-
- private:
-  const Members& members_;
-};
 
 uint32_t id_of(std::string_view number, std::string_view token) {
   uint32_t id = 0;
@@ -193,48 +153,52 @@ void read_merges(std::string_view text, Definition& definition) {
   cursor.end();
 }
 
-Kind kind_of(const Options& options) {
-  const auto is_object = [&](const char* name) { return options.has(name) && options.raw(name).front() == '{'; };
+// Of two equal names the last counts.
+struct Parts {
+  json options = json::object();
+  std::string_view vocab, merges;
+};
+
+Kind kind_of(const Component& options, const Parts& parts) {
   if (options.has("type")) {
     const std::string type = options.string("type");
     if (type == "BPE") return Kind::Bpe;
     if (type == "WordPiece") return Kind::WordPiece;
     if (type == "WordLevel") return Kind::WordLevel;
     if (type == "Unigram") return Kind::Unigram;
-    wrong("type", "be BPE, WordPiece, WordLevel or Unigram", type);
+    options.refuse("type", "BPE, WordPiece, WordLevel or Unigram");
   }
   // The package tries them in this order.
-  if (is_object("vocab") && options.has("merges")) return Kind::Bpe;
-  if (is_object("vocab") && options.has("max_input_chars_per_word")) return Kind::WordPiece;
-  return is_object("vocab") ? Kind::WordLevel : Kind::Unigram;
+  if (parts.vocab.substr(0, 1) != "{") return Kind::Unigram;
+  if (!parts.merges.empty()) return Kind::Bpe;
+  return options.has("max_input_chars_per_word") ? Kind::WordPiece : Kind::WordLevel;
 }
 
-void read_options(const Options& options, ModelDefinition& model) {
+void read_options(const Component& options, ModelDefinition& model) {
+  const auto flag = [&](const char* name) { return options.optional_boolean(name).value_or(false); };
   switch (model.kind) {
     case Kind::Bpe: {
-      const json dropout = options.optional("dropout");
+      const json& dropout = options.at("dropout");
       if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0)) {
-        wrong("dropout", "be null or 0, since others give random tokens", options.raw("dropout"));
+        options.refuse("dropout", "null or 0, since others give random tokens");
       }
       model.unk_token = options.optional_string("unk_token");
       model.continuing_subword_prefix = options.optional_string("continuing_subword_prefix").value_or("");
       model.end_of_word_suffix = options.optional_string("end_of_word_suffix").value_or("");
-      model.fuse_unk = options.flag("fuse_unk");
-      model.byte_fallback = options.flag("byte_fallback");
-      model.ignore_merges = options.flag("ignore_merges");
+      model.fuse_unk = flag("fuse_unk");
+      model.byte_fallback = flag("byte_fallback");
+      model.ignore_merges = flag("ignore_merges");
       return;
     }
     case Kind::WordPiece:
       model.unk_token = options.string("unk_token");
       model.continuing_subword_prefix = options.string("continuing_subword_prefix");
-      model.max_input_chars_per_word = options.count("max_input_chars_per_word");
+      model.max_input_chars_per_word = options.number("max_input_chars_per_word");
       return;
-    case Kind::WordLevel:
-      model.unk_token = options.string("unk_token");
-      return;
+    case Kind::WordLevel: model.unk_token = options.string("unk_token"); return;
     case Kind::Unigram:
-      if (!options.optional("unk_id").is_null()) model.unk_id = options.count("unk_id");
-      model.byte_fallback = options.flag("byte_fallback");
+      model.unk_id = options.optional_number("unk_id");
+      if (options.has("byte_fallback")) model.byte_fallback = options.boolean("byte_fallback");
       return;
   }
 }
@@ -251,22 +215,33 @@ Merge split_merge(std::string_view line) {
 
 void read_model(std::string_view text, Definition& definition) {
   JsonCursor cursor(text, kWhat);
-  Members members;
+  Parts parts;
   cursor.object([&](std::string_view key) {
-    std::string name(key);
-    members.insert_or_assign(std::move(name), cursor.raw());
+    if (key == "vocab") {
+      parts.vocab = cursor.raw();
+    } else if (key == "merges") {
+      parts.merges = cursor.raw();
+    } else {
+      std::string name(key);
+      parts.options[name] = cursor.value();
+    }
   });
   cursor.end();
-  const Options options(members);
-  definition.model = {};
-  definition.model.kind = kind_of(options);
-  read_options(options, definition.model);
-  if (definition.model.kind == Kind::Unigram) {
-    read_pieces(options.raw("vocab"), definition);
+  const Component options("model", parts.options);
+  ModelDefinition& model = definition.model;
+  model = {};
+  model.kind = kind_of(options, parts);
+  read_options(options, model);
+  const auto need = [](const char* name, std::string_view text) {
+    if (text.empty()) throw TokenizerError("model: must have `" + std::string(name) + "`. It is missing");
+    return text;
+  };
+  if (model.kind == Kind::Unigram) {
+    read_pieces(need("vocab", parts.vocab), definition);
   } else {
-    read_vocab(options.raw("vocab"), definition);
+    read_vocab(need("vocab", parts.vocab), definition);
   }
-  if (definition.model.kind == Kind::Bpe) read_merges(options.raw("merges"), definition);
+  if (model.kind == Kind::Bpe) read_merges(need("merges", parts.merges), definition);
 }
 
 }  // namespace posenc::text
