@@ -1,5 +1,6 @@
 #include "text/aligned_text.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "posenc/text/error.h"
@@ -65,6 +66,14 @@ void AlignedText::require_begin() const {
 
 void AlignedText::prepend(std::string_view prefix) {
   const std::size_t first = utf8_length(static_cast<unsigned char>(text_[0]));
+  if (prefix.empty()) {
+    if (with_places_) {
+      keep_places();
+      std::fill_n(places_.begin(), first, Place{at_, at_});
+    }
+    nothing_ = static_cast<uint32_t>(first);
+    return;
+  }
   std::string begin(prefix);
   begin.append(text_, 0, first);
   Edit edit(*this);

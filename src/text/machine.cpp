@@ -108,15 +108,24 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
   }
   TruncationRule rule;
   rule.max_length = std::numeric_limits<std::size_t>::max();
-  if (request.truncation) {
-    rule = *request.truncation;
-    const std::size_t added = request.add_special_tokens ? post_processor_.added_tokens(pair.has_value()) : 0;
-    TORCH_CHECK_VALUE(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ", added,
-                      " special tokens. Got ", rule.max_length);
-    rule.max_length -= added;
-  }
+  if (request.truncation) rule = checked(*request.truncation, pair.has_value(), request.add_special_tokens);
   truncate(rule, work.lengths, work.windows);
   add_rows(plan, work.texts, work.windows, request.overflow, request.wanted, index, rows);
+}
+
+// The rule for the text without special tokens.
+TruncationRule Machine::checked(TruncationRule rule, bool is_pair, bool add_special_tokens) const {
+  const auto room = [&](bool pair) {
+    const std::size_t added = post_processor_.added_tokens(pair);
+    TORCH_CHECK_VALUE(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ",
+                      added, " special tokens. Got ", rule.max_length);
+    return rule.max_length - added;
+  };
+  // The package asks this of every rule, with the special tokens of one text.
+  TORCH_CHECK_VALUE(rule.stride <= room(false), "[Tokenizer] `stride` must be less than the ",
+                    room(false), " tokens that `max_length` leaves for the text. Got ", rule.stride);
+  if (add_special_tokens) rule.max_length = room(is_pair);
+  return rule;
 }
 
 std::string Machine::decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const {

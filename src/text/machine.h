@@ -59,6 +59,8 @@ class Machine {
   struct Workspace;
   class Lease;
 
+  TruncationRule checked(TruncationRule rule, bool is_pair, bool add_special_tokens) const;
+
   Definition definition_;  // the vocabulary's strings
   std::unique_ptr<const Model> model_;
   NormalizerPtr normalizer_;
