@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/unicode/utf8.h"
+
 namespace posenc::text {
 
 /// A place in a text: bytes from begin to end.
@@ -38,8 +40,8 @@ class AlignedText {
   }
   /// The same, in the memory of this one.
   void assign(std::string_view original, uint32_t at, bool with_places);
-  /// Adds a text at the end. The first one that is added decides whether places are kept.
-  void append(const AlignedText& piece);
+  /// Adds bytes begin to end of `piece`, which keeps places if this text does.
+  void append(const AlignedText& piece, std::size_t begin, std::size_t end);
 
   const std::string& text() const { return text_; }
   bool with_places() const { return with_places_; }
@@ -59,7 +61,8 @@ class AlignedText {
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }
 
-  /// Puts `prefix` before the first character, with its place. The text is not empty.
+  /// Puts `prefix` before the first character, with its place. The text is not empty. As in the package,
+  /// an empty prefix takes the place of the first character away.
   void prepend(std::string_view prefix);
   /// Replaces what begins at byte `begin` by `changes`.
   void transform(std::span<const Change> changes, std::size_t begin = 0);
@@ -97,7 +100,8 @@ class AlignedText::Edit {
   /// Writes `text` in place of the next bytes, one or more whole characters, with the place of the
   /// first.
   void replace(std::size_t bytes, std::string_view text) {
-    start(text.size() == bytes);
+    // One character for another of the same length leaves every byte where it was.
+    start(text.size() == bytes && length(text[0]) == bytes && length(text_.text_[old_]) == bytes);
     if (aligned_) {
       text_.next_places_.insert(text_.next_places_.end(), text.size(), text_.place_of(old_));
     }
@@ -115,6 +119,7 @@ class AlignedText::Edit {
   void finish();
 
  private:
+  static std::size_t length(char lead) { return utf8_length(static_cast<unsigned char>(lead)); }
   void start(bool same_length) {
     if (!changed_) begin();
     if (!same_length && !aligned_ && text_.with_places_) align();

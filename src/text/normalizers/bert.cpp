@@ -13,18 +13,6 @@ struct BertOptions {
   bool clean_text, handle_chinese_chars, strip_accents, lowercase;
 };
 
-// Whether the mark moves when a text is brought into a normal form: its combining class is not 0.
-bool is_reordered(char32_t mark) {
-  std::vector<Change> changes;
-  std::string text;
-  append_character(text, mark);
-  text += "\xCC\xB4";  // U+0334, whose class is 1
-  if (unicode::normalize(text, unicode::Form::Nfd, changes)) return true;
-  text = "\xCD\x85";  // U+0345, whose class is 240
-  append_character(text, mark);
-  return unicode::normalize(text, unicode::Form::Nfd, changes);
-}
-
 std::vector<Change> decomposed(const std::string& text) {
   std::vector<Change> changes;
   if (!unicode::normalize(text, unicode::Form::Nfd, changes)) {
@@ -64,7 +52,7 @@ Mapped bert_map(char32_t c, const BertOptions& options) {
   }
   for (const Change& part : decomposed(clean.text)) {
     if (unicode::is_nonspacing_mark(part.character)) continue;
-    if (part.character >= 0x300 && is_reordered(part.character)) mapped.is_unclear = true;
+    if (unicode::character(part.character).combining_class != 0) mapped.is_unclear = true;
     add_lower(mapped.text, part.character, options.lowercase);
   }
   return mapped;

@@ -86,10 +86,7 @@ class PrependNormalizer : public Normalizer {
  public:
   explicit PrependNormalizer(std::string text) : text_(std::move(text)) {}
 
-  void normalize(AlignedText& text) const override {
-    if (text_.empty() || text.text().empty()) return;
-    text.prepend(text_);
-  }
+  void normalize(AlignedText& text) const override { text.prepend(text_); }
 
  private:
   std::string text_;
