@@ -53,7 +53,7 @@ Definition read_definition(std::string_view text) {
     if (!seen.emplace(key).second) {
       throw TokenizerError("must have each name once. Got " + io::in_quotes(key) + " twice");
     }
-    if (key == "model") return read_model(cursor.raw(), definition);
+    if (key == "model") return read_model(cursor, definition);
     json* const component = key == "normalizer"       ? &definition.normalizer
                             : key == "pre_tokenizer"  ? &definition.pre_tokenizer
                             : key == "post_processor" ? &definition.post_processor
