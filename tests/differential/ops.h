@@ -37,6 +37,7 @@ Ops module_ops();
 Ops optimizer_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
+Ops sentence_ops();
 Ops sinusoid_ops();
 Ops training_ops();
 Ops vision_ops();

@@ -19,10 +19,11 @@ struct SentenceFolder {
   std::map<std::string, std::string> prompts = {};
   std::optional<std::string> default_prompt_name = {};  ///< the prompt of encode() without another
   std::optional<int64_t> truncate_dim = {};  ///< entries of a vector that are kept
-  /// Most tokens of a text, special tokens included, from the encoder's sentence_bert_config.json;
-  /// it is preferred to the tokenizer's `model_max_length`.
+  /// Most tokens of a text, special tokens included, as sentence_bert_config.json has it, but no
+  /// more than the encoder has positions for. It is preferred to the tokenizer's own limit.
   std::optional<int64_t> max_seq_length = {};
-  /// Most tokens that the encoder's table of positions has rows for.
+  /// Most tokens where max_seq_length is not set, besides the tokenizer's `model_max_length`: those
+  /// that the encoder has positions for.
   std::optional<int64_t> max_positions = {};
   bool do_lower_case = false;  ///< texts are lowercased before the tokenizer's own steps
 };

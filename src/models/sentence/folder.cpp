@@ -99,18 +99,36 @@ std::optional<int64_t> longest_text(const Settings& config) {
   return std::nullopt;
 }
 
+// Rows of the table of positions that are no positions, as RoBERTa's first ones, do not count.
+std::optional<int64_t> table_positions(const EncoderEmbeddingsOptions& options) {
+  using embeddings::PositionIds;
+  const PositionIds kind = options.position_ids();
+  if (kind == PositionIds::None) return std::nullopt;
+  // RoBERTa numbers from the row behind that of padding.
+  const int64_t skipped =
+      kind == PositionIds::FromIds ? options.padding_idx().value_or(0) + 1 : options.first_position();
+  return options.position_rows() - options.position_offset() - skipped;
+}
+
+std::optional<int64_t> at_most(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
 void read_transformer(const fs::path& folder, SentenceFolder& result) {
   const Settings config = transformer_settings(folder);
   check_transformer(config);
-  result.max_seq_length = longest_text(config);
   result.do_lower_case = config.flag("do_lower_case", false);
-  const EncoderOptions options = encoder_options_from_hf((folder / "config.json").string());
+  const std::string path = (folder / "config.json").string();
+  const EncoderOptions options = encoder_options_from_hf(path);
   TORCH_CHECK_VALUE(options.embeddings(), "[", kReader, "] ", folder.string(),
                     ": must be an encoder of text. Got one of images");
-  const auto& embeddings = *options.embeddings();
-  if (embeddings.position_rows() > 0) {
-    result.max_positions = embeddings.position_rows() - embeddings.position_offset();
-  }
+  const auto table = table_positions(*options.embeddings());
+  const auto own = longest_text(config);
+  if (own) result.max_seq_length = at_most(own, table);
+  const Settings raw(kReader, path);
+  const Settings encoder = raw.of(raw.text("model_type", ""));
+  const auto stated = encoder.whole_if("max_position_embeddings");  // -1: none
+  result.max_positions = at_most(stated && *stated > 0 ? stated : std::nullopt, table);
 }
 
 void read_prompts(const Settings& config, SentenceFolder& result) {
