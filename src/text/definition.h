@@ -60,6 +60,7 @@ struct AddedToken {
   bool rstrip = false;
   bool normalized = true;
   bool special = false;
+  std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
 };
 
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`, or
