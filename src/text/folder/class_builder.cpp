@@ -1,0 +1,216 @@
+#include "text/folder/class_builder.h"
+
+#include <algorithm>
+
+#include "text/folder/model_files.h"
+
+namespace posenc::text {
+namespace {
+
+using nlohmann::json;
+
+// The first charsmap among the normalizers of a tokenizer.json, outside of nested sequences.
+std::optional<std::string> charsmap_in(const json& normalizer) {
+  json list = json::array();
+  if (normalizer.is_object()) {
+    list = normalizer.value("type", "") == "Sequence" ? normalizer.value("normalizers", list) : json::array({normalizer});
+  }
+  for (const json& part : list) {
+    if (part.is_object() && part.value("type", "") == "Precompiled" && part.contains("precompiled_charsmap")) {
+      return part["precompiled_charsmap"].get<std::string>();
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_true(const Settings* value) {
+  return value && !value->is_null() && *value != false && *value != 0 && *value != "";
+}
+
+}  // namespace
+
+ClassBuilder::ClassBuilder(const FolderFiles& files, Settings tokenizer_config, std::optional<Definition> file,
+                           std::string tokenizer_class)
+    : arguments(files, std::move(tokenizer_config), file ? &*file : nullptr), files_(files), file_(std::move(file)) {
+  settings.tokenizer_class = std::move(tokenizer_class);
+  settings.model_input_names = {"input_ids", "attention_mask"};
+  if (file_) charsmap_ = charsmap_in(file_->normalizer);
+}
+
+void ClassBuilder::take_file() {
+  if (!file_) {
+    refuse("its files", "include tokenizer.json", "a folder of class " + settings.tokenizer_class + " without it");
+  }
+  definition = *file_;
+}
+
+ModelDefinition& ClassBuilder::begin_model(ModelDefinition::Kind kind, const VocabularyFiles& files) {
+  if (file_) {
+    definition.strings = file_->strings;
+    definition.model = vocabulary_of(std::move(file_->model), kind);
+  } else {
+    read_model_files(*this, kind, files);
+  }
+  return definition.model;
+}
+
+ClassBuilder::Named ClassBuilder::named(const char* name, const char* otherwise) {
+  return named(name, otherwise ? Named(GivenToken(otherwise)) : Named());
+}
+
+ClassBuilder::Named ClassBuilder::named(const char* name, Named otherwise) {
+  return named_[name] = arguments.named(name, std::move(otherwise));
+}
+
+ClassBuilder::Named ClassBuilder::flagged(const char* name, const char* otherwise, bool lstrip,
+                                          std::optional<bool> normalized, bool special) {
+  Named& token = named_[name] = arguments.named(name, GivenToken(otherwise));
+  if (token && !token->has_flags) {
+    token->has_flags = true;
+    token->lstrip = lstrip;
+    token->normalized = normalized;
+    token->special = special;
+  }
+  return token;
+}
+
+void ClassBuilder::set_extra(std::vector<GivenToken> tokens) {
+  Settings list = Settings::array();
+  for (const GivenToken& token : tokens) list.push_back(as_setting(token));
+  arguments.set_default("extra_special_tokens", std::move(list));
+}
+
+void ClassBuilder::read_sides() {
+  const auto left = [](const json& block) { return block.value("direction", "Right") == "Left" ? "left" : "right"; };
+  if (file_ && file_->truncation.is_object()) arguments.set_default("truncation_side", left(file_->truncation));
+  if (file_ && file_->padding.is_object()) {
+    const json pad = file_->padding.value("pad_token", json("[PAD]"));
+    if (!named_.contains("pad_token")) arguments.set_default("pad_token", Settings(pad));
+    arguments.set_default("padding_side", left(file_->padding));
+  }
+  const auto side = [&](const char* name, bool& is_left) {
+    const Settings* const value = arguments.find(name);
+    if (!value) return;
+    if (*value != "left" && *value != "right") refuse(name, "be left or right", shown(*value));
+    is_left = *value == "left";
+  };
+  side("padding_side", settings.pads_left);
+  side("truncation_side", settings.truncates_left);
+}
+
+void ClassBuilder::read_special_tokens() {
+  for (const char* name : kNamedTokens) {
+    const auto passed = named_.find(name);
+    const Named token = passed != named_.end() ? passed->second : arguments.named(name, std::nullopt);
+    if (token) special_tokens_.emplace_back(name, *token);
+  }
+  for (auto& own : arguments.own_named()) special_tokens_.push_back(std::move(own));
+  for (const auto& [name, token] : named_) {  // those that only the class has
+    if (token && std::ranges::none_of(special_tokens_, [&](const auto& known) { return known.first == name; })) {
+      special_tokens_.emplace_back(name, *token);
+    }
+  }
+  const bool has_extra = arguments.has("extra_special_tokens");
+  extra_ = arguments.tokens(has_extra ? "extra_special_tokens" : "additional_special_tokens")
+               .value_or(std::vector<GivenToken>());
+}
+
+// Those of added_tokens_decoder, then those special tokens that neither it nor tokenizer.json has.
+void ClassBuilder::add_folder_tokens() {
+  std::vector<AddedToken> tokens;
+  const auto is_special_name = [&](const std::string& text) {
+    return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.second.content == text; });
+  };
+  const auto add = [&](GivenToken token) {
+    if (!token.has_flags || is_special_name(token.content)) token.special = true;
+    tokens.push_back(token.added());
+  };
+  std::vector<std::string> known;
+  for (const auto& [id, token] : arguments.added()) {
+    known.push_back(token.content);
+    add(token);
+  }
+  const auto is_known = [&](const std::string& text) {
+    return ids_->is_added(text) || std::ranges::count(known, text) > 0;
+  };
+  for (const auto& [name, token] : special_tokens_) {
+    if (!is_known(token.content)) add(token);
+  }
+  for (const GivenToken& token : extra_) {
+    if (!is_known(token.content)) add(token);
+  }
+  ids_->add(tokens);
+}
+
+void ClassBuilder::finish() {
+  read_sides();
+  adds_bos_ = is_true(arguments.find("add_bos_token"));
+  adds_eos_ = is_true(arguments.find("add_eos_token"));
+  if (file_ && !file_->post_processor.is_null()) definition.post_processor = file_->post_processor;
+  updates_post_processor_ = arguments.has("add_bos_token") || arguments.has("add_eos_token") ||
+                            definition.post_processor.is_null();
+  read_special_tokens();
+  const char* const length = arguments.has("model_max_length") ? "model_max_length" : "max_len";
+  if (const Settings* const value = arguments.find(length); value && !value->is_null()) {
+    if (!value->is_number()) refuse(length, "be a number", shown(*value));
+    constexpr double kMost = 1e18;  // transformers writes 1e30 for none
+    if (value->get<double>() < kMost) settings.model_max_length = value->get<int64_t>();
+  }
+  if (const Settings* const names = arguments.find("model_input_names")) {
+    if (!names->is_array()) refuse("model_input_names", "be a list of names", shown(*names));
+    settings.model_input_names.clear();
+    for (const Settings& name : *names) settings.model_input_names.push_back(name.is_string() ? name.get<std::string>() : "");
+  }
+  settings.clean_up_tokenization_spaces =
+      is_true(arguments.find("clean_up_tokenization_spaces")) &&
+      (definition.model.kind != ModelDefinition::Kind::Bpe ||
+       is_true(arguments.find("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")));
+  settings.split_special_tokens = is_true(arguments.find("split_special_tokens"));
+
+  ids_ = std::make_unique<TokenIds>(definition.model);
+  ids_->add(definition.added_tokens);
+  add_folder_tokens();
+  if (updates_post_processor_) update_post_processor();
+}
+
+void ClassBuilder::post_init() {
+  std::vector<AddedToken> tokens;
+  const auto add = [&](GivenToken token) {
+    token.special = true;
+    tokens.push_back(token.added());
+  };
+  for (const auto& [name, token] : special_tokens_) add(token);
+  for (const GivenToken& token : extra_) add(token);
+  ids_->add(tokens);
+  if (updates_post_processor_ || definition.post_processor.is_null()) update_post_processor();
+}
+
+std::string ClassBuilder::named_text(const char* name) const {
+  const auto found = std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
+  return found == special_tokens_.end() ? "None" : found->second.content;
+}
+
+std::optional<uint64_t> ClassBuilder::id(const std::string& token) const {
+  const std::optional<uint64_t> found = ids_->find(token);
+  return found ? found : ids_->find(named_text("unk_token"));
+}
+
+uint64_t ClassBuilder::required_id(const std::string& token) const {
+  const std::optional<uint64_t> found = id(token);
+  if (!found) refuse("the vocabulary", "have the tokens of " + settings.tokenizer_class, "none for " + shown(token));
+  return *found;
+}
+
+bool ClassBuilder::is_special(const std::string& token) const {
+  return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.second.content == token; }) ||
+         std::ranges::any_of(extra_, [&](const GivenToken& known) { return known.content == token; });
+}
+
+FolderTokenizer ClassBuilder::result() && {
+  definition.added_tokens = ids_->added();
+  for (const auto& [name, token] : special_tokens_) settings.special_tokens.emplace_back(name, token.content);
+  for (const GivenToken& token : extra_) settings.extra_special_tokens.push_back(token.content);
+  return {std::move(definition), std::move(settings)};
+}
+
+}  // namespace posenc::text

@@ -1,0 +1,63 @@
+#include "text/folder/token_ids.h"
+
+#include <algorithm>
+
+#include "text/folder/files.h"
+
+namespace posenc::text {
+
+TokenIds::TokenIds(const ModelDefinition& model) : model_(model), index_(model.vocab.size()) {
+  const bool by_place = model.kind == ModelDefinition::Kind::Unigram;
+  // From the end, as the last of equal pieces counts.
+  for (std::size_t place = model.vocab.size(); place-- > 0;) {
+    if (!index_.insert(model.vocab, static_cast<uint32_t>(place)) || by_place) ++count_;
+  }
+}
+
+std::optional<uint64_t> TokenIds::id_in_model(std::string_view token) const {
+  const std::optional<uint32_t> place = index_.find(model_.vocab, token);
+  if (!place) return std::nullopt;
+  return model_.vocab[*place].id;
+}
+
+void TokenIds::add(const std::vector<AddedToken>& tokens) {
+  uint64_t next = count_;
+  for (const Entry& entry : added_) next = std::max(next, entry.id + 1);
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty()) continue;
+    const auto [found, is_new] = places_.try_emplace(token.content, added_.size());
+    if (is_new) {
+      const std::optional<uint64_t> known = id_in_model(token.content);
+      added_.push_back({token, known ? *known : next++});
+    } else {
+      AddedToken& old = added_[found->second].token;
+      const bool was_special = old.special;
+      old = token;
+      old.special |= was_special;  // it stays so for decoding
+    }
+  }
+}
+
+std::optional<uint64_t> TokenIds::find(std::string_view token) const {
+  const auto found = places_.find(std::string(token));
+  return found != places_.end() ? added_[found->second].id : id_in_model(token);
+}
+
+bool TokenIds::is_added(std::string_view token) const { return places_.contains(std::string(token)); }
+
+std::vector<AddedToken> TokenIds::added() const {
+  std::vector<AddedToken> tokens;
+  uint64_t next = count_;
+  for (const Entry& entry : added_) {
+    const std::optional<uint64_t> known = id_in_model(entry.token.content);
+    const uint64_t id = known ? *known : next++;
+    if (id != entry.id) {
+      refuse("the vocabulary", "have no holes where tokens are added to it",
+             "id " + std::to_string(entry.id) + " for " + shown(entry.token.content));
+    }
+    tokens.push_back(entry.token);
+  }
+  return tokens;
+}
+
+}  // namespace posenc::text
