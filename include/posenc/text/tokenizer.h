@@ -49,7 +49,8 @@ struct TokenizerOptions {
   TORCH_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
   /// What is cut off.
   TORCH_ARG(tokenizer::Truncation, truncation) = tokenizer::Truncation::None;
-  /// Most tokens of a sequence, special tokens included; the folder's `model_max_length` unless set.
+  /// Most tokens of a sequence, special tokens included; the folder's `model_max_length` unless
+  /// set.
   TORCH_ARG(std::optional<int64_t>, max_length) = std::nullopt;
   /// The end that is cut; the folder's unless set.
   TORCH_ARG(std::optional<tokenizer::Side>, truncation_side) = std::nullopt;
@@ -65,7 +66,8 @@ struct TokenizerOptions {
 struct TokenBatch {
   torch::Tensor input_ids;       ///< int64 (B, L)
   torch::Tensor attention_mask;  ///< int64 (B, L): 1 for tokens, 0 for padding
-  torch::Tensor token_type_ids;  ///< int64 (B, L): 1 for the second text, as far as the model has types
+  torch::Tensor
+      token_type_ids;  ///< int64 (B, L): 1 for the second text, as far as the model has types
   /// int64 (B, L, 2), with TokenizerOptions::offsets: begin and end of each token in its text, in
   /// characters (code points). (0, 0) for special tokens and padding.
   torch::Tensor offsets;
@@ -74,11 +76,11 @@ struct TokenBatch {
 
 /// The tokens of one text or pair, without padding.
 struct Encoding {
-  std::vector<int64_t> ids;                           ///< the ids
-  std::vector<std::string> tokens;                    ///< the tokens as the tokenizer spells them
-  std::vector<int64_t> type_ids;                      ///< 0, or 1 for the second text
-  std::vector<std::pair<int64_t, int64_t>> offsets;   ///< begin and end in characters of the text
-  std::vector<int> special_tokens_mask;               ///< 1 for tokens that the template adds
+  std::vector<int64_t> ids;                          ///< the ids
+  std::vector<std::string> tokens;                   ///< the tokens as the tokenizer spells them
+  std::vector<int64_t> type_ids;                     ///< 0, or 1 for the second text
+  std::vector<std::pair<int64_t, int64_t>> offsets;  ///< begin and end in characters of the text
+  std::vector<int> special_tokens_mask;              ///< 1 for tokens that the template adds
 };
 
 namespace text {
@@ -113,12 +115,14 @@ class Tokenizer {
   static Tokenizer from_file(const std::string& path);
 
   /// Encodes texts.
-  TokenBatch encode(const std::vector<std::string>& texts, const TokenizerOptions& options = {}) const;
+  TokenBatch encode(const std::vector<std::string>& texts,
+                    const TokenizerOptions& options = {}) const;
   /// Encodes pairs of texts; an empty second text is a pair too.
   TokenBatch encode(const std::vector<std::pair<std::string, std::string>>& pairs,
                     const TokenizerOptions& options = {}) const;
   /// The tokens of one text; with `pair` of a pair. More than one only with overflow.
-  std::vector<Encoding> encode_one(std::string_view text, std::optional<std::string_view> pair = std::nullopt,
+  std::vector<Encoding> encode_one(std::string_view text,
+                                   std::optional<std::string_view> pair = std::nullopt,
                                    const TokenizerOptions& options = {}) const;
 
   /// The text of ids (L); without special tokens unless `skip_special_tokens` is false.
@@ -147,7 +151,8 @@ class Tokenizer {
 /// The text of ids that come one by one, such as those of generate().
 class DecodeStream {
  public:
-  /// Adds an id; returns the text that is complete with it, or nothing while a character is incomplete.
+  /// Adds an id; returns the text that is complete with it, or nothing while a character is
+  /// incomplete.
   std::optional<std::string> step(int64_t id);
 
  private:

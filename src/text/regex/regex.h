@@ -8,8 +8,8 @@
 
 namespace posenc::text {
 
-/// A regular expression as `tokenizers` understands it (Oniguruma 6.9.10, Unicode 16.0), or a text that is
-/// searched as it is. Immutable; any number of threads may search at once.
+/// A regular expression as `tokenizers` understands it (Oniguruma 6.9.10, Unicode 16.0), or a text
+/// that is searched as it is. Immutable; any number of threads may search at once.
 class Pattern {
  public:
   /// Throws TokenizerError for an expression that Oniguruma rejects or that is too long.
@@ -21,9 +21,9 @@ class Pattern {
   struct Match {
     std::size_t begin, end;
   };
-  /// Finds the first match that begins at `from` or later, in the whole of `text`, as the package iterates:
-  /// `previous` is the end of the match before it, and an empty match there is refused. Returns false if
-  /// there is none. Throws TokenizerError where the search takes too long.
+  /// Finds the first match that begins at `from` or later, in the whole of `text`, as the package
+  /// iterates: `previous` is the end of the match before it, and an empty match there is refused.
+  /// Returns false if there is none. Throws TokenizerError where the search takes too long.
   bool find(std::string_view text, std::size_t from, std::size_t previous, Match& match) const;
 
   struct Program;
