@@ -30,7 +30,8 @@ AddedToken added_token(const json& entry) {
   field("id", of("id").is_number_unsigned() && of("id").get<uint64_t>() <= UINT32_MAX);
   field("content", of("content").is_string());
   for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized", "special"}) field(flag, of(flag).is_boolean());
-  return {of("content").get<std::string>(), of("single_word"), of("lstrip"), of("rstrip"), of("normalized"), of("special")};
+  return {of("content").get<std::string>(), of("single_word"), of("lstrip"), of("rstrip"), of("normalized"), of("special"),
+          of("id").get<uint64_t>()};
 }
 
 }  // namespace

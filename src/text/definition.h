@@ -81,6 +81,9 @@ Definition read_definition(std::string_view json);
 /// The model in the text of a JSON object, as in a tokenizer.json, added to `definition`. Throws TokenizerError.
 void read_model(std::string_view json, Definition& definition);
 
+/// The id of a token in the text of a vocabulary. Throws TokenizerError unless it is a whole number below 2^32.
+uint32_t vocabulary_id(std::string_view number, std::string_view token);
+
 /// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
 Merge split_merge(std::string_view line);
 

@@ -63,21 +63,13 @@ class Options {
   const Members& members_;
 };
 
-uint32_t id_of(std::string_view number, std::string_view token) {
-  uint32_t id = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
-  if (error == std::errc() && end == number.data() + number.size()) return id;
-  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " + std::string(number) + " for " +
-                       io::in_quotes(token));
-}
-
 void read_vocab(std::string_view text, Definition& definition) {
   JsonCursor cursor(text, kWhat);
   std::vector<Piece>& vocab = definition.model.vocab;
   vocab.reserve(text.size() / 20);
   cursor.object([&](std::string_view token) {
     const std::string_view kept = definition.strings->keep(token);
-    vocab.push_back({kept, id_of(cursor.number(), kept)});
+    vocab.push_back({kept, vocabulary_id(cursor.number(), kept)});
   });
   cursor.end();
 }
@@ -240,6 +232,14 @@ void read_options(const Options& options, ModelDefinition& model) {
 }
 
 }  // namespace
+
+uint32_t vocabulary_id(std::string_view number, std::string_view token) {
+  uint32_t id = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
+  if (error == std::errc() && end == number.data() + number.size()) return id;
+  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " + std::string(number) + " for " +
+                       io::in_quotes(token));
+}
 
 Merge split_merge(std::string_view line) {
   const std::size_t blank = line.find(' ');

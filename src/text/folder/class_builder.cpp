@@ -41,7 +41,10 @@ void ClassBuilder::take_file() {
   if (!file_) {
     refuse("its files", "include tokenizer.json", "a folder of class " + settings.tokenizer_class + " without it");
   }
-  definition = *file_;
+  definition = std::move(*file_);
+  file_->truncation = definition.truncation;
+  file_->padding = definition.padding;
+  file_->post_processor = definition.post_processor;
 }
 
 ModelDefinition& ClassBuilder::begin_model(ModelDefinition::Kind kind, const VocabularyFiles& files) {
@@ -167,7 +170,7 @@ void ClassBuilder::finish() {
        is_true(arguments.find("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")));
   settings.split_special_tokens = is_true(arguments.find("split_special_tokens"));
 
-  ids_ = std::make_unique<TokenIds>(definition.model);
+  ids_ = std::make_unique<TokenIds>(definition);
   ids_->add(definition.added_tokens);
   add_folder_tokens();
   if (updates_post_processor_) update_post_processor();
@@ -183,6 +186,18 @@ void ClassBuilder::post_init() {
   for (const GivenToken& token : extra_) add(token);
   ids_->add(tokens);
   if (updates_post_processor_ || definition.post_processor.is_null()) update_post_processor();
+}
+
+void ClassBuilder::restore_flags() {
+  std::vector<AddedToken> tokens;
+  const auto add = [&](const GivenToken& token) {
+    GivenToken plain(token.content);
+    plain.special = true;
+    tokens.push_back(plain.added());
+  };
+  for (const auto& [name, token] : special_tokens_) add(token);
+  for (const GivenToken& token : extra_) add(token);
+  ids_->add(tokens);
 }
 
 std::string ClassBuilder::named_text(const char* name) const {

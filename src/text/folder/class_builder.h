@@ -69,17 +69,18 @@ class ClassBuilder {
 
   /// The text of a named token after finish(); "None" for none.
   std::string named_text(const char* name) const;
+  bool has_id(const std::string& token) const { return ids_->find(token).has_value(); }
   /// The id of a token, or of the unknown token where there is none; nothing if that is missing too.
   std::optional<uint64_t> id(const std::string& token) const;
   /// The id of a token. Throws TokenizerError where id() has none.
   uint64_t required_id(const std::string& token) const;
-  /// Adds tokens to those of the folder.
-  void add_tokens(const std::vector<AddedToken>& tokens) { ids_->add(tokens); }
+  /// Takes the flags of all special tokens back.
+  void restore_flags();
   bool is_special(const std::string& token) const;
 
   void set_template(const Template& single, const Template& pair, const std::vector<std::string>& specials);
-  void set_template(const Template& single, const Template& pair,
-                    const std::vector<std::pair<std::string, uint64_t>>& specials);
+  void set_template_with_ids(const Template& single, const Template& pair,
+                             const std::vector<std::pair<std::string, uint64_t>>& specials);
   /// The template of the beginning and the end token, as far as they are added.
   void update_post_processor();
   void set_roberta(const std::string& sep, const std::string& cls, bool trim_offsets, bool add_prefix_space);

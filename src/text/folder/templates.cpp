@@ -62,11 +62,11 @@ void ClassBuilder::set_template(const Template& single, const Template& pair,
                                 const std::vector<std::string>& specials) {
   std::vector<std::pair<std::string, uint64_t>> with_ids;
   for (const std::string& token : specials) with_ids.emplace_back(token, required_id(token));
-  set_template(single, pair, with_ids);
+  set_template_with_ids(single, pair, with_ids);
 }
 
-void ClassBuilder::set_template(const Template& single, const Template& pair,
-                                const std::vector<std::pair<std::string, uint64_t>>& specials) {
+void ClassBuilder::set_template_with_ids(const Template& single, const Template& pair,
+                                         const std::vector<std::pair<std::string, uint64_t>>& specials) {
   json tokens = json::object();
   for (const auto& [token, id] : specials) {
     tokens[token] = {{"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};

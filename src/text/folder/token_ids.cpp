@@ -6,19 +6,10 @@
 
 namespace posenc::text {
 
-TokenIds::TokenIds(const ModelDefinition& model) : model_(model), index_(model.vocab.size()) {
-  const bool by_place = model.kind == ModelDefinition::Kind::Unigram;
-  // From the end, as the last of equal pieces counts.
-  for (std::size_t place = model.vocab.size(); place-- > 0;) {
-    if (!index_.insert(model.vocab, static_cast<uint32_t>(place)) || by_place) ++count_;
-  }
-}
-
-std::optional<uint64_t> TokenIds::id_in_model(std::string_view token) const {
-  const std::optional<uint32_t> place = index_.find(model_.vocab, token);
-  if (!place) return std::nullopt;
-  return model_.vocab[*place].id;
-}
+TokenIds::TokenIds(const Definition& definition)
+    : vocabulary_(definition),
+      count_(definition.model.kind == ModelDefinition::Kind::Unigram ? definition.model.vocab.size()
+                                                                      : vocabulary_.size()) {}
 
 void TokenIds::add(const std::vector<AddedToken>& tokens) {
   uint64_t next = count_;
@@ -27,7 +18,7 @@ void TokenIds::add(const std::vector<AddedToken>& tokens) {
     if (token.content.empty()) continue;
     const auto [found, is_new] = places_.try_emplace(token.content, added_.size());
     if (is_new) {
-      const std::optional<uint64_t> known = id_in_model(token.content);
+      const std::optional<uint32_t> known = vocabulary_.id(token.content);
       added_.push_back({token, known ? *known : next++});
     } else {
       AddedToken& old = added_[found->second].token;
@@ -40,7 +31,8 @@ void TokenIds::add(const std::vector<AddedToken>& tokens) {
 
 std::optional<uint64_t> TokenIds::find(std::string_view token) const {
   const auto found = places_.find(std::string(token));
-  return found != places_.end() ? added_[found->second].id : id_in_model(token);
+  if (found != places_.end()) return added_[found->second].id;
+  return vocabulary_.id(token);
 }
 
 bool TokenIds::is_added(std::string_view token) const { return places_.contains(std::string(token)); }
@@ -49,7 +41,7 @@ std::vector<AddedToken> TokenIds::added() const {
   std::vector<AddedToken> tokens;
   uint64_t next = count_;
   for (const Entry& entry : added_) {
-    const std::optional<uint64_t> known = id_in_model(entry.token.content);
+    const std::optional<uint32_t> known = vocabulary_.id(entry.token.content);
     const uint64_t id = known ? *known : next++;
     if (id != entry.id) {
       refuse("the vocabulary", "have no holes where tokens are added to it",

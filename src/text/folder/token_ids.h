@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "text/definition.h"
-#include "text/folder/vocab_index.h"
+#include "text/models/vocabulary.h"
 
 namespace posenc::text {
 
 /// The ids of a tokenizer to which tokens are added, as `tokenizers` gives them.
 class TokenIds {
  public:
-  /// `model` must live as long as this.
-  explicit TokenIds(const ModelDefinition& model);
+  /// Those of the definition's model. Throws TokenizerError for two tokens of one id.
+  explicit TokenIds(const Definition& definition);
 
-  /// Adds tokens in one call: each gets the id that the model has for it, or the next one after the model's
-  /// count and the largest id of the calls before.
+  /// Adds tokens in one call: each gets the id that the model has for it, or the next one after the
+  /// model's count and the largest id of the calls before.
   void add(const std::vector<AddedToken>& tokens);
   std::optional<uint64_t> find(std::string_view token) const;
   bool is_added(std::string_view token) const;
@@ -32,11 +32,8 @@ class TokenIds {
     uint64_t id;
   };
 
-  std::optional<uint64_t> id_in_model(std::string_view token) const;
-
-  const ModelDefinition& model_;
-  VocabIndex index_;
-  uint64_t count_ = 0;
+  Vocabulary vocabulary_;
+  uint64_t count_;  // of the model
   std::vector<Entry> added_;
   std::unordered_map<std::string, std::size_t> places_;  // in added_
 };
