@@ -50,6 +50,7 @@ void ClassBuilder::take_file() {
 ModelDefinition& ClassBuilder::begin_model(ModelDefinition::Kind kind, const VocabularyFiles& files) {
   if (file_) {
     definition.strings = file_->strings;
+    definition.merge_strings = file_->merge_strings;
     definition.model = vocabulary_of(std::move(file_->model), kind);
   } else {
     read_model_files(*this, kind, files);
@@ -62,12 +63,18 @@ ClassBuilder::Named ClassBuilder::named(const char* name, const char* otherwise)
 }
 
 ClassBuilder::Named ClassBuilder::named(const char* name, Named otherwise) {
-  return named_[name] = arguments.named(name, std::move(otherwise));
+  return keep(name, arguments.named(name, std::move(otherwise)));
+}
+
+ClassBuilder::Named& ClassBuilder::keep(const char* name, Named token) {
+  const auto known = std::ranges::find(named_, name, &std::pair<std::string, Named>::first);
+  if (known != named_.end()) return known->second = std::move(token);
+  return named_.emplace_back(name, std::move(token)).second;
 }
 
 ClassBuilder::Named ClassBuilder::flagged(const char* name, const char* otherwise, bool lstrip,
                                           std::optional<bool> normalized, bool special) {
-  Named& token = named_[name] = arguments.named(name, GivenToken(otherwise));
+  Named& token = keep(name, arguments.named(name, GivenToken(otherwise)));
   if (token && !token->has_flags) {
     token->has_flags = true;
     token->lstrip = lstrip;
@@ -88,7 +95,7 @@ void ClassBuilder::read_sides() {
   if (file_ && file_->truncation.is_object()) arguments.set_default("truncation_side", left(file_->truncation));
   if (file_ && file_->padding.is_object()) {
     const json pad = file_->padding.value("pad_token", json("[PAD]"));
-    if (!named_.contains("pad_token")) arguments.set_default("pad_token", Settings(pad));
+    if (std::ranges::count(named_, "pad_token", &std::pair<std::string, Named>::first) == 0) arguments.set_default("pad_token", Settings(pad));
     arguments.set_default("padding_side", left(file_->padding));
   }
   const auto side = [&](const char* name, bool& is_left) {
@@ -102,15 +109,22 @@ void ClassBuilder::read_sides() {
 }
 
 void ClassBuilder::read_special_tokens() {
+  const auto passed = [&](const char* name) {
+    const auto found = std::ranges::find(named_, name, &std::pair<std::string, Named>::first);
+    return found != named_.end() ? found->second : arguments.named(name, std::nullopt);
+  };
   for (const char* name : kNamedTokens) {
-    const auto passed = named_.find(name);
-    const Named token = passed != named_.end() ? passed->second : arguments.named(name, std::nullopt);
-    if (token) special_tokens_.emplace_back(name, *token);
+    if (const Named token = passed(name)) special_tokens_.emplace_back(name, *token);
   }
-  for (auto& own : arguments.own_named()) special_tokens_.push_back(std::move(own));
-  for (const auto& [name, token] : named_) {  // those that only the class has
-    if (token && std::ranges::none_of(special_tokens_, [&](const auto& known) { return known.first == name; })) {
-      special_tokens_.emplace_back(name, *token);
+  const std::vector<std::pair<std::string, GivenToken>> own = arguments.own_named();
+  for (const auto& [name, token] : named_) {  // those that only the class has; the folder's value counts
+    if (std::ranges::count(kNamedTokens, name) > 0 || !token) continue;
+    const auto given = std::ranges::find(own, name, &std::pair<std::string, GivenToken>::first);
+    special_tokens_.emplace_back(name, given != own.end() ? given->second : *token);
+  }
+  for (const auto& [name, token] : own) {
+    if (std::ranges::none_of(special_tokens_, [&](const auto& known) { return known.first == name; })) {
+      special_tokens_.emplace_back(name, token);
     }
   }
   const bool has_extra = arguments.has("extra_special_tokens");
@@ -121,6 +135,7 @@ void ClassBuilder::read_special_tokens() {
 // Those of added_tokens_decoder, then those special tokens that neither it nor tokenizer.json has.
 void ClassBuilder::add_folder_tokens() {
   std::vector<AddedToken> tokens;
+  std::vector<GivenToken> named;
   const auto is_special_name = [&](const std::string& text) {
     return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.second.content == text; });
   };
@@ -136,12 +151,13 @@ void ClassBuilder::add_folder_tokens() {
   const auto is_known = [&](const std::string& text) {
     return ids_->is_added(text) || std::ranges::count(known, text) > 0;
   };
-  for (const auto& [name, token] : special_tokens_) {
-    if (!is_known(token.content)) add(token);
-  }
-  for (const GivenToken& token : extra_) {
-    if (!is_known(token.content)) add(token);
-  }
+  const auto add_named = [&](const GivenToken& token) {
+    if (is_known(token.content) || std::ranges::count(named, token) > 0) return;
+    named.push_back(token);
+    add(token);
+  };
+  for (const auto& [name, token] : special_tokens_) add_named(token);
+  std::ranges::for_each(extra_, add_named);
   ids_->add(tokens);
 }
 
@@ -188,6 +204,12 @@ void ClassBuilder::post_init() {
   if (updates_post_processor_ || definition.post_processor.is_null()) update_post_processor();
 }
 
+void ClassBuilder::append_extra(const std::vector<std::string>& tokens) {
+  for (const std::string& token : tokens) {
+    if (std::ranges::count(extra_, token, &GivenToken::content) == 0) extra_.emplace_back(token);
+  }
+}
+
 void ClassBuilder::restore_flags() {
   std::vector<AddedToken> tokens;
   const auto add = [&](const GivenToken& token) {
@@ -198,6 +220,10 @@ void ClassBuilder::restore_flags() {
   for (const auto& [name, token] : special_tokens_) add(token);
   for (const GivenToken& token : extra_) add(token);
   ids_->add(tokens);
+}
+
+bool ClassBuilder::has_named(const char* name) const {
+  return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.first == name; });
 }
 
 std::string ClassBuilder::named_text(const char* name) const {
@@ -216,9 +242,9 @@ uint64_t ClassBuilder::required_id(const std::string& token) const {
   return *found;
 }
 
-bool ClassBuilder::is_special(const std::string& token) const {
-  return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.second.content == token; }) ||
-         std::ranges::any_of(extra_, [&](const GivenToken& known) { return known.content == token; });
+uint64_t ClassBuilder::named_id(const char* name, uint64_t otherwise) const {
+  const auto found = std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
+  return found == special_tokens_.end() ? otherwise : required_id(found->second.content);
 }
 
 FolderTokenizer ClassBuilder::result() && {

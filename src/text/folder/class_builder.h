@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,28 +66,34 @@ class ClassBuilder {
   /// What its _post_init() does: adds the special tokens once more, as special ones.
   void post_init();
 
+  bool has_named(const char* name) const;  ///< after finish()
   /// The text of a named token after finish(); "None" for none.
   std::string named_text(const char* name) const;
   bool has_id(const std::string& token) const { return ids_->find(token).has_value(); }
   /// The id of a token, or of the unknown token where there is none; nothing if that is missing too.
   std::optional<uint64_t> id(const std::string& token) const;
+  /// The id of a named token after finish(); `otherwise` where there is no such token.
+  uint64_t named_id(const char* name, uint64_t otherwise) const;
   /// The id of a token. Throws TokenizerError where id() has none.
   uint64_t required_id(const std::string& token) const;
+  /// Says that these are special tokens too, without adding them.
+  void append_extra(const std::vector<std::string>& tokens);
   /// Takes the flags of all special tokens back.
   void restore_flags();
-  bool is_special(const std::string& token) const;
 
   void set_template(const Template& single, const Template& pair, const std::vector<std::string>& specials);
   void set_template_with_ids(const Template& single, const Template& pair,
                              const std::vector<std::pair<std::string, uint64_t>>& specials);
   /// The template of the beginning and the end token, as far as they are added.
   void update_post_processor();
-  void set_roberta(const std::string& sep, const std::string& cls, bool trim_offsets, bool add_prefix_space);
+  using TokenId = std::pair<std::string, uint64_t>;
+  void set_roberta(const TokenId& sep, const TokenId& cls, bool trim_offsets, bool add_prefix_space);
 
   /// The tokenizer that was made.
   FolderTokenizer result() &&;
 
  private:
+  Named& keep(const char* name, Named token);
   void read_sides();
   void read_special_tokens();
   void add_folder_tokens();
@@ -96,7 +101,7 @@ class ClassBuilder {
   const FolderFiles& files_;
   std::optional<Definition> file_;
   std::optional<std::string> charsmap_;
-  std::map<std::string, Named> named_;                           // as the constructor passes them on
+  std::vector<std::pair<std::string, Named>> named_;  // as the constructor passes them on
   std::vector<std::pair<std::string, GivenToken>> special_tokens_;  // _special_tokens_map
   std::vector<GivenToken> extra_;                                // _extra_special_tokens
   std::unique_ptr<TokenIds> ids_;

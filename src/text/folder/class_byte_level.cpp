@@ -11,8 +11,9 @@ using Json = nlohmann::json;
 constexpr VocabularyFiles kByteLevelFiles = {"vocab.json", "merges.txt"};
 
 // The model and what GPT-2 has around it.
-ModelDefinition& begin_byte_level(ClassBuilder& builder, bool add_prefix_space, bool trim_offsets = true) {
-  ModelDefinition& model = builder.begin_model(ModelDefinition::Kind::Bpe, kByteLevelFiles);
+ModelDefinition& begin_byte_level(ClassBuilder& builder, bool add_prefix_space, bool trim_offsets = true,
+                                  const VocabularyFiles& files = kByteLevelFiles) {
+  ModelDefinition& model = builder.begin_model(ModelDefinition::Kind::Bpe, files);
   builder.definition.pre_tokenizer = byte_level(add_prefix_space, trim_offsets);
   builder.definition.decoder = byte_level(true);
   return model;
@@ -38,7 +39,8 @@ void construct_roberta(ClassBuilder& builder) {
   name_all(builder, "<s>", "</s>", "<unk>", "<pad>", "</s>", "<s>");
   builder.named("mask_token", "<mask>");
   builder.finish();
-  builder.set_roberta(builder.named_text("sep_token"), builder.named_text("cls_token"),
+  const std::string sep = builder.named_text("sep_token"), cls = builder.named_text("cls_token");
+  builder.set_roberta({sep, builder.required_id(sep)}, {cls, builder.required_id(cls)},
                       builder.arguments.flag("trim_offsets", true), prefix);
 }
 
@@ -83,15 +85,14 @@ void construct_cohere(ClassBuilder& builder) {
   builder.definition.normalizer = components::plain("NFC");
   builder.definition.pre_tokenizer =
       components::pre_tokenizers({{{"type", "Digits"}, {"individual_digits", true}}, byte_level(prefix)});
-  builder.definition.decoder = byte_level(prefix);
   name_all(builder, "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<UNK>", "<PAD>", "<SEP>", "<CLS>");
   builder.named("mask_token", "<MASK_TOKEN>");
   builder.finish();
   builder.post_init();
 }
 
-void begin_qwen(ClassBuilder& builder, const char* expression) {
-  begin_byte_level(builder, false);
+void begin_qwen(ClassBuilder& builder, const char* expression, const VocabularyFiles& files) {
+  begin_byte_level(builder, false, true, files);
   builder.definition.normalizer = components::plain("NFC");
   builder.definition.pre_tokenizer = components::pre_tokenizers(
       {components::split({{"Regex", expression}}, "Isolated", false),
@@ -102,14 +103,16 @@ void begin_qwen(ClassBuilder& builder, const char* expression) {
 
 void construct_qwen2(ClassBuilder& builder) {
   begin_qwen(builder,
-             R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+             R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+             kByteLevelFiles);
   builder.restore_flags();
 }
 
 void construct_qwen3_5(ClassBuilder& builder) {
   begin_qwen(
       builder,
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      {});
 }
 
 void construct_blenderbot(ClassBuilder& builder) {
@@ -136,7 +139,7 @@ void construct_clip(ClassBuilder& builder) {
   builder.named("pad_token", "<|endoftext|>");
   builder.settings.blank_in_decoded = "</w>";
   builder.finish();
-  builder.set_roberta(eos, bos, false, false);
+  builder.set_roberta({eos, builder.required_id(eos)}, {bos, builder.required_id(bos)}, false, false);
 }
 
 }  // namespace

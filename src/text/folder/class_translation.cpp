@@ -97,6 +97,7 @@ void construct_mbart50(ClassBuilder& builder) {
   add_codes(extra, mbart50_codes());
   builder.set_extra(extra);
   builder.finish();
+  builder.append_extra(mbart50_codes());
   const std::string source = builder.arguments.text("src_lang", "en_XX");
   if (std::ranges::count(mbart50_codes(), source) == 0) refuse("src_lang", "be a language of mBART-50", source);
   const std::string eos = builder.named_text("eos_token"), language = token_of(builder, source);

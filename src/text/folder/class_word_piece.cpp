@@ -28,12 +28,9 @@ void begin_word_piece(ClassBuilder& builder, const Named& unk, bool clean_text, 
 // [CLS] A [SEP], and B [SEP] of type 1.
 void set_cls_sep(ClassBuilder& builder) {
   const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
-  const auto id = [&](const std::string& token, uint64_t of_none) {
-    return token == "None" && !builder.is_special(token) ? of_none : builder.required_id(token);
-  };
   const std::string single = cls + ":0 $A:0 " + sep + ":0";
   builder.set_template_with_ids(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"),
-                                {{cls, id(cls, 2)}, {sep, id(sep, 3)}});
+                                {{cls, builder.named_id("cls_token", 2)}, {sep, builder.named_id("sep_token", 3)}});
 }
 
 void bert_names(ClassBuilder& builder) {
@@ -78,7 +75,8 @@ void construct_mpnet(ClassBuilder& builder) {
   builder.flagged("pad_token", "<pad>", false);
   builder.flagged("mask_token", "<mask>", true);
   builder.finish();
-  builder.set_roberta(builder.named_text("sep_token"), builder.named_text("cls_token"), true, false);
+  builder.set_roberta({builder.named_text("sep_token"), builder.named_id("sep_token", 2)},
+                      {builder.named_text("cls_token"), builder.named_id("cls_token", 0)}, true, false);
 }
 
 void construct_funnel(ClassBuilder& builder) {
@@ -102,6 +100,9 @@ void construct_splinter(ClassBuilder& builder) {
   builder.finish();
   const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
   const std::string question = builder.named_text("question_token");
+  if (!builder.has_named("cls_token") || !builder.has_named("sep_token")) {
+    refuse("cls_token and sep_token", "be there for Splinter", "null");
+  }
   const std::string begin = cls + ":0 $A:0 ";
   const std::string pair = builder.settings.pads_left
                                ? begin + sep + ":0 $B:1 " + question + " . " + sep + ":1"

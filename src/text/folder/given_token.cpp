@@ -1,5 +1,7 @@
 #include "text/folder/given_token.h"
 
+#include <tuple>
+
 namespace posenc::text {
 namespace {
 
@@ -36,6 +38,14 @@ GivenToken GivenToken::with_flags(const Settings& object, const std::string& nam
 
 AddedToken GivenToken::added() const {
   return {content, single_word, lstrip, rstrip, normalized.value_or(!special), special, std::nullopt};
+}
+
+bool GivenToken::operator==(const GivenToken& other) const {
+  const auto facts = [](const GivenToken& token) {
+    return std::tuple(token.content, token.has_flags, token.single_word, token.lstrip, token.rstrip, token.special,
+                      token.normalized.value_or(!token.special));
+  };
+  return facts(*this) == facts(other);
 }
 
 bool is_converted(const Settings& value) {

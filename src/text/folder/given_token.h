@@ -23,6 +23,8 @@ struct GivenToken {
   static GivenToken with_flags(const Settings& object, const std::string& name);
 
   AddedToken added() const;
+  /// Whether Python finds them equal: two strings, or two AddedTokens of the same effect.
+  bool operator==(const GivenToken& other) const;
 };
 
 /// The token of a value: a string, or an object with `"__type": "AddedToken"`; nothing for null. Throws

@@ -79,11 +79,8 @@ void ClassBuilder::set_template_with_ids(const Template& single, const Template&
 
 void ClassBuilder::update_post_processor() {
   const std::string bos = named_text("bos_token"), eos = named_text("eos_token");
-  const auto has = [&](const char* name) {
-    return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.first == name; });
-  };
-  adds_bos_ &= has("bos_token");
-  adds_eos_ &= has("eos_token");
+  adds_bos_ &= has_named("bos_token");
+  adds_eos_ &= has_named("eos_token");
   std::string single, pair;
   if (adds_bos_) single += bos + ":0 ";
   single += "$A:0";
@@ -98,11 +95,10 @@ void ClassBuilder::update_post_processor() {
   set_template(pieces_of(single), pieces_of(pair), specials);
 }
 
-void ClassBuilder::set_roberta(const std::string& sep, const std::string& cls, bool trim_offsets,
-                               bool add_prefix_space) {
+void ClassBuilder::set_roberta(const TokenId& sep, const TokenId& cls, bool trim_offsets, bool add_prefix_space) {
   definition.post_processor = {{"type", "RobertaProcessing"},
-                               {"sep", json::array({sep, required_id(sep)})},
-                               {"cls", json::array({cls, required_id(cls)})},
+                               {"sep", json::array({sep.first, sep.second})},
+                               {"cls", json::array({cls.first, cls.second})},
                                {"trim_offsets", trim_offsets},
                                {"add_prefix_space", add_prefix_space}};
 }

@@ -43,7 +43,8 @@ std::vector<AddedToken> TokenIds::added() const {
   for (const Entry& entry : added_) {
     const std::optional<uint32_t> known = vocabulary_.id(entry.token.content);
     const uint64_t id = known ? *known : next++;
-    if (id != entry.id) {
+    const bool is_taken = !known && id <= UINT32_MAX && vocabulary_.token(static_cast<uint32_t>(id)).has_value();
+    if (id != entry.id || is_taken) {
       refuse("the vocabulary", "have no holes where tokens are added to it",
              "id " + std::to_string(entry.id) + " for " + shown(entry.token.content));
     }
