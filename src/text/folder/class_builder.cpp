@@ -228,12 +228,14 @@ bool ClassBuilder::has_named(const char* name) const {
 
 std::string ClassBuilder::named_text(const char* name) const {
   const auto found = std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
-  return found == special_tokens_.end() ? "None" : found->second.content;
+  if (found == special_tokens_.end()) refuse(name, "be there for " + settings.tokenizer_class, "none");
+  return found->second.content;
 }
 
 std::optional<uint64_t> ClassBuilder::id(const std::string& token) const {
   const std::optional<uint64_t> found = ids_->find(token);
-  return found ? found : ids_->find(named_text("unk_token"));
+  if (found || !has_named("unk_token")) return found;
+  return ids_->find(named_text("unk_token"));
 }
 
 uint64_t ClassBuilder::required_id(const std::string& token) const {

@@ -67,8 +67,10 @@ class ClassBuilder {
   void post_init();
 
   bool has_named(const char* name) const;  ///< after finish()
-  /// The text of a named token after finish(); "None" for none.
+  /// The text of a named token after finish(). Throws TokenizerError for none.
   std::string named_text(const char* name) const;
+  /// The same; "None" for none.
+  std::string text_or_none(const char* name) const { return has_named(name) ? named_text(name) : "None"; }
   bool has_id(const std::string& token) const { return ids_->find(token).has_value(); }
   /// The id of a token, or of the unknown token where there is none; nothing if that is missing too.
   std::optional<uint64_t> id(const std::string& token) const;

@@ -134,11 +134,12 @@ void construct_clip(ClassBuilder& builder) {
              R"(<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+)"}},
            "Removed", true),
        byte_level(false)});
-  const std::string bos = ClassBuilder::text_of(builder.named("bos_token", "<|startoftext|>"));
-  const std::string eos = ClassBuilder::text_of(builder.named("eos_token", "<|endoftext|>"));
+  builder.named("bos_token", "<|startoftext|>");
+  builder.named("eos_token", "<|endoftext|>");
   builder.named("pad_token", "<|endoftext|>");
   builder.settings.blank_in_decoded = "</w>";
   builder.finish();
+  const std::string bos = builder.named_text("bos_token"), eos = builder.named_text("eos_token");
   builder.set_roberta({eos, builder.required_id(eos)}, {bos, builder.required_id(bos)}, false, false);
 }
 

@@ -170,7 +170,7 @@ void construct_deberta_v2(ClassBuilder& builder) {
   parts.push_back(metaspace(scheme));
   builder.definition.pre_tokenizer = components::pre_tokenizers(parts);
   builder.finish();
-  const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
+  const std::string cls = builder.text_or_none("cls_token"), sep = builder.text_or_none("sep_token");
   const std::string single = cls + ":0 $A:0 " + sep + ":0";
   builder.set_template_with_ids(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"),
                                 {{cls, builder.named_id("cls_token", 0)}, {sep, builder.named_id("sep_token", 0)}});

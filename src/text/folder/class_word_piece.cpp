@@ -27,7 +27,7 @@ void begin_word_piece(ClassBuilder& builder, const Named& unk, bool clean_text, 
 
 // [CLS] A [SEP], and B [SEP] of type 1.
 void set_cls_sep(ClassBuilder& builder) {
-  const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
+  const std::string cls = builder.text_or_none("cls_token"), sep = builder.text_or_none("sep_token");
   const std::string single = cls + ":0 $A:0 " + sep + ":0";
   builder.set_template_with_ids(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"),
                                 {{cls, builder.named_id("cls_token", 2)}, {sep, builder.named_id("sep_token", 3)}});
@@ -75,20 +75,21 @@ void construct_mpnet(ClassBuilder& builder) {
   builder.flagged("pad_token", "<pad>", false);
   builder.flagged("mask_token", "<mask>", true);
   builder.finish();
-  builder.set_roberta({builder.named_text("sep_token"), builder.named_id("sep_token", 2)},
-                      {builder.named_text("cls_token"), builder.named_id("cls_token", 0)}, true, false);
+  builder.set_roberta({builder.text_or_none("sep_token"), builder.named_id("sep_token", 2)},
+                      {builder.text_or_none("cls_token"), builder.named_id("cls_token", 0)}, true, false);
 }
 
 void construct_funnel(ClassBuilder& builder) {
   begin_word_piece(builder, builder.named("unk_token", "<unk>"), builder.arguments.flag("clean_text", true),
                    builder.arguments.text("wordpieces_prefix", "##"), true);
-  const std::string sep = ClassBuilder::text_of(builder.named("sep_token", "<sep>"));
+  builder.named("sep_token", "<sep>");
   builder.named("pad_token", "<pad>");
-  const std::string cls = ClassBuilder::text_of(builder.named("cls_token", "<cls>"));
+  builder.named("cls_token", "<cls>");
   builder.named("mask_token", "<mask>");
   builder.named("bos_token", "<s>");
   builder.named("eos_token", "</s>");
   builder.finish();
+  const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
   const std::string single = cls + ":2 $A:0 " + sep + ":0";
   builder.set_template(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"), {cls, sep});
 }
@@ -100,9 +101,6 @@ void construct_splinter(ClassBuilder& builder) {
   builder.finish();
   const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
   const std::string question = builder.named_text("question_token");
-  if (!builder.has_named("cls_token") || !builder.has_named("sep_token")) {
-    refuse("cls_token and sep_token", "be there for Splinter", "null");
-  }
   const std::string begin = cls + ":0 $A:0 ";
   const std::string pair = builder.settings.pads_left
                                ? begin + sep + ":0 $B:1 " + question + " . " + sep + ":1"

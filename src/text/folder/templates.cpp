@@ -78,7 +78,7 @@ void ClassBuilder::set_template_with_ids(const Template& single, const Template&
 }
 
 void ClassBuilder::update_post_processor() {
-  const std::string bos = named_text("bos_token"), eos = named_text("eos_token");
+  const std::string bos = text_or_none("bos_token"), eos = text_or_none("eos_token");
   adds_bos_ &= has_named("bos_token");
   adds_eos_ &= has_named("eos_token");
   std::string single, pair;
