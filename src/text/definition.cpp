@@ -6,6 +6,7 @@
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
+#include "text/component.h"
 #include "text/json_cursor.h"
 
 namespace posenc::text {
@@ -17,21 +18,11 @@ constexpr std::size_t kLongest = 1'000'000'000;  // in bytes; places are 32 bits
 constexpr std::size_t kBlock = 1 << 16;
 
 AddedToken added_token(const json& entry) {
-  const auto field = [&](const char* name, bool is_right) {
-    if (is_right) return;
-    throw TokenizerError("added_tokens: must have '" + std::string(name) + "' in each entry, of the right type. Got " +
-                         io::in_quotes(entry.dump(-1, ' ', false, json::error_handler_t::replace)));
-  };
-  const auto of = [&](const char* name) -> const json& {
-    static const json missing;
-    const auto found = entry.find(name);
-    return found == entry.end() ? missing : *found;
-  };
-  field("id", of("id").is_number_unsigned() && of("id").get<uint64_t>() <= UINT32_MAX);
-  field("content", of("content").is_string());
-  for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized", "special"}) field(flag, of(flag).is_boolean());
-  return {of("content").get<std::string>(), of("single_word"), of("lstrip"), of("rstrip"), of("normalized"), of("special"),
-          of("id").get<uint64_t>()};
+  const Component token("added_tokens", entry);
+  const uint64_t id = token.number("id");
+  if (id > UINT32_MAX) token.refuse("id", "below 2^32");
+  return {token.string("content"), token.boolean("single_word"), token.boolean("lstrip"),
+          token.boolean("rstrip"), token.boolean("normalized"), token.boolean("special"), id};
 }
 
 }  // namespace
@@ -63,7 +54,7 @@ Definition read_definition(std::string_view text) {
     if (!seen.emplace(key).second) {
       throw TokenizerError("must have each name once. Got " + io::in_quotes(key) + " twice");
     }
-    if (key == "model") return read_model(cursor.raw(), definition);
+    if (key == "model") return read_model(cursor, definition);
     json* const component = key == "normalizer"       ? &definition.normalizer
                             : key == "pre_tokenizer"  ? &definition.pre_tokenizer
                             : key == "post_processor" ? &definition.post_processor

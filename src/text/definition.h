@@ -10,6 +10,8 @@
 
 namespace posenc::text {
 
+class JsonCursor;
+
 /// Keeps strings at fixed addresses: the vocabulary of a file is read once, and everything else
 /// refers to it.
 class Strings {
@@ -78,11 +80,12 @@ struct Definition {
 /// The definition in the text of a tokenizer.json. Throws TokenizerError.
 Definition read_definition(std::string_view json);
 
-/// The model in the text of a JSON object, as in a tokenizer.json, added to `definition`. Throws TokenizerError.
+/// Reads the model of a tokenizer.json, an object, to `definition`. Throws TokenizerError.
+void read_model(JsonCursor& cursor, Definition& definition);
 void read_model(std::string_view json, Definition& definition);
 
-/// The id of a token in the text of a vocabulary. Throws TokenizerError unless it is a whole number below 2^32.
-uint32_t vocabulary_id(std::string_view number, std::string_view token);
+/// The tokens and ids in the text of a JSON object, such as a vocab.json. Throws TokenizerError.
+void read_vocabulary(std::string_view json, Definition& definition);
 
 /// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
 Merge split_merge(std::string_view line);

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <map>
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
+#include "text/component.h"
 #include "text/definition.h"
 #include "text/json_cursor.h"
 
@@ -23,55 +23,21 @@ constexpr std::string_view kWhat = "its model";
   throw TokenizerError("model." + part + ": must " + rule + ". Got " + io::in_quotes(value));
 }
 
-/// The members of the model by name: of equal names the last counts.
-using Members = std::map<std::string, std::string_view, std::less<>>;
+uint32_t id_of(std::string_view number, std::string_view token) {
+  uint32_t id = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
+  if (error == std::errc() && end == number.data() + number.size()) return id;
+  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " + std::string(number) + " for " +
+                       io::in_quotes(token));
+}
 
-/// What a model's options are read with. null is as good as absence where an option may be absent.
-class Options {
- public:
-  explicit Options(const Members& members) : members_(members) {}
-
-  bool has(const char* name) const { return members_.count(name) != 0; }
-  std::string_view raw(const char* name) const {
-    const auto found = members_.find(name);
-    if (found == members_.end()) wrong(name, "be there", "nothing");
-    return found->second;
-  }
-  json optional(const char* name) const { return has(name) ? json_value(raw(name), kWhat) : json(); }
-
-  std::string string(const char* name) const {
-    const json value = json_value(raw(name), kWhat);
-    if (!value.is_string()) wrong(name, "be a string", raw(name));
-    return value;
-  }
-  std::optional<std::string> optional_string(const char* name) const {
-    if (optional(name).is_null()) return std::nullopt;
-    return string(name);
-  }
-  bool flag(const char* name) const {
-    const json value = optional(name);
-    if (!value.is_null() && !value.is_boolean()) wrong(name, "be true or false", raw(name));
-    return !value.is_null() && value.get<bool>();
-  }
-  uint64_t count(const char* name) const {
-    const json value = json_value(raw(name), kWhat);
-    if (!value.is_number_unsigned()) wrong(name, "be a whole number that is not negative", raw(name));
-    return value;
-  }
-
- private:
-  const Members& members_;
-};
-
-void read_vocab(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_vocab(JsonCursor& cursor, Definition& definition) {
   std::vector<Piece>& vocab = definition.model.vocab;
-  vocab.reserve(text.size() / 20);
+  vocab.clear();
   cursor.object([&](std::string_view token) {
     const std::string_view kept = definition.strings->keep(token);
-    vocab.push_back({kept, vocabulary_id(cursor.number(), kept)});
+    vocab.push_back({kept, id_of(cursor.number(), kept)});
   });
-  cursor.end();
 }
 
 // Multiplies by 10^exponent as serde_json does without its feature `float_roundtrip`: by one power of ten, which
@@ -131,9 +97,11 @@ double serde_score(std::string_view number) {
   return is_negative ? -value : value;
 }
 
-void read_pieces(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_pieces(JsonCursor& cursor, Definition& definition) {
   ModelDefinition& model = definition.model;
+  model.vocab.clear();
+  model.scores.clear();
+  model.exact_scores.clear();
   cursor.array([&] {
     std::string_view piece;
     int read = 0;
@@ -154,13 +122,11 @@ void read_pieces(std::string_view text, Definition& definition) {
     if (read != 2) wrong("vocab", "have a piece and a score in each entry", piece);
     model.vocab.push_back({piece, static_cast<uint32_t>(model.vocab.size())});
   });
-  cursor.end();
 }
 
-void read_merges(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_merges(JsonCursor& cursor, Definition& definition) {
   std::vector<Merge>& merges = definition.model.merges;
-  merges.reserve(text.size() / 16);
+  merges.clear();
   std::optional<bool> are_pairs;
   cursor.array([&] {
     const bool is_pair = cursor.next_is('[');
@@ -182,63 +148,73 @@ void read_merges(std::string_view text, Definition& definition) {
     if (read != 2) wrong("merges", "have two tokens in each entry", sides[0]);
     merges.push_back({sides[0], sides[1]});
   });
-  cursor.end();
 }
 
-Kind kind_of(const Options& options) {
-  const auto is_object = [&](const char* name) { return options.has(name) && options.raw(name).front() == '{'; };
+// What a model consists of. The long parts are read where they stand if `type` comes before them, as it does in all
+// files that the package writes; otherwise this is where they begin. Of two equal names the last counts.
+struct Parts {
+  json options = json::object();
+  std::optional<JsonCursor> vocab, merges;
+};
+
+Kind kind_of(const Component& options, Parts& parts) {
   if (options.has("type")) {
     const std::string type = options.string("type");
     if (type == "BPE") return Kind::Bpe;
     if (type == "WordPiece") return Kind::WordPiece;
     if (type == "WordLevel") return Kind::WordLevel;
     if (type == "Unigram") return Kind::Unigram;
-    wrong("type", "be BPE, WordPiece, WordLevel or Unigram", type);
+    options.refuse("type", "BPE, WordPiece, WordLevel or Unigram");
   }
   // The package tries them in this order.
-  if (is_object("vocab") && options.has("merges")) return Kind::Bpe;
-  if (is_object("vocab") && options.has("max_input_chars_per_word")) return Kind::WordPiece;
-  return is_object("vocab") ? Kind::WordLevel : Kind::Unigram;
+  if (!parts.vocab || !parts.vocab->next_is('{')) return Kind::Unigram;
+  if (parts.merges) return Kind::Bpe;
+  return options.has("max_input_chars_per_word") ? Kind::WordPiece : Kind::WordLevel;
 }
 
-void read_options(const Options& options, ModelDefinition& model) {
+void read_options(const Component& options, ModelDefinition& model) {
+  const auto flag = [&](const char* name) { return options.optional_boolean(name).value_or(false); };
   switch (model.kind) {
     case Kind::Bpe: {
-      const json dropout = options.optional("dropout");
+      const json& dropout = options.at("dropout");
       if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0)) {
-        wrong("dropout", "be null or 0, since others give random tokens", options.raw("dropout"));
+        options.refuse("dropout", "null or 0, since others give random tokens");
       }
       model.unk_token = options.optional_string("unk_token");
       model.continuing_subword_prefix = options.optional_string("continuing_subword_prefix").value_or("");
       model.end_of_word_suffix = options.optional_string("end_of_word_suffix").value_or("");
-      model.fuse_unk = options.flag("fuse_unk");
-      model.byte_fallback = options.flag("byte_fallback");
-      model.ignore_merges = options.flag("ignore_merges");
+      model.fuse_unk = flag("fuse_unk");
+      model.byte_fallback = flag("byte_fallback");
+      model.ignore_merges = flag("ignore_merges");
       return;
     }
     case Kind::WordPiece:
       model.unk_token = options.string("unk_token");
       model.continuing_subword_prefix = options.string("continuing_subword_prefix");
-      model.max_input_chars_per_word = options.count("max_input_chars_per_word");
+      model.max_input_chars_per_word = options.number("max_input_chars_per_word");
       return;
-    case Kind::WordLevel:
-      model.unk_token = options.string("unk_token");
-      return;
+    case Kind::WordLevel: model.unk_token = options.string("unk_token"); return;
     case Kind::Unigram:
-      if (!options.optional("unk_id").is_null()) model.unk_id = options.count("unk_id");
-      model.byte_fallback = options.flag("byte_fallback");
+      model.unk_id = options.optional_number("unk_id");
+      if (options.has("byte_fallback")) model.byte_fallback = options.boolean("byte_fallback");
       return;
+  }
+}
+
+void read_vocabulary(JsonCursor& cursor, Definition& definition) {
+  if (definition.model.kind == Kind::Unigram) {
+    read_pieces(cursor, definition);
+  } else {
+    read_vocab(cursor, definition);
   }
 }
 
 }  // namespace
 
-uint32_t vocabulary_id(std::string_view number, std::string_view token) {
-  uint32_t id = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
-  if (error == std::errc() && end == number.data() + number.size()) return id;
-  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " + std::string(number) + " for " +
-                       io::in_quotes(token));
+void read_vocabulary(std::string_view json, Definition& definition) {
+  JsonCursor cursor(json, "the vocabulary");
+  read_vocab(cursor, definition);
+  cursor.end();
 }
 
 Merge split_merge(std::string_view line) {
@@ -249,24 +225,45 @@ Merge split_merge(std::string_view line) {
   return {line.substr(0, blank), line.substr(blank + 1)};
 }
 
+void read_model(JsonCursor& cursor, Definition& definition) {
+  definition.model = {};
+  ModelDefinition& model = definition.model;
+  Parts parts;
+  bool is_kind_known = false;
+  cursor.object([&](std::string_view key) {
+    if (key == "vocab") {
+      parts.vocab = cursor;
+      return is_kind_known ? read_vocabulary(cursor, definition) : static_cast<void>(cursor.raw());
+    }
+    if (key == "merges") {
+      parts.merges = cursor;
+      return is_kind_known && model.kind == Kind::Bpe ? read_merges(cursor, definition) : static_cast<void>(cursor.raw());
+    }
+    const std::string name(key);
+    parts.options[name] = cursor.value();
+    if (name == "type" && !parts.vocab && !parts.merges) {
+      model.kind = kind_of(Component("model", parts.options), parts);
+      is_kind_known = true;
+    }
+  });
+  const Component options("model", parts.options);
+  if (!is_kind_known) model.kind = kind_of(options, parts);
+  read_options(options, model);
+  const auto need = [](const char* name, std::optional<JsonCursor>& part) -> JsonCursor& {
+    if (!part) throw TokenizerError("model: must have `" + std::string(name) + "`. It is missing");
+    return *part;
+  };
+  JsonCursor& vocab = need("vocab", parts.vocab);
+  if (!is_kind_known) read_vocabulary(vocab, definition);
+  if (model.kind != Kind::Bpe) return;
+  JsonCursor& merges = need("merges", parts.merges);
+  if (!is_kind_known) read_merges(merges, definition);
+}
+
 void read_model(std::string_view text, Definition& definition) {
   JsonCursor cursor(text, kWhat);
-  Members members;
-  cursor.object([&](std::string_view key) {
-    std::string name(key);
-    members.insert_or_assign(std::move(name), cursor.raw());
-  });
+  read_model(cursor, definition);
   cursor.end();
-  const Options options(members);
-  definition.model = {};
-  definition.model.kind = kind_of(options);
-  read_options(options, definition.model);
-  if (definition.model.kind == Kind::Unigram) {
-    read_pieces(options.raw("vocab"), definition);
-  } else {
-    read_vocab(options.raw("vocab"), definition);
-  }
-  if (definition.model.kind == Kind::Bpe) read_merges(options.raw("merges"), definition);
 }
 
 }  // namespace posenc::text

@@ -12,11 +12,10 @@ namespace posenc::text {
 class TextHash {
  public:
   uint64_t operator()(std::string_view text) const {
-    const Key& key = this->key();
     const char* at = text.data();
     std::size_t left = text.size();
-    uint64_t state = key.first;
-    for (; left > 16; left -= 16, at += 16) state = fold(word(at) ^ key.second, word(at + 8) ^ state);
+    uint64_t state = key_.first;
+    for (; left > 16; left -= 16, at += 16) state = fold(word(at) ^ key_.second, word(at + 8) ^ state);
     uint64_t a = 0, b = 0;
     if (left >= 8) {
       a = word(at);
@@ -28,20 +27,19 @@ class TextHash {
       const auto byte = [&](std::size_t i) { return uint64_t{static_cast<unsigned char>(at[i])}; };
       a = byte(0) << 16 | byte(left / 2) << 8 | byte(left - 1);
     }
-    return fold(key.third ^ text.size(), fold(a ^ key.second, b ^ state));
+    return fold(key_.third ^ text.size(), fold(a ^ key_.second, b ^ state));
   }
 
   /// The hash of two numbers.
   uint64_t operator()(uint32_t a, uint32_t b) const {
-    const Key& key = this->key();
-    return fold((uint64_t{a} << 32 | b) ^ key.first, key.second);
+    return fold((uint64_t{a} << 32 | b) ^ key_.first, key_.second);
   }
 
  private:
   struct Key {
     uint64_t first, second, third;
   };
-  static const Key& key() {
+  static const Key& process_key() {
     static const Key key = [] {
       std::random_device device;
       const auto word = [&] { return uint64_t{device()} << 32 | device() | 1; };
@@ -64,6 +62,8 @@ class TextHash {
     std::memcpy(&value, at, sizeof value);
     return value;
   }
+
+  Key key_ = process_key();
 };
 
 }  // namespace posenc::text

@@ -8,7 +8,6 @@
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
-#include "text/json_cursor.h"
 #include "text/sentencepiece/folder_model.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/utf8.h"
@@ -42,15 +41,6 @@ void read_vocab_txt(std::string_view text, Definition& definition) {
   for_each_line(text, [&](std::string_view line) {
     vocab.push_back({definition.strings->keep(without_white_space_at_end(line)), static_cast<uint32_t>(vocab.size())});
   });
-}
-
-void read_vocab_json(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, "the vocabulary");
-  cursor.object([&](std::string_view token) {
-    const std::string_view kept = definition.strings->keep(token);
-    definition.model.vocab.push_back({kept, vocabulary_id(cursor.number(), kept)});
-  });
-  cursor.end();
 }
 
 void read_merges_txt(std::string_view text, Definition& definition) {
@@ -108,7 +98,7 @@ void read_model_files(ClassBuilder& builder, Kind kind, const VocabularyFiles& o
   if (kind == Kind::WordPiece) {
     return read_text_file(files, name.c_str(), [&](std::string_view text) { read_vocab_txt(text, definition); });
   }
-  read_text_file(files, name.c_str(), [&](std::string_view text) { read_vocab_json(text, definition); });
+  read_text_file(files, name.c_str(), [&](std::string_view text) { read_vocabulary(text, definition); });
   if (!of_class.merges || !files.has(of_class.merges)) {
     refuse("its files", std::string("include ") + (of_class.merges ? of_class.merges : "tokenizer.json"), "none");
   }

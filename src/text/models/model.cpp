@@ -2,6 +2,8 @@
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
+#include "text/models/bpe.h"
+#include "text/models/unigram.h"
 #include "text/models/vocabulary_model.h"
 #include "text/models/word_level.h"
 #include "text/models/word_piece.h"
@@ -18,8 +20,10 @@ std::unique_ptr<const Model> make_model(const Definition& definition) {
   switch (definition.model.kind) {
     case Kind::WordPiece: return make_word_piece(definition);
     case Kind::WordLevel: return make_word_level(definition);
-    default: throw TokenizerError("model.type: must be WordPiece or WordLevel. Got another");
+    case Kind::Bpe: return make_bpe(definition);
+    case Kind::Unigram: return make_unigram(definition);
   }
+  throw TokenizerError("model.type: must be BPE, WordPiece, WordLevel or Unigram. Got another");
 }
 
 }  // namespace posenc::text

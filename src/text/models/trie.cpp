@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
+#include <numeric>
 
 namespace posenc::text {
 namespace {
@@ -38,6 +38,18 @@ struct Pending {
   std::size_t depth;
 };
 
+std::vector<Trie::Edge> by_depth(const std::vector<Trie::Edge>& edges) {
+  std::vector<std::size_t> ends;  // of each depth, in the result
+  for (const Trie::Edge& edge : edges) {
+    if (ends.size() <= edge.depth) ends.resize(edge.depth + std::size_t{1});
+    ++ends[edge.depth];
+  }
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Trie::Edge> sorted(edges.size());
+  for (const Trie::Edge& edge : edges) sorted[--ends[edge.depth]] = edge;
+  return sorted;
+}
+
 }  // namespace
 
 Trie::Trie() {
@@ -68,7 +80,7 @@ Trie::Node Trie::find_base(const std::vector<unsigned char>& bytes) {
   return static_cast<Node>(nodes_.size() - kBlock);
 }
 
-Trie::Node Trie::add(const std::vector<Key>& keys) {
+Trie::Node Trie::add(const std::vector<Key>& keys, std::vector<Edge>* edges) {
   std::vector<SortedKey> sorted;
   sorted.reserve(keys.size());
   for (uint32_t i = 0; i < keys.size(); ++i) sorted.emplace_back(keys[i], i);
@@ -77,6 +89,8 @@ Trie::Node Trie::add(const std::vector<Key>& keys) {
   std::vector<unsigned char> bytes;
   const Node root = find_base({0}) ^ 0;
   take(root, kNone);
+  // Depth first, so that the nodes of a word are neighbours.
+  std::vector<Edge> found;
   std::vector<Pending> pending{{root, 0, static_cast<uint32_t>(sorted.size()), 0}};
   while (!pending.empty()) {
     auto [node, begin, end, depth] = pending.back();
@@ -93,9 +107,11 @@ Trie::Node Trie::add(const std::vector<Key>& keys) {
       const uint32_t first = begin;
       while (begin < end && sorted[begin].byte(depth) == byte) ++begin;
       take(base ^ byte, node);
+      if (edges != nullptr) found.push_back({node, base ^ byte, static_cast<uint32_t>(depth), byte});
       pending.push_back({base ^ byte, first, begin, depth + 1});
     }
   }
+  if (edges != nullptr) *edges = by_depth(found);
   return root;
 }
 

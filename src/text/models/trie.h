@@ -21,9 +21,16 @@ class Trie {
     uint32_t value;         // below kNoValue; of equal keys the last counts
   };
 
+  /// A node, and how it is reached.
+  struct Edge {
+    Node parent, node;
+    uint32_t depth;  // of the parent
+    unsigned char byte;
+  };
+
   Trie();
-  /// Adds a root with these keys; returns it.
-  Node add(const std::vector<Key>& keys);
+  /// Adds a root with these keys; returns it. With `edges`, these become all edges below it, by rising depth.
+  Node add(const std::vector<Key>& keys, std::vector<Edge>* edges = nullptr);
 
   Node child(Node node, unsigned char byte) const {
     const Node next = nodes_[node].base ^ byte;

@@ -6,7 +6,6 @@
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
-#include "text/text_hash.h"
 
 namespace posenc::text {
 namespace {
@@ -18,7 +17,7 @@ uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 Vocabulary::Vocabulary(const Definition& definition)
     : strings_(definition.strings), pieces_(definition.model.vocab), slots_(std::bit_ceil(2 * pieces_.size() + 1)) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    const uint64_t hash = TextHash()(pieces_[i].text);
+    const uint64_t hash = hash_(pieces_[i].text);
     Slot& taken = slot(pieces_[i].text, hash);
     size_ += taken.index == 0 ? 1 : 0;
     taken = {tag_of(hash), static_cast<uint32_t>(i + 1)};
@@ -35,7 +34,7 @@ Vocabulary::Slot& Vocabulary::slot(std::string_view token, uint64_t hash) {
 }
 
 const Piece* Vocabulary::find(std::string_view token) const {
-  const uint64_t hash = TextHash()(token);
+  const uint64_t hash = hash_(token);
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
     const Slot slot = slots_[at];
@@ -46,6 +45,7 @@ const Piece* Vocabulary::find(std::string_view token) const {
 
 // In a Unigram vocabulary the place in the list is the id, also of a piece that a later one repeats.
 void Vocabulary::index_ids(bool unigram) {
+  if (unigram) size_ = pieces_.size();
   by_id_.assign(2 * pieces_.size(), 0);
   for (uint32_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/definition.h"
+#include "text/text_hash.h"
 
 namespace posenc::text {
 
@@ -21,7 +22,7 @@ class Vocabulary {
     return piece == nullptr ? std::nullopt : std::optional(piece->id);
   }
   std::optional<std::string_view> token(uint32_t id) const;
-  /// Number of different tokens.
+  /// Number of different tokens; of Unigram that of all pieces.
   std::size_t size() const { return size_; }
   /// The tokens in the order of the file; with equal ones, of which only the last counts.
   const std::vector<Piece>& pieces() const { return pieces_; }
@@ -36,6 +37,7 @@ class Vocabulary {
   Slot& slot(std::string_view token, uint64_t hash);
   void index_ids(bool unigram);
 
+  TextHash hash_;
   std::shared_ptr<const Strings> strings_;
   std::vector<Piece> pieces_;
   std::vector<Slot> slots_;  // a power of two, at most half of them taken
