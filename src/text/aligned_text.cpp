@@ -1,5 +1,6 @@
 #include "text/aligned_text.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "posenc/text/error.h"
@@ -20,28 +21,17 @@ void AlignedText::assign(std::string_view original, uint32_t at, bool with_place
   with_places_ = with_places;
 }
 
-void AlignedText::append(const AlignedText& piece) {
-  if (text_.empty()) {
-    text_ = piece.text_;
-    places_ = piece.places_;
-    at_ = piece.at_;
-    nothing_ = piece.nothing_;
-    with_places_ = piece.with_places_;
-    return;
-  }
+void AlignedText::append(const AlignedText& piece, std::size_t begin, std::size_t end) {
+  if (text_.empty() && piece.places_.empty()) at_ = static_cast<uint32_t>(piece.at_ + begin);
   if (with_places_) {
     const bool continues =
-        places_.empty() && piece.places_.empty() && at_ + text_.size() == piece.at_;
+        places_.empty() && piece.places_.empty() && at_ + text_.size() == piece.at_ + begin;
     if (!continues) {
       keep_places();
-      if (piece.places_.empty()) {
-        for (std::size_t i = 0; i < piece.text_.size(); ++i) places_.push_back(piece.place_of(i));
-      } else {
-        places_.insert(places_.end(), piece.places_.begin(), piece.places_.end());
-      }
+      for (std::size_t i = begin; i < end; ++i) places_.push_back(piece.place_of(i));
     }
   }
-  text_ += piece.text_;
+  text_.append(piece.text_, begin, end - begin);
 }
 
 Place AlignedText::place_of(std::size_t byte) const {
@@ -74,13 +64,27 @@ void AlignedText::require_begin() const {
       "character, as a pattern such as `^` does; `tokenizers` panics there");
 }
 
-void AlignedText::transform(std::span<const Change> changes, std::size_t skipped) {
+void AlignedText::prepend(std::string_view prefix) {
+  const std::size_t first = utf8_length(static_cast<unsigned char>(text_[0]));
+  if (prefix.empty()) {
+    if (with_places_) {
+      keep_places();
+      std::fill_n(places_.begin(), first, Place{at_, at_});
+    }
+    nothing_ = static_cast<uint32_t>(first);
+    return;
+  }
+  std::string begin(prefix);
+  begin.append(text_, 0, first);
+  Edit edit(*this);
+  edit.replace(first, begin);
+  edit.finish();
+}
+
+void AlignedText::transform(std::span<const Change> changes, std::size_t begin) {
   require_begin();
   Edit edit(*this);
-  const auto length_at = [&](std::size_t at) {
-    return utf8_length(static_cast<unsigned char>(text_[at]));
-  };
-  for (; skipped > 0; --skipped) edit.drop(length_at(edit.at()));
+  edit.keep(begin);
   std::string one;
   for (const auto& [character, change] : changes) {
     one.clear();
@@ -90,7 +94,9 @@ void AlignedText::transform(std::span<const Change> changes, std::size_t skipped
       continue;
     }
     std::size_t bytes = 0;
-    for (int32_t i = 0; i <= -change; ++i) bytes += length_at(edit.at() + bytes);
+    for (int32_t i = 0; i <= -change && edit.at() + bytes < text_.size(); ++i) {
+      bytes += utf8_length(static_cast<unsigned char>(text_[edit.at() + bytes]));
+    }
     edit.replace(bytes, one);
   }
   edit.drop(text_.size() - edit.at());

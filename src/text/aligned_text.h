@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/unicode/utf8.h"
+
 namespace posenc::text {
 
 /// A place in a text: bytes from begin to end.
@@ -23,10 +25,10 @@ struct Change {
   int32_t change;
 };
 
-/// A text that normalizers change, and for each of its bytes the character of the original text
-/// that it stands for, as the bytes of that character. The places are only kept if they are asked
-/// for, and only from the first step on that changes the length of a character: until then each
-/// byte stands for itself.
+/// A text while it is changed, and for each of its bytes the character of the original text that it
+/// stands for, as the bytes of that character. The places are only kept if they are asked for, and
+/// only from the first step on that changes the length of a character: until then each byte stands
+/// for itself.
 class AlignedText {
  public:
   class Edit;
@@ -38,14 +40,19 @@ class AlignedText {
   }
   /// The same, in the memory of this one.
   void assign(std::string_view original, uint32_t at, bool with_places);
-  /// Adds a text behind this one. The first one that is added decides whether places are kept.
-  void append(const AlignedText& piece);
+  /// Adds bytes begin to end of `piece`, which keeps places if this text does.
+  void append(const AlignedText& piece, std::size_t begin, std::size_t end);
 
   const std::string& text() const { return text_; }
   bool with_places() const { return with_places_; }
   /// The original characters of bytes begin to end of text(), which are not empty: from the begin
   /// of the first to the end of the last. (0, 0) unless places are kept.
   Place place(std::size_t begin, std::size_t end) const;
+  /// Where the original character begins that a byte stands for; if places are not kept, only until
+  /// the text is changed.
+  std::size_t original_begin(std::size_t byte) const {
+    return places_.empty() ? at_ + byte : places_[byte].begin;
+  }
   /// Whether the text begins with characters that stand for nothing. `tokenizers` panics where
   /// another step follows; throws TokenizerError then.
   void require_begin() const;
@@ -54,8 +61,11 @@ class AlignedText {
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }
 
-  /// Replaces all by `changes`; the first `skipped` old characters are dropped.
-  void transform(std::span<const Change> changes, std::size_t skipped = 0);
+  /// Puts `prefix` before the first character, with its place. The text is not empty. As in the package,
+  /// an empty prefix takes the place of the first character away.
+  void prepend(std::string_view prefix);
+  /// Replaces what begins at byte `begin` by `changes`.
+  void transform(std::span<const Change> changes, std::size_t begin = 0);
 
  private:
   Place place_of(std::size_t byte) const;  // of the character there
@@ -90,7 +100,8 @@ class AlignedText::Edit {
   /// Writes `text` in place of the next bytes, one or more whole characters, with the place of the
   /// first.
   void replace(std::size_t bytes, std::string_view text) {
-    start(text.size() == bytes);
+    // One character for another of the same length leaves every byte where it was.
+    start(text.size() == bytes && length(text[0]) == bytes && length(text_.text_[old_]) == bytes);
     if (aligned_) {
       text_.next_places_.insert(text_.next_places_.end(), text.size(), text_.place_of(old_));
     }
@@ -108,6 +119,7 @@ class AlignedText::Edit {
   void finish();
 
  private:
+  static std::size_t length(char lead) { return utf8_length(static_cast<unsigned char>(lead)); }
   void start(bool same_length) {
     if (!changed_) begin();
     if (!same_length && !aligned_ && text_.with_places_) align();

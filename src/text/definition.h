@@ -40,7 +40,8 @@ struct ModelDefinition {
 
   Kind kind = Kind::WordLevel;
   std::vector<Piece> vocab;                 // in the file's order; of Unigram the index is the id
-  std::vector<double> scores;               // Unigram: of each piece
+  std::vector<double> scores;               // Unigram: of each piece, as serde_json rounds them
+  std::vector<double> exact_scores;         // the same rounded correctly, as Python reads them
   std::vector<Merge> merges;                // BPE
   std::optional<std::string> unk_token;     // BPE, WordPiece, WordLevel
   std::optional<uint64_t> unk_id;           // Unigram
@@ -65,7 +66,8 @@ struct AddedToken {
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,
 /// or null.
 struct Definition {
-  std::shared_ptr<Strings> strings = std::make_shared<Strings>();
+  std::shared_ptr<Strings> strings = std::make_shared<Strings>();        // of the vocabulary
+  std::shared_ptr<Strings> merge_strings = std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
   nlohmann::json truncation, padding;
   ModelDefinition model;
@@ -74,5 +76,11 @@ struct Definition {
 
 /// The definition in the text of a tokenizer.json. Throws TokenizerError.
 Definition read_definition(std::string_view json);
+
+/// The model in the text of a JSON object, as in a tokenizer.json, added to `definition`. Throws TokenizerError.
+void read_model(std::string_view json, Definition& definition);
+
+/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
+Merge split_merge(std::string_view line);
 
 }  // namespace posenc::text

@@ -36,6 +36,14 @@ inline char32_t next_character(std::string_view text, std::size_t& at) {
   }
 }
 
+/// Where the character before byte `end` begins; `end` is not 0.
+inline std::size_t previous_character(std::string_view text, std::size_t end) {
+  do {
+    --end;
+  } while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  return end;
+}
+
 /// Appends a character.
 inline void append_character(std::string& text, char32_t c) {
   const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
