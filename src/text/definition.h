@@ -68,8 +68,9 @@ struct AddedToken {
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,
 /// or null.
 struct Definition {
-  std::shared_ptr<Strings> strings = std::make_shared<Strings>();        // of the vocabulary
-  std::shared_ptr<Strings> merge_strings = std::make_shared<Strings>();  // which a model does not keep
+  std::shared_ptr<Strings> strings = std::make_shared<Strings>();  // of the vocabulary
+  std::shared_ptr<Strings> merge_strings =
+      std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
   nlohmann::json truncation, padding;
   ModelDefinition model;
@@ -83,7 +84,8 @@ Definition read_definition(std::string_view json);
 void read_model(JsonCursor& cursor, Definition& definition);
 void read_model(std::string_view json, Definition& definition);
 
-/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
+/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one
+/// blank.
 Merge split_merge(std::string_view line);
 
 }  // namespace posenc::text

@@ -86,6 +86,8 @@ Machine::Machine(Definition definition)
   definition_.model.vocab = {};
   definition_.model.merges = {};
   definition_.model.scores = {};
+  definition_.model.exact_scores = {};
+  definition_.merge_strings.reset();
 }
 
 Machine::~Machine() = default;
