@@ -63,6 +63,7 @@ struct AddedToken {
   bool rstrip = false;
   bool normalized = true;
   bool special = false;
+  std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
 };
 
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,
@@ -84,8 +85,10 @@ Definition read_definition(std::string_view json);
 void read_model(JsonCursor& cursor, Definition& definition);
 void read_model(std::string_view json, Definition& definition);
 
-/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one
-/// blank.
+/// The tokens and ids in the text of a JSON object, such as a vocab.json. Throws TokenizerError.
+void read_vocabulary(std::string_view json, Definition& definition);
+
+/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
 Merge split_merge(std::string_view line);
 
 }  // namespace posenc::text

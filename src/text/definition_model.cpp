@@ -220,6 +220,12 @@ void read_vocabulary(JsonCursor& cursor, Definition& definition) {
 
 }  // namespace
 
+void read_vocabulary(std::string_view json, Definition& definition) {
+  JsonCursor cursor(json, "the vocabulary");
+  read_vocab(cursor, definition);
+  cursor.end();
+}
+
 Merge split_merge(std::string_view line) {
   const std::size_t blank = line.find(' ');
   if (blank == std::string_view::npos || line.find(' ', blank + 1) != std::string_view::npos) {

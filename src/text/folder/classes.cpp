@@ -1,0 +1,31 @@
+#include "text/folder/classes.h"
+
+namespace posenc::text {
+namespace {
+
+void construct_backend(ClassBuilder& builder) {
+  if (!builder.has_file()) {
+    refuse("its files", "include tokenizer.json", "none, for a tokenizer whose class makes nothing of its own");
+  }
+  builder.take_file();
+  builder.finish();
+}
+
+void construct_parakeet(ClassBuilder& builder) {
+  builder.settings.decodes_runs_once = true;
+  construct_backend(builder);
+}
+
+}  // namespace
+
+Constructor constructor_of(std::string_view name) {
+  if (name == "TokenizersBackend") return construct_backend;
+  if (name == "ParakeetTokenizer") return construct_parakeet;
+  for (const auto find : {word_piece_constructor, byte_level_constructor, bpe_constructor, unigram_constructor,
+                          translation_constructor}) {
+    if (const Constructor found = find(name)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace posenc::text
