@@ -86,6 +86,8 @@ Machine::Machine(Definition definition, bool split_special_tokens)
   definition_.model.vocab = {};
   definition_.model.merges = {};
   definition_.model.scores = {};
+  definition_.model.exact_scores = {};
+  definition_.merge_strings.reset();
 }
 
 Machine::~Machine() = default;
