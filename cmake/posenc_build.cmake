@@ -51,6 +51,20 @@ function(posenc_library target)
   posenc_internal_target(${target})
 endfunction()
 
+# posenc_small_library(target): objects of which no source includes anything of LibTorch but c10/util/Exception.h, so that they
+# compile fast and can be tested and fuzzed on their own.
+function(posenc_small_library target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_build_settings> PUBLIC c10)
+  target_include_directories(${target} SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${target} PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_COMPILE_DEFINITIONS>)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  posenc_unity(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  # g++ 12 at -O3 reports overlaps in std::string's own operator+ where there are none (its bug 105651).
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+endfunction()
+
 # posenc_unity(target): compiles many sources at a time where neither a preset nor the user decides: LibTorch's headers
 # take seconds per source, and the library would take ten minutes on two cores.
 function(posenc_unity target)
@@ -64,12 +78,13 @@ endfunction()
 function(posenc_private_library)
   if(NOT BUILD_SHARED_LIBS)
     add_library(posenc_private INTERFACE)
-    target_link_libraries(posenc_private INTERFACE posenc posenc_identify $<TARGET_NAME_IF_EXISTS:posenc_gloo>)
+    target_link_libraries(posenc_private INTERFACE posenc posenc_identify $<TARGET_NAME_IF_EXISTS:posenc_text>
+      $<TARGET_NAME_IF_EXISTS:posenc_gloo>)
     return()
   endif()
   set(objects "")
   list(TRANSFORM POSENC_SETS PREPEND posenc_)
-  foreach(target posenc posenc_identify posenc_gloo posenc_files ${POSENC_SETS})
+  foreach(target posenc posenc_identify posenc_text posenc_text_files posenc_gloo posenc_files ${POSENC_SETS})
     if(TARGET ${target})
       list(APPEND objects $<TARGET_OBJECTS:${target}>)
     endif()
@@ -77,7 +92,7 @@ function(posenc_private_library)
   add_library(posenc_private STATIC EXCLUDE_FROM_ALL ${objects})
   set_target_properties(posenc_private PROPERTIES LINKER_LANGUAGE CXX)
   get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
-  target_link_libraries(posenc_private PUBLIC ${links} ZLIB::ZLIB ${POSENC_OPENMP_LIBRARY})
+  target_link_libraries(posenc_private PUBLIC ${links} ZLIB::ZLIB ${POSENC_OPENMP_LIBRARY} ${POSENC_TEXT_LIBRARIES})
   target_compile_features(posenc_private PUBLIC cxx_std_17)
   target_include_directories(posenc_private PUBLIC "${PROJECT_SOURCE_DIR}/include")
   target_include_directories(posenc_private SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)

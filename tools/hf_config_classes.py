@@ -43,6 +43,7 @@ READ = set("""
     rope_theta rope_parameters partial_rotary_factor original_max_position_embeddings head_dim global_head_dim
     qk_rope_head_dim qk_nope_head_dim rotary_dim rotary_pct rotary_emb_base rotary_embedding_base rotary_value
     rope_interleave local_rope_theta global_rope_theta rope_local_base_freq compress_rope_theta swa_rope_theta
+    classifier_activation classifier_bias classifier_pooling decoder_bias mlp_bias output_embedding_size
     embed_dim projection_dim descriptor_dim spatial_merge_size window_size speech_encoder_attention_heads
     memory_attention_hidden_size memory_attention_num_attention_heads memory_attention_downsample_rate layer_types
     num_key_value_heads rms_norm_eps attention_bias mlp_bias hidden_activation local_attention sliding_window

@@ -36,7 +36,8 @@ LAYERS = {
     "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
     "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "train": {"train", "platform", "models", "nn", "functional", "parallel", "sinusoid", "io", "core", "torch_internals"},
-    "cli": {"cli", "platform", "identify", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "text": {"text", "inference", "models", "nn", "functional", "sinusoid", "io", "platform", "core"},
+    "cli": {"cli", "platform", "identify", "text", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
 
 # The same one level down: a format may use what all formats share, but no other format.
@@ -50,7 +51,12 @@ SUBFOLDERS = {
 }
 
 # Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
-LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel"}
+LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel",
+             "include/posenc/text/error.h": "text", "include/posenc/text/tokenizer.h": "text"}
+
+# The files of src/text/ that know tensors. All others include nothing of LibTorch but its error, so that they compile in
+# seconds.
+TEXT_TENSORS = re.compile(r"src/text/(tokenizer|token_batch)\.(cpp|h)$|src/text/sentence/")
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
 ASIDE = {"include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/nn/embedding_options.h", "include/posenc/nn/table_module.h"}
@@ -248,7 +254,7 @@ def check_layers(tree):
             if subfolder and other and other not in SUBFOLDERS[subfolder]:
                 tree.say(name, number, "layer",
                          f"`{subfolder}` includes only {', '.join(sorted(SUBFOLDERS[subfolder]))}; {target} is `{other}`")
-            if found in LIBRARIES and name.startswith("include/"):
+            if found in LIBRARIES and name.startswith("include/") and LIBRARIES.get(name) != LIBRARIES[found]:
                 tree.say(name, number, "layer", f"{target} is of a library of its own, which not every user links")
             if layer and found == "include/posenc/posenc.h" and layer != "cli":
                 tree.say(name, number, "layer", "the umbrella posenc.h is for users; include what is used")
@@ -260,6 +266,9 @@ def check_layers(tree):
                 tree.say(name, number, "layer", f"a public header includes the parts it needs, never <{target}>")
             if layer in ("kernels", "platform") and re.match(r"(torch|ATen|c10)/", target):
                 tree.say(name, number, "layer", f"`{layer}` includes no torch header; {target} is one")
+            if name.startswith("src/text/") and not TEXT_TENSORS.match(name):
+                if re.match(r"(torch|ATen|c10)/", target) and target != "c10/util/Exception.h":
+                    tree.say(name, number, "layer", f"of `text` only TEXT_TENSORS include torch headers; {target} is one")
             if name.startswith("src/kernels/isa/") and target != ISA_OPS.get(name) and not ISA_MAY.match(found or target):
                 tree.say(name, number, "layer", "what is compiled once per instruction set includes C headers, its own "
                          f"folder and the requests of kernels/*.h; {target} is compiled once or is C++'s")

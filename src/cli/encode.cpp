@@ -9,8 +9,10 @@
 #include "cli/error.h"
 #include "cli/output.h"
 #include "cli/weights.h"
+#include "posenc/inference/frozen_classifier.h"
 #include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/save.h"
+#include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/inspect_folder.h"
 
@@ -19,6 +21,7 @@ namespace {
 
 struct EncodeArguments {
   std::string folder, input, output;
+  bool head = false;
 };
 
 constexpr const char* kOptionalInputs[] = {"attention_mask", "position_ids", "token_type_ids",
@@ -57,26 +60,50 @@ void note_stages(const std::string& folder) {
       folder, listed(shown_all(stages)));
 }
 
+EncoderInputs optional_inputs(const StateDict& given) {
+  const auto tensor = [&](const char* name) {
+    return given.contains(name) ? given[name] : at::Tensor();
+  };
+  return EncoderInputs()
+      .attention_mask(tensor("attention_mask"))
+      .token_type_ids(tensor("token_type_ids"))
+      .position_ids(tensor("position_ids"))
+      .task_type_ids(tensor("task_type_ids"));
+}
+
+StateDict outputs(const EncoderOutput& out) {
+  StateDict result;
+  result.insert("embeddings", out.embeddings.contiguous());
+  result.insert("last_hidden_state", out.last_hidden_state.contiguous());
+  return result;
+}
+
+StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
+  const FrozenEncoder model = freeze(load_encoder(arguments.folder));
+  const bool is_text = model.options().embeddings().has_value();
+  const at::Tensor input = encoder_input(given, is_text, arguments.input);
+  const EncoderOutput out = model.forward(input, optional_inputs(given));
+  StateDict result = outputs(out);
+  if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
+  note_stages(arguments.folder);
+  return result;
+}
+
+StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
+  const FrozenClassifier model = freeze(load_classifier(arguments.folder));
+  const at::Tensor input = encoder_input(given, /*is_text=*/true, arguments.input);
+  const ClassifierOutput out = model.forward(input, optional_inputs(given));
+  StateDict result = outputs(out.encoder);
+  result.insert("logits", out.logits.contiguous());
+  return result;
+}
+
 void encode(const EncodeArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const StateDict given = read_tensors(arguments.input, {});
-  const auto tensor = [&](const char* name) {
-    return given.contains(name) ? given[name] : at::Tensor();
-  };
-  const FrozenEncoder model = freeze(load_encoder(arguments.folder));
-  const bool is_text = model.options().embeddings().has_value();
-  const EncoderOutput out = model.forward(encoder_input(given, is_text, arguments.input),
-                                          EncoderInputs()
-                                              .attention_mask(tensor("attention_mask"))
-                                              .token_type_ids(tensor("token_type_ids"))
-                                              .position_ids(tensor("position_ids"))
-                                              .task_type_ids(tensor("task_type_ids")));
-  StateDict result;
-  result.insert("embeddings", out.embeddings.contiguous());
-  result.insert("last_hidden_state", out.last_hidden_state.contiguous());
-  if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
-  note_stages(arguments.folder);
+  const StateDict result =
+      arguments.head ? encoded_with_head(arguments, given) : encoded(arguments, given);
   save_tensors(arguments.output, result);
   fmt::print("{}: {}\n", arguments.output, described(result));
 }
@@ -105,6 +132,10 @@ void add_encode(CLI::App& app) {
                   "for .pt and .pth")
       ->required()
       ->check(output_path());
+  sub->add_flag("--head", arguments->head,
+                "also `logits` of the model's head: labels of sequences (B, labels) or tokens "
+                "(B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
+                "(B, L, V)");
   sub->footer("Models:\n" + listed(encoder_model_types()) +
               "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "
               "vectors.safetensors");

@@ -33,7 +33,8 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] an encoder of images must have no padding: zero_padding and "
                     "pad_token_id are of token ids");
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
-                           options.pooling() == encoder::Pooling::LargestToken;
+                           options.pooling() == encoder::Pooling::LargestToken ||
+                           options.pooling() == encoder::Pooling::LastToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
                     "[Encoder] the pooling of an encoder of images must not look for a token");
   TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::Attention,
@@ -51,6 +52,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::LargestToken: return "largest_token";
     case Pooling::LinearOfLast: return "linear_of_last";
     case Pooling::NormOfFirst: return "norm_of_first";
+    case Pooling::LastToken: return "last_token";
     case Pooling::Attention: break;
   }
   return "attention";

@@ -10,8 +10,10 @@
 
 namespace posenc::text {
 
-/// Keeps strings at fixed addresses: the vocabulary of a file is read once, and everything else refers to
-/// it.
+class JsonCursor;
+
+/// Keeps strings at fixed addresses: the vocabulary of a file is read once, and everything else
+/// refers to it.
 class Strings {
  public:
   std::string_view keep(std::string_view text);
@@ -33,19 +35,20 @@ struct Merge {
   std::string_view left, right;
 };
 
-/// What a tokenizer.json says of its model. A class of transformers that makes its own model changes it
-/// before the tokenizer is made.
+/// What a tokenizer.json says of its model. A class of transformers that makes its own model
+/// changes it before the tokenizer is made.
 struct ModelDefinition {
   enum class Kind { Bpe, WordPiece, WordLevel, Unigram };
 
   Kind kind = Kind::WordLevel;
-  std::vector<Piece> vocab;     // in the file's order; of Unigram the index is the id
-  std::vector<double> scores;   // Unigram: of each piece
-  std::vector<Merge> merges;    // BPE
-  std::optional<std::string> unk_token;  // BPE, WordPiece, WordLevel
-  std::optional<uint64_t> unk_id;        // Unigram
-  std::string continuing_subword_prefix;  // WordPiece, BPE
-  std::string end_of_word_suffix;         // BPE
+  std::vector<Piece> vocab;                 // in the file's order; of Unigram the index is the id
+  std::vector<double> scores;               // Unigram: of each piece, as serde_json rounds them
+  std::vector<double> exact_scores;         // the same rounded correctly, as Python reads them
+  std::vector<Merge> merges;                // BPE
+  std::optional<std::string> unk_token;     // BPE, WordPiece, WordLevel
+  std::optional<uint64_t> unk_id;           // Unigram
+  std::string continuing_subword_prefix;    // WordPiece, BPE
+  std::string end_of_word_suffix;           // BPE
   uint64_t max_input_chars_per_word = 100;  // WordPiece
   bool fuse_unk = false;                    // BPE
   bool byte_fallback = false;               // BPE, Unigram
@@ -60,12 +63,15 @@ struct AddedToken {
   bool rstrip = false;
   bool normalized = true;
   bool special = false;
+  std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
 };
 
-/// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`, or
-/// null.
+/// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,
+/// or null.
 struct Definition {
-  std::shared_ptr<Strings> strings = std::make_shared<Strings>();
+  std::shared_ptr<Strings> strings = std::make_shared<Strings>();  // of the vocabulary
+  std::shared_ptr<Strings> merge_strings =
+      std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
   nlohmann::json truncation, padding;
   ModelDefinition model;
@@ -74,5 +80,15 @@ struct Definition {
 
 /// The definition in the text of a tokenizer.json. Throws TokenizerError.
 Definition read_definition(std::string_view json);
+
+/// Reads the model of a tokenizer.json, an object, to `definition`. Throws TokenizerError.
+void read_model(JsonCursor& cursor, Definition& definition);
+void read_model(std::string_view json, Definition& definition);
+
+/// The tokens and ids in the text of a JSON object, such as a vocab.json. Throws TokenizerError.
+void read_vocabulary(std::string_view json, Definition& definition);
+
+/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
+Merge split_merge(std::string_view line);
 
 }  // namespace posenc::text

@@ -1,6 +1,8 @@
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
+#include "posenc/inference/frozen_classifier.h"
 #include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc::differential {
@@ -40,6 +42,21 @@ StateDict encoder_results(const EncoderOutput& out) {
   return results;
 }
 
-Ops encoder_ops() { return {{"encode", encode}}; }
+namespace {
+
+StateDict classify(const Json& options, const StateDict& tensors) {
+  const EncoderInputs inputs = encoder_inputs(tensors);
+  Classifier model = load_classifier(options.at("folder"));
+  const at::Tensor& ids = tensors["input_ids"];
+  const ClassifierOutput out = options.at("frozen").get<bool>() ? freeze(model).forward(ids, inputs)
+                                                                : model->forward(ids, inputs);
+  StateDict results;
+  results.insert("logits", out.logits);
+  return results;
+}
+
+}  // namespace
+
+Ops encoder_ops() { return {{"classify", classify}, {"encode", encode}}; }
 
 }  // namespace posenc::differential

@@ -40,6 +40,7 @@ Ops pair_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
 Ops saved_ops();
+Ops sentence_ops();
 Ops sinusoid_ops();
 Ops training_ops();
 Ops vision_ops();

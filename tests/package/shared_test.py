@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 shared: Path
 static: Path
-LIBRARIES = ["posenc", "posenc_identify", "posenc_gloo"]  # the last one if it was built
+LIBRARIES = ["posenc", "posenc_identify", "posenc_text", "posenc_gloo"]  # the last ones if they were built
 # Templates of LibTorch and the standard library: the compiler emits them wherever they are used, and the loader merges them
 # by name.
 COMMON = re.compile(r"^(std|__gnu_cxx|c10|c10d|at|torch|caffe2|ska|ska_ordered)::")

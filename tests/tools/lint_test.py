@@ -119,6 +119,12 @@ class Lint(unittest.TestCase):
     def test_torch_in_a_kernel(self):
         self.rejects({"src/kernels/x.cpp": "#include <ATen/ATen.h>\n"}, "`kernels` includes no torch header")
 
+    def test_torch_in_the_part_of_text_that_knows_no_tensor(self):
+        cmake = {"src/text/CMakeLists.txt": "add_library(posenc_text x.cpp tokenizer.cpp)\n"}
+        self.assertEqual(self.lint({**cmake, "src/text/x.cpp": "#include <c10/util/Exception.h>\n",
+                                    "src/text/tokenizer.cpp": "#include <torch/types.h>\n"})[0], 0)  # fmt: skip
+        self.rejects({**cmake, "src/text/x.cpp": "#include <torch/types.h>\n"}, "of `text` only TEXT_TENSORS include torch headers")
+
     def test_what_is_compiled_once_per_instruction_set(self):
         for include in ("<vector>", "<immintrin.h>", '"kernels/dispatch.h"', '"platform/processor.h"'):
             self.rejects({"src/kernels/dispatch.h": "#pragma once\n", "src/platform/processor.h": "#pragma once\n",

@@ -25,7 +25,7 @@ done
 packages=(libgtest-dev libmpfr-dev libmpfr6 libgmp-dev libgmp10)
 if [ "$1" = all ]; then
   packages+=(zlib1g-dev zlib1g libsentencepiece-dev libsentencepiece0 libfmt-dev libfmt9 nlohmann-json3-dev libcli11-dev
-    libgloo-dev)
+    libonig-dev libonig5 libgloo-dev)
 fi
 
 # --- Debian's packages: apt with a separate state, so the packages and architectures of this machine do not change.

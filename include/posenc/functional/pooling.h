@@ -33,6 +33,55 @@ at::Tensor mean_pool(const at::Tensor& hidden, const at::Tensor& attention_mask 
 /// Source: sentence-transformers, `Pooling` with `pooling_mode_cls_token`.
 at::Tensor first_pool(const at::Tensor& hidden);
 
+/// The row of each sequence's first real token, which differs from first_pool() with padding on the
+/// left. A sequence without tokens gives its first row.
+///
+/// hidden: (B, L, D), attention_mask: (B, L)  ->  (B, D).
+///
+/// Errors: those of mean_pool(); c10::ValueError for L = 0.
+///
+/// Source: sentence-transformers 6.2, `Pooling` with `cls`.
+at::Tensor first_token_pool(const at::Tensor& hidden, const at::Tensor& attention_mask = {});
+
+/// The row of each sequence's last real token; zeros for a sequence without tokens.
+///
+/// hidden: (B, L, D), attention_mask: (B, L)  ->  (B, D).
+///
+/// Errors: those of first_token_pool().
+///
+/// Source: sentence-transformers 6.2, `Pooling` with `lasttoken`.
+at::Tensor last_token_pool(const at::Tensor& hidden, const at::Tensor& attention_mask = {});
+
+/// The largest value of each channel among the real tokens; -inf for a sequence without tokens.
+///
+/// hidden: (B, L, D), attention_mask: (B, L)  ->  (B, D).
+///
+/// Errors: those of first_token_pool().
+///
+/// Source: sentence-transformers 6.2, `Pooling` with `max`.
+at::Tensor max_pool(const at::Tensor& hidden, const at::Tensor& attention_mask = {});
+
+/// The sum of each sequence's real tokens divided by the square root of their number; zeros for a
+/// sequence without tokens.
+///
+/// hidden: (B, L, D), attention_mask: (B, L)  ->  (B, D).
+///
+/// Errors: those of mean_pool().
+///
+/// Source: sentence-transformers 6.2, `Pooling` with `mean_sqrt_len_tokens`.
+at::Tensor mean_sqrt_length_pool(const at::Tensor& hidden, const at::Tensor& attention_mask = {});
+
+/// The mean of the real tokens with weights 1, 2, ..., counted from `first` (B), or from each
+/// sequence's first real token; zeros for a sequence without tokens.
+///
+/// hidden: (B, L, D), attention_mask: (B, L)  ->  (B, D).
+///
+/// Errors: those of mean_pool(); c10::ValueError for `first` of another shape.
+///
+/// Source: sentence-transformers 6.2, `Pooling` with `weightedmean`.
+at::Tensor weighted_mean_pool(const at::Tensor& hidden, const at::Tensor& attention_mask = {},
+                              const at::Tensor& first = {});
+
 /// x / max(|x|, eps) along the last axis: vectors of length 1, whose dot products are cosines.
 ///
 /// x: (..., D)  ->  (..., D).

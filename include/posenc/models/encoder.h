@@ -33,6 +33,7 @@ enum class Pooling {
   LinearOfLast,  ///< pooler(x) of the last row: SigLIP's texts
   NormOfFirst,   ///< pooler_norm(x) of the first row: CLIP's images
   Attention,     ///< attention_pooler(x), of all rows: SigLIP's images
+  LastToken,     ///< the row of the last id that is not pad_token_id: classifiers of Llama's family
 };
 
 /// Where an encoder came from, which save_pretrained() needs to write it back.
@@ -64,8 +65,9 @@ struct EncoderOptions {
   TORCH_ARG(bool, causal) = false;
   /// Multiplies the embeddings and the last hidden state of padding by 0: XLM.
   TORCH_ARG(bool, zero_padding) = false;
-  /// Where no attention_mask is given, the first n tokens of a sequence are real ones, of which it
-  /// has n that are not this id: XLM. All are real ones unless set.
+  /// The id of padding. With zero_padding, where no attention_mask is given, the first n tokens of
+  /// a sequence are real ones, of which it has n that are not this id. Pooling::LastToken needs it
+  /// for more than one sequence.
   TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;

@@ -8,8 +8,8 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// Thrown for the files of a tokenizer: missing, malformed, or with a part that posenc lacks. what()
-/// has the form `[function] file: part: rule. Got value`, without a backtrace.
+/// Thrown for the files of a tokenizer: missing, malformed, or with a part that posenc lacks.
+/// what() has the form `[function] file: part: rule. Got value`, without a backtrace.
 class TokenizerError : public c10::Error {
  public:
   /// `reason` names the part of the file, the rule and the value.

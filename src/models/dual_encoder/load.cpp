@@ -5,7 +5,7 @@
 #include "io/base/file.h"
 #include "io/load/source.h"
 #include "models/encoder/config.h"
-#include "models/encoder/load.h"
+#include "models/encoder/folder.h"
 #include "models/model_folder.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/dual_encoder.h"
@@ -71,8 +71,13 @@ DualEncoder load_dual_encoder(const std::string& folder) {
   const std::string path = weights_in(kLoadDual, folder);
   return io::in_context(kLoadDual, path, [&] {
     const io::FileSource source(path);
-    Encoder text = load_described(config.text, source, {}, folder, path);
-    Encoder vision = load_described(config.vision, source, {}, folder, path);
+    const LoadOptions usual;
+    const auto tower = [&](const EncoderConfig& one) {
+      EncoderFolder open(kLoadDual, folder, usual, one, path, source);
+      return encoder_with_its_pooler(open);
+    };
+    Encoder text = tower(config.text);
+    Encoder vision = tower(config.vision);
     config.options.text(text->options).vision(vision->options);  // as the weights have them
     DualEncoder model{nullptr};
     {

@@ -1,36 +1,33 @@
-// load_encoder(), and the reading of its folder.
+#include "models/encoder/folder.h"
 
 #include <torch/nn/init.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "io/base/file.h"
 #include "io/load/key_map.h"
 #include "io/load/source.h"
-#include "models/encoder/config.h"
-#include "models/encoder/load.h"
 #include "models/encoder/names.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "posenc/core/skip_init.h"
-#include "posenc/models/encoder.h"
 
 namespace posenc {
 namespace {
 
-constexpr const char* kLoadEncoder = "load_encoder";
-
 // Before a model of these sizes is allocated.
-void check_encoder_sizes(const EncoderConfig& config, const io::TensorSource& source,
-                         const std::string& prefix, const std::string& folder) {
-  check_stated_sizes(kLoadEncoder, folder, source, encoder_stated_sizes(config, prefix));
+void check_encoder_sizes(const EncoderFolder& open) {
+  const EncoderConfig& config = open.config;
+  check_stated_sizes(open.caller, open.folder, open.source,
+                     encoder_stated_sizes(config, open.prefix));
   const int64_t layers = config.options.encoder().num_layers();
-  const auto names = encoder_layer_names(config, prefix, layers - 1, &EncoderLayerKeys::query);
+  const auto names = encoder_layer_names(config, open.prefix, layers - 1, &EncoderLayerKeys::query);
   const bool has_last = std::any_of(names.begin(), names.end(), [&](const auto& name) {
-    return find_entry(source, name) != nullptr;
+    return find_entry(open.source, name) != nullptr;
   });
-  TORCH_CHECK_VALUE(has_last, "[load_encoder] ", folder, ": ",
+  TORCH_CHECK_VALUE(has_last, "[", open.caller, "] ", open.folder, ": ",
                     config.structure.shares_layers ? "num_hidden_groups * inner_group_num"
                                                    : config.settings.key("num_hidden_layers"),
                     " in config.json must be at most how many layers the weights have, which lack ",
@@ -46,15 +43,15 @@ Encoder empty_encoder(const EncoderConfig& config, const io::FormatNames& names)
   return model;
 }
 
-void check_load_options(const LoadOptions& options) {
-  TORCH_CHECK_VALUE(!options.allow_missing(),
-                    "[load_encoder] allow_missing must be false: an encoder without some of its "
-                    "weights computes nothing of use. Got true");
-  io::check_renames(kLoadEncoder, options.key_map());
+void check_load_options(const char* caller, const LoadOptions& options) {
+  TORCH_CHECK_VALUE(!options.allow_missing(), "[", caller,
+                    "] allow_missing must be false: an encoder without some of its weights "
+                    "computes nothing of use. Got true");
+  io::check_renames(caller, options.key_map());
 }
 
 // A name on Hugging Face's hub, where a path is expected, is an easy mistake.
-void check_is_folder(const std::string& folder) {
+void check_is_folder(const char* caller, const std::string& folder) {
   std::error_code unknown;  // such as a name that is too long, or a link to itself
   if (std::filesystem::is_directory(folder, unknown)) return;
   throw WeightsError(WeightsErrorCode::NotFound,
@@ -62,60 +59,82 @@ void check_is_folder(const std::string& folder) {
                      "`hf download MODEL --local-dir FOLDER` or save_pretrained() in Python makes "
                      "one")
       .in_file(folder)
-      .in_function(kLoadEncoder);
-}
-
-// The vector of a sentence-transformers model is what its later stages make of last_hidden_state;
-// the pooler beside them is not part of it.
-bool has_no_pooled(const EncoderConfig& config, const io::TensorSource& source,
-                   const std::string& prefix, const std::string& folder) {
-  if (is_sentence_model(kLoadEncoder, folder)) return true;
-  const auto names = encoder_pooler_names(config, prefix);
-  return !names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) {
-    return find_entry(source, name) != nullptr;
-  });
+      .in_function(caller);
 }
 
 }  // namespace
 
-Encoder load_described(EncoderConfig config, const io::TensorSource& source,
-                       const LoadOptions& options, const std::string& folder,
-                       const std::string& path) {
-  const std::string prefix = encoder_prefix(config, source, options.prefix());
-  config.options.origin().folder = std::filesystem::absolute(folder).string();
-  config.options.origin().prefix = prefix.substr(options.prefix().size());
-  config.options.origin().layout = encoder_layout(config, source, prefix);
-  if (has_no_pooled(config, source, prefix, folder)) {
-    config.options.pooling(encoder::Pooling::None);
-  }
-  check_encoder_sizes(config, source, prefix, folder);
-  const LoadOptions load =
-      encoder_load_options(config, source, prefix).allow_unexpected(options.allow_unexpected());
-  const io::FormatNames names = encoder_format_names(config);
-  Encoder model = empty_encoder(config, names);
-  io::LoadPlan(*model, source, load, names).apply();
+void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
+                         const std::function<void(EncoderFolder&)>& read) {
+  check_load_options(caller, options);
+  check_is_folder(caller, folder);
+  check_holds_encoder(caller, folder);
+  EncoderConfig config = io::in_context(
+      caller, folder, [&] { return read_encoder_config(model_config(caller, folder)); });
+  const std::string path = weights_in(caller, folder);
+  io::in_context(caller, path, [&] {
+    const io::FileSource file(path);
+    const io::RenamedSource source(file, options.prefix(), options.key_map());
+    EncoderFolder open(caller, folder, options, std::move(config), path, source);
+    read(open);
+    return 0;
+  });
+}
+
+EncoderFolder::EncoderFolder(const char* caller, const std::string& folder,
+                             const LoadOptions& options, EncoderConfig config,
+                             const std::string& path, const io::TensorSource& source)
+    : caller(caller),
+      folder(folder),
+      options(options),
+      config(std::move(config)),
+      path(path),
+      source(source),
+      prefix(encoder_prefix(this->config, source, options.prefix())) {
+  encoder::Origin& origin = this->config.options.origin();
+  origin.folder = std::filesystem::absolute(folder).string();
+  origin.prefix = prefix.substr(options.prefix().size());
+  origin.layout = encoder_layout(this->config, source, prefix);
+}
+
+bool lacks_pooler(const EncoderFolder& open) {
+  const auto names = encoder_pooler_names(open.config, open.prefix);
+  return !names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) {
+    return find_entry(open.source, name) != nullptr;
+  });
+}
+
+Encoder encoder_in(const EncoderFolder& open) {
+  check_encoder_sizes(open);
+  const LoadOptions load = encoder_load_options(open.config, open.source, open.prefix)
+                               .allow_unexpected(open.options.allow_unexpected());
+  const io::FormatNames names = encoder_format_names(open.config);
+  Encoder model = empty_encoder(open.config, names);
+  io::LoadPlan(*model, open.source, load, names).apply();
   const auto name_in_file = [&](const std::string& name) {
     const auto found = io::names_in_file(name, load);
-    return found.empty() ? prefix + name : found.front();
+    return found.empty() ? open.prefix + name : found.front();
   };
-  check_finite(kLoadEncoder, *model, path, name_in_file, [](const std::string&) { return false; });
+  check_finite(open.caller, *model, open.path, name_in_file,
+               [](const std::string&) { return false; });
   model->eval();
   return model;
 }
 
+Encoder encoder_with_its_pooler(EncoderFolder& open) {
+  // The vector of a sentence-transformers model is what its later stages make of
+  // last_hidden_state; the pooler beside them is not part of it.
+  if (is_sentence_model(open.caller, open.folder) || lacks_pooler(open)) {
+    open.config.options.pooling(encoder::Pooling::None);
+  }
+  return encoder_in(open);
+}
+
 Encoder load_encoder(const std::string& folder, const LoadOptions& options) {
-  check_load_options(options);
-  check_is_folder(folder);
-  check_holds_encoder(kLoadEncoder, folder);
-  EncoderConfig config = io::in_context(kLoadEncoder, folder, [&] {
-    return read_encoder_config(model_config(kLoadEncoder, folder));
-  });
-  const std::string path = weights_in(kLoadEncoder, folder);
-  return io::in_context(kLoadEncoder, path, [&] {
-    const io::FileSource file(path);
-    const io::RenamedSource source(file, options.prefix(), options.key_map());
-    return load_described(std::move(config), source, options, folder, path);
-  });
+  Encoder model{nullptr};
+  read_encoder_folder("load_encoder", folder, options,
+                      [&](EncoderFolder& open) { model = encoder_with_its_pooler(open); });
+  return model;
 }
 
 }  // namespace posenc

@@ -72,7 +72,7 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
 
 EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
                         const EncoderInputs& inputs) {
-  if (!options.pad_token_id() || inputs.attention_mask().defined()) return inputs;
+  if (!options.zero_padding() || !options.pad_token_id() || inputs.attention_mask().defined()) return inputs;
   const at::Tensor count = ids.ne(*options.pad_token_id()).sum(1, /*keepdim=*/true);
   const at::Tensor mask = at::arange(ids.size(1), ids.options().dtype(at::kLong)) < count;
   return EncoderInputs(inputs).attention_mask(mask);
@@ -122,6 +122,25 @@ bool has_pooling_weights(const EncoderOptions& options) {
          options.pooling() == Pooling::Attention;
 }
 
+namespace {
+
+// The index of each sequence's last id that is not padding; 0 where all are.
+at::Tensor last_tokens(const EncoderOptions& options, const at::Tensor& ids) {
+  const auto places = at::arange(ids.size(1), ids.options().dtype(at::kLong));
+  if (options.pad_token_id()) return (places * ids.ne(*options.pad_token_id())).argmax(-1);
+  TORCH_CHECK_VALUE(ids.size(0) == 1,
+                    "[Encoder] pad_token_id must be set for more than one sequence, to find their "
+                    "last tokens. Got ",
+                    ids.size(0), " sequences");
+  return places.narrow(0, ids.size(1) - 1, 1);
+}
+
+at::Tensor rows_at(const at::Tensor& hidden, const at::Tensor& places) {
+  return hidden.index({at::arange(hidden.size(0), places.options()), places});
+}
+
+}  // namespace
+
 at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                        const at::Tensor& ids) {
   switch (options.pooling()) {
@@ -130,9 +149,9 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
       const at::Tensor marks = options.pooling() == Pooling::EndToken
                                    ? ids.eq(options.eos_token_id()).to(at::kInt)
                                    : ids.to(at::kInt);
-      const at::Tensor rows = at::arange(hidden.size(0), ids.options().dtype(at::kLong));
-      return hidden.index({rows, marks.argmax(-1)});  // the first of several
+      return rows_at(hidden, marks.argmax(-1));  // the first of several
     }
+    case Pooling::LastToken: return rows_at(hidden, last_tokens(options, ids));
     case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
     default: return hidden.select(1, 0);
   }

@@ -7,6 +7,7 @@
 
 #include "models/embeddings/structures.h"
 #include "models/encoder/structures.h"
+#include "models/heads/structures.h"
 #include "models/rotary/structures.h"
 
 namespace posenc::hf {
@@ -22,6 +23,7 @@ struct ModelType {
   const char* rotary = "";                      ///< the preset of its rotary embedding
   RotaryStructure rope = {};                    ///< what is unusual in how that is configured
   const EncoderStructure* layers = nullptr;     ///< of an encoder that posenc can run
+  const HeadStructures* heads = nullptr;        ///< of models with it and a head
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.
   const char* prefix = "";

@@ -16,8 +16,8 @@ class Decoder {
   virtual void decode(std::vector<std::string>& tokens) const = 0;
 };
 
-/// The decoder that a component of tokenizer.json describes; null for null: tokens are then joined by blanks.
-/// Throws TokenizerError.
+/// The decoder that a component of tokenizer.json describes; null for null: tokens are then joined
+/// by blanks. Throws TokenizerError.
 std::unique_ptr<const Decoder> make_decoder(const nlohmann::json& component);
 
 }  // namespace posenc::text

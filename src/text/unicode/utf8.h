@@ -20,13 +20,28 @@ inline char32_t next_character(std::string_view text, std::size_t& at) {
   char32_t c = lead;
   switch (utf8_length(lead)) {
     case 1: at += 1; return c;
-    case 2: c = (lead & 0x1Fu) << 6 | (byte(1) & 0x3Fu); at += 2; return c;
-    case 3: c = (lead & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu); at += 3; return c;
+    case 2:
+      c = (lead & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
+      at += 2;
+      return c;
+    case 3:
+      c = (lead & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
+      at += 3;
+      return c;
     default:
-      c = (lead & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 | (byte(3) & 0x3Fu);
+      c = (lead & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 |
+          (byte(3) & 0x3Fu);
       at += 4;
       return c;
   }
+}
+
+/// Where the character before byte `end` begins; `end` is not 0.
+inline std::size_t previous_character(std::string_view text, std::size_t end) {
+  do {
+    --end;
+  } while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  return end;
 }
 
 /// Appends a character.

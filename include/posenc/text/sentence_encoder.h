@@ -1,0 +1,98 @@
+#pragma once
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "posenc/export.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/models/encoder.h"
+#include "posenc/models/sentence_folder.h"
+#include "posenc/text/tokenizer.h"
+
+namespace posenc POSENC_EXPORT {
+namespace text {
+struct SentenceEncoderParts;
+}  // namespace text
+
+/// Options of SentenceEncoder::encode().
+struct SentenceEncodeOptions {
+  /// Name of one of the folder's prompts; empty: none. The folder's default unless this or `prompt`
+  /// is set.
+  TORCH_ARG(std::optional<std::string>, prompt_name) = std::nullopt;
+  /// The text of a prompt, put before each text as it is.
+  TORCH_ARG(std::optional<std::string>, prompt) = std::nullopt;
+  /// Divides each vector by its length, after it has been truncated.
+  TORCH_ARG(bool, normalize) = false;
+  /// How many entries of each vector are returned; the folder's `truncate_dim` unless set.
+  TORCH_ARG(std::optional<int64_t>, truncate_dim) = std::nullopt;
+  /// How many texts are encoded at a time.
+  TORCH_ARG(int64_t, batch_size) = 32;
+};
+
+/// Turns texts into vectors, as the model in a folder of sentence-transformers does: its tokenizer,
+/// its encoder, frozen, and the stages after it. Whatever the batch, a text has the vector that it
+/// has alone, except for rounding.
+///
+/// ```cpp
+/// auto model = posenc::load_sentence_encoder("models/all-MiniLM-L6-v2");
+/// auto vectors = model.encode({"How are you?", "Wie geht es dir?"});  // (2, 384)
+/// ```
+///
+/// Any number of threads may use one; copies refer to the same model.
+///
+/// Errors: those of Tokenizer and FrozenEncoder; c10::ValueError for a prompt that the folder does
+/// not have, options out of range, and a text without tokens where the model has no vector for it.
+///
+/// Source: `SentenceTransformer` of sentence-transformers 6.2, in float32.
+class SentenceEncoder {
+ public:
+  /// The vectors (N, width) of texts, float32.
+  torch::Tensor encode(const std::vector<std::string>& texts,
+                       const SentenceEncodeOptions& options = {}) const;
+  /// The same for queries, with the folder's prompt `query` if it has one, in place of the default.
+  torch::Tensor encode_query(const std::vector<std::string>& texts,
+                             SentenceEncodeOptions options = {}) const;
+  /// The same for documents, with the prompt `document`.
+  torch::Tensor encode_document(const std::vector<std::string>& texts,
+                                SentenceEncodeOptions options = {}) const;
+  /// The vectors of token ids (B, L); not for static embeddings. The first `prompt_length` tokens of
+  /// each sequence are those of a prompt.
+  torch::Tensor forward(const torch::Tensor& ids, const EncoderInputs& inputs = {},
+                        int64_t prompt_length = 0) const;
+
+  /// Width of the vectors, before they are truncated.
+  int64_t width() const;
+  /// Most tokens of a text, of which the others are cut off; nothing: there is no limit.
+  std::optional<int64_t> max_seq_length() const;
+  /// What the folder says.
+  const SentenceFolder& folder() const;
+  /// The tokenizer.
+  const Tokenizer& tokenizer() const;
+
+ private:
+  friend SentenceEncoder load_sentence_encoder(const std::string& folder,
+                                               const FreezeOptions& options);
+  explicit SentenceEncoder(std::shared_ptr<const text::SentenceEncoderParts> parts)
+      : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const text::SentenceEncoderParts> parts_;
+};
+
+/// Loads a model from a folder of sentence-transformers, or an encoder of transformers.
+///
+/// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
+/// Tokenizer::from_folder(); c10::ValueError for `do_lower_case` with a tokenizer that does not
+/// lowercase.
+SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {});
+
+/// Prints the class and its main options on one line.
+std::ostream& operator<<(std::ostream& stream, const SentenceEncoder& model);
+
+}  // namespace posenc

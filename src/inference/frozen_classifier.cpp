@@ -1,0 +1,156 @@
+#include "posenc/inference/frozen_classifier.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/layer_norm.h>
+
+#include <algorithm>
+#include <optional>
+#include <ostream>
+
+#include "inference/packing.h"
+#include "inference/projection.h"
+#include "inference/stale_check.h"
+#include "posenc/functional/pooling.h"
+#include "torch_internals/parallel_for.h"
+
+namespace posenc {
+namespace inference {
+
+struct FrozenClassifierParts {
+  ClassifierOptions options;
+  FrozenEncoder encoder;
+  StaleCheck stale_check;  // of the head
+  std::optional<Projection> dense = {};
+  at::Tensor norm_weight = {}, norm_bias = {};
+  Projection out = {};
+};
+
+namespace {
+
+// ATen computes so many elements by one thread, whose vectors then begin at the same places
+// whatever the number of threads.
+constexpr int64_t kSerialElements = 1 << 15;
+
+at::Tensor projected(const Projection& projection, const at::Tensor& rows) {
+  at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
+  projection.run(rows.const_data_ptr<float>(), rows.size(0), out.data_ptr<float>(),
+                 row_regime(rows.size(0)));
+  return out;
+}
+
+// activation(x), normalised, in place.
+void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
+  const auto& options = parts.options.head();
+  const int64_t rows = x.size(0), width = x.size(1);
+  const int64_t part = std::max<int64_t>(1, kSerialElements / width);
+  const auto work = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const at::Tensor view = x.narrow(0, i * part, std::min(part, rows - i * part));
+      at::Tensor y = functional::elementwise(view, options.activation());
+      if (options.norm()) {
+        y = at::layer_norm(y, {width}, parts.norm_weight, parts.norm_bias, *options.norm());
+      }
+      view.copy_(y);
+    }
+  };
+  torch_internals::parallel_for(0, (rows + part - 1) / part, 1, work);
+}
+
+at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  const at::Tensor given = rows.contiguous();
+  const auto& options = parts.options.head();
+  if (!options.dense() && !options.norm() && options.activation() == Elementwise::Identity) {
+    return projected(parts.out, given);
+  }
+  const at::Tensor x = parts.dense ? projected(*parts.dense, given) : given.clone();
+  finish_dense(parts, x);
+  return projected(parts.out, x);
+}
+
+// The logits (B, L, outputs) of all tokens that are not masked.
+at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hidden,
+                        const at::Tensor& attention_mask) {
+  const Packing packing = attention_mask.defined()
+                              ? Packing(attention_mask.ne(0).cpu())
+                              : Packing(hidden.size(0), hidden.size(1));
+  return packing.unpack(
+      logits_of(parts, packing.packed ? packing.pack(hidden) : hidden.flatten(0, 1)));
+}
+
+at::Tensor all_logits(const FrozenClassifierParts& parts, const EncoderOutput& out,
+                      const at::Tensor& attention_mask) {
+  using functional::mean_pool;
+  const at::Tensor& hidden = out.last_hidden_state;
+  switch (parts.options.head().rows()) {
+    case head::Rows::Tokens: return token_logits(parts, hidden, attention_mask);
+    case head::Rows::Mean: return logits_of(parts, mean_pool(hidden, attention_mask));
+    case head::Rows::MeanOfLogits:
+      return mean_pool(token_logits(parts, hidden, attention_mask), attention_mask);
+    case head::Rows::Pooled: break;
+  }
+  return logits_of(parts, out.pooled);
+}
+
+}  // namespace
+}  // namespace inference
+
+ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
+                                           const EncoderInputs& inputs) const {
+  const torch::NoGradGuard no_grad;
+  const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
+  held->stale_check.check();
+  ClassifierOutput out;
+  out.encoder = held->encoder.forward(input, inputs);
+  out.logits = inference::all_logits(*held, out.encoder, inputs.attention_mask());
+  return out;
+}
+
+torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
+  const torch::NoGradGuard no_grad;
+  const auto held = parts_;
+  const int64_t width = held->options.head().d_model();
+  TORCH_CHECK_VALUE(rows.dim() == 2 && rows.size(1) == width,
+                    "[FrozenClassifier] rows must be (N, ", width, "). Got ", rows.sizes());
+  TORCH_CHECK_TYPE(rows.scalar_type() == at::kFloat,
+                   "[FrozenClassifier] rows must be float32. Got ", rows.scalar_type());
+  held->stale_check.check();
+  return inference::logits_of(*held, rows);
+}
+
+const FrozenEncoder& FrozenClassifier::encoder() const { return parts_->encoder; }
+const ClassifierOptions& FrozenClassifier::options() const { return parts_->options; }
+FrozenBytes FrozenClassifier::bytes() const {
+  const FrozenBytes encoder = parts_->encoder.bytes(), head = parts_->stale_check.bytes();
+  return {encoder.shared + head.shared, encoder.own + head.own};
+}
+
+FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options) {
+  const torch::NoGradGuard no_grad;
+  inference::GemmSelector selector(options.gemm());
+  const EncoderHeadImpl& head = *model.head;
+  const auto projection = [&](const at::Tensor& weight, const at::Tensor& bias) {
+    return inference::Projection(weight, bias, selector.choose(weight));
+  };
+  inference::FrozenClassifierParts parts = {model.options, freeze(model.encoder, options),
+                                            inference::StaleCheck(head)};
+  if (head.dense) parts.dense = projection(head.dense->weight, head.dense->bias);
+  if (head.norm) {
+    parts.norm_weight = head.norm->weight.detach();
+    if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
+  }
+  parts.out = projection(head.options.tied() ? model.table() : head.weight, head.bias);
+  return FrozenClassifier(
+      std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));
+}
+
+FrozenClassifier freeze(const Classifier& model, const FreezeOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] the model must not be an empty holder");
+  return freeze(*model.ptr(), options);
+}
+
+std::ostream& operator<<(std::ostream& stream, const FrozenClassifier& model) {
+  return stream << "posenc::FrozenClassifier(outputs=" << model.options().head().outputs()
+                << ", encoder=" << model.encoder() << ")";
+}
+
+}  // namespace posenc

@@ -1,0 +1,88 @@
+#include "posenc/models/classifier.h"
+
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+
+#include <ostream>
+
+namespace posenc {
+namespace {
+
+const char* to_string(head::Kind kind) {
+  using head::Kind;
+  switch (kind) {
+    case Kind::Sequence: return "sequence";
+    case Kind::Token: return "token";
+    case Kind::Question: return "question";
+    case Kind::Masked: break;
+  }
+  return "masked";
+}
+
+void check_classifier(const ClassifierOptions& options) {
+  const auto& head = options.head();
+  const bool pools = options.encoder().pooling() != encoder::Pooling::None;
+  TORCH_CHECK_VALUE(head.rows() != head::Rows::Pooled || pools,
+                    "[Classifier] the encoder must have a pooled output for rows(Pooled). Got "
+                    "Pooling::None");
+  const auto& layer = options.encoder().encoder().layer();
+  const int64_t width = head.rows() == head::Rows::Pooled
+                            ? options.encoder().pooler_dim().value_or(layer.d_model())
+                            : layer.d_model();
+  TORCH_CHECK_VALUE(head.d_model() == width,
+                    "[Classifier] d_model of the head must be that of the encoder's output, ",
+                    width, ". Got ", head.d_model());
+  TORCH_CHECK_VALUE(!head.tied() || options.encoder().embeddings(),
+                    "[Classifier] a tied head must have an encoder of token ids");
+  const auto labels = static_cast<int64_t>(options.labels().size());
+  TORCH_CHECK_VALUE(labels == 0 || labels == head.outputs(),
+                    "[Classifier] labels must be as many as the head's outputs, ", head.outputs(),
+                    ", or none. Got ", labels);
+}
+
+}  // namespace
+
+ClassifierImpl::ClassifierImpl(ClassifierOptions options_) : options(std::move(options_)) {
+  ClassifierImpl::reset();
+}
+
+void ClassifierImpl::reset() {
+  check_classifier(options);
+  encoder = register_module("encoder", Encoder(options.encoder()));
+  head = register_module("head", EncoderHead(options.head()));
+}
+
+void ClassifierImpl::reset_parameters() {
+  encoder->reset_parameters();
+  head->reset_parameters();
+}
+
+void ClassifierImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::Classifier(" << to_string(options.kind())
+         << ", outputs=" << options.head().outputs() << ")";
+}
+
+torch::Tensor ClassifierImpl::table() const {
+  return options.head().tied() ? encoder->embeddings->tokens->weight : torch::Tensor();
+}
+
+ClassifierOutput ClassifierImpl::forward(const torch::Tensor& input, const EncoderInputs& inputs) {
+  ClassifierOutput out;
+  out.encoder = encoder->forward(input, inputs);
+  out.logits = head->forward(out.encoder, inputs.attention_mask(), table());
+  return out;
+}
+
+torch::Tensor class_probabilities(const ClassifierOptions& options, const torch::Tensor& logits) {
+  if (options.kind() != head::Kind::Sequence) return at::softmax(logits, -1);
+  const auto usual =
+      options.head().outputs() == 1 ? head::Problem::MultiLabel : head::Problem::SingleLabel;
+  switch (options.problem().value_or(usual)) {
+    case head::Problem::Regression: return logits;
+    case head::Problem::MultiLabel: return at::sigmoid(logits);
+    case head::Problem::SingleLabel: break;
+  }
+  return at::softmax(logits, -1);
+}
+
+}  // namespace posenc

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "io/load/source.h"
+#include "models/encoder/config.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc {
+
+/// The folder of an encoder while it is read.
+struct EncoderFolder {
+  /// `source` are the weights at `path` in `folder`, renamed as `options` say.
+  EncoderFolder(const char* caller, const std::string& folder, const LoadOptions& options,
+                EncoderConfig config, const std::string& path, const io::TensorSource& source);
+
+  const char* caller;  ///< the public function
+  const std::string& folder;
+  const LoadOptions& options;  ///< the caller's
+  EncoderConfig config;
+  const std::string path;  ///< of the weights
+  const io::TensorSource& source;
+  const std::string prefix;  ///< of the encoder's tensors
+};
+
+/// Opens the folder and calls `read`, whose errors get the place of the weights in front. Throws
+/// the errors that load_encoder() documents for a folder, its configuration and bad options.
+void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
+                         const std::function<void(EncoderFolder&)>& read);
+
+/// Whether the configuration has a pooler whose tensors are not in the file.
+bool lacks_pooler(const EncoderFolder& open);
+
+/// The encoder with the options in `open.config`, in eval mode. Sizes are checked before it is
+/// allocated.
+Encoder encoder_in(const EncoderFolder& open);
+/// The same, without a pooled output where the file has no pooler or the vectors are made by later
+/// stages: what load_encoder() returns.
+Encoder encoder_with_its_pooler(EncoderFolder& open);
+
+}  // namespace posenc

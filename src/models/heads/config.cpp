@@ -1,0 +1,187 @@
+#include "models/heads/config.h"
+
+#include <c10/util/Exception.h>
+
+#include "core/named.h"
+
+namespace posenc {
+namespace {
+
+using head::Kind;
+using head::Rows;
+
+constexpr int64_t kMostLabels = 1 << 20;
+constexpr const char* kArchitectures = "architectures";
+constexpr const char* kLabels = "id2label";
+constexpr const char* kProblem = "problem_type";
+constexpr const char* kRows = "classifier_pooling";
+
+struct KindRow {
+  Kind kind;
+  const char* what;
+  const char* ending;  // of the class
+  const HeadStructure HeadStructures::*structure;
+};
+
+constexpr KindRow kKinds[] = {
+    {Kind::Sequence, "a label of a sequence", "ForSequenceClassification",
+     &HeadStructures::sequence},
+    {Kind::Token, "labels of tokens", "ForTokenClassification", &HeadStructures::token},
+    {Kind::Question, "answers to questions", "ForQuestionAnswering", &HeadStructures::question},
+    {Kind::Masked, "masked tokens", "ForMaskedLM", &HeadStructures::masked},
+};
+
+struct ProblemRow {
+  const char* name;
+  head::Problem problem;
+};
+
+constexpr ProblemRow kProblems[] = {
+    {"single_label_classification", head::Problem::SingleLabel},
+    {"multi_label_classification", head::Problem::MultiLabel},
+    {"regression", head::Problem::Regression},
+};
+
+// ELECTRA's discriminator finds exchanged tokens.
+Kind kind_of_class(const Settings& config, const std::string& name) {
+  for (const KindRow& row : kKinds) {
+    if (name.ends_with(row.ending)) return row.kind;
+  }
+  const bool has_two_heads = name.ends_with("ForPreTraining") && !name.starts_with("Electra");
+  if (has_two_heads || name.ends_with("WithLMHeadModel")) return Kind::Masked;
+  config.refuse(kArchitectures,
+                "must name a model with a head that posenc has: ...ForSequenceClassification, "
+                "...ForTokenClassification, ...ForQuestionAnswering or ...ForMaskedLM");
+}
+
+Kind kind_in(const Settings& config) {
+  const nlohmann::json& classes = config.value(kArchitectures);
+  if (!classes.is_array() || classes.size() != 1 || !classes[0].is_string()) {
+    config.refuse(kArchitectures, "must be a list of one class, which tells the head");
+  }
+  return kind_of_class(config, classes[0].get<std::string>());
+}
+
+const HeadStructure& structure_of(const EncoderConfig& encoder, const KindRow& row) {
+  const HeadStructures* heads = encoder.model.heads;
+  const HeadStructure* found = heads == nullptr ? nullptr : &(heads->*row.structure);
+  const bool is_lacking = found != nullptr && *found->lacks != '\0';
+  TORCH_CHECK_VALUE(!is_lacking, encoder.settings.where(), "the head of model_type ",
+                    encoder.model.type, " for ", row.what, " is not supported: it needs ",
+                    found->lacks);
+  TORCH_CHECK_VALUE(found != nullptr && *found->out != '\0', encoder.settings.where(),
+                    "model_type must be that of an encoder with a head for ", row.what, ". Got ",
+                    encoder.model.type);
+  return *found;
+}
+
+std::string label_of(const nlohmann::json& label) {
+  return label.is_string() ? label.get<std::string>() : label.dump();
+}
+
+// transformers has two labels where a file says nothing.
+std::vector<std::string> labels_in(const Settings& config) {
+  std::vector<std::string> labels;
+  if (!config.has(kLabels)) {
+    const int64_t count = config.whole("num_labels", 2, 1, kMostLabels);
+    for (int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + std::to_string(i));
+    return labels;
+  }
+  const nlohmann::json& given = config.value(kLabels);
+  if (!given.is_object() || given.empty()) config.refuse(kLabels, "must be an object of labels");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto found = given.find(std::to_string(i));
+    if (found == given.end() || found->is_structured()) {
+      config.refuse(kLabels, "must have a label for each number from 0 to " +
+                                 std::to_string(given.size() - 1));
+    }
+    labels.push_back(label_of(*found));
+  }
+  return labels;
+}
+
+std::optional<head::Problem> problem_in(const Settings& config) {
+  if (!config.has(kProblem)) return std::nullopt;
+  const auto* row = detail::find_named(kProblems, config.text(kProblem));
+  if (row == nullptr) {
+    config.refuse(kProblem,
+                  "must be single_label_classification, multi_label_classification or regression");
+  }
+  return row->problem;
+}
+
+// A setting of a head, which configuration classes may lack.
+bool has_bias_in(const Settings& config, const char* setting) {
+  return *setting == '\0' || config.flag(setting);
+}
+
+Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOptions& encoder) {
+  if (structure.pooling != encoder::Pooling::None) encoder.pooling(structure.pooling);
+  if (structure.pooling == encoder::Pooling::LastToken) {
+    encoder.pad_token_id(config.whole_if("pad_token_id"));
+  }
+  const std::string first = structure.first_word;
+  if (first.empty()) return structure.rows;
+  const std::string given = config.text(kRows);
+  if (given == "mean") return Rows::Mean;
+  if (given == "late" && structure.may_be_late) return Rows::MeanOfLogits;
+  if (given != first) {
+    config.refuse(kRows, "must be " + first + (structure.may_be_late ? ", mean or late" : " or mean"));
+  }
+  encoder.pooling(encoder::Pooling::First);
+  return Rows::Pooled;
+}
+
+Elementwise activation_in_head(const Settings& config, const HeadStructure& structure) {
+  const std::string setting = structure.activation_setting;
+  if (setting.empty()) {
+    return elementwise_of_transformers(*structure.activation == '\0' ? "linear"
+                                                                     : structure.activation);
+  }
+  try {
+    return elementwise_of_transformers(config.text(setting));
+  } catch (const c10::ValueError&) {
+    config.refuse(setting, "must be the name of an activation in transformers");
+  }
+}
+
+EncoderHeadOptions head_options(const Settings& config, const HeadStructure& structure,
+                                EncoderOptions& encoder, int64_t outputs) {
+  const auto& layer = encoder.encoder().layer();
+  EncoderHeadOptions options(layer.d_model(), outputs);
+  options.rows(rows_in(config, structure, encoder));
+  if (*structure.dense != '\0') {
+    const std::string width = structure.dense_setting;
+    options.dense(width.empty() ? layer.d_model() : config.whole(width, 1, kMostLabels))
+        .dense_bias(has_bias_in(config, structure.dense_bias))
+        .activation(activation_in_head(config, structure));
+  }
+  if (*structure.norm != '\0') {
+    options.norm(structure.norm_eps > 0.0 ? structure.norm_eps : layer.layer_norm_eps())
+        .norm_bias(has_bias_in(config, structure.norm_bias));
+  }
+  options.bias(structure.has_bias && has_bias_in(config, structure.bias_setting));
+  return options.tied(structure.is_tied && config.flag("tie_word_embeddings", true));
+}
+
+}  // namespace
+
+HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
+  const Settings& config = encoder.settings;
+  const Kind wanted = kind ? *kind : kind_in(config);
+  const KindRow& row = kKinds[static_cast<std::size_t>(wanted)];
+  const HeadStructure& structure = structure_of(encoder, row);
+  std::vector<std::string> labels;
+  if (wanted == Kind::Sequence || wanted == Kind::Token) labels = labels_in(config);
+  int64_t outputs = static_cast<int64_t>(labels.size());
+  if (wanted == Kind::Question) outputs = 2;
+  if (wanted == Kind::Masked) outputs = config.whole("vocab_size", 1, INT64_MAX);
+  EncoderHeadOptions options = head_options(config, structure, encoder.options, outputs);
+  TORCH_CHECK_VALUE(options.rows() != Rows::Pooled || encoder.options.pooling() !=
+                                                          encoder::Pooling::None,
+                    config.where(), "model_type ", encoder.model.type,
+                    " must have a pooler for its head");
+  return {structure, wanted, options, std::move(labels), problem_in(config)};
+}
+
+}  // namespace posenc

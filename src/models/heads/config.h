@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/encoder/config.h"
+#include "models/heads/structures.h"
+#include "posenc/models/classifier.h"
+
+namespace posenc {
+
+/// A head as a config.json describes it.
+struct HeadConfig {
+  const HeadStructure& structure;
+  head::Kind kind;
+  EncoderHeadOptions options;  ///< tied as the structure is; the file may say otherwise
+  std::vector<std::string> labels;
+  std::optional<head::Problem> problem;
+};
+
+/// Reads the head of `kind`, or of the kind that `architectures` names, and changes what the
+/// encoder in `encoder` pools to what the head takes. Throws c10::ValueError as load_classifier()
+/// documents.
+HeadConfig read_head_config(EncoderConfig& encoder, std::optional<head::Kind> kind);
+
+}  // namespace posenc

@@ -1,0 +1,160 @@
+// load_classifier(): a head's tensors, and the encoder below it.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+
+#include <memory>
+
+#include "io/load/load_plan.h"
+#include "models/encoder/folder.h"
+#include "models/encoder/names.h"
+#include "models/heads/config.h"
+#include "models/model_folder.h"
+#include "posenc/core/skip_init.h"
+
+namespace posenc {
+namespace {
+
+bool is_there(const EncoderFolder& open, const std::string& name) {
+  return find_entry(open.source, open.options.prefix() + name) != nullptr;
+}
+
+// The names that a head's tensors have in a file, behind the prefix.
+class HeadNames {
+ public:
+  HeadNames(const EncoderFolder& open, const HeadConfig& config) : open_(open) {
+    const auto& structure = config.structure;
+    const auto& options = config.options;
+    if (options.dense()) {
+      add({structure.dense + std::string(".weight")}, "dense.weight");
+      if (options.dense_bias()) add({structure.dense + std::string(".bias")}, "dense.bias");
+    }
+    if (options.norm()) add_norm(config);
+    const std::string out = structure.out;
+    if (!options.tied()) add({out + ".weight"}, "weight");
+    if (options.bias()) add_bias(out + ".bias", structure.bias);
+  }
+
+  /// The rules for the head's tensors alone.
+  KeyMap map() const {
+    KeyMap map = map_;
+    map.emplace_back("*", "");
+    return map;
+  }
+  std::string in_file(const std::string& name) const {
+    for (const KeyRule& rule : map_) {
+      if (rule.name == name) return open_.options.prefix() + rule.sources.items[0].pattern();
+    }
+    return name;
+  }
+
+ private:
+  // The first of several names that is in the file.
+  void add(const std::vector<std::string>& names, const std::string& to) {
+    for (const std::string& name : names) {
+      if (!is_there(open_, name)) continue;
+      map_.emplace_back(name, to);
+      return;
+    }
+    throw missing_tensor(open_.options.prefix() + names.front());
+  }
+  // Old files have gamma and beta, as TensorFlow calls them.
+  void add_norm(const HeadConfig& config) {
+    const std::string name = config.structure.norm, other = config.structure.other_norm;
+    add({name + ".weight", name + ".gamma", other + ".weight"}, "norm.weight");
+    if (config.options.norm_bias()) {
+      add({name + ".bias", name + ".beta", other + ".bias"}, "norm.bias");
+    }
+  }
+  // transformers ties a decoder's bias to the head's, unless a file has two that differ.
+  void add_bias(const std::string& own, const std::string& other) {
+    add(other.empty() ? std::vector<std::string>{own} : std::vector<std::string>{own, other},
+        "bias");
+  }
+
+  const EncoderFolder& open_;
+  KeyMap map_;
+};
+
+// Whether the file has an output layer that is not the table of tokens.
+bool has_own_table(const EncoderFolder& open, const HeadConfig& config, const at::Tensor& table) {
+  const std::string name = open.options.prefix() + config.structure.out + ".weight";
+  const auto* entry = find_entry(open.source, name);
+  if (entry == nullptr) return false;
+  const auto index = static_cast<std::size_t>(entry - open.source.entries().data());
+  if (entry->sizes != table.sizes().vec()) return true;
+  return !at::equal(open.source.tensor(index).to(table.scalar_type()), table);
+}
+
+void check_head_sizes(const EncoderFolder& open, const HeadConfig& config) {
+  const auto& options = config.options;
+  const std::string prefix = open.options.prefix();
+  const std::string out = prefix + config.structure.out + ".weight";
+  const int64_t wide = options.dense().value_or(options.d_model());
+  const Settings& settings = open.config.settings;
+  const std::string setting = config.structure.dense_setting;
+  const std::string width = settings.key(setting.empty() ? "hidden_size" : setting);
+  std::vector<StatedSize> sizes;
+  if (!options.tied()) {
+    const char* count = config.labels.empty() ? "the number of outputs" : "the number of labels";
+    sizes.push_back({config.kind == head::Kind::Masked ? settings.key("vocab_size") : count,
+                     options.outputs(), {out}, 0});
+    sizes.push_back({width, wide, {out}, 1});
+  }
+  if (options.dense()) {
+    const std::string dense = prefix + config.structure.dense + ".weight";
+    sizes.push_back({width, wide, {dense}, 0});
+  }
+  check_stated_sizes(open.caller, open.folder, open.source, sizes);
+}
+
+EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
+  const HeadNames names(open, config);
+  check_head_sizes(open, config);
+  const SkipInit skip;
+  EncoderHead head(config.options);
+  io::LoadPlan(*head, open.source,
+               LoadOptions().prefix(open.options.prefix()).cast(true).key_map(names.map()))
+      .apply();
+  check_finite(open.caller, *head, open.path,
+               [&](const std::string& name) { return names.in_file(name); },
+               [](const std::string&) { return false; });
+  return head;
+}
+
+// The module of parts that have been loaded.
+Classifier assembled(const EncoderFolder& open, const HeadConfig& config, const Encoder& encoder,
+                     const EncoderHead& head) {
+  const SkipInit skip;
+  Classifier model(ClassifierOptions(open.config.options, config.kind, config.options)
+                       .labels(config.labels)
+                       .problem(config.problem));
+  model->encoder = std::dynamic_pointer_cast<EncoderImpl>(
+      model->replace_module("encoder", encoder.ptr()));
+  model->head =
+      std::dynamic_pointer_cast<EncoderHeadImpl>(model->replace_module("head", head.ptr()));
+  model->eval();
+  return model;
+}
+
+}  // namespace
+
+Classifier load_classifier(const std::string& folder, std::optional<head::Kind> kind,
+                           const LoadOptions& options) {
+  Classifier model{nullptr};
+  read_encoder_folder("load_classifier", folder, options, [&](EncoderFolder& open) {
+    HeadConfig config = read_head_config(open.config, kind);
+    if (config.options.rows() != head::Rows::Pooled && lacks_pooler(open)) {
+      open.config.options.pooling(encoder::Pooling::None);
+    }
+    const Encoder encoder = encoder_in(open);
+    if (config.options.tied() &&
+        has_own_table(open, config, encoder->embeddings->tokens->weight)) {
+      config.options.tied(false);
+    }
+    model = assembled(open, config, encoder, head_in(open, config));
+  });
+  return model;
+}
+
+}  // namespace posenc

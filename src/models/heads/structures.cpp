@@ -1,0 +1,105 @@
+#include "models/heads/structures.h"
+
+namespace posenc::heads {
+namespace {
+
+using encoder::Pooling;
+using head::Rows;
+
+// clang-format off
+constexpr HeadStructure kToken = {.out = "classifier"};
+constexpr HeadStructure kQuestion = {.out = "qa_outputs"};
+
+// tanh(pooler(x)) of the first row is the encoder's pooled output.
+constexpr HeadStructure kOfPooler = {.out = "classifier", .rows = Rows::Pooled};
+
+// A layer of the head's own in place of the pooler.
+constexpr HeadStructure of_first(const char* activation, const char* setting = "") {
+  return {.out = "classifier.out_proj", .rows = Rows::Pooled, .pooling = Pooling::First,
+          .dense = "classifier.dense", .activation = activation, .activation_setting = setting};
+}
+
+constexpr HeadStructure kBertMasked = {.out = "cls.predictions.decoder",
+    .dense = "cls.predictions.transform.dense", .activation_setting = "hidden_act",
+    .norm = "cls.predictions.transform.LayerNorm", .bias = "cls.predictions.bias",
+    .is_tied = true};
+
+constexpr HeadStructure kRobertaMasked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
+    .activation = "gelu", .norm = "lm_head.layer_norm", .bias = "lm_head.bias", .is_tied = true};
+
+constexpr HeadStructure modern(const char* out) {
+  return {.out = out, .dense = "head.dense", .dense_bias = "classifier_bias",
+          .activation_setting = "classifier_activation", .norm = "head.norm",
+          .norm_bias = "norm_bias"};
+}
+
+constexpr HeadStructure modern_sequence() {
+  HeadStructure head = modern("classifier");
+  head.first_word = "cls";
+  return head;
+}
+
+constexpr HeadStructure modern_masked() {
+  HeadStructure head = modern("decoder");
+  head.bias_setting = "decoder_bias";
+  head.is_tied = true;
+  return head;
+}
+}  // namespace
+
+const HeadStructures kBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = kBertMasked};
+const HeadStructures kRoberta = {.sequence = of_first("tanh"), .token = kToken,
+    .question = kQuestion, .masked = kRobertaMasked};
+const HeadStructures kAlbert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = {.out = "predictions.decoder", .dense = "predictions.dense",
+               .dense_setting = "embedding_size", .activation_setting = "hidden_act",
+               .norm = "predictions.LayerNorm", .bias = "predictions.bias", .is_tied = true}};
+const HeadStructures kBertGeneration = {
+    .masked = {.lacks = "generation token by token"}};
+const HeadStructures kDecoder = {
+    .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
+                 .has_bias = false},
+    .token = {.out = "score"}, .question = kQuestion};
+const HeadStructures kDistilBert = {
+    .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
+                 .dense = "pre_classifier", .activation = "relu"},
+    .token = kToken, .question = kQuestion,
+    .masked = {.out = "vocab_projector", .dense = "vocab_transform",
+               .activation_setting = "activation", .norm = "vocab_layer_norm", .norm_eps = 1e-12,
+               .is_tied = true}};
+const HeadStructures kElectra = {.sequence = of_first("gelu"), .token = kToken,
+    .question = kQuestion,
+    .masked = {.out = "generator_lm_head", .dense = "generator_predictions.dense",
+               .dense_setting = "embedding_size", .activation = "gelu",
+               .norm = "generator_predictions.LayerNorm", .is_tied = true}};
+const HeadStructures kEncoderDecoder = {.sequence = {.lacks = "the decoder under it"},
+    .question = {.lacks = "the decoder under it"}};
+const HeadStructures kEsm = {.sequence = of_first("tanh"), .token = kToken,
+    .masked = kRobertaMasked};
+const HeadStructures kEuroBert = {
+    .sequence = {.out = "classifier", .first_word = "bos", .may_be_late = true, .dense = "dense",
+                 .activation = "gelu"},
+    .token = kToken,
+    .masked = {.out = "lm_head", .bias_setting = "mlp_bias", .is_tied = true}};
+const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
+               .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
+const HeadStructures kModernBert = {.sequence = modern_sequence(), .token = modern("classifier"),
+    .question = modern("classifier"), .masked = modern_masked()};
+const HeadStructures kNomicBert = {
+    .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::TanhOfFirst}, .token = kToken, .question = kQuestion,
+    .masked = {.out = "cls.predictions.decoder", .dense = "cls.predictions.transform.dense",
+               .activation_setting = "hidden_act", .norm = "cls.predictions.transform.layer_norm",
+               .bias = "cls.predictions.bias", .is_tied = true}};
+const HeadStructures kRemBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = {.out = "cls.predictions.decoder", .dense = "cls.predictions.dense",
+               .dense_setting = "output_embedding_size", .activation_setting = "hidden_act",
+               .norm = "cls.predictions.LayerNorm"}};
+const HeadStructures kRoFormer = {.sequence = of_first("", "hidden_act"), .token = kToken,
+    .question = kQuestion, .masked = kBertMasked};
+const HeadStructures kSplinter = {
+    .question = {.lacks = "attention between questions and spans"}};
+// clang-format on
+
+}  // namespace posenc::heads

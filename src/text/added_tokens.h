@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "text/definition.h"
+#include "text/models/model.h"
+#include "text/normalizers/normalizer.h"
+
+namespace posenc::text {
+
+/// A part of a text: an added token with the blanks that it takes, or what is between two.
+struct AddedPart {
+  std::size_t begin, end;
+  std::optional<uint32_t> token;
+};
+
+/// The tokens that are cut out of a text before the model sees it, and their ids.
+class AddedTokens {
+ public:
+  /// With `split_special_tokens`, special ones are not cut out. Throws TokenizerError for tokens of
+  /// which the package chooses one at random.
+  AddedTokens(const std::vector<AddedToken>& tokens, const Model& model, const Normalizer* normalizer, bool split_special_tokens);
+
+  /// Cuts a text at the tokens that are searched in it as it is, or at those that are searched in it
+  /// once it is normalised. The parts cover it; two of them may share blanks.
+  void cut(std::string_view text, bool is_normalized, std::vector<AddedPart>& parts) const;
+
+  std::optional<uint32_t> token_to_id(std::string_view token) const;
+  /// Those that are normalised are spelled as their normal form.
+  std::optional<std::string_view> id_to_token(uint32_t id) const;
+  bool is_special(std::string_view token) const;
+  /// Number of tokens that the model lacks.
+  std::size_t new_tokens() const { return new_tokens_; }
+
+ private:
+  // A token, as it is searched.
+  struct Searched {
+    AddedToken token;
+    uint32_t id;
+    std::string text;
+  };
+  // The texts of one of the two searches, as a trie.
+  struct Trie {
+    struct Node {
+      std::vector<std::pair<char, uint32_t>> children;  // in the order of the bytes
+      const Searched* token = nullptr;
+    };
+    std::vector<Node> nodes = std::vector<Node>(1);
+    std::array<bool, 256> begins{};  // whether a token begins with this byte
+    std::string first_bytes;         // those bytes
+
+    const Searched* add(const Searched& token);  // returns the one that was there
+    std::size_t next(std::string_view text, std::size_t from) const;
+    const Searched* longest(std::string_view text, std::size_t at) const;
+  };
+
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  std::unordered_map<std::string, Searched, Hash, std::equal_to<>> tokens_;  // by content
+  std::unordered_map<uint32_t, const Searched*> by_id_;
+  std::unordered_set<std::string, Hash, std::equal_to<>> special_;
+  Trie raw_, normalized_;
+  std::size_t new_tokens_ = 0;
+  bool split_special_tokens_;
+};
+
+}  // namespace posenc::text

@@ -1,0 +1,40 @@
+#include "text/decoders/lossy_utf8.h"
+
+#include "io/base/text.h"
+
+namespace posenc::text {
+namespace {
+
+// The size of the character at `at`; if it is not UTF-8, `is_whole` is false and the size that of
+// its longest part that could begin one (Unicode 16.0, table 3-7).
+std::size_t measure(std::string_view bytes, std::size_t at, bool& is_whole) {
+  const auto lead = static_cast<unsigned char>(bytes[at]);
+  is_whole = lead < 0x80;
+  if (lead < 0xC2 || lead > 0xF4) return 1;
+  const std::size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  for (std::size_t i = 1; i < size; ++i) {
+    if (at + i == bytes.size()) return i;
+    const auto byte = static_cast<unsigned char>(bytes[at + i]);
+    const unsigned lowest = i == 1 && lead == 0xE0 ? 0xA0 : i == 1 && lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned highest = i == 1 && lead == 0xED ? 0x9F : i == 1 && lead == 0xF4 ? 0x8F : 0xBF;
+    if (byte < lowest || byte > highest) return i;
+  }
+  is_whole = true;
+  return size;
+}
+
+}  // namespace
+
+std::string lossy_utf8(std::string bytes) {
+  if (io::is_utf8(bytes)) return bytes;
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size();) {
+    bool is_whole;
+    const std::size_t size = measure(bytes, at, is_whole);
+    text += is_whole ? std::string_view(bytes).substr(at, size) : kReplacement;
+    at += size;
+  }
+  return text;
+}
+
+}  // namespace posenc::text

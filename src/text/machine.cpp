@@ -1,0 +1,163 @@
+#include "text/machine.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "io/base/text.h"
+
+namespace posenc::text {
+namespace {
+
+// The first byte that is not part of a character in UTF-8.
+std::size_t first_bad_byte(std::string_view text) {
+  std::size_t good = 0, bad = text.size() + 1;  // the lengths of two prefixes
+  while (bad - good > 1) {
+    const std::size_t middle = good + (bad - good) / 2;
+    // A prefix may end inside a character that is complete in a longer one.
+    bool is_good = false;
+    for (std::size_t more = 0; more < 4 && middle + more <= text.size() && !is_good; ++more) {
+      is_good = io::is_utf8(text.substr(0, middle + more));
+    }
+    (is_good ? good : bad) = middle;
+  }
+  return good;
+}
+
+void require_utf8(std::string_view text, std::size_t index, const char* what) {
+  TORCH_CHECK_VALUE(text.size() < std::numeric_limits<uint32_t>::max(), "[Tokenizer] ", what, " ",
+                    index, ": must have less than 4 GiB. Got ", text.size(), " bytes");
+  const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (is_ascii || io::is_utf8(text)) return;
+  const std::size_t at = first_bad_byte(text);
+  TORCH_CHECK_VALUE(false, "[Tokenizer] ", what, " ", index, ": must be UTF-8. Got another byte at ", at);
+}
+
+}  // namespace
+
+// What a call needs; it is kept for the next one.
+struct Machine::Workspace {
+  TextTokens texts[2];
+  std::vector<Windows> windows;
+  std::vector<std::size_t> lengths;
+  std::unique_ptr<Scratch> scratch;
+};
+
+class Machine::Lease {
+ public:
+  explicit Lease(const Machine& machine) : machine_(machine) {
+    const std::lock_guard lock(machine.mutex_);
+    if (machine.free_.empty()) return;
+    workspace_ = std::move(machine.free_.back());
+    machine.free_.pop_back();
+  }
+  ~Lease() {
+    if (!workspace_) return;
+    const std::lock_guard lock(machine_.mutex_);
+    machine_.free_.push_back(std::move(workspace_));
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  Workspace& operator*() {
+    if (!workspace_) {
+      workspace_ = std::make_unique<Workspace>();
+      workspace_->scratch = machine_.model_->scratch();
+    }
+    return *workspace_;
+  }
+
+ private:
+  const Machine& machine_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+Machine::Machine(Definition definition, bool split_special_tokens)
+    : definition_(std::move(definition)),
+      model_(make_model(definition_)),
+      normalizer_(make_normalizer(definition_.normalizer)),
+      pre_tokenizer_(make_pre_tokenizer(definition_.pre_tokenizer)),
+      post_processor_(definition_.post_processor),
+      decoder_(make_decoder(definition_.decoder)),
+      added_tokens_(definition_.added_tokens, *model_, normalizer_.get(), split_special_tokens) {
+  // The model has what it needs of these.
+  definition_.model.vocab = {};
+  definition_.model.merges = {};
+  definition_.model.scores = {};
+  definition_.model.exact_scores = {};
+  definition_.merge_strings.reset();
+}
+
+Machine::~Machine() = default;
+
+void Machine::encode(std::string_view text, std::optional<std::string_view> pair, const EncodeRequest& request,
+                     std::size_t index, EncodedRows& rows) const {
+  require_utf8(text, index, pair ? "first text of pair" : "text");
+  if (pair) require_utf8(*pair, index, "second text of pair");
+  const Plan& plan = post_processor_.plan(pair.has_value(), request.add_special_tokens);
+  Wanted wanted = request.wanted;
+  wanted.tokens = wanted.tokens || (wanted.places && post_processor_.trims());
+  Lease lease(*this);
+  Workspace& work = *lease;
+  const TextTokens::Steps steps{added_tokens_, normalizer_.get(), pre_tokenizer_.get(), *model_};
+  work.texts[0].encode(text, steps, wanted, *work.scratch);
+  work.lengths = {work.texts[0].ids.size()};
+  if (pair) {
+    work.texts[1].encode(*pair, steps, wanted, *work.scratch);
+    work.lengths.push_back(work.texts[1].ids.size());
+  }
+  TruncationRule rule;
+  rule.max_length = std::numeric_limits<std::size_t>::max();
+  if (request.truncation) rule = checked(*request.truncation, pair.has_value(), request.add_special_tokens);
+  truncate(rule, work.lengths, work.windows);
+  add_rows(plan, work.texts, work.windows, request.overflow, request.wanted, index, rows);
+}
+
+// The rule for the text without special tokens.
+TruncationRule Machine::checked(TruncationRule rule, bool is_pair, bool add_special_tokens) const {
+  const auto room = [&](bool pair) {
+    const std::size_t added = post_processor_.added_tokens(pair);
+    TORCH_CHECK_VALUE(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ",
+                      added, " special tokens. Got ", rule.max_length);
+    return rule.max_length - added;
+  };
+  // The package asks this of every rule, with the special tokens of one text.
+  TORCH_CHECK_VALUE(rule.stride <= room(false), "[Tokenizer] `stride` must be less than the ",
+                    room(false), " tokens that `max_length` leaves for the text. Got ", rule.stride);
+  if (add_special_tokens) rule.max_length = room(is_pair);
+  return rule;
+}
+
+std::string Machine::decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const uint32_t id : ids) {
+    if (const auto token = decoded_token(id, skip_special_tokens)) tokens.emplace_back(*token);
+  }
+  if (decoder_) decoder_->decode(tokens);
+  std::string text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && !decoder_) text += ' ';
+    text += tokens[i];
+  }
+  return text;
+}
+
+std::optional<uint32_t> Machine::token_to_id(std::string_view token) const {
+  const auto added = added_tokens_.token_to_id(token);
+  return added ? added : model_->token_to_id(token);
+}
+
+std::optional<std::string_view> Machine::id_to_token(uint32_t id) const {
+  const auto added = added_tokens_.id_to_token(id);
+  return added ? added : model_->id_to_token(id);
+}
+
+std::optional<std::string_view> Machine::decoded_token(uint32_t id, bool skip_special_tokens) const {
+  const auto token = id_to_token(id);
+  return token && skip_special_tokens && added_tokens_.is_special(*token) ? std::nullopt : token;
+}
+
+}  // namespace posenc::text

@@ -1,0 +1,149 @@
+#include "text/models/bpe.h"
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "io/base/text.h"
+#include "posenc/text/error.h"
+#include "text/models/bpe_symbols.h"
+#include "text/models/byte_tokens.h"
+#include "text/models/character_ids.h"
+#include "text/models/pair_table.h"
+#include "text/models/vocabulary_model.h"
+#include "text/models/word_cache.h"
+#include "text/unicode/utf8.h"
+
+namespace posenc::text {
+namespace {
+
+struct BpeScratch : Scratch {
+  WordCache cache;
+  SymbolMerger merger;
+  std::vector<Symbol> symbols;
+  std::string affixed;
+};
+
+class Bpe : public VocabularyModel {
+ public:
+  explicit Bpe(const Definition& definition)
+      : VocabularyModel(definition),
+        prefix_(definition.model.continuing_subword_prefix),
+        suffix_(definition.model.end_of_word_suffix),
+        fuse_unk_(definition.model.fuse_unk),
+        ignore_merges_(definition.model.ignore_merges),
+        characters_(vocabulary()),
+        pairs_(definition.model.merges.size()) {
+    if (definition.model.byte_fallback) bytes_.emplace(vocabulary());
+    for (std::size_t i = 0; i < definition.model.merges.size(); ++i)
+      add(definition.model.merges[i], static_cast<uint32_t>(i));
+  }
+
+  std::unique_ptr<Scratch> scratch() const override { return std::make_unique<BpeScratch>(); }
+
+  void tokenize(std::string_view piece, Scratch& memory,
+                std::vector<Token>& tokens) const override {
+    auto& scratch = static_cast<BpeScratch&>(memory);
+    uint64_t hash = 0;
+    const bool is_kept = piece.size() <= WordCache::kLongest;
+    if (is_kept && scratch.cache.find(piece, hash, tokens)) return;
+    const std::size_t before = tokens.size();
+    split(piece, scratch, tokens);
+    if (is_kept)
+      scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
+  }
+
+ private:
+  void add(const Merge& merge, uint32_t rank) {
+    const auto id_of = [&](std::string_view token) {
+      const auto id = vocabulary().id(token);
+      if (!id)
+        throw TokenizerError("model.merges: must have only tokens of the vocabulary. Got " +
+                             io::in_quotes(token));
+      return *id;
+    };
+    const uint32_t left = id_of(merge.left), right = id_of(merge.right);
+    if (merge.right.size() < prefix_.size()) {
+      throw TokenizerError(
+          "model.merges: must have second tokens that are no shorter than "
+          "continuing_subword_prefix. Got " +
+          io::in_quotes(merge.right));
+    }
+    std::string joined(merge.left);
+    joined += merge.right.substr(prefix_.size());
+    pairs_.add(left, right, {rank, id_of(joined)});
+  }
+
+  void split(std::string_view piece, BpeScratch& scratch, std::vector<Token>& tokens) const {
+    if (ignore_merges_) {
+      if (const auto id = vocabulary().id(piece)) {
+        tokens.push_back({*id, 0, static_cast<uint32_t>(piece.size())});
+        return;
+      }
+    }
+    scratch.symbols.clear();
+    add_symbols(piece, scratch);
+    // With a prefix two pairs at one place may join to the same token, which a scan would not
+    // mistake for each other.
+    scratch.merger.merge(scratch.symbols, pairs_, !prefix_.empty());
+    uint32_t at = 0;
+    for (const Symbol& symbol : scratch.symbols) {
+      tokens.push_back({symbol.id, at, at + symbol.size});
+      at += symbol.size;
+    }
+  }
+
+  void add_symbols(std::string_view piece, BpeScratch& scratch) const {
+    std::vector<Symbol>& symbols = scratch.symbols;
+    std::optional<Symbol> unknown;
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t begin = at;
+      const char32_t c = next_character(piece, at);
+      const auto size = static_cast<uint32_t>(at - begin);
+      const bool has_prefix = begin != 0 && !prefix_.empty();
+      const bool has_suffix = at == piece.size() && !suffix_.empty();
+      std::string_view text = piece.substr(begin, size);
+      int64_t id = -1;
+      if (has_prefix || has_suffix) {
+        scratch.affixed.assign(has_prefix ? prefix_ : "")
+            .append(text)
+            .append(has_suffix ? suffix_ : "");
+        text = scratch.affixed;
+        if (const auto found = vocabulary().id(text)) id = *found;
+      } else {
+        id = characters_.id(c);
+      }
+      if (id >= 0) {
+        if (unknown) symbols.push_back(*unknown);
+        unknown.reset();
+        symbols.push_back({static_cast<uint32_t>(id), size});
+      } else if (bytes_ && bytes_->has_all(text)) {
+        for (const char byte : text)
+          symbols.push_back(
+              {bytes_->id(byte), 1});  // before a pending `unknown`, as in the package
+      } else if (has_unk_token()) {
+        if (unknown && fuse_unk_) {
+          unknown->size += size;
+          continue;
+        }
+        if (unknown) symbols.push_back(*unknown);
+        unknown = {unk_for(text), size};
+      }
+    }
+    if (unknown) symbols.push_back(*unknown);
+  }
+
+  std::string prefix_, suffix_;
+  bool fuse_unk_, ignore_merges_;
+  CharacterIds characters_;
+  std::optional<ByteTokens> bytes_;
+  PairTable pairs_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Model> make_bpe(const Definition& definition) {
+  return std::make_unique<Bpe>(definition);
+}
+
+}  // namespace posenc::text

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace posenc::text {
+
+/// A trie of byte strings as a double array (J. Aoe, "An efficient digital search algorithm by
+/// using a double-array structure", 1989): the child of a node by a byte is at `base ^ byte`, if
+/// that names the node as its parent. It may have several roots.
+class Trie {
+ public:
+  using Node = uint32_t;
+  static constexpr Node kNone = 0;
+  static constexpr uint32_t kNoValue = UINT32_MAX;
+
+  struct Key {
+    std::string_view text;  // not empty
+    uint32_t value;         // below kNoValue; of equal keys the last counts
+  };
+
+  /// A node, and how it is reached.
+  struct Edge {
+    Node parent, node;
+    uint32_t depth;  // of the parent
+    unsigned char byte;
+  };
+
+  Trie();
+  /// Adds a root with these keys; returns it. With `edges`, these become all edges below it, by
+  /// rising depth.
+  Node add(const std::vector<Key>& keys, std::vector<Edge>* edges = nullptr);
+
+  Node child(Node node, unsigned char byte) const {
+    const Node next = nodes_[node].base ^ byte;
+    return nodes_[next].parent == node ? next : kNone;
+  }
+  /// The value of the key that ends at `node`, or kNoValue.
+  uint32_t value(Node node) const { return nodes_[node].value; }
+  /// All nodes are below this; some of these numbers are none.
+  Node limit() const { return static_cast<Node>(nodes_.size()); }
+
+ private:
+  struct Unit {
+    Node base = 0;
+    Node parent = kNone;
+    uint32_t value = kNoValue;
+  };
+
+  void add_block();
+  bool is_free(Node node) const { return (free_[node / 64] >> node % 64 & 1) != 0; }
+  void take(Node node, Node parent);
+  Node find_base(const std::vector<unsigned char>& bytes);
+
+  std::vector<Unit> nodes_;
+  std::vector<uint64_t> free_;  // a bit for each node
+};
+
+}  // namespace posenc::text

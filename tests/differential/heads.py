@@ -1,0 +1,147 @@
+"""Heads of encoders with random settings, as transformers saves them: the library, plain and frozen, and `posenc encode --head`.
+
+The logits may differ by 1e-5, relative to their largest number where that is more than 1, on tokens that are not padding.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from encoders import ACTIVATIONS, KINDS, NOT_FROZEN, ROTATING, TOLERANCE, inputs_of, saved, settings
+from harness import Case, Draw, Failure, Programs
+
+MODELS = 6
+ENDINGS = ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM", "ForPreTraining"]
+WITHOUT = {"splinter", "electra/ForPreTraining"}  # heads that posenc refuses by name
+
+
+def heads() -> list[tuple[str, str]]:
+    """The model types with their classes of heads that posenc has."""
+    import transformers
+
+    found = []
+    for kind_name, kind in KINDS.items():
+        if kind.dialect in ("vision", "dino", "pair", "clip", "bart") or kind_name in WITHOUT:
+            continue
+        stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
+        found += [(kind_name, stem + ending) for ending in ENDINGS
+                  if hasattr(transformers, stem + ending) and f"{kind_name}/{ending}" not in WITHOUT]  # fmt: skip
+    return found
+
+
+def drawn_config(draw: Draw, kind_name: str, head: str):
+    import transformers
+
+    kind = KINDS[kind_name]
+    chosen = settings(draw, kind_name, kind.dialect)
+    labels = 2 if head.endswith("ForQuestionAnswering") else draw.randint(1, 5)
+    chosen["num_labels"] = labels
+    if draw.coin():
+        chosen["id2label"] = {i: f"label {labels - i}" for i in range(labels)}
+    if kind_name == "mpnet":
+        chosen["relative_attention_num_buckets"] = 32
+    if kind_name == "modernbert":
+        chosen |= {"classifier_pooling": draw.choice(["cls", "mean"]), "classifier_bias": draw.coin(), "decoder_bias": draw.coin(),
+                   "classifier_activation": draw.choice([*ACTIVATIONS, "tanh"])}  # fmt: skip
+    if kind_name == "eurobert":
+        chosen["classifier_pooling"] = draw.choice(["bos", "mean", "late"])
+    if kind_name == "rembert":
+        chosen["output_embedding_size"] = draw.choice([8, 12])
+    if draw.coin(0.3) and labels > 1:
+        chosen["problem_type"] = draw.choice(["multi_label_classification", "single_label_classification", "regression"])
+    return getattr(transformers, kind.config)(**chosen)
+
+
+def untied(draw: Draw, folder: Path) -> None:
+    """Old files hold a decoder's weight; one that differs from the table is used as it is."""
+    files = list(folder.glob("model.safetensors"))
+    if not files:
+        return
+    tensors = load_file(files[0])
+    names = {"cls.predictions.bias": "cls.predictions.decoder", "lm_head.bias": "lm_head.decoder", "predictions.bias": "predictions.decoder",
+             "vocab_projector.bias": "vocab_projector", "generator_lm_head.bias": "generator_lm_head"}  # fmt: skip
+    for bias, decoder in names.items():
+        table = next((value for key, value in tensors.items() if key.endswith("embeddings.word_embeddings.weight")), None)
+        if bias in tensors and f"{decoder}.weight" not in tensors:
+            tensors[f"{decoder}.weight"] = table.clone() if draw.coin() else draw.normal(*table.shape)
+            save_file(tensors, files[0], {"format": "pt"})
+
+
+def with_defined_rows(given: dict, pad: int | None) -> None:
+    """Padding on the right, and none that is pooled: in a causal model, or with a window, its rows may see no token."""
+    if pad is None:
+        given.pop("attention_mask", None)
+        given.update({key: value[:1] for key, value in given.items()})
+    elif "attention_mask" in given:
+        given["attention_mask"] = given["attention_mask"].sort(-1, descending=True).values
+        given["input_ids"][given["attention_mask"] == 0] = pad
+
+
+def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) -> tuple[list[Case], str]:
+    import transformers
+
+    cls = getattr(transformers, head)
+    config = drawn_config(draw, kind_name, head)
+    model = cls(config).eval()
+    spread = draw.choice([0.05, 0.3])
+    for parameter in model.parameters():
+        parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
+    folder = programs.folder / f"{head}-{number}"
+    how = saved(draw, folder, model, None)
+    if draw.coin(0.4):
+        untied(draw, folder)
+    model = cls.from_pretrained(folder).eval()
+    has_types = any("token_type_embeddings" in name for name in model.state_dict())
+    given = inputs_of(draw, KINDS[kind_name].dialect, model.config, has_types)
+    if KINDS[kind_name].dialect in ROTATING:
+        with_defined_rows(given, model.config.pad_token_id)
+    out = model(**given)
+    logits = torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head else \
+        out.prediction_logits if head.endswith("ForPreTraining") else out.logits  # fmt: skip
+    cases = [Case({"op": "classify", "folder": str(folder), "frozen": frozen}, given, {"logits": logits}) for frozen in (False, True)]
+    return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}"
+
+
+def compare(got: torch.Tensor, expected: torch.Tensor, mask: torch.Tensor | None) -> str:
+    if got.shape != expected.shape:
+        return f"{tuple(got.shape)} for {tuple(expected.shape)}"
+    if expected.dim() == 3 and mask is not None:
+        got, expected = got[mask != 0], expected[mask != 0]
+    worst = (got - expected).abs().max().item()
+    return "" if worst <= TOLERANCE * max(1.0, expected.abs().max().item()) else f"off by {worst:.3g}"
+
+
+def by_command_line(programs: Programs, folder: str, given: dict) -> dict | str:
+    file, out = programs.folder / "in.safetensors", programs.folder / "out.safetensors"
+    save_file({key: value.contiguous() for key, value in given.items()}, file)
+    done = programs.posenc("encode", folder, "--in", file, "--out", out, "--head")
+    return done.stderr.strip() if done.returncode else load_file(out)
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with torch.no_grad():
+        chosen = draw.sample(heads(), MODELS)
+        made = [one(draw, programs, kind, head, number) for number, (kind, head) in enumerate(chosen)]
+    results = iter(programs.compute([case for cases, _ in made for case in cases]))
+    failures, count = [], 0
+    for number, (cases, what) in enumerate(made):
+        given, expected = cases[0].tensors, cases[0].expected
+        got = [next(results) for _ in cases]
+        names = ["plain", "frozen"]
+        if number == 0:
+            got.append(by_command_line(programs, cases[0].options["folder"], given))
+            names.append("posenc encode")
+        for name, result in zip(names, got):
+            count += 1
+            if name != "plain" and isinstance(result, str) and NOT_FROZEN in result:
+                continue
+            why = result if isinstance(result, str) else compare(result["logits"], expected["logits"], given.get("attention_mask"))
+            if why:
+                failures.append(Failure(f"{what}, {name}", why))
+    return count, failures

@@ -1,0 +1,34 @@
+#include "differential/ops.h"
+#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/sentence_folder.h"
+
+namespace posenc::differential {
+namespace {
+
+// The vectors of ids, by the encoder of a folder of sentence-transformers and its stages.
+StateDict sentences(const Json& options, const StateDict& tensors) {
+  const std::string folder = options.at("folder");
+  const SentenceFolder read = read_sentence_folder(folder);
+  SentenceStages stages = load_sentence_stages(folder);
+  const at::Tensor& ids = tensors["input_ids"];
+  StateDict results;
+  if (read.is_static) {
+    const at::Tensor table = load_static_embedding(read.encoder);
+    results.insert("vectors", stages->forward(table.index_select(0, ids.flatten()).mean(0, true)));
+    return results;
+  }
+  const at::Tensor& mask = tensors["attention_mask"];
+  const auto inputs = EncoderInputs().attention_mask(mask);
+  Encoder encoder = load_encoder(read.encoder);
+  const bool is_frozen = options.at("frozen");
+  const at::Tensor hidden = is_frozen ? freeze(encoder).forward(ids, inputs).last_hidden_state
+                                      : encoder->forward(ids, inputs).last_hidden_state;
+  results.insert("vectors", stages->forward(hidden, mask, options.at("prompt_length")));
+  return results;
+}
+
+}  // namespace
+
+Ops sentence_ops() { return {{"sentences", sentences}}; }
+
+}  // namespace posenc::differential

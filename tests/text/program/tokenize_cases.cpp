@@ -1,0 +1,125 @@
+// posenc-tokenize-cases: a tokenizer for tests/text/*_test.py. Each line of its input is a JSON object,
+// and so is each line of its output:
+//   {"load": the text of a tokenizer.json}                     {}
+//   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...}, "ids_only": bool}
+//       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
+//   {"decode": [id, ...], "skip": bool}                        {"text": text}
+//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the last
+//   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text or null}
+// An error is {"error": text}.
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/definition.h"
+#include "text/machine.h"
+#include "text/stream_state.h"
+
+namespace {
+
+using nlohmann::json;
+using namespace posenc::text;
+
+TruncationRule truncation_of(const json& given) {
+  TruncationRule rule;
+  rule.max_length = given["max_length"].get<std::size_t>();
+  rule.stride = given["stride"].get<std::size_t>();
+  rule.from_left = given["direction"] == "left";
+  const std::string strategy = given["strategy"];
+  rule.strategy = strategy == "longest_first" ? TruncationRule::Strategy::LongestFirst
+                  : strategy == "only_first"  ? TruncationRule::Strategy::OnlyFirst
+                                              : TruncationRule::Strategy::OnlySecond;
+  return rule;
+}
+
+json rows_of(const EncodedRows& rows) {
+  json all = json::array();
+  for (std::size_t row = 0; row < rows.ends.size(); ++row) {
+    json one = {{"ids", json::array()}, {"type_ids", json::array()}, {"special_tokens_mask", json::array()}};
+    if (!rows.offsets.empty()) one["offsets"] = json::array();
+    if (!rows.tokens.empty()) one["tokens"] = json::array();
+    for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {
+      one["ids"].push_back(rows.ids[i]);
+      one["type_ids"].push_back(rows.type_ids[i]);
+      one["special_tokens_mask"].push_back(rows.special_tokens_mask[i]);
+      if (!rows.offsets.empty()) one["offsets"].push_back({rows.offsets[i].begin, rows.offsets[i].end});
+      if (!rows.tokens.empty()) one["tokens"].push_back(rows.tokens[i]);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+json encode(const Machine& machine, const json& given) {
+  EncodeRequest request;
+  request.add_special_tokens = given.value("special", true);
+  request.overflow = true;
+  const bool ids_only = given.value("ids_only", false);
+  request.wanted = {!ids_only, !ids_only};
+  if (given.contains("truncation") && !given["truncation"].is_null()) {
+    request.truncation = truncation_of(given["truncation"]);
+  }
+  std::optional<std::string> pair;
+  if (given.contains("pair") && !given["pair"].is_null()) pair = given["pair"].get<std::string>();
+  EncodedRows rows;
+  machine.encode(given["encode"].get<std::string>(), pair, request, 0, rows);
+  return {{"rows", rows_of(rows)}};
+}
+
+json stream(const Machine& machine, const json& given) {
+  const bool skip = given["skip"].get<bool>();
+  StreamState state([&](const std::vector<int64_t>& ids) {
+    return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
+  });
+  json steps = json::array();
+  for (const uint32_t id : given["stream"]) {
+    try {
+      const auto text = state.step(id);
+      steps.push_back(text ? json(*text) : json());
+    } catch (const c10::Error& error) {
+      return {{"steps", steps}, {"error", error.what_without_backtrace()}};
+    }
+  }
+  return {{"steps", steps}};
+}
+
+json answer(std::unique_ptr<Machine>& machine, const json& given) {
+  if (given.contains("load")) {
+    machine.reset();
+    machine = std::make_unique<Machine>(read_definition(given["load"].get<std::string>()));
+    return json::object();
+  }
+  if (given.contains("encode")) return encode(*machine, given);
+  if (given.contains("decode")) {
+    return {{"text", machine->decode(given["decode"].get<std::vector<uint32_t>>(), given["skip"].get<bool>())}};
+  }
+  if (given.contains("stream")) return stream(*machine, given);
+  if (given.contains("token_to_id")) {
+    const auto id = machine->token_to_id(given["token_to_id"].get<std::string>());
+    return {{"id", id ? json(*id) : json()}};
+  }
+  const auto token = machine->id_to_token(given["id_to_token"].get<uint32_t>());
+  return {{"token", token ? json(std::string(*token)) : json()}};
+}
+
+}  // namespace
+
+int main() {
+  std::ios::sync_with_stdio(false);
+  std::unique_ptr<Machine> machine;
+  for (std::string line; std::getline(std::cin, line);) {
+    json result;
+    try {
+      result = answer(machine, json::parse(line));
+    } catch (const c10::Error& error) {
+      result = {{"error", error.what_without_backtrace()}};
+    }
+    std::cout << result.dump() << std::endl;
+  }
+}
