@@ -43,7 +43,8 @@ std::string_view Strings::keep(std::string_view text) {
 
 Definition read_definition(std::string_view text) {
   if (text.size() > kLongest) {
-    throw TokenizerError("must have at most " + std::to_string(kLongest) + " bytes. Got " + std::to_string(text.size()));
+    throw TokenizerError("must have at most " + std::to_string(kLongest) + " bytes. Got " +
+                         std::to_string(text.size()));
   }
   JsonCursor cursor(text, "the tokenizer");
   if (!io::is_utf8(text)) cursor.fail();
@@ -68,9 +69,11 @@ Definition read_definition(std::string_view text) {
       cursor.array([&] { definition.added_tokens.push_back(added_token(cursor.value())); });
     } else if (key == "version") {
       const std::string_view version = cursor.string();
-      if (version != "1.0") throw TokenizerError("version: must be '1.0'. Got " + io::in_quotes(version));
+      if (version != "1.0")
+        throw TokenizerError("version: must be '1.0'. Got " + io::in_quotes(version));
     } else {
-      throw TokenizerError("must have only the parts that tokenizers 0.23 knows. Got " + io::in_quotes(key));
+      throw TokenizerError("must have only the parts that tokenizers 0.23 knows. Got " +
+                           io::in_quotes(key));
     }
   });
   cursor.end();

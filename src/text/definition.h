@@ -69,8 +69,9 @@ struct AddedToken {
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,
 /// or null.
 struct Definition {
-  std::shared_ptr<Strings> strings = std::make_shared<Strings>();        // of the vocabulary
-  std::shared_ptr<Strings> merge_strings = std::make_shared<Strings>();  // which a model does not keep
+  std::shared_ptr<Strings> strings = std::make_shared<Strings>();  // of the vocabulary
+  std::shared_ptr<Strings> merge_strings =
+      std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
   nlohmann::json truncation, padding;
   ModelDefinition model;

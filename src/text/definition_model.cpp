@@ -27,8 +27,8 @@ uint32_t id_of(std::string_view number, std::string_view token) {
   uint32_t id = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
   if (error == std::errc() && end == number.data() + number.size()) return id;
-  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " + std::string(number) + " for " +
-                       io::in_quotes(token));
+  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " +
+                       std::string(number) + " for " + io::in_quotes(token));
 }
 
 void read_vocab(JsonCursor& cursor, Definition& definition) {
@@ -40,8 +40,8 @@ void read_vocab(JsonCursor& cursor, Definition& definition) {
   });
 }
 
-// Multiplies by 10^exponent as serde_json does without its feature `float_roundtrip`: by one power of ten, which
-// rounds twice. Ties between paths depend on it.
+// Multiplies by 10^exponent as serde_json does without its feature `float_roundtrip`: by one power
+// of ten, which rounds twice. Ties between paths depend on it.
 double scaled(uint64_t digits, int exponent) {
   static const auto powers = [] {
     std::array<double, 309> table{};
@@ -58,7 +58,8 @@ double scaled(uint64_t digits, int exponent) {
   }
   if (value == 0) return value;
   if (exponent > 308) return HUGE_VAL;
-  return exponent < 0 ? value / powers[static_cast<std::size_t>(-exponent)] : value * powers[static_cast<std::size_t>(exponent)];
+  return exponent < 0 ? value / powers[static_cast<std::size_t>(-exponent)]
+                      : value * powers[static_cast<std::size_t>(exponent)];
 }
 
 void read_pieces(JsonCursor& cursor, Definition& definition) {
@@ -94,12 +95,14 @@ void read_merges(JsonCursor& cursor, Definition& definition) {
   std::optional<bool> are_pairs;
   cursor.array([&] {
     const bool is_pair = cursor.next_is('[');
-    if (are_pairs.value_or(is_pair) != is_pair) wrong("merges", "be all strings or all pairs", is_pair ? "a pair" : "a string");
+    if (are_pairs.value_or(is_pair) != is_pair)
+      wrong("merges", "be all strings or all pairs", is_pair ? "a pair" : "a string");
     are_pairs = is_pair;
     if (!is_pair) {
       const std::string_view line = cursor.string();
       constexpr std::string_view kHeader = "#version";
-      if (line.substr(0, kHeader.size()) != kHeader) merges.push_back(split_merge(definition.merge_strings->keep(line)));
+      if (line.substr(0, kHeader.size()) != kHeader)
+        merges.push_back(split_merge(definition.merge_strings->keep(line)));
       return;
     }
     std::string_view sides[2];
@@ -114,8 +117,9 @@ void read_merges(JsonCursor& cursor, Definition& definition) {
   });
 }
 
-// What a model consists of. The long parts are read where they stand if `type` comes before them, as it does in all
-// files that the package writes; otherwise this is where they begin. Of two equal names the last counts.
+// What a model consists of. The long parts are read where they stand if `type` comes before them,
+// as it does in all files that the package writes; otherwise this is where they begin. Of two equal
+// names the last counts.
 struct Parts {
   json options = json::object();
   std::optional<JsonCursor> vocab, merges;
@@ -133,11 +137,15 @@ Kind kind_of(const Component& options, Parts& parts) {
   // The package tries them in this order.
   if (!parts.vocab || !parts.vocab->next_is('{')) return Kind::Unigram;
   if (parts.merges) return Kind::Bpe;
-  return options.has("max_input_chars_per_word") ? Kind::WordPiece : Kind::WordLevel;
+  const bool is_word_piece =
+      options.has("max_input_chars_per_word") && options.has("continuing_subword_prefix");
+  return is_word_piece ? Kind::WordPiece : Kind::WordLevel;
 }
 
 void read_options(const Component& options, ModelDefinition& model) {
-  const auto flag = [&](const char* name) { return options.optional_boolean(name).value_or(false); };
+  const auto flag = [&](const char* name) {
+    return options.optional_boolean(name).value_or(false);
+  };
   switch (model.kind) {
     case Kind::Bpe: {
       const json& dropout = options.at("dropout");
@@ -145,7 +153,8 @@ void read_options(const Component& options, ModelDefinition& model) {
         options.refuse("dropout", "null or 0, since others give random tokens");
       }
       model.unk_token = options.optional_string("unk_token");
-      model.continuing_subword_prefix = options.optional_string("continuing_subword_prefix").value_or("");
+      model.continuing_subword_prefix =
+          options.optional_string("continuing_subword_prefix").value_or("");
       model.end_of_word_suffix = options.optional_string("end_of_word_suffix").value_or("");
       model.fuse_unk = flag("fuse_unk");
       model.byte_fallback = flag("byte_fallback");
@@ -236,7 +245,8 @@ void read_model(JsonCursor& cursor, Definition& definition) {
     }
     if (key == "merges") {
       parts.merges = cursor;
-      return is_kind_known && model.kind == Kind::Bpe ? read_merges(cursor, definition) : static_cast<void>(cursor.raw());
+      return is_kind_known && model.kind == Kind::Bpe ? read_merges(cursor, definition)
+                                                      : static_cast<void>(cursor.raw());
     }
     const std::string name(key);
     parts.options[name] = cursor.value();

@@ -74,18 +74,20 @@ class Machine::Lease {
   std::unique_ptr<Workspace> workspace_;
 };
 
-Machine::Machine(Definition definition)
+Machine::Machine(Definition definition, bool split_special_tokens)
     : definition_(std::move(definition)),
       model_(make_model(definition_)),
       normalizer_(make_normalizer(definition_.normalizer)),
       pre_tokenizer_(make_pre_tokenizer(definition_.pre_tokenizer)),
       post_processor_(definition_.post_processor),
       decoder_(make_decoder(definition_.decoder)),
-      added_tokens_(definition_.added_tokens, *model_, normalizer_.get()) {
+      added_tokens_(definition_.added_tokens, *model_, normalizer_.get(), split_special_tokens) {
   // The model has what it needs of these.
   definition_.model.vocab = {};
   definition_.model.merges = {};
   definition_.model.scores = {};
+  definition_.model.exact_scores = {};
+  definition_.merge_strings.reset();
 }
 
 Machine::~Machine() = default;

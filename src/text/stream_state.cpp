@@ -23,11 +23,18 @@ std::optional<std::string> StreamState::step(int64_t id) {
     }
   }
   ids_.push_back(id);
-  const std::string text = decode_(ids_);
+  std::string text;
+  try {
+    text = decode_(ids_);
+  } catch (...) {
+    ids_.pop_back();
+    throw;
+  }
   if (text.size() <= prefix_.size() || is_incomplete(text)) return std::nullopt;
   if (text.compare(0, prefix_.size(), prefix_) != 0) {
-    throw TokenizerError("decoder: must keep the text " + io::in_quotes(prefix_) + " when a token follows. Got " +
-                         io::in_quotes(text));
+    ids_.pop_back();
+    throw TokenizerError("decoder: must keep the text " + io::in_quotes(prefix_) +
+                         " when a token follows. Got " + io::in_quotes(text));
   }
   std::string added = text.substr(prefix_.size());
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(prefix_count_));

@@ -11,9 +11,10 @@ namespace {
 
 constexpr uint32_t kNoPop = UINT32_MAX;
 
-// X. Song et al., "Fast WordPiece tokenization", 2021 (LinMaxMatch): a trie whose nodes know what to do where the next
-// byte leads nowhere, so that no byte of a word is read twice. There are two roots: one for the begin of a word, and one
-// for what follows, whose tokens are without their prefix.
+// X. Song et al., "Fast WordPiece tokenization", 2021 (LinMaxMatch): a trie whose nodes know what
+// to do where the next byte leads nowhere, so that no byte of a word is read twice. There are two
+// roots: one for the begin of a word, and one for what follows, whose tokens are without their
+// prefix.
 class WordPiece : public VocabularyModel {
  public:
   explicit WordPiece(const Definition& definition)
@@ -26,7 +27,8 @@ class WordPiece : public VocabularyModel {
       if (text.empty()) continue;
       first.push_back({text, add_token(piece.id, text.size())});
       if (text.size() > prefix_.size() && text.substr(0, prefix_.size()) == prefix_) {
-        later.push_back({text.substr(prefix_.size()), add_token(piece.id, text.size() - prefix_.size())});
+        later.push_back(
+            {text.substr(prefix_.size()), add_token(piece.id, text.size() - prefix_.size())});
       }
     }
     std::vector<Trie::Edge> first_edges, later_edges;
@@ -51,7 +53,8 @@ class WordPiece : public VocabularyModel {
   struct Match {
     uint32_t id, size;  // in bytes of the text
   };
-  // Where a node leads if the next byte has no child: to `node`, after the tokens of the list that ends in `pop`.
+  // Where a node leads if the next byte has no child: to `node`, after the tokens of the list that
+  // ends in `pop`.
   struct Link {
     Trie::Node node = Trie::kNone;
     uint32_t pop = kNoPop;
@@ -67,7 +70,8 @@ class WordPiece : public VocabularyModel {
 
   bool is_short(std::string_view word) const {
     if (word.size() <= max_input_chars_) return true;
-    const auto characters = std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    const auto characters =
+        std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xC0) != 0x80; });
     return static_cast<uint64_t>(characters) <= max_input_chars_;
   }
 
@@ -87,7 +91,8 @@ class WordPiece : public VocabularyModel {
     }
     Link link = links_[edge.parent];
     while (link.node != Trie::kNone) {
-      if (const Trie::Node next = trie_.child(link.node, edge.byte); next != Trie::kNone) return {next, link.pop};
+      if (const Trie::Node next = trie_.child(link.node, edge.byte); next != Trie::kNone)
+        return {next, link.pop};
       const Link further = links_[link.node];
       append_pops(link.pop, further.pop);
       link.node = further.node;

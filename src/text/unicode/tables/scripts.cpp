@@ -1,4 +1,5 @@
-// Written by tools/unicode_tables.py. posenc-budget: a table
+// Written by tools/unicode_tables.py.
+// posenc-budget: a table
 #include "text/unicode/scripts.h"
 
 // clang-format off

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "text/regex/character_set.h"
+
+namespace posenc::text {
+
+/// The characters of `\p{name}` in Unicode 16.0: general categories, scripts, and what follows from
+/// categories. Case, blanks, `-` and `_` in the name do not count. Nothing for a name that no table
+/// here answers.
+std::optional<CharacterSet> property_set(std::string_view name);
+
+/// The characters of `\d`, `\s`, `\w` and `\h`, as Oniguruma has them.
+CharacterSet digit_set();
+CharacterSet space_set();
+CharacterSet word_set();
+CharacterSet hexadecimal_set();
+
+}  // namespace posenc::text

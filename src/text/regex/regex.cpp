@@ -1,0 +1,80 @@
+#include "text/regex/regex.h"
+
+#include <utility>
+#include <variant>
+
+#include "posenc/text/error.h"
+#include "text/regex/automaton.h"
+#include "text/regex/oniguruma.h"
+
+namespace posenc::text {
+namespace {
+
+/// Bytes that a search may look at beyond those of its match: as in oniguruma.cpp.
+constexpr std::size_t kMostWork = 20'000'000, kMostWorkPerByte = 20;
+
+bool search_literal(const std::string& literal, std::string_view text, std::size_t from,
+                    Pattern::Match& match) {
+  const std::size_t at = text.find(literal, from);
+  match = {at, at + literal.size()};
+  return at != std::string_view::npos;
+}
+
+bool search_automaton(const Automaton& automaton, std::string_view text, std::size_t from,
+                      Pattern::Match& match) {
+  std::size_t work = 0;
+  for (std::size_t at = from; at <= text.size();
+       at += at < text.size() ? utf8_length(text[at]) : 1) {
+    if (!automaton.can_begin(text, at)) continue;
+    const std::size_t end = automaton.match(text, at, work);
+    if (end != Automaton::kNone) {
+      match = {at, end};
+      return true;
+    }
+    if (work > kMostWork + kMostWorkPerByte * (text.size() - from)) {
+      throw TokenizerError("Regex: a search must end in reasonable time. Got " +
+                           std::to_string(work) + " steps without a match");
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+struct Pattern::Program {
+  std::variant<std::string, Automaton, OnigurumaRegex> how;
+};
+
+Pattern Pattern::regex(std::string_view expression) {
+  if (const auto simple = parse_expression(expression)) {
+    if (auto automaton = Automaton::make(*simple)) {
+      return Pattern(std::make_shared<const Program>(Program{std::move(*automaton)}));
+    }
+  }
+  return Pattern(std::make_shared<const Program>(Program{OnigurumaRegex(expression)}));
+}
+
+Pattern Pattern::literal(std::string_view text) {
+  return Pattern(std::make_shared<const Program>(Program{std::string(text)}));
+}
+
+bool Pattern::is_simple() const { return !std::holds_alternative<OnigurumaRegex>(program_->how); }
+
+bool Pattern::find(std::string_view text, std::size_t from, std::size_t previous,
+                   Match& match) const {
+  const auto search = [&] {
+    if (const auto* automaton = std::get_if<Automaton>(&program_->how))
+      return search_automaton(*automaton, text, from, match);
+    if (const auto* regex = std::get_if<OnigurumaRegex>(&program_->how))
+      return regex->search(text, from, match);
+    return search_literal(std::get<std::string>(program_->how), text, from, match);
+  };
+  if (text.empty()) return false;  // as in the package, even for an expression that matches nothing
+  while (from <= text.size() && search()) {
+    if (match.begin != match.end || match.end != previous) return true;
+    from += from < text.size() ? utf8_length(text[from]) : 1;
+  }
+  return false;
+}
+
+}  // namespace posenc::text

@@ -1,0 +1,231 @@
+#include "text/regex/rewrite.h"
+
+#include <optional>
+
+#include "io/base/text.h"
+#include "posenc/text/error.h"
+#include "text/regex/properties.h"
+#include "text/unicode/characters.h"
+#include "text/unicode/utf8.h"
+
+namespace posenc::text {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // of a rewritten expression
+
+bool is_surrogate(char32_t c) { return c >= 0xD800 && c < 0xE000; }
+
+/// A class of these characters.
+std::string bracketed(const CharacterSet& set, bool negative) {
+  std::string out = negative ? "[^" : "[";
+  const auto add = [&out](char32_t c) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    if (c >= 0x80) return append_character(out, c);
+    out += {'\\', 'x', kDigits[c >> 4], kDigits[c & 15]};
+  };
+  for (auto [first, last] : set.ranges()) {
+    if (is_surrogate(first)) first = 0xE000;
+    if (is_surrogate(last)) last = 0xD7FF;
+    if (first > last) continue;
+    add(first);
+    if (last == first) continue;
+    out += '-';
+    add(last);
+  }
+  return out + ']';
+}
+
+/// The classes of POSIX that need no other property than categories.
+std::optional<CharacterSet> posix_set(std::string_view name) {
+  using namespace unicode;
+  if (name == "digit") return digit_set();
+  if (name == "space") return space_set();
+  if (name == "word") return word_set();
+  if (name == "xdigit") return hexadecimal_set();
+  if (name == "ascii") return CharacterSet(0, 0x7F);
+  if (name == "cntrl") return CharacterSet::of_categories(Cc);
+  if (name == "blank" || name == "punct") {
+    CharacterSet set = CharacterSet::of_categories(name == "blank" ? Zs : kPunctuations);
+    for (const char c : std::string_view(name == "blank" ? "\t" : "$+<=>^`|~")) {
+      set.add(static_cast<char32_t>(c), static_cast<char32_t>(c));
+    }
+    return set;
+  }
+  return std::nullopt;
+}
+
+class Rewriter {
+ public:
+  explicit Rewriter(std::string_view text) : text_(text) {}
+
+  std::string rewrite() {
+    while (at_ < text_.size()) {
+      if (out_.size() > kMostBytes)
+        refuse("have at most 4 MiB where classes are written as characters", text_);
+      step();
+    }
+    if (extended_ && text_.find('#') != std::string_view::npos) {
+      refuse("have no `#` together with the option x, whose comments posenc does not read", text_);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& rule, std::string_view got) const {
+    throw TokenizerError("Regex: the expression must " + rule + ". Got " + io::in_quotes(got));
+  }
+  bool sees(std::string_view what) const { return text_.substr(at_).starts_with(what); }
+  void copy(std::size_t bytes) {
+    out_ += text_.substr(at_, bytes);
+    at_ = std::min(at_ + bytes, text_.size());
+  }
+
+  void step() {
+    if (sees("\\")) return escape();
+    if (depth_ > 0) return in_brackets();
+    if (sees("(?#")) {
+      at_ = std::min(text_.find(')', at_), text_.size() - 1) +
+            1;  // Oniguruma would have skipped it, too
+    } else if (sees("(?")) {
+      options();
+    } else if (sees("[")) {
+      open();
+    } else {
+      copy(1);
+    }
+  }
+
+  void open() {
+    ++depth_;
+    copy(sees("[^") ? 2 : 1);
+    if (sees("]") && text_.find(']', at_ + 1) != std::string_view::npos) copy(1);  // a literal
+  }
+
+  void in_brackets() {
+    if (sees("[:")) {
+      const std::size_t end = text_.find(":]", at_ + 2);
+      if (end != std::string_view::npos) return posix(end);
+    }
+    if (sees("[")) return open();
+    if (sees("]")) --depth_;
+    // A sign before a class stands for itself.
+    if (sees("-\\") && is_class_letter(at_ + 2)) out_ += '\\';
+    copy(1);
+  }
+
+  bool is_class_letter(std::size_t at) const {
+    return at < text_.size() &&
+           std::string_view("dDsSwWhHpP").find(text_[at]) != std::string_view::npos;
+  }
+
+  void posix(std::size_t end) {
+    std::string_view name = text_.substr(at_ + 2, end - at_ - 2);
+    const bool negative = name.starts_with("^");
+    if (negative) name.remove_prefix(1);
+    const auto set = posix_set(name);
+    if (!set)
+      refuse("have no POSIX class but ascii, blank, cntrl, digit, punct, space, word and xdigit",
+             text_);
+    at_ = end + 2;
+    put(*set, negative);
+  }
+
+  /// Options change what classes are, and how text is read.
+  void options() {
+    std::size_t end = at_ + 2;
+    while (end < text_.size() &&
+           std::string_view("imxWDSPyCIL-").find(text_[end]) != std::string_view::npos)
+      ++end;
+    if (end < text_.size() && (text_[end] == ':' || text_[end] == ')' || text_[end] == '{')) {
+      const std::string_view letters = text_.substr(at_ + 2, end - at_ - 2);
+      if (letters.find_first_of("WDSPyCIL") != std::string_view::npos) {
+        refuse("have no options but i, m and x", text_);
+      }
+      extended_ =
+          extended_ || letters.substr(0, letters.find('-')).find('x') != std::string_view::npos;
+    }
+    copy(2);
+  }
+
+  void escape() {
+    const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    switch (letter) {
+      case 'w':
+      case 'W': return replace(word_set(), letter == 'W');
+      case 'd':
+      case 'D': return replace(digit_set(), letter == 'D');
+      case 'p':
+      case 'P':
+        if (at_ + 2 < text_.size() && text_[at_ + 2] == '{') return property(letter == 'P');
+        break;
+      case 'b':
+      case 'B':
+        if (depth_ == 0) return boundary(letter == 'B');
+        break;
+      case 'X':
+      case 'y':
+      case 'Y':
+        if (depth_ == 0)
+          refuse("have no \\X, \\y and \\Y, whose clusters change with each version of Unicode",
+                 text_);
+        break;
+      case 'c': return copy(3);
+      case 'C':
+      case 'M': return copy(4);
+      default: break;
+    }
+    copy(2);
+    if (depth_ > 0 && is_class_letter(at_ - 1)) escape_sign();
+  }
+
+  void replace(const CharacterSet& set, bool negative) {
+    at_ += 2;
+    put(set, negative);
+  }
+
+  void put(const CharacterSet& set, bool negative) {
+    // Outside of brackets a class does not ignore case.
+    out_ += depth_ > 0 ? bracketed(set, negative) : "(?-i:" + bracketed(set, negative) + ")";
+    if (depth_ > 0) escape_sign();
+  }
+
+  /// A sign after a class stands for itself.
+  void escape_sign() {
+    if (sees("-") && !sees("-]")) out_ += '\\';
+  }
+
+  void property(bool negative) {
+    const std::size_t begin = at_ + 3, end = text_.find('}', begin);
+    if (end == std::string_view::npos) return copy(2);  // Oniguruma has a message for it
+    std::string_view name = text_.substr(begin, end - begin);
+    if (name.starts_with("^")) {
+      negative = !negative;
+      name.remove_prefix(1);
+    }
+    const auto set = property_set(name);
+    if (!set)
+      refuse("name general categories or scripts in \\p{..}", text_.substr(at_, end + 1 - at_));
+    at_ = end + 1;
+    put(*set, negative);
+  }
+
+  void boundary(bool negative) {
+    at_ += 2;
+    const std::string word = "(?-i:" + bracketed(word_set(), false) + ")";
+    const std::string same = "(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + ")";
+    const std::string other = "(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + ")";
+    out_ += "(?:" + (negative ? same : other) + ")";
+  }
+
+  std::string_view text_;
+  std::string out_;
+  std::size_t at_ = 0;
+  int depth_ = 0;  // of brackets
+  bool extended_ = false;
+};
+
+}  // namespace
+
+std::string with_unicode_16(std::string_view expression) { return Rewriter(expression).rewrite(); }
+
+}  // namespace posenc::text
