@@ -145,17 +145,16 @@ void construct_pegasus(ClassBuilder& builder) {
   builder.set_template(pieces_of("$A " + eos), pieces_of("$A $B " + eos), {eos});
 }
 
-// [CLS] A [SEP], and B [SEP] of type 1.
-void set_bert_template(ClassBuilder& builder) {
-  const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
+// cls A sep, and B sep of type 1.
+void set_bert_template(ClassBuilder& builder, const std::string& cls, const std::string& sep) {
   const std::string single = cls + ":0 $A:0 " + sep + ":0";
   builder.set_template(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"), {cls, sep});
 }
 
 void construct_deberta_v2(ClassBuilder& builder) {
   builder.settings.model_input_names = {"input_ids", "attention_mask", "token_type_ids"};
-  ModelDefinition& model =
-      begin_unigram(builder, "spm.model", static_cast<uint64_t>(builder.arguments.number("unk_id", 1)));
+  ModelDefinition& model = begin_unigram(builder, "spm.model", 0);
+  model.unk_id = static_cast<uint64_t>(builder.arguments.number("unk_id", 1));
   name_all(builder, {"[CLS]", "[SEP]", "[SEP]", "[CLS]", "[UNK]", "[PAD]"});
   builder.named("mask_token", "[MASK]");
   const std::string unk = ClassBuilder::text_of(builder.named("unk_token", "[UNK]"));
@@ -191,7 +190,8 @@ void set_old_normalizers(ClassBuilder& builder, bool join_blanks, bool strip_acc
 
 void construct_xlnet(ClassBuilder& builder) {
   builder.settings.pads_left = true;
-  begin_unigram(builder, "spiece.model", static_cast<uint64_t>(builder.arguments.number("unk_id", 0)));
+  ModelDefinition& model = begin_unigram(builder, "spiece.model", 0);
+  model.unk_id = static_cast<uint64_t>(builder.arguments.number("unk_id", 0));
   set_old_normalizers(builder, false, true, builder.arguments.flag("do_lower_case", false));
   set_metaspace(builder, "always", true);
   name_all(builder, {"<s>", "</s>", "<sep>", "<cls>", "<unk>", "<pad>"});
@@ -228,9 +228,8 @@ void construct_albert(ClassBuilder& builder) {
 // It has no constructor of its own, so that tokenizer.json or the SentencePiece model stays.
 void construct_fnet(ClassBuilder& builder) {
   builder.settings.model_input_names = {"input_ids", "token_type_ids"};
+  take_file_or_sentencepiece(builder, {"spiece.model"}, ModelDefinition::Kind::Unigram);
   name_albert(builder);
-  if (!builder.has_file()) return construct_from_sentencepiece(builder, vocabulary_file(builder, {"spiece.model"}));
-  builder.take_file();
   builder.finish();
 }
 
@@ -241,7 +240,7 @@ void construct_rem_bert(ClassBuilder& builder) {
   set_metaspace(builder, prefix_scheme(builder), false);
   name_albert(builder);
   builder.finish();
-  set_bert_template(builder);
+  set_bert_template(builder, builder.text_or_none("cls_token"), builder.text_or_none("sep_token"));
   builder.post_init();
 }
 
@@ -259,7 +258,7 @@ void construct_big_bird(ClassBuilder& builder) {
   builder.flagged("sep_token", "[SEP]", false);
   builder.flagged("mask_token", "[MASK]", true);
   builder.finish();
-  set_bert_template(builder);
+  set_bert_template(builder, builder.named_text("cls_token"), builder.named_text("sep_token"));
 }
 
 void construct_xglm(ClassBuilder& builder) {

@@ -1,14 +1,12 @@
 #include "text/folder/classes.h"
 
-#include "text/folder/model_files.h"
 #include "text/sentencepiece/folder_model.h"
 
 namespace posenc::text {
 namespace {
 
 void construct_backend(ClassBuilder& builder) {
-  if (!builder.has_file()) return construct_from_sentencepiece(builder, vocabulary_file(builder, {"tokenizer.model"}));
-  builder.take_file();
+  take_file_or_sentencepiece(builder, {"tokenizer.model"});
   builder.finish();
 }
 

@@ -1,6 +1,7 @@
 #include "text/sentencepiece/folder_model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 #include <unordered_set>
 
@@ -8,6 +9,7 @@
 #include "text/base64.h"
 #include "text/folder/components.h"
 #include "text/folder/language_codes.h"
+#include "text/folder/model_files.h"
 #include "text/sentencepiece/merges.h"
 #include "text/sentencepiece/model_proto.h"
 
@@ -72,7 +74,9 @@ class Arranger {
     model.scores.push_back(score);
   }
   void add_token(const char* name, const char* otherwise) {
+    const std::size_t before = builder_.definition.model.vocab.size();
     add(ClassBuilder::text_of(builder_.arguments.named(name, GivenToken(otherwise))), 0);
+    if (builder_.definition.model.vocab.size() == before) refuse(name, "be another token than those before it", "the same");
   }
   void add_pieces(std::size_t from) {
     for (std::size_t i = from; i < source_.pieces.size(); ++i) {
@@ -144,15 +148,24 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   if (kind == Kind::Unigram) builder.arguments.set("unk_id", source.unk_id);
 }
 
+// transformers copies this tokenizer, by way of its JSON.
+double copied_score(double score) {
+  char text[64];
+  const auto [end, failure] = std::to_chars(text, text + sizeof text, score);
+  return failure == std::errc() ? serde_score({text, end}) : score;
+}
+
 }  // namespace
 
 void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind, const std::string& file) {
   take_model(builder, read_proto(builder, file), kind);
 }
 
-void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file) {
-  const SentencePieceModel source = read_proto(builder, file);
-  const bool is_unigram = source.kind == SentencePieceModel::Kind::Unigram;
+void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& files, std::optional<Kind> kind) {
+  if (builder.has_file()) return builder.take_file();
+  const SentencePieceModel source = read_proto(builder, vocabulary_file(builder, files));
+  const bool is_unigram =
+      kind ? *kind == Kind::Unigram : source.kind == SentencePieceModel::Kind::Unigram;
   take_model(builder, source, is_unigram ? Kind::Unigram : Kind::Bpe);
   ModelDefinition& model = builder.definition.model;
   model.byte_fallback = source.byte_fallback;
@@ -161,6 +174,7 @@ void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file
       refuse("added_tokens_decoder", "be absent beside a SentencePiece model of Unigram", "some");
     }
     model.unk_id = static_cast<uint64_t>(static_cast<uint32_t>(source.unk_id));
+    for (double& score : model.scores) score = copied_score(score);
   } else {
     model.unk_token = source.unk_piece;
     model.fuse_unk = true;
@@ -183,7 +197,6 @@ void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file
   if (source.bos_id >= 0) builder.arguments.set_default("bos_token", source.bos_piece.empty() ? "<s>" : source.bos_piece);
   if (source.eos_id >= 0) builder.arguments.set_default("eos_token", source.eos_piece.empty() ? "</s>" : source.eos_piece);
   if (source.unk_id >= 0) builder.arguments.set_default("unk_token", source.unk_piece.empty() ? "<unk>" : source.unk_piece);
-  builder.finish();
 }
 
 }  // namespace posenc::text

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "text/folder/class_builder.h"
@@ -10,7 +11,9 @@ namespace posenc::text {
 /// charsmap. Throws TokenizerError.
 void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind, const std::string& file);
 
-/// Makes the tokenizer that transformers makes of a SentencePiece model without a class of its own.
-void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file);
+/// Takes tokenizer.json as it is, or else what transformers makes of a SentencePiece model without a class:
+/// of `kind`, or of the kind that the model says.
+void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& files,
+                                std::optional<ModelDefinition::Kind> kind = std::nullopt);
 
 }  // namespace posenc::text
