@@ -40,15 +40,14 @@ std::optional<CharacterSet> posix_set(std::string_view name) {
   using namespace unicode;
   if (name == "digit") return digit_set();
   if (name == "space") return space_set();
-  if (name == "word") return word_set();
+  if (name == "word") return CharacterSet::of_flags(kWord).intersection(word_set());
   if (name == "xdigit") return hexadecimal_set();
   if (name == "ascii") return CharacterSet(0, 0x7F);
   if (name == "cntrl") return CharacterSet::of_categories(Cc);
-  if (name == "blank" || name == "punct") {
-    CharacterSet set = CharacterSet::of_categories(name == "blank" ? Zs : kPunctuations);
-    for (const char c : std::string_view(name == "blank" ? "\t" : "$+<=>^`|~")) {
-      set.add(static_cast<char32_t>(c), static_cast<char32_t>(c));
-    }
+  if (name == "punct") return CharacterSet::of_categories(kPunctuations | kSymbols);
+  if (name == "blank") {
+    CharacterSet set = CharacterSet::of_categories(Zs);
+    set.add('\t', '\t');
     return set;
   }
   return std::nullopt;
@@ -108,7 +107,7 @@ class Rewriter {
     }
     if (sees("[")) return open();
     if (sees("]")) --depth_;
-    // A sign before a class stands for itself.
+    // A sign before a class is one of the characters.
     if (sees("-\\") && is_class_letter(at_ + 2)) out_ += '\\';
     copy(1);
   }
@@ -175,7 +174,6 @@ class Rewriter {
       default: break;
     }
     copy(2);
-    if (depth_ > 0 && is_class_letter(at_ - 1)) escape_sign();
   }
 
   void replace(const CharacterSet& set, bool negative) {
@@ -186,12 +184,6 @@ class Rewriter {
   void put(const CharacterSet& set, bool negative) {
     // Outside of brackets a class does not ignore case.
     out_ += depth_ > 0 ? bracketed(set, negative) : "(?-i:" + bracketed(set, negative) + ")";
-    if (depth_ > 0) escape_sign();
-  }
-
-  /// A sign after a class stands for itself.
-  void escape_sign() {
-    if (sees("-") && !sees("-]")) out_ += '\\';
   }
 
   void property(bool negative) {
