@@ -13,7 +13,7 @@ from transformers.models.auto.tokenization_auto import MODELS_WITH_INCORRECT_HUB
 REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|each\. Got"
 
 CLASSES = {
-    "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra".split(),
+    "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra DPRReader DPRQuestionEncoder".split(),
     "BPE": """Roberta Bart Deberta GPT2 CodeGen GPTNeoX Cohere Qwen2 Qwen3_5 Blenderbot CLIP Llama CodeLlama Gemma Siglip2 OpenAIGPT
         Herbert Reformer Nllb SeamlessM4T""".split(),
     "Unigram": """XLMRoberta Camembert T5 Lasr MBart MBart50 Pegasus DebertaV2 XLNet Albert FNet RemBert BigBird XGLM

@@ -20,8 +20,8 @@ void construct_parakeet(ClassBuilder& builder) {
 Constructor constructor_of(std::string_view name) {
   if (name == "TokenizersBackend") return construct_backend;
   if (name == "ParakeetTokenizer") return construct_parakeet;
-  for (const auto find : {word_piece_constructor, byte_level_constructor, bpe_constructor, unigram_constructor,
-                          translation_constructor}) {
+  for (const auto find : {word_piece_constructor, byte_level_constructor, bpe_constructor,
+                          unigram_constructor, translation_constructor}) {
     if (const Constructor found = find(name)) return found;
   }
   return nullptr;

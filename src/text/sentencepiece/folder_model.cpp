@@ -39,8 +39,11 @@ class Arranger {
     } else if (name == "SeamlessM4TTokenizer") {
       for (const char* token : {"<pad>", "<unk>", "<s>", "</s>"}) add(token, 0);
       for (std::size_t i = 0; i < 3; ++i) {
-        if (i < source_.pieces.size() && source_.pieces[i].text == builder_.definition.model.vocab[i + 1].text) continue;
-        refuse("the pieces", "begin with <unk>, <s> and </s>", "another at place " + std::to_string(i));
+        if (i < source_.pieces.size() &&
+            source_.pieces[i].text == builder_.definition.model.vocab[i + 1].text)
+          continue;
+        refuse("the pieces", "begin with <unk>, <s> and </s>",
+               "another at place " + std::to_string(i));
       }
       add_pieces(3);
     } else if (name == "CamembertTokenizer") {
@@ -76,7 +79,8 @@ class Arranger {
   void add_token(const char* name, const char* otherwise) {
     const std::size_t before = builder_.definition.model.vocab.size();
     add(ClassBuilder::text_of(builder_.arguments.named(name, GivenToken(otherwise))), 0);
-    if (builder_.definition.model.vocab.size() == before) refuse(name, "be another token than those before it", "the same");
+    if (builder_.definition.model.vocab.size() == before)
+      refuse(name, "be another token than those before it", "the same");
   }
   void add_pieces(std::size_t from) {
     for (std::size_t i = from; i < source_.pieces.size(); ++i) {
@@ -91,7 +95,8 @@ class Arranger {
     add_pieces(from);
   }
   void add_pegasus() {
-    const std::string mask = ClassBuilder::text_of(builder_.arguments.named("mask_token", GivenToken("<mask_1>")));
+    const std::string mask =
+        ClassBuilder::text_of(builder_.arguments.named("mask_token", GivenToken("<mask_1>")));
     const std::string sentence = builder_.arguments.text("mask_token_sent", "<mask_2>");
     add_token("pad_token", "<pad>");
     add_token("eos_token", "</s>");
@@ -122,11 +127,13 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   model.kind = kind;
   std::unordered_set<std::string_view> seen;
   for (const SentencePiece& piece : source.pieces) {
-    if (kind != Kind::Unigram && !seen.insert(piece.text).second) refuse("a piece", "be there once", shown(piece.text));
+    if (kind != Kind::Unigram && !seen.insert(piece.text).second)
+      refuse("a piece", "be there once", shown(piece.text));
   }
   if (kind == Kind::Bpe) {
     for (const SentencePiece& piece : source.pieces) {
-      model.vocab.push_back({builder.definition.strings->keep(piece.text), static_cast<uint32_t>(model.vocab.size())});
+      model.vocab.push_back({builder.definition.strings->keep(piece.text),
+                             static_cast<uint32_t>(model.vocab.size())});
     }
     make_merges(builder.definition);
     model.vocab.clear();
@@ -134,10 +141,13 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   Arranger(builder, source, kind).arrange();
   if (kind == Kind::Bpe) model.scores.clear();
   model.exact_scores = model.scores;
-  if (!source.precompiled_charsmap.empty()) builder.set_charsmap(encode_base64(source.precompiled_charsmap));
+  if (!source.precompiled_charsmap.empty())
+    builder.set_charsmap(encode_base64(source.precompiled_charsmap));
   Settings tokens = Settings::array();
   for (const SentencePiece& piece : source.pieces) {
-    if (piece.type != SentencePiece::Type::Control && piece.type != SentencePiece::Type::UserDefined) continue;
+    if (piece.type != SentencePiece::Type::Control &&
+        piece.type != SentencePiece::Type::UserDefined)
+      continue;
     GivenToken token(piece.text);
     token.has_flags = true;
     token.normalized = false;
@@ -157,11 +167,13 @@ double copied_score(double score) {
 
 }  // namespace
 
-void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind, const std::string& file) {
+void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind,
+                              const std::string& file) {
   take_model(builder, read_proto(builder, file), kind);
 }
 
-void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& files, std::optional<Kind> kind) {
+void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& files,
+                                std::optional<Kind> kind) {
   if (builder.has_file()) return builder.take_file();
   const SentencePieceModel source = read_proto(builder, vocabulary_file(builder, files));
   const bool is_unigram =
@@ -178,7 +190,8 @@ void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& fi
   } else {
     model.unk_token = source.unk_piece;
     model.fuse_unk = true;
-    for (const auto& [id, token] : builder.arguments.added()) {  // which name what the file calls a placeholder
+    for (const auto& [id, token] :
+         builder.arguments.added()) {  // which name what the file calls a placeholder
       const auto named = [&](const Piece& piece) { return piece.text == token.content; };
       if (std::ranges::any_of(model.vocab, named)) continue;
       const auto piece = std::ranges::find(model.vocab, static_cast<uint32_t>(id), &Piece::id);
@@ -194,9 +207,14 @@ void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& fi
     decoders.insert(decoders.end(), {components::plain("ByteFallback"), components::plain("Fuse")});
   }
   builder.definition.decoder = components::decoders(decoders);
-  if (source.bos_id >= 0) builder.arguments.set_default("bos_token", source.bos_piece.empty() ? "<s>" : source.bos_piece);
-  if (source.eos_id >= 0) builder.arguments.set_default("eos_token", source.eos_piece.empty() ? "</s>" : source.eos_piece);
-  if (source.unk_id >= 0) builder.arguments.set_default("unk_token", source.unk_piece.empty() ? "<unk>" : source.unk_piece);
+  if (source.bos_id >= 0)
+    builder.arguments.set_default("bos_token", source.bos_piece.empty() ? "<s>" : source.bos_piece);
+  if (source.eos_id >= 0)
+    builder.arguments.set_default("eos_token",
+                                  source.eos_piece.empty() ? "</s>" : source.eos_piece);
+  if (source.unk_id >= 0)
+    builder.arguments.set_default("unk_token",
+                                  source.unk_piece.empty() ? "<unk>" : source.unk_piece);
 }
 
 }  // namespace posenc::text

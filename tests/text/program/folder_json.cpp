@@ -18,7 +18,8 @@ json model_json(const ModelDefinition& model) {
   json made = {{"type", kinds[static_cast<int>(model.kind)]}};
   if (model.kind == Kind::Unigram) {
     json vocab = json::array();
-    for (std::size_t i = 0; i < model.vocab.size(); ++i) vocab.push_back({model.vocab[i].text, model.scores[i]});
+    for (std::size_t i = 0; i < model.vocab.size(); ++i)
+      vocab.push_back({model.vocab[i].text, model.scores[i]});
     made["vocab"] = std::move(vocab);
     made["unk_id"] = or_null(model.unk_id);
   } else {
@@ -45,12 +46,9 @@ json model_json(const ModelDefinition& model) {
 }
 
 json added_json(const AddedToken& token) {
-  return {{"content", token.content},
-          {"single_word", token.single_word},
-          {"lstrip", token.lstrip},
-          {"rstrip", token.rstrip},
-          {"normalized", token.normalized},
-          {"special", token.special}};
+  return {{"content", token.content},       {"single_word", token.single_word},
+          {"lstrip", token.lstrip},         {"rstrip", token.rstrip},
+          {"normalized", token.normalized}, {"special", token.special}};
 }
 
 }  // namespace
