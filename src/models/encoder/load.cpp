@@ -10,6 +10,7 @@
 #include "io/load/source.h"
 #include "models/encoder/config.h"
 #include "models/encoder/names.h"
+#include "models/encoder/saved_tables.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "posenc/core/skip_init.h"
@@ -98,6 +99,7 @@ Encoder load_encoder(const std::string& folder, const LoadOptions& options) {
     const io::FormatNames names = encoder_format_names(config);
     Encoder model = empty_encoder(config, names);
     io::LoadPlan(*model, source, load, names).apply();
+    read_saved_tables(config, source, prefix, *model);
     const auto name_in_file = [&](const std::string& name) {
       const auto found = io::names_in_file(name, load);
       return found.empty() ? prefix + name : found.front();
