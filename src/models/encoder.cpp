@@ -29,9 +29,10 @@ void check_encoder(const EncoderOptions& options) {
       options.relative_rows().value_or(options.relative_buckets()) >= options.relative_buckets(),
       "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
       ". Got ", *options.relative_rows());
-  TORCH_CHECK_VALUE(is_text || !(options.zero_padding() || options.pad_token_id()),
-                    "[Encoder] an encoder of images must have no padding: zero_padding and "
-                    "pad_token_id are of token ids");
+  TORCH_CHECK_VALUE(
+      is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id()),
+      "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id and "
+      "token_dropout_id are of token ids");
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
                            options.pooling() == encoder::Pooling::LargestToken ||
                            options.pooling() == encoder::Pooling::LastToken;
@@ -131,7 +132,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   EncoderOutput out;
   out.embeddings = embeddings ? embeddings->forward(input, embeddings_inputs(options, inputs))
                               : patches->forward(input);
-  out.embeddings = zeroed_padding(options, inputs, out.embeddings);
+  out.embeddings = masked_embeddings(options, input, inputs, out.embeddings);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;
@@ -140,8 +141,6 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   out.last_hidden_state = encoder->forward_with(
       out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
       rotary_position_ids(options, inputs));
-  out.last_hidden_state = zeroed_padding(options, inputs, out.last_hidden_state);
-  for (torch::Tensor& state : record.hidden_states) state = zeroed_padding(options, inputs, state);
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

@@ -10,6 +10,7 @@
 #include "io/load/key_map.h"
 #include "io/load/source.h"
 #include "models/encoder/names.h"
+#include "models/encoder/saved_tables.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "posenc/core/skip_init.h"
@@ -111,6 +112,7 @@ Encoder encoder_in(const EncoderFolder& open) {
   const io::FormatNames names = encoder_format_names(open.config);
   Encoder model = empty_encoder(open.config, names);
   io::LoadPlan(*model, open.source, load, names).apply();
+  read_saved_tables(open.config, open.source, open.prefix, *model);
   const auto name_in_file = [&](const std::string& name) {
     const auto found = io::names_in_file(name, load);
     return found.empty() ? open.prefix + name : found.front();

@@ -88,7 +88,8 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
-  if (config.structure.has_layer_scale) map.emplace_back(from + "layer_scale*", to + "layer_scale*");
+  if (config.structure.has_layer_scale)
+    map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
 // Without them, transformers ignores the biases of query, key and value that a file has.
