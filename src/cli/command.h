@@ -19,6 +19,8 @@ std::vector<std::string> rotary_preset_names();
 void add_table(CLI::App& app);
 void add_rotary(CLI::App& app);
 void add_encode(CLI::App& app);
+void add_classify(CLI::App& app);
+void add_fill(CLI::App& app);
 void add_presets(CLI::App& app);
 void add_identify(CLI::App& app);
 void add_inspect(CLI::App& app);

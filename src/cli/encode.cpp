@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/arguments.h"
+#include "cli/classify_lines.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
@@ -22,6 +23,7 @@ namespace {
 struct EncodeArguments {
   std::string folder, input, output;
   bool head = false;
+  EncodeTextOptions text;
 };
 
 constexpr const char* kOptionalInputs[] = {"attention_mask", "position_ids", "token_type_ids",
@@ -108,38 +110,82 @@ void encode(const EncodeArguments& arguments) {
   fmt::print("{}: {}\n", arguments.output, described(result));
 }
 
+constexpr int64_t kMostTextsAtATime = 1 << 20;
+
+// The options of --text.
+void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* text) {
+  auto* name = sub.add_option_function<std::string>(
+      "--prompt",
+      [&options](const std::string& given) {
+        options.prompt_name = given;
+        options.has_prompt_name = true;
+      },
+      "name of one of the model's prompts; '' for none; default: the model's own");
+  name->needs(text);
+  sub.add_option_function<std::string>(
+         "--prompt-text",
+         [&options](const std::string& given) {
+           options.prompt = given;
+           options.has_prompt = true;
+         },
+         "text that is put before each line")
+      ->needs(text)
+      ->excludes(name);
+  sub.add_flag("--normalize", options.normalize, "divide each vector by its length")->needs(text);
+  sub.add_option("--truncate-dim", options.truncate_dim, "keep this many entries of each vector")
+      ->needs(text)
+      ->check(whole(1, kMostChannels));
+  sub.add_option("--batch", options.batch, "number of texts that are encoded at a time")
+      ->needs(text)
+      ->check(whole(1, kMostTextsAtATime));
+}
+
 }  // namespace
 
 void add_encode(CLI::App& app) {
   auto arguments = std::make_shared<EncodeArguments>();
   auto* sub = app.add_subcommand(
-      "encode", "Run an encoder of Hugging Face's transformers: BERT, RoBERTa, ALBERT, ViT, ...");
+      "encode",
+      "Run an encoder of Hugging Face's transformers: BERT, RoBERTa, ALBERT, ModernBERT, ViT, ..., "
+      "or a model of sentence-transformers on lines of text.");
   sub->add_option("MODEL_DIR", arguments->folder,
-                  "folder with config.json and the weights, as save_pretrained() writes it")
+                  "folder with config.json and the weights, as save_pretrained() writes it, or a "
+                  "model of sentence-transformers")
       ->required()
       ->check(input_path());
-  sub->add_option(
-         "--in", arguments->input,
-         "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for "
-         "tokens, `token_type_ids`, `position_ids` and `task_type_ids`; or `pixel_values` "
-         "(B, C, H, W)")
-      ->required()
-      ->check(input_path());
+  auto* in = sub->add_option(
+      "--in", arguments->input,
+      "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for tokens, "
+      "`token_type_ids`, `position_ids` and `task_type_ids`; or `pixel_values` (B, C, H, W)");
+  in->check(input_path());
+  auto* text = sub->add_option("--text", arguments->text.file,
+                               "text file in UTF-8, a text a line; -: standard input");
+  text->check(input_path())->excludes(in);
   sub->add_option("--out", arguments->output,
                   "safetensors for `embeddings`, the input of the first layer, "
                   "`last_hidden_state`, whose rows of masked tokens are zero, and `pooled`, if the "
-                  "model has a pooler and is not one of sentence-transformers; torch.save's format "
-                  "for .pt and .pth")
+                  "model has a pooler and is not one of sentence-transformers; with --text for "
+                  "`embeddings` (N, D), the vectors of the lines; torch.save's format for .pt and "
+                  ".pth")
       ->required()
       ->check(output_path());
   sub->add_flag("--head", arguments->head,
                 "also `logits` of the model's head: labels of sequences (B, labels) or tokens "
                 "(B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
-                "(B, L, V)");
+                "(B, L, V)")
+      ->excludes(text);
+  add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +
               "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "
+              "vectors.safetensors\n  posenc encode models/all-MiniLM-L6-v2 --text lines.txt --out "
               "vectors.safetensors");
-  sub->callback([arguments] { encode(*arguments); });
+  sub->callback([arguments, in, text] {
+    if (in->count() == 0 && text->count() == 0) fail("--in or --text is required");
+    if (text->count() == 0) return encode(*arguments);
+    arguments->text.folder = arguments->folder;
+    arguments->text.output = arguments->output;
+    encode_text_lines(arguments->text);
+  });
 }
 
 }  // namespace posenc::cli

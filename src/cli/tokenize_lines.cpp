@@ -12,34 +12,16 @@
 
 #include "cli/arguments.h"
 #include "cli/error.h"
-#include "cli/line_reader.h"
+#include "cli/text_lines.h"
 #include "posenc/text/tokenizer.h"
 
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kLongestText = std::size_t{1} << 30;  // in bytes
-
 Tokenizer tokenizer_at(const std::string& path) {
   std::error_code unknown;
   const bool is_file = std::filesystem::is_regular_file(path, unknown);
   return is_file ? Tokenizer::from_file(path) : Tokenizer::from_folder(path);
-}
-
-// Calls `work` with each line; what has been written is seen before the next line has to be waited for.
-template <typename Work>
-void each_line(const std::string& file, Work&& work) {
-  LineReader reader(file, kLongestText);
-  std::string line;
-  while (true) {
-    if (!reader.is_ready()) std::fflush(stdout);
-    if (!reader.next(line)) return;
-    try {
-      work(reader, line);
-    } catch (const c10::Error& error) {
-      fail("{}: line {}: {}", reader.name(), reader.number(), message_of(error));
-    }
-  }
 }
 
 std::string json_of(const Encoding& encoding) {
@@ -64,12 +46,9 @@ void tokenize_lines(const TokenizeOptions& options) {
     std::string_view text = line;
     std::optional<std::string_view> second;
     if (options.pair) {
-      const std::size_t tab = text.find('\t');
-      if (tab == std::string_view::npos || text.find('\t', tab + 1) != std::string_view::npos) {
-        fail("{}: line {} must have two texts, separated by one tab", reader.name(), reader.number());
-      }
-      second = text.substr(tab + 1);
-      text = text.substr(0, tab);
+      const auto texts = split_pair(reader, text);
+      text = texts.first;
+      second = texts.second;
     }
     const Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
     fmt::print("{}\n", options.json ? json_of(encoding) : fmt::format("{}", fmt::join(encoding.ids, " ")));

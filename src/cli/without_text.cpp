@@ -1,5 +1,6 @@
 // The subcommands for text in builds without posenc::text.
 
+#include "cli/classify_lines.h"
 #include "cli/error.h"
 #include "cli/tokenize_lines.h"
 
@@ -17,5 +18,11 @@ namespace {
 void tokenize_lines(const TokenizeOptions&) { fail_without_text(); }
 
 void detokenize_lines(const DetokenizeOptions&) { fail_without_text(); }
+
+void classify_lines(const ClassifyOptions&) { fail_without_text(); }
+
+void fill_lines(const FillOptions&) { fail_without_text(); }
+
+void encode_text_lines(const EncodeTextOptions&) { fail_without_text(); }
 
 }  // namespace posenc::cli

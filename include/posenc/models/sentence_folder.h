@@ -43,6 +43,20 @@ SentenceFolder read_sentence_folder(const std::string& folder);
 /// Errors: those of read_sentence_folder() and SentenceStages; WeightsError for weights.
 SentenceStages load_sentence_stages(const std::string& folder);
 
+/// The function that a cross-encoder applies to its logits, as its folder stores it: `activation_fn`
+/// of config_sentence_transformers.json, or in config.json `sentence_transformers.activation_fn` or
+/// `sbert_ce_default_activation_function`. Nothing if it stores none.
+///
+/// Errors: c10::ValueError for one that is not a class of torch.nn that posenc has; WeightsError for
+/// files.
+std::optional<Elementwise> cross_encoder_activation(const std::string& folder);
+
+/// Most tokens that the encoder in a folder has positions for: `max_position_embeddings`, and no
+/// more than the rows of its table. Nothing if there is no limit.
+///
+/// Errors: those of encoder_options_from_hf().
+std::optional<int64_t> encoder_max_positions(const std::string& folder);
+
 /// Loads the table (V, D) of a StaticEmbedding in the folder `encoder` of a SentenceFolder:
 /// `embedding.weight`, or model2vec's `embeddings` with its `mapping` and `weights`.
 ///

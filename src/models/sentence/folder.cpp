@@ -114,21 +114,30 @@ std::optional<int64_t> at_most(std::optional<int64_t> a, std::optional<int64_t> 
   return a && b ? std::min(*a, *b) : (a ? a : b);
 }
 
-void read_transformer(const fs::path& folder, SentenceFolder& result) {
-  const Settings config = transformer_settings(folder);
-  check_transformer(config);
-  result.do_lower_case = config.flag("do_lower_case", false);
+// The rows of the table of positions, and that or fewer as the configuration says.
+struct Positions {
+  std::optional<int64_t> table, stated;
+};
+
+Positions positions_in(const fs::path& folder) {
   const std::string path = (folder / "config.json").string();
   const EncoderOptions options = encoder_options_from_hf(path);
   TORCH_CHECK_VALUE(options.embeddings(), "[", kReader, "] ", folder.string(),
                     ": must be an encoder of text. Got one of images");
   const auto table = table_positions(*options.embeddings());
-  const auto own = longest_text(config);
-  if (own) result.max_seq_length = at_most(own, table);
   const Settings raw(kReader, path);
-  const Settings encoder = raw.of(raw.text("model_type", ""));
-  const auto stated = encoder.whole_if("max_position_embeddings");  // -1: none
-  result.max_positions = at_most(stated && *stated > 0 ? stated : std::nullopt, table);
+  const auto stated =
+      raw.of(raw.text("model_type", "")).whole_if("max_position_embeddings");  // -1: none
+  return {table, at_most(stated && *stated > 0 ? stated : std::nullopt, table)};
+}
+
+void read_transformer(const fs::path& folder, SentenceFolder& result) {
+  const Settings config = transformer_settings(folder);
+  check_transformer(config);
+  result.do_lower_case = config.flag("do_lower_case", false);
+  const Positions positions = positions_in(folder);
+  if (const auto own = longest_text(config)) result.max_seq_length = at_most(own, positions.table);
+  result.max_positions = positions.stated;
 }
 
 void read_prompts(const Settings& config, SentenceFolder& result) {
@@ -232,6 +241,24 @@ SentenceStages load_sentence_stages(const std::string& folder) {
   }
   model->eval();
   return model;
+}
+
+std::optional<Elementwise> cross_encoder_activation(const std::string& folder) {
+  const fs::path path(folder);
+  const Settings own = settings_or_none((path / "config_sentence_transformers.json").string());
+  if (own.has("activation_fn")) return activation_at(own, "activation_fn");
+  const Settings config(kReader, (path / "config.json").string());
+  if (config.value("sentence_transformers").is_object()) {
+    const Settings inner = config.inside("sentence_transformers");
+    if (inner.has("activation_fn")) return activation_at(inner, "activation_fn");
+  }
+  const char* older = "sbert_ce_default_activation_function";
+  if (config.has(older)) return activation_at(config, older);
+  return std::nullopt;
+}
+
+std::optional<int64_t> encoder_max_positions(const std::string& folder) {
+  return positions_in(folder).stated;
 }
 
 torch::Tensor load_static_embedding(const std::string& folder) {

@@ -7,7 +7,6 @@
 
 #include "io/base/file.h"
 #include "models/sentence/pooling.h"
-#include "models/settings.h"
 
 namespace posenc {
 namespace {
@@ -49,20 +48,7 @@ void set_features(const Settings& config, Stage& stage) {
 // Without the setting it is Tanh.
 Elementwise activation_in_stage(const Settings& config) {
   if (!config.mentions(kActivationFunction)) return Elementwise::Tanh;
-  const std::string path = config.text(kActivationFunction);
-  const std::string name = path.substr(path.rfind('.') + 1);
-  for (const char* module : {"torch.nn.modules.activation.", "torch.nn.modules.linear.", "torch.nn."}) {
-    if (path != module + name) continue;
-    try {
-      const Elementwise function = elementwise_of(name);
-      const bool is_class = function != Elementwise::GELUTanh && function != Elementwise::QuickGELU;
-      if (is_class) return function;
-    } catch (const c10::ValueError&) {  // refused below
-    }
-  }
-  config.refuse(kActivationFunction,
-                "must be an activation of torch.nn that posenc has, such as "
-                "torch.nn.modules.activation.Tanh");
+  return activation_at(config, kActivationFunction);
 }
 
 sentence::Stage pooling_in(const Settings& config) {
@@ -147,6 +133,24 @@ sentence::PoolingMode usual_pooling(const char* caller, const std::string& folde
 }
 
 }  // namespace
+
+Elementwise activation_at(const Settings& config, const char* name) {
+  const std::string path = config.text(name);
+  const std::string last = path.substr(path.rfind('.') + 1);
+  for (const char* module :
+       {"torch.nn.modules.activation.", "torch.nn.modules.linear.", "torch.nn."}) {
+    if (path != module + last) continue;
+    try {
+      const Elementwise function = elementwise_of(last);
+      const bool is_class = function != Elementwise::GELUTanh && function != Elementwise::QuickGELU;
+      if (is_class) return function;
+    } catch (const c10::ValueError&) {  // refused below
+    }
+  }
+  config.refuse(name,
+                "must be an activation of torch.nn that posenc has, such as "
+                "torch.nn.modules.activation.Tanh");
+}
 
 std::string stage_folder(const SentenceModules& modules, const SentenceModule& stage) {
   return stage.path.empty() ? modules.folder.string() : (modules.folder / stage.path).string();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/sentence/modules.h"
+#include "models/settings.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc {
@@ -24,6 +25,10 @@ struct SentenceStageSettings {
 /// that posenc lacks and for settings, WeightsError for files.
 std::vector<SentenceStageSettings> stages_after_first(const char* caller,
                                                       const SentenceModules& modules);
+
+/// The activation whose class in torch.nn a setting names, such as
+/// `torch.nn.modules.activation.Tanh`. Throws c10::ValueError for another path.
+Elementwise activation_at(const Settings& config, const char* name);
 
 /// The folder of a stage.
 std::string stage_folder(const SentenceModules& modules, const SentenceModule& stage);

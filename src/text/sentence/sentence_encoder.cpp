@@ -215,7 +215,11 @@ SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOpt
   TORCH_CHECK_VALUE(!read.do_lower_case, "[load_sentence_encoder] ", folder,
                     ": do_lower_case must be false: posenc lowercases only where the tokenizer "
                     "does. Got true");
-  text::SentenceEncoderParts parts = {read, text::tokenizer_in(read)};
+  text::SentenceEncoderParts parts = {.folder = read,
+                                      .tokenizer = text::tokenizer_in(read),
+                                      .encoder = std::nullopt,
+                                      .table = {},
+                                      .max_length = std::nullopt};
   parts.stages = load_sentence_stages(folder);
   if (read.is_static) {
     parts.table = load_static_embedding(read.encoder);

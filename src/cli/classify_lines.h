@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace posenc::cli {
+
+struct ClassifyOptions {
+  std::string folder;
+  std::string file;  ///< "" or "-": standard input
+  bool pair = false;
+  int64_t batch = 32;
+};
+
+/// Writes the labels of each line, or of its tokens, in the same order.
+void classify_lines(const ClassifyOptions& options);
+
+struct FillOptions {
+  std::string folder;
+  std::string file;  ///< "" or "-": standard input
+  int64_t top = 5;
+};
+
+/// Writes the most probable tokens for each mask of each line.
+void fill_lines(const FillOptions& options);
+
+struct EncodeTextOptions {
+  std::string folder, file, output;
+  bool has_prompt_name = false, has_prompt = false, normalize = false;
+  std::string prompt_name, prompt;
+  int64_t truncate_dim = 0;  ///< 0: the folder's
+  int64_t batch = 32;
+};
+
+/// Writes `embeddings` (N, D) of the lines to a file.
+void encode_text_lines(const EncodeTextOptions& options);
+
+}  // namespace posenc::cli

@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include "cli/classify_lines.h"
+#include "cli/error.h"
+#include "cli/output.h"
+#include "cli/text_lines.h"
+#include "cli/weights.h"
+#include "posenc/io/save.h"
+#include "posenc/text/sentence_encoder.h"
+
+namespace posenc::cli {
+
+void encode_text_lines(const EncodeTextOptions& options) {
+  refuse_to_replace_input(options.output, {options.folder, options.file});
+  const SentenceEncoder model = load_sentence_encoder(options.folder);
+  std::vector<std::string> texts;
+  each_line(options.file,
+            [&](const LineReader&, const std::string& line) { texts.push_back(line); });
+  auto wanted = SentenceEncodeOptions().normalize(options.normalize).batch_size(options.batch);
+  if (options.has_prompt_name) wanted.prompt_name(options.prompt_name);
+  if (options.has_prompt) wanted.prompt(options.prompt);
+  if (options.truncate_dim > 0) wanted.truncate_dim(options.truncate_dim);
+  StateDict result;
+  result.insert("embeddings", model.encode(texts, wanted));
+  save_tensors(options.output, result);
+  fmt::print("{}: {}\n", options.output, described(result));
+}
+
+}  // namespace posenc::cli
