@@ -72,7 +72,8 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
 
 EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
                         const EncoderInputs& inputs) {
-  if (!options.zero_padding() || !options.pad_token_id() || inputs.attention_mask().defined()) return inputs;
+  const bool finds_padding = options.zero_padding() && options.pad_token_id() && ids.defined();
+  if (!finds_padding || inputs.attention_mask().defined()) return inputs;
   const at::Tensor count = ids.ne(*options.pad_token_id()).sum(1, /*keepdim=*/true);
   const at::Tensor mask = at::arange(ids.size(1), ids.options().dtype(at::kLong)) < count;
   return EncoderInputs(inputs).attention_mask(mask);
@@ -82,7 +83,7 @@ at::Tensor masked_embeddings(const EncoderOptions& options, const at::Tensor& id
                              const EncoderInputs& inputs, const at::Tensor& embeddings) {
   const at::Tensor& mask = inputs.attention_mask();
   at::Tensor rows = embeddings;
-  if (options.token_dropout_id()) {
+  if (options.token_dropout_id() && ids.defined()) {  // not for inputs_embeds
     constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
     const at::Tensor dropped = ids.eq(*options.token_dropout_id());
     const at::Tensor count = dropped.sum(-1).to(at::kFloat);

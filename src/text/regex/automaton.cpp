@@ -14,6 +14,10 @@ constexpr std::size_t kMostInstructions = 2000, kMostStates = 2000, kMostSets = 
 /// Thrown where the table would be too large; it does not leave Automaton::make.
 struct TooLarge {};
 
+}  // namespace
+
+namespace automaton {
+
 /// What a search does next.
 struct Instruction {
   enum class Kind : uint8_t { Set, Ahead, Split, Match } kind;
@@ -22,11 +26,13 @@ struct Instruction {
   uint16_t first = 0, second = 0;  // where to go on; Split tries both in this order
 };
 
-}  // namespace
+}  // namespace automaton
 
 /// Makes the table: the expression becomes a list of instructions, and each state of the table is a
 /// list of those that a backtracking search would try, in its order.
 class AutomatonBuilder {
+  using Instruction = automaton::Instruction;
+
  public:
   Automaton build(const Expression& expression) {
     const uint16_t match = emit({Instruction::Kind::Match});
