@@ -214,7 +214,7 @@ def documents() -> dict[Path, str]:
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/developers/benchmarks.md": {"machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},
         "docs/developers/distributed.md": {"speed": ranks},
-        "docs/embeddings.md": {"presets": embeddings},
+        "docs/encoder_embeddings.md": {"presets": embeddings},
         "docs/encoders.md": {"encoders": encoders},
         "docs/performance.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known)},
         "docs/porting.md": {"table": porting},
