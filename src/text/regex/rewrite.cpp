@@ -6,6 +6,7 @@
 #include "posenc/text/error.h"
 #include "text/regex/properties.h"
 #include "text/unicode/characters.h"
+#include "text/unicode/lowercase.h"
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
@@ -40,7 +41,7 @@ std::optional<CharacterSet> posix_set(std::string_view name) {
   using namespace unicode;
   if (name == "digit") return digit_set();
   if (name == "space") return space_set();
-  if (name == "word") return CharacterSet::of_flags(kWord).intersection(word_set());
+  if (name == "word") return word_set_in_brackets();
   if (name == "xdigit") return hexadecimal_set();
   if (name == "ascii") return CharacterSet(0, 0x7F);
   if (name == "cntrl") return CharacterSet::of_categories(Cc);
@@ -51,6 +52,18 @@ std::optional<CharacterSet> posix_set(std::string_view name) {
     return set;
   }
   return std::nullopt;
+}
+
+/// Whether the set has both forms of each letter that it has, so that ignoring case adds nothing to
+/// it.
+bool knows_no_case(const CharacterSet& set) {
+  for (std::size_t i = 0; i < unicode::kLowerRangeCount; ++i) {
+    const unicode::LowerRange& range = unicode::kLowerRanges[i];
+    for (uint32_t c = range.first; c <= range.last; c += static_cast<uint32_t>(range.step)) {
+      if (set.contains(c) != set.contains(c + static_cast<uint32_t>(range.distance))) return false;
+    }
+  }
+  return true;
 }
 
 class Rewriter {
@@ -65,6 +78,12 @@ class Rewriter {
     }
     if (extended_ && text_.find('#') != std::string_view::npos) {
       refuse("have no `#` together with the option x, whose comments posenc does not read", text_);
+    }
+    if (ignores_case_ && has_case_) {
+      refuse(
+          "not ignore case in brackets with a class such as \\p{Lu}, since Oniguruma's letters may "
+          "be older",
+          text_);
     }
     return std::move(out_);
   }
@@ -140,8 +159,9 @@ class Rewriter {
       if (letters.find_first_of("WDSPyCIL") != std::string_view::npos) {
         refuse("have no options but i, m and x", text_);
       }
-      extended_ =
-          extended_ || letters.substr(0, letters.find('-')).find('x') != std::string_view::npos;
+      const std::string_view on = letters.substr(0, letters.find('-'));
+      extended_ = extended_ || on.find('x') != std::string_view::npos;
+      ignores_case_ = ignores_case_ || on.find('i') != std::string_view::npos;
     }
     copy(2);
   }
@@ -150,7 +170,7 @@ class Rewriter {
     const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     switch (letter) {
       case 'w':
-      case 'W': return replace(word_set(), letter == 'W');
+      case 'W': return replace(depth_ > 0 ? word_set_in_brackets() : word_set(), letter == 'W');
       case 'd':
       case 'D': return replace(digit_set(), letter == 'D');
       case 'p':
@@ -183,6 +203,7 @@ class Rewriter {
 
   void put(const CharacterSet& set, bool negative) {
     // Outside of brackets a class does not ignore case.
+    has_case_ = has_case_ || (depth_ > 0 && !knows_no_case(set));
     out_ += depth_ > 0 ? bracketed(set, negative) : "(?-i:" + bracketed(set, negative) + ")";
   }
 
@@ -212,8 +233,9 @@ class Rewriter {
   std::string_view text_;
   std::string out_;
   std::size_t at_ = 0;
-  int depth_ = 0;  // of brackets
-  bool extended_ = false;
+  int depth_ = 0;                                 // of brackets
+  bool extended_ = false, ignores_case_ = false;  // somewhere
+  bool has_case_ = false;  // in some brackets is a class that ignoring case changes
 };
 
 }  // namespace
