@@ -56,12 +56,10 @@ void AlignedText::keep_places() {
   places_ = std::move(places);
 }
 
-void AlignedText::require_begin() const {
-  if (nothing_ == 0) return;
+void AlignedText::refuse_begin() {
   throw TokenizerError(
-      "normalizer: must not change a text again after Replace has inserted something before its "
-      "first "
-      "character, as a pattern such as `^` does; `tokenizers` panics there");
+      "normalizer: must not change a text again whose first character stands for nothing, as Replace "
+      "leaves it for a pattern such as `^`, and Prepend for an empty text; `tokenizers` panics there");
 }
 
 void AlignedText::prepend(std::string_view prefix) {

@@ -53,10 +53,13 @@ class AlignedText {
   std::size_t original_begin(std::size_t byte) const {
     return places_.empty() ? at_ + byte : places_[byte].begin;
   }
-  /// Whether the text begins with characters that stand for nothing. `tokenizers` panics where
-  /// another step follows; throws TokenizerError then.
-  void require_begin() const;
+  /// Whether the text begins with characters that stand for nothing.
   bool begins_with_nothing() const { return nothing_ > 0; }
+  /// Throws TokenizerError if it does: `tokenizers` panics where another step follows.
+  void require_begin() const {
+    if (begins_with_nothing()) refuse_begin();
+  }
+  [[noreturn]] static void refuse_begin();
 
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }

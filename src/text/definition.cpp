@@ -19,9 +19,10 @@ constexpr std::size_t kBlock = 1 << 16;
 
 AddedToken added_token(const json& entry) {
   const Component token("added_tokens", entry);
-  if (token.number("id") > UINT32_MAX) token.refuse("id", "below 2^32");
+  const uint64_t id = token.number("id");
+  if (id > UINT32_MAX) token.refuse("id", "below 2^32");
   return {token.string("content"), token.boolean("single_word"), token.boolean("lstrip"),
-          token.boolean("rstrip"), token.boolean("normalized"), token.boolean("special")};
+          token.boolean("rstrip"), token.boolean("normalized"), token.boolean("special"), id};
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ std::string_view Strings::keep(std::string_view text) {
 
 Definition read_definition(std::string_view text) {
   if (text.size() > kLongest) {
-    throw TokenizerError("must have at most " + std::to_string(kLongest) + " bytes. Got " + std::to_string(text.size()));
+    throw TokenizerError("must have at most " + std::to_string(kLongest) + " bytes. Got " +
+                         std::to_string(text.size()));
   }
   JsonCursor cursor(text, "the tokenizer");
   if (!io::is_utf8(text)) cursor.fail();
@@ -53,7 +55,7 @@ Definition read_definition(std::string_view text) {
     if (!seen.emplace(key).second) {
       throw TokenizerError("must have each name once. Got " + io::in_quotes(key) + " twice");
     }
-    if (key == "model") return read_model(cursor.raw(), definition);
+    if (key == "model") return read_model(cursor, definition);
     json* const component = key == "normalizer"       ? &definition.normalizer
                             : key == "pre_tokenizer"  ? &definition.pre_tokenizer
                             : key == "post_processor" ? &definition.post_processor
@@ -67,9 +69,11 @@ Definition read_definition(std::string_view text) {
       cursor.array([&] { definition.added_tokens.push_back(added_token(cursor.value())); });
     } else if (key == "version") {
       const std::string_view version = cursor.string();
-      if (version != "1.0") throw TokenizerError("version: must be '1.0'. Got " + io::in_quotes(version));
+      if (version != "1.0")
+        throw TokenizerError("version: must be '1.0'. Got " + io::in_quotes(version));
     } else {
-      throw TokenizerError("must have only the parts that tokenizers 0.23 knows. Got " + io::in_quotes(key));
+      throw TokenizerError("must have only the parts that tokenizers 0.23 knows. Got " +
+                           io::in_quotes(key));
     }
   });
   cursor.end();

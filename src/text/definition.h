@@ -10,6 +10,8 @@
 
 namespace posenc::text {
 
+class JsonCursor;
+
 /// Keeps strings at fixed addresses: the vocabulary of a file is read once, and everything else
 /// refers to it.
 class Strings {
@@ -61,13 +63,15 @@ struct AddedToken {
   bool rstrip = false;
   bool normalized = true;
   bool special = false;
+  std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
 };
 
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,
 /// or null.
 struct Definition {
-  std::shared_ptr<Strings> strings = std::make_shared<Strings>();        // of the vocabulary
-  std::shared_ptr<Strings> merge_strings = std::make_shared<Strings>();  // which a model does not keep
+  std::shared_ptr<Strings> strings = std::make_shared<Strings>();  // of the vocabulary
+  std::shared_ptr<Strings> merge_strings =
+      std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
   nlohmann::json truncation, padding;
   ModelDefinition model;
@@ -77,8 +81,12 @@ struct Definition {
 /// The definition in the text of a tokenizer.json. Throws TokenizerError.
 Definition read_definition(std::string_view json);
 
-/// The model in the text of a JSON object, as in a tokenizer.json, added to `definition`. Throws TokenizerError.
+/// Reads the model of a tokenizer.json, an object, to `definition`. Throws TokenizerError.
+void read_model(JsonCursor& cursor, Definition& definition);
 void read_model(std::string_view json, Definition& definition);
+
+/// The tokens and ids in the text of a JSON object, such as a vocab.json. Throws TokenizerError.
+void read_vocabulary(std::string_view json, Definition& definition);
 
 /// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
 Merge split_merge(std::string_view line);

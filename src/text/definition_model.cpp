@@ -27,23 +27,21 @@ uint32_t id_of(std::string_view number, std::string_view token) {
   uint32_t id = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
   if (error == std::errc() && end == number.data() + number.size()) return id;
-  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " + std::string(number) + " for " +
-                       io::in_quotes(token));
+  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " +
+                       std::string(number) + " for " + io::in_quotes(token));
 }
 
-void read_vocab(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_vocab(JsonCursor& cursor, Definition& definition) {
   std::vector<Piece>& vocab = definition.model.vocab;
-  vocab.reserve(text.size() / 20);
+  vocab.clear();
   cursor.object([&](std::string_view token) {
     const std::string_view kept = definition.strings->keep(token);
     vocab.push_back({kept, id_of(cursor.number(), kept)});
   });
-  cursor.end();
 }
 
-// Multiplies by 10^exponent as serde_json does without its feature `float_roundtrip`: by one power of ten, which
-// rounds twice. Ties between paths depend on it.
+// Multiplies by 10^exponent as serde_json does without its feature `float_roundtrip`: by one power
+// of ten, which rounds twice. Ties between paths depend on it.
 double scaled(uint64_t digits, int exponent) {
   static const auto powers = [] {
     std::array<double, 309> table{};
@@ -60,7 +58,8 @@ double scaled(uint64_t digits, int exponent) {
   }
   if (value == 0) return value;
   if (exponent > 308) return HUGE_VAL;
-  return exponent < 0 ? value / powers[static_cast<std::size_t>(-exponent)] : value * powers[static_cast<std::size_t>(exponent)];
+  return exponent < 0 ? value / powers[static_cast<std::size_t>(-exponent)]
+                      : value * powers[static_cast<std::size_t>(exponent)];
 }
 
 // `number` is a number of JSON.
@@ -99,9 +98,11 @@ double serde_score(std::string_view number) {
   return is_negative ? -value : value;
 }
 
-void read_pieces(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_pieces(JsonCursor& cursor, Definition& definition) {
   ModelDefinition& model = definition.model;
+  model.vocab.clear();
+  model.scores.clear();
+  model.exact_scores.clear();
   cursor.array([&] {
     std::string_view piece;
     int read = 0;
@@ -122,22 +123,22 @@ void read_pieces(std::string_view text, Definition& definition) {
     if (read != 2) wrong("vocab", "have a piece and a score in each entry", piece);
     model.vocab.push_back({piece, static_cast<uint32_t>(model.vocab.size())});
   });
-  cursor.end();
 }
 
-void read_merges(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_merges(JsonCursor& cursor, Definition& definition) {
   std::vector<Merge>& merges = definition.model.merges;
-  merges.reserve(text.size() / 16);
+  merges.clear();
   std::optional<bool> are_pairs;
   cursor.array([&] {
     const bool is_pair = cursor.next_is('[');
-    if (are_pairs.value_or(is_pair) != is_pair) wrong("merges", "be all strings or all pairs", is_pair ? "a pair" : "a string");
+    if (are_pairs.value_or(is_pair) != is_pair)
+      wrong("merges", "be all strings or all pairs", is_pair ? "a pair" : "a string");
     are_pairs = is_pair;
     if (!is_pair) {
       const std::string_view line = cursor.string();
       constexpr std::string_view kHeader = "#version";
-      if (line.substr(0, kHeader.size()) != kHeader) merges.push_back(split_merge(definition.merge_strings->keep(line)));
+      if (line.substr(0, kHeader.size()) != kHeader)
+        merges.push_back(split_merge(definition.merge_strings->keep(line)));
       return;
     }
     std::string_view sides[2];
@@ -150,16 +151,17 @@ void read_merges(std::string_view text, Definition& definition) {
     if (read != 2) wrong("merges", "have two tokens in each entry", sides[0]);
     merges.push_back({sides[0], sides[1]});
   });
-  cursor.end();
 }
 
-// Of two equal names the last counts.
+// What a model consists of. The long parts are read where they stand if `type` comes before them,
+// as it does in all files that the package writes; otherwise this is where they begin. Of two equal
+// names the last counts.
 struct Parts {
   json options = json::object();
-  std::string_view vocab, merges;
+  std::optional<JsonCursor> vocab, merges;
 };
 
-Kind kind_of(const Component& options, const Parts& parts) {
+Kind kind_of(const Component& options, Parts& parts) {
   if (options.has("type")) {
     const std::string type = options.string("type");
     if (type == "BPE") return Kind::Bpe;
@@ -169,13 +171,17 @@ Kind kind_of(const Component& options, const Parts& parts) {
     options.refuse("type", "BPE, WordPiece, WordLevel or Unigram");
   }
   // The package tries them in this order.
-  if (parts.vocab.substr(0, 1) != "{") return Kind::Unigram;
-  if (!parts.merges.empty()) return Kind::Bpe;
-  return options.has("max_input_chars_per_word") ? Kind::WordPiece : Kind::WordLevel;
+  if (!parts.vocab || !parts.vocab->next_is('{')) return Kind::Unigram;
+  if (parts.merges) return Kind::Bpe;
+  const bool is_word_piece =
+      options.has("max_input_chars_per_word") && options.has("continuing_subword_prefix");
+  return is_word_piece ? Kind::WordPiece : Kind::WordLevel;
 }
 
 void read_options(const Component& options, ModelDefinition& model) {
-  const auto flag = [&](const char* name) { return options.optional_boolean(name).value_or(false); };
+  const auto flag = [&](const char* name) {
+    return options.optional_boolean(name).value_or(false);
+  };
   switch (model.kind) {
     case Kind::Bpe: {
       const json& dropout = options.at("dropout");
@@ -183,7 +189,8 @@ void read_options(const Component& options, ModelDefinition& model) {
         options.refuse("dropout", "null or 0, since others give random tokens");
       }
       model.unk_token = options.optional_string("unk_token");
-      model.continuing_subword_prefix = options.optional_string("continuing_subword_prefix").value_or("");
+      model.continuing_subword_prefix =
+          options.optional_string("continuing_subword_prefix").value_or("");
       model.end_of_word_suffix = options.optional_string("end_of_word_suffix").value_or("");
       model.fuse_unk = flag("fuse_unk");
       model.byte_fallback = flag("byte_fallback");
@@ -203,7 +210,21 @@ void read_options(const Component& options, ModelDefinition& model) {
   }
 }
 
+void read_vocabulary(JsonCursor& cursor, Definition& definition) {
+  if (definition.model.kind == Kind::Unigram) {
+    read_pieces(cursor, definition);
+  } else {
+    read_vocab(cursor, definition);
+  }
+}
+
 }  // namespace
+
+void read_vocabulary(std::string_view json, Definition& definition) {
+  JsonCursor cursor(json, "the vocabulary");
+  read_vocab(cursor, definition);
+  cursor.end();
+}
 
 Merge split_merge(std::string_view line) {
   const std::size_t blank = line.find(' ');
@@ -213,35 +234,46 @@ Merge split_merge(std::string_view line) {
   return {line.substr(0, blank), line.substr(blank + 1)};
 }
 
-void read_model(std::string_view text, Definition& definition) {
-  JsonCursor cursor(text, kWhat);
+void read_model(JsonCursor& cursor, Definition& definition) {
+  definition.model = {};
+  ModelDefinition& model = definition.model;
   Parts parts;
+  bool is_kind_known = false;
   cursor.object([&](std::string_view key) {
     if (key == "vocab") {
-      parts.vocab = cursor.raw();
-    } else if (key == "merges") {
-      parts.merges = cursor.raw();
-    } else {
-      std::string name(key);
-      parts.options[name] = cursor.value();
+      parts.vocab = cursor;
+      return is_kind_known ? read_vocabulary(cursor, definition) : static_cast<void>(cursor.raw());
+    }
+    if (key == "merges") {
+      parts.merges = cursor;
+      return is_kind_known && model.kind == Kind::Bpe ? read_merges(cursor, definition)
+                                                      : static_cast<void>(cursor.raw());
+    }
+    const std::string name(key);
+    parts.options[name] = cursor.value();
+    if (name == "type" && !parts.vocab && !parts.merges) {
+      model.kind = kind_of(Component("model", parts.options), parts);
+      is_kind_known = true;
     }
   });
-  cursor.end();
   const Component options("model", parts.options);
-  ModelDefinition& model = definition.model;
-  model = {};
-  model.kind = kind_of(options, parts);
+  if (!is_kind_known) model.kind = kind_of(options, parts);
   read_options(options, model);
-  const auto need = [](const char* name, std::string_view text) {
-    if (text.empty()) throw TokenizerError("model: must have `" + std::string(name) + "`. It is missing");
-    return text;
+  const auto need = [](const char* name, std::optional<JsonCursor>& part) -> JsonCursor& {
+    if (!part) throw TokenizerError("model: must have `" + std::string(name) + "`. It is missing");
+    return *part;
   };
-  if (model.kind == Kind::Unigram) {
-    read_pieces(need("vocab", parts.vocab), definition);
-  } else {
-    read_vocab(need("vocab", parts.vocab), definition);
-  }
-  if (model.kind == Kind::Bpe) read_merges(need("merges", parts.merges), definition);
+  JsonCursor& vocab = need("vocab", parts.vocab);
+  if (!is_kind_known) read_vocabulary(vocab, definition);
+  if (model.kind != Kind::Bpe) return;
+  JsonCursor& merges = need("merges", parts.merges);
+  if (!is_kind_known) read_merges(merges, definition);
+}
+
+void read_model(std::string_view text, Definition& definition) {
+  JsonCursor cursor(text, kWhat);
+  read_model(cursor, definition);
+  cursor.end();
 }
 
 }  // namespace posenc::text

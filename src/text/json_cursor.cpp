@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "io/base/text.h"
 #include "posenc/text/error.h"
 #include "text/unicode/utf8.h"
 
@@ -11,10 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kDeepest = 128;  // as serde_json
+constexpr std::size_t kDeepest = 125;  // of a value two levels down: serde_json reads 127
 
-// For each of the eight bytes of `word`, whether it ends a run of plain characters of a string: a quote, a backslash,
-// or a control character. The top bit of the byte is set; bytes above the first such one may be wrong.
+// For each of the eight bytes of `word`, whether it ends a run of plain characters of a string: a
+// quote, a backslash, or a control character. The top bit of the byte is set; bytes above the first
+// such one may be wrong.
 uint64_t special_bytes(uint64_t word) {
   constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
   const auto zero_bytes = [&](uint64_t x) { return (x - kOnes) & ~x & kTops; };
@@ -25,8 +27,15 @@ uint64_t special_bytes(uint64_t word) {
 }  // namespace
 
 void JsonCursor::fail() const {
-  throw TokenizerError("must have JSON in UTF-8 as " + std::string(what_) + ". Got an error at byte " +
-                       std::to_string(at_) + " of it");
+  throw TokenizerError("must have JSON in UTF-8 as " + std::string(what_) +
+                       ". Got an error at byte " + std::to_string(at_) + " of it");
+}
+
+void JsonCursor::refuse(const char* kind) const {
+  if (at_ >= text_.size() || std::strchr("{[\"-0123456789tfn", text_[at_]) == nullptr) fail();
+  JsonCursor copy = *this;
+  throw TokenizerError("must have " + std::string(kind) + " at byte " + std::to_string(at_) +
+                       " of " + std::string(what_) + ". Got " + io::in_quotes(copy.raw()));
 }
 
 bool JsonCursor::next_is(char c) {
@@ -41,14 +50,15 @@ std::size_t JsonCursor::end_of_plain(std::size_t at) const {
     std::memcpy(&word, text_.data() + at, 8);
     if (special_bytes(word) != 0) break;
   }
-  while (at < text_.size() && text_[at] != '"' && text_[at] != '\\' && static_cast<unsigned char>(text_[at]) >= 0x20) {
+  while (at < text_.size() && text_[at] != '"' && text_[at] != '\\' &&
+         static_cast<unsigned char>(text_[at]) >= 0x20) {
     ++at;
   }
   return at;
 }
 
 std::string_view JsonCursor::string() {
-  expect('"');
+  open('"', "a string");
   const std::size_t begin = at_;
   at_ = end_of_plain(at_);
   if (at_ < text_.size() && text_[at_] == '"') return text_.substr(begin, at_++ - begin);
@@ -72,7 +82,9 @@ void JsonCursor::escape() {
   if (at_ >= text_.size()) fail();
   const char c = text_[at_++];
   switch (c) {
-    case '"': case '\\': case '/': unescaped_ += c; return;
+    case '"':
+    case '\\':
+    case '/': unescaped_ += c; return;
     case 'b': unescaped_ += '\b'; return;
     case 'f': unescaped_ += '\f'; return;
     case 'n': unescaped_ += '\n'; return;
@@ -111,6 +123,8 @@ char32_t JsonCursor::hex4() {
 std::string_view JsonCursor::number() {
   skip_blanks();
   const std::size_t begin = at_;
+  if (at_ >= text_.size() || (text_[at_] != '-' && (text_[at_] < '0' || text_[at_] > '9')))
+    refuse("a number");
   const auto digits = [&] {
     const std::size_t first = at_;
     while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
@@ -141,21 +155,25 @@ std::string_view JsonCursor::raw() {
     skip_blanks();
     if (at_ >= text_.size()) fail();
     switch (text_[at_]) {
-      case '{': case '[':
+      case '{':
+      case '[':
         if (++depth > kDeepest) fail();
         ++at_;
         break;
-      case '}': case ']':
+      case '}':
+      case ']':
         if (depth == 0) fail();
         --depth;
         ++at_;
         break;
-      case ',': case ':':
+      case ',':
+      case ':':
         if (depth == 0) fail();
         ++at_;
         break;
       case '"':
-        for (at_ = end_of_plain(at_ + 1); at_ < text_.size() && text_[at_] == '\\';) at_ = end_of_plain(at_ + 2);
+        for (at_ = end_of_plain(at_ + 1); at_ < text_.size() && text_[at_] == '\\';)
+          at_ = end_of_plain(at_ + 2);
         if (at_ >= text_.size() || text_[at_] != '"') fail();
         ++at_;
         break;

@@ -7,20 +7,23 @@
 
 namespace posenc::text {
 
-/// Reads a JSON text from left to right. A tokenizer.json holds up to a million strings: a tree or an event for
-/// each would take longer than all the rest of loading. Throws TokenizerError where the text is not JSON.
+/// Reads a JSON text from left to right. A tokenizer.json holds up to a million strings: a tree or
+/// an event for each would take longer than all the rest of loading. Throws TokenizerError where
+/// the text is not JSON.
 class JsonCursor {
  public:
-  /// `text` is UTF-8; `what`, "its model" for example, names it in messages. Both must outlive the cursor.
+  /// `text` is UTF-8; `what`, "its model" for example, names it in messages. Both must outlive the
+  /// cursor.
   JsonCursor(std::string_view text, std::string_view what) : text_(text), what_(what) {}
 
   /// Whether the next value begins with `c`.
   bool next_is(char c);
 
-  /// Reads an object; calls `member(key)` for each, which must read the value. The key is valid until then.
+  /// Reads an object; calls `member(key)` for each, which must read the value. The key is valid
+  /// until then.
   template <typename Member>
   void object(const Member& member) {
-    open('{');
+    open('{', "an object");
     if (take('}')) return;
     do {
       const std::string_view key = string();
@@ -33,7 +36,7 @@ class JsonCursor {
   /// Reads an array; calls `element()` for each, which must read the value.
   template <typename Element>
   void array(const Element& element) {
-    open('[');
+    open('[', "an array");
     if (take(']')) return;
     do {
       element();
@@ -56,7 +59,8 @@ class JsonCursor {
 
  private:
   void skip_blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) {
       ++at_;
     }
   }
@@ -69,7 +73,12 @@ class JsonCursor {
   void expect(char c) {
     if (!take(c)) fail();
   }
-  void open(char c) { expect(c); }
+  /// Requires that the next value begins with `c`, as `kind` does.
+  void open(char c, const char* kind) {
+    if (!next_is(c)) refuse(kind);
+    ++at_;
+  }
+  [[noreturn]] void refuse(const char* kind) const;
   std::size_t end_of_plain(std::size_t at) const;
   void escape();
   char32_t hex4();
@@ -79,7 +88,7 @@ class JsonCursor {
   std::string unescaped_;
 };
 
-/// The value of a JSON text that is not nested deeper than serde_json reads (128). Throws TokenizerError.
+/// The value of a JSON text that is not nested too deeply. Throws TokenizerError.
 nlohmann::json json_value(std::string_view text, std::string_view what);
 
 }  // namespace posenc::text

@@ -7,15 +7,17 @@
 
 namespace posenc::text {
 
-/// A hash of short texts, after W. Yi's wyhash, with a random key per process: no vocabulary and no text can choose
-/// words that share a slot. (io::KeyedHash has a proof behind it, but takes three times as long.)
+/// A hash of short texts, after W. Yi's wyhash, with a random key per process: no vocabulary and no
+/// text can choose words that share a slot. (io::KeyedHash has a proof behind it, but takes three
+/// times as long.)
 class TextHash {
  public:
   uint64_t operator()(std::string_view text) const {
     const char* at = text.data();
     std::size_t left = text.size();
     uint64_t state = key_.first;
-    for (; left > 16; left -= 16, at += 16) state = fold(word(at) ^ key_.second, word(at + 8) ^ state);
+    for (; left > 16; left -= 16, at += 16)
+      state = fold(word(at) ^ key_.second, word(at + 8) ^ state);
     uint64_t a = 0, b = 0;
     if (left >= 8) {
       a = word(at);

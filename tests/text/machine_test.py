@@ -226,7 +226,8 @@ class Machine(unittest.TestCase):
         del question["text"]
         ours = self.posenc.ask(**question)
         message = f"{where}\n{asked}\nposenc:  {ours}\npackage: {theirs}"
-        if "error" in ours and "room for the" in ours["error"]:  # the package does not truncate then
+        # The package does not truncate then, and does not always panic, but may write a character twice.
+        if "error" in ours and ("room for the" in ours["error"] or "stands for nothing" in ours["error"]):
             return True
         self.assertTrue(cases.same(ours, theirs), message)
         if "error" in ours:

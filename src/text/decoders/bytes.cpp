@@ -16,7 +16,8 @@ class ByteLevelDecoder : public Decoder {
     bytes_.fill(kNone);
     for (int byte = 0; byte < 256; ++byte) {
       std::size_t at = 0;
-      bytes_[next_character(byte_level_alphabet()[static_cast<std::size_t>(byte)], at)] = static_cast<int16_t>(byte);
+      bytes_[next_character(byte_level_alphabet()[static_cast<std::size_t>(byte)], at)] =
+          static_cast<int16_t>(byte);
     }
   }
 
@@ -76,7 +77,10 @@ class ByteFallback : public Decoder {
   static std::optional<char> byte_of(std::string_view token) {
     if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>') return std::nullopt;
     const auto digit = [](char c) {
-      return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      return c >= '0' && c <= '9'   ? c - '0'
+             : c >= 'a' && c <= 'f' ? c - 'a' + 10
+             : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                    : -1;
     };
     const int high = token[3] == '+' ? 0 : digit(token[3]), low = digit(token[4]);
     if (high < 0 || low < 0) return std::nullopt;
@@ -89,7 +93,8 @@ class ByteFallback : public Decoder {
 DecoderPointer make_byte_fallback_decoder() { return std::make_unique<ByteFallback>(); }
 
 DecoderPointer make_byte_level_decoder(const Component& component) {
-  component.boolean("add_prefix_space");  // which matter to the pre-tokenizer only, but must be there
+  component.boolean(
+      "add_prefix_space");  // which matter to the pre-tokenizer only, but must be there
   component.boolean("trim_offsets");
   component.boolean("use_regex", true);
   return std::make_unique<ByteLevelDecoder>();

@@ -17,7 +17,8 @@ class BpeDecoder : public Decoder {
   explicit BpeDecoder(const Component& component) : suffix_(component.string("suffix")) {}
 
   void decode(std::vector<std::string>& tokens) const override {
-    for (std::string& token : tokens) replace_all(token, suffix_, &token == &tokens.back() ? "" : " ");
+    for (std::string& token : tokens)
+      replace_all(token, suffix_, &token == &tokens.back() ? "" : " ");
   }
 
  private:
@@ -30,7 +31,8 @@ class MetaspaceDecoder : public Decoder {
 
   void decode(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) {
-      const bool is_dropped = &token == &tokens.front() && options_.prepend_scheme != PrependScheme::Never;
+      const bool is_dropped =
+          &token == &tokens.front() && options_.prepend_scheme != PrependScheme::Never;
       replace_all(token, options_.replacement, is_dropped ? "" : " ");
     }
   }
@@ -68,7 +70,9 @@ class StripDecoder : public Decoder {
     // Where the package would read past the token's begin, or cut what is cut already, it panics.
     const bool is_past_begin = last * size == token.size() && last < stop_;
     if (is_past_begin || (first + last) * size > token.size()) {
-      throw TokenizerError("decoder Strip: must have tokens that are longer than what it strips. Got " + io::in_quotes(token));
+      throw TokenizerError(
+          "decoder Strip: must have tokens that are longer than what it strips. Got " +
+          io::in_quotes(token));
     }
     token.erase(token.size() - last * size);
     token.erase(0, first * size);
@@ -85,7 +89,8 @@ class ReplaceDecoder : public Decoder {
 
   void decode(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) {
-      if (!token.empty()) replace(token);  // not even an empty match is looked for in an empty token
+      if (!token.empty())
+        replace(token);  // not even an empty match is looked for in an empty token
     }
   }
 
@@ -110,9 +115,17 @@ class ReplaceDecoder : public Decoder {
 
 }  // namespace
 
-DecoderPointer make_bpe_decoder(const Component& component) { return std::make_unique<BpeDecoder>(component); }
-DecoderPointer make_metaspace_decoder(const Component& component) { return std::make_unique<MetaspaceDecoder>(component); }
-DecoderPointer make_replace_decoder(const Component& component) { return std::make_unique<ReplaceDecoder>(component); }
-DecoderPointer make_strip_decoder(const Component& component) { return std::make_unique<StripDecoder>(component); }
+DecoderPointer make_bpe_decoder(const Component& component) {
+  return std::make_unique<BpeDecoder>(component);
+}
+DecoderPointer make_metaspace_decoder(const Component& component) {
+  return std::make_unique<MetaspaceDecoder>(component);
+}
+DecoderPointer make_replace_decoder(const Component& component) {
+  return std::make_unique<ReplaceDecoder>(component);
+}
+DecoderPointer make_strip_decoder(const Component& component) {
+  return std::make_unique<StripDecoder>(component);
+}
 
 }  // namespace posenc::text

@@ -37,7 +37,8 @@ class DecoderSequence : public Decoder {
 std::string decoder_type(const nlohmann::json& object) {
   const Component component("decoder", object);
   const auto has = [&](std::initializer_list<const char*> fields) {
-    return std::all_of(fields.begin(), fields.end(), [&](const char* field) { return component.has(field); });
+    return std::all_of(fields.begin(), fields.end(),
+                       [&](const char* field) { return component.has(field); });
   };
   if (component.has("type")) return component.string("type");
   if (has({"suffix"})) return "BPEDecoder";

@@ -5,7 +5,8 @@
 #include "text/component.h"
 #include "text/decoders/decoder.h"
 
-/// Each makes the decoder of one class. All throw TokenizerError for fields that are missing or wrong.
+/// Each makes the decoder of one class. All throw TokenizerError for fields that are missing or
+/// wrong.
 namespace posenc::text {
 
 using DecoderPointer = std::unique_ptr<const Decoder>;

@@ -5,8 +5,8 @@
 namespace posenc::text {
 namespace {
 
-// The size of the character at `at`; if it is not UTF-8, `is_whole` is false and the size that of its longest part
-// that could begin one (Unicode 16.0, table 3-7).
+// The size of the character at `at`; if it is not UTF-8, `is_whole` is false and the size that of
+// its longest part that could begin one (Unicode 16.0, table 3-7).
 std::size_t measure(std::string_view bytes, std::size_t at, bool& is_whole) {
   const auto lead = static_cast<unsigned char>(bytes[at]);
   is_whole = lead < 0x80;

@@ -15,7 +15,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     if (!from.empty()) {
       found = text.find(from, at);
     } else {
-      found = at == text.size() ? std::string::npos : at + utf8_length(static_cast<unsigned char>(text[at]));
+      found = at == text.size() ? std::string::npos
+                                : at + utf8_length(static_cast<unsigned char>(text[at]));
     }
   }
   text = std::move(changed.append(text, at));

@@ -6,9 +6,10 @@ namespace {
 
 // The replacements are those of transformers' clean_up_tokenization, and are made in its order.
 void clean_up(std::string& text) {
-  constexpr std::string_view kReplacements[][2] = {{" .", "."},     {" ?", "?"},     {" !", "!"},     {" ,", ","},
-                                                   {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
-                                                   {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"}};
+  constexpr std::string_view kReplacements[][2] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   if (text.find(' ') == std::string::npos) return;
   for (const auto& [from, to] : kReplacements) replace_all(text, from, to);
 }
@@ -66,8 +67,12 @@ class CtcDecoder : public Decoder {
 
 }  // namespace
 
-DecoderPointer make_ctc_decoder(const Component& component) { return std::make_unique<CtcDecoder>(component); }
+DecoderPointer make_ctc_decoder(const Component& component) {
+  return std::make_unique<CtcDecoder>(component);
+}
 
-DecoderPointer make_word_piece_decoder(const Component& component) { return std::make_unique<WordPieceDecoder>(component); }
+DecoderPointer make_word_piece_decoder(const Component& component) {
+  return std::make_unique<WordPieceDecoder>(component);
+}
 
 }  // namespace posenc::text

@@ -35,32 +35,39 @@ class Bpe : public VocabularyModel {
         characters_(vocabulary()),
         pairs_(definition.model.merges.size()) {
     if (definition.model.byte_fallback) bytes_.emplace(vocabulary());
-    for (std::size_t i = 0; i < definition.model.merges.size(); ++i) add(definition.model.merges[i], static_cast<uint32_t>(i));
+    for (std::size_t i = 0; i < definition.model.merges.size(); ++i)
+      add(definition.model.merges[i], static_cast<uint32_t>(i));
   }
 
   std::unique_ptr<Scratch> scratch() const override { return std::make_unique<BpeScratch>(); }
 
-  void tokenize(std::string_view piece, Scratch& memory, std::vector<Token>& tokens) const override {
+  void tokenize(std::string_view piece, Scratch& memory,
+                std::vector<Token>& tokens) const override {
     auto& scratch = static_cast<BpeScratch&>(memory);
     uint64_t hash = 0;
     const bool is_kept = piece.size() <= WordCache::kLongest;
     if (is_kept && scratch.cache.find(piece, hash, tokens)) return;
     const std::size_t before = tokens.size();
     split(piece, scratch, tokens);
-    if (is_kept) scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
+    if (is_kept)
+      scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
   }
 
  private:
   void add(const Merge& merge, uint32_t rank) {
     const auto id_of = [&](std::string_view token) {
       const auto id = vocabulary().id(token);
-      if (!id) throw TokenizerError("model.merges: must have only tokens of the vocabulary. Got " + io::in_quotes(token));
+      if (!id)
+        throw TokenizerError("model.merges: must have only tokens of the vocabulary. Got " +
+                             io::in_quotes(token));
       return *id;
     };
     const uint32_t left = id_of(merge.left), right = id_of(merge.right);
     if (merge.right.size() < prefix_.size()) {
-      throw TokenizerError("model.merges: must have second tokens that are no shorter than continuing_subword_prefix. Got " +
-                           io::in_quotes(merge.right));
+      throw TokenizerError(
+          "model.merges: must have second tokens that are no shorter than "
+          "continuing_subword_prefix. Got " +
+          io::in_quotes(merge.right));
     }
     std::string joined(merge.left);
     joined += merge.right.substr(prefix_.size());
@@ -76,7 +83,8 @@ class Bpe : public VocabularyModel {
     }
     scratch.symbols.clear();
     add_symbols(piece, scratch);
-    // With a prefix two pairs at one place may join to the same token, which a scan would not mistake for each other.
+    // With a prefix two pairs at one place may join to the same token, which a scan would not
+    // mistake for each other.
     scratch.merger.merge(scratch.symbols, pairs_, !prefix_.empty());
     uint32_t at = 0;
     for (const Symbol& symbol : scratch.symbols) {
@@ -97,7 +105,9 @@ class Bpe : public VocabularyModel {
       std::string_view text = piece.substr(begin, size);
       int64_t id = -1;
       if (has_prefix || has_suffix) {
-        scratch.affixed.assign(has_prefix ? prefix_ : "").append(text).append(has_suffix ? suffix_ : "");
+        scratch.affixed.assign(has_prefix ? prefix_ : "")
+            .append(text)
+            .append(has_suffix ? suffix_ : "");
         text = scratch.affixed;
         if (const auto found = vocabulary().id(text)) id = *found;
       } else {
@@ -108,7 +118,9 @@ class Bpe : public VocabularyModel {
         unknown.reset();
         symbols.push_back({static_cast<uint32_t>(id), size});
       } else if (bytes_ && bytes_->has_all(text)) {
-        for (const char byte : text) symbols.push_back({bytes_->id(byte), 1});  // before a pending `unknown`, as in the package
+        for (const char byte : text)
+          symbols.push_back(
+              {bytes_->id(byte), 1});  // before a pending `unknown`, as in the package
       } else if (has_unk_token()) {
         if (unknown && fuse_unk_) {
           unknown->size += size;
@@ -130,6 +142,8 @@ class Bpe : public VocabularyModel {
 
 }  // namespace
 
-std::unique_ptr<const Model> make_bpe(const Definition& definition) { return std::make_unique<Bpe>(definition); }
+std::unique_ptr<const Model> make_bpe(const Definition& definition) {
+  return std::make_unique<Bpe>(definition);
+}
 
 }  // namespace posenc::text

@@ -6,7 +6,8 @@
 
 namespace posenc::text {
 
-/// Begins with characters, and joins again and again the leftmost of the pairs that come first in the list of merges.
+/// Begins with characters, and joins again and again the leftmost of the pairs that come first in
+/// the list of merges.
 std::unique_ptr<const Model> make_bpe(const Definition& definition);
 
 }  // namespace posenc::text

@@ -10,7 +10,8 @@ constexpr uint32_t kEnd = UINT32_MAX;
 
 }  // namespace
 
-void SymbolMerger::merge(std::vector<Symbol>& symbols, const PairTable& pairs, bool always_by_queue) {
+void SymbolMerger::merge(std::vector<Symbol>& symbols, const PairTable& pairs,
+                         bool always_by_queue) {
   if (symbols.size() < 2) return;
   if (symbols.size() <= kScanned && !always_by_queue) {
     merge_by_scan(symbols, pairs);
@@ -38,7 +39,8 @@ void SymbolMerger::merge_by_scan(std::vector<Symbol>& symbols, const PairTable& 
 }
 
 // Queues the pair of symbol `at` and the next.
-void SymbolMerger::propose(const std::vector<Symbol>& symbols, const PairTable& pairs, uint32_t at) {
+void SymbolMerger::propose(const std::vector<Symbol>& symbols, const PairTable& pairs,
+                           uint32_t at) {
   const auto [rank, id] = pairs.find(symbols[at].id, symbols[next_[at]].id);
   if (rank == PairTable::kNoRank) return;
   queue_.push_back({rank, at, id});
@@ -67,7 +69,8 @@ void SymbolMerger::merge_by_queue(std::vector<Symbol>& symbols, const PairTable&
     Symbol& left = symbols[best.at];
     const uint32_t next = next_[best.at];
     if (left.size == 0 || next == kEnd) continue;
-    // As in the package, a candidate holds as long as its place has a pair that joins to the same token.
+    // As in the package, a candidate holds as long as its place has a pair that joins to the same
+    // token.
     const PairTable::Merged merged = pairs.find(left.id, symbols[next].id);
     if (merged.rank == PairTable::kNoRank || merged.id != best.id) continue;
     left = {best.id, left.size + symbols[next].size};
@@ -77,7 +80,9 @@ void SymbolMerger::merge_by_queue(std::vector<Symbol>& symbols, const PairTable&
     if (previous_[best.at] != kEnd) push(previous_[best.at]);
     if (next_[best.at] != kEnd) push(best.at);
   }
-  symbols.erase(std::remove_if(symbols.begin(), symbols.end(), [](const Symbol& s) { return s.size == 0; }), symbols.end());
+  symbols.erase(
+      std::remove_if(symbols.begin(), symbols.end(), [](const Symbol& s) { return s.size == 0; }),
+      symbols.end());
 }
 
 }  // namespace posenc::text

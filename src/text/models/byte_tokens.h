@@ -10,7 +10,8 @@
 
 namespace posenc::text {
 
-/// The ids of the tokens `<0x00>` to `<0xFF>`, of which byte_fallback makes what the vocabulary lacks.
+/// The ids of the tokens `<0x00>` to `<0xFF>`, of which byte_fallback makes what the vocabulary
+/// lacks.
 class ByteTokens {
  public:
   explicit ByteTokens(const Vocabulary& vocabulary) {
@@ -23,9 +24,12 @@ class ByteTokens {
 
   /// Whether every byte of `text` has a token.
   bool has_all(std::string_view text) const {
-    return std::all_of(text.begin(), text.end(), [&](char byte) { return ids_[static_cast<unsigned char>(byte)] >= 0; });
+    return std::all_of(text.begin(), text.end(),
+                       [&](char byte) { return ids_[static_cast<unsigned char>(byte)] >= 0; });
   }
-  uint32_t id(char byte) const { return static_cast<uint32_t>(ids_[static_cast<unsigned char>(byte)]); }
+  uint32_t id(char byte) const {
+    return static_cast<uint32_t>(ids_[static_cast<unsigned char>(byte)]);
+  }
 
  private:
   std::array<int64_t, 256> ids_ = filled();

@@ -6,7 +6,9 @@ namespace posenc::text {
 
 CharacterIds::CharacterIds(const Vocabulary& vocabulary) : ids_(kPage, -1) {
   for (const Piece& piece : vocabulary.pieces()) {
-    if (piece.text.empty() || utf8_length(static_cast<unsigned char>(piece.text[0])) != piece.text.size()) continue;
+    if (piece.text.empty() ||
+        utf8_length(static_cast<unsigned char>(piece.text[0])) != piece.text.size())
+      continue;
     std::size_t at = 0;
     const char32_t c = next_character(piece.text, at);
     uint32_t& page = pages_[c / kPage];

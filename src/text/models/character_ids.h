@@ -19,7 +19,8 @@ class CharacterIds {
  private:
   static constexpr uint32_t kPage = 256;
 
-  std::array<uint32_t, 0x110000 / kPage> pages_{};  // where they begin in ids_; the first page is empty
+  std::array<uint32_t, 0x110000 / kPage>
+      pages_{};  // where they begin in ids_; the first page is empty
   std::vector<int64_t> ids_;
 };
 

@@ -42,7 +42,9 @@ class PairTable {
     uint32_t left = 0, right = 0;
     Merged merged;
 
-    bool is(uint32_t other_left, uint32_t other_right) const { return left == other_left && right == other_right; }
+    bool is(uint32_t other_left, uint32_t other_right) const {
+      return left == other_left && right == other_right;
+    }
   };
 
   TextHash hash_;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
+#include <numeric>
 
 namespace posenc::text {
 namespace {
 
-constexpr uint32_t kBlock = 256;       // base ^ byte stays in the block of base
-constexpr uint32_t kOpenBlocks = 16;   // blocks that are searched for free units, as in darts-clone
+constexpr uint32_t kBlock = 256;      // base ^ byte stays in the block of base
+constexpr uint32_t kOpenBlocks = 16;  // blocks that are searched for free units, as in darts-clone
 
 // A key, in the order of its bytes. Most comparisons end in the first eight.
 struct SortedKey {
@@ -23,7 +23,8 @@ struct SortedKey {
     return order != 0 ? order < 0 : index < other.index;
   }
   unsigned char byte(std::size_t at) const {
-    return static_cast<unsigned char>(at < 8 ? head >> (56 - 8 * at) : static_cast<unsigned char>(text[at]));
+    return static_cast<unsigned char>(at < 8 ? head >> (56 - 8 * at)
+                                             : static_cast<unsigned char>(text[at]));
   }
 
   std::string_view text;
@@ -31,12 +32,25 @@ struct SortedKey {
   uint32_t value, index;
 };
 
-// A node whose children are still to be made: those of the keys from begin to end, which agree in `depth` bytes.
+// A node whose children are still to be made: those of the keys from begin to end, which agree in
+// `depth` bytes.
 struct Pending {
   Trie::Node node;
   uint32_t begin, end;
   std::size_t depth;
 };
+
+std::vector<Trie::Edge> by_depth(const std::vector<Trie::Edge>& edges) {
+  std::vector<std::size_t> ends;  // of each depth, in the result
+  for (const Trie::Edge& edge : edges) {
+    if (ends.size() <= edge.depth) ends.resize(edge.depth + std::size_t{1});
+    ++ends[edge.depth];
+  }
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Trie::Edge> sorted(edges.size());
+  for (const Trie::Edge& edge : edges) sorted[--ends[edge.depth]] = edge;
+  return sorted;
+}
 
 }  // namespace
 
@@ -58,17 +72,21 @@ void Trie::take(Node node, Node parent) {
 // A base from which the units of all these bytes are free.
 Trie::Node Trie::find_base(const std::vector<unsigned char>& bytes) {
   const std::size_t words = free_.size();
-  for (std::size_t w = words - std::min<std::size_t>(words, kOpenBlocks * kBlock / 64); w < words; ++w) {
+  for (std::size_t w = words - std::min<std::size_t>(words, kOpenBlocks * kBlock / 64); w < words;
+       ++w) {
     for (uint64_t bits = free_[w]; bits != 0; bits &= bits - 1) {
-      const Node base = static_cast<Node>(64 * w + static_cast<unsigned>(std::countr_zero(bits))) ^ bytes.front();
-      if (std::all_of(bytes.begin() + 1, bytes.end(), [&](unsigned char b) { return is_free(base ^ b); })) return base;
+      const Node base =
+          static_cast<Node>(64 * w + static_cast<unsigned>(std::countr_zero(bits))) ^ bytes.front();
+      if (std::all_of(bytes.begin() + 1, bytes.end(),
+                      [&](unsigned char b) { return is_free(base ^ b); }))
+        return base;
     }
   }
   add_block();
   return static_cast<Node>(nodes_.size() - kBlock);
 }
 
-Trie::Node Trie::add(const std::vector<Key>& keys) {
+Trie::Node Trie::add(const std::vector<Key>& keys, std::vector<Edge>* edges) {
   std::vector<SortedKey> sorted;
   sorted.reserve(keys.size());
   for (uint32_t i = 0; i < keys.size(); ++i) sorted.emplace_back(keys[i], i);
@@ -77,15 +95,19 @@ Trie::Node Trie::add(const std::vector<Key>& keys) {
   std::vector<unsigned char> bytes;
   const Node root = find_base({0}) ^ 0;
   take(root, kNone);
+  // Depth first, so that the nodes of a word are neighbours.
+  std::vector<Edge> found;
   std::vector<Pending> pending{{root, 0, static_cast<uint32_t>(sorted.size()), 0}};
   while (!pending.empty()) {
     auto [node, begin, end, depth] = pending.back();
     pending.pop_back();
-    for (; begin < end && sorted[begin].text.size() == depth; ++begin) nodes_[node].value = sorted[begin].value;
+    for (; begin < end && sorted[begin].text.size() == depth; ++begin)
+      nodes_[node].value = sorted[begin].value;
     if (begin == end) continue;
     bytes.clear();
     for (uint32_t i = begin; i < end; ++i) {
-      if (const unsigned char byte = sorted[i].byte(depth); bytes.empty() || bytes.back() != byte) bytes.push_back(byte);
+      if (const unsigned char byte = sorted[i].byte(depth); bytes.empty() || bytes.back() != byte)
+        bytes.push_back(byte);
     }
     const Node base = find_base(bytes);
     nodes_[node].base = base;
@@ -93,9 +115,12 @@ Trie::Node Trie::add(const std::vector<Key>& keys) {
       const uint32_t first = begin;
       while (begin < end && sorted[begin].byte(depth) == byte) ++begin;
       take(base ^ byte, node);
+      if (edges != nullptr)
+        found.push_back({node, base ^ byte, static_cast<uint32_t>(depth), byte});
       pending.push_back({base ^ byte, first, begin, depth + 1});
     }
   }
+  if (edges != nullptr) *edges = by_depth(found);
   return root;
 }
 

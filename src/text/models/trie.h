@@ -7,9 +7,9 @@
 
 namespace posenc::text {
 
-/// A trie of byte strings as a double array (J. Aoe, "An efficient digital search algorithm by using a double-array
-/// structure", 1989): the child of a node by a byte is at `base ^ byte`, if that names the node as its parent. It may
-/// have several roots.
+/// A trie of byte strings as a double array (J. Aoe, "An efficient digital search algorithm by
+/// using a double-array structure", 1989): the child of a node by a byte is at `base ^ byte`, if
+/// that names the node as its parent. It may have several roots.
 class Trie {
  public:
   using Node = uint32_t;
@@ -21,9 +21,17 @@ class Trie {
     uint32_t value;         // below kNoValue; of equal keys the last counts
   };
 
+  /// A node, and how it is reached.
+  struct Edge {
+    Node parent, node;
+    uint32_t depth;  // of the parent
+    unsigned char byte;
+  };
+
   Trie();
-  /// Adds a root with these keys; returns it.
-  Node add(const std::vector<Key>& keys);
+  /// Adds a root with these keys; returns it. With `edges`, these become all edges below it, by
+  /// rising depth.
+  Node add(const std::vector<Key>& keys, std::vector<Edge>* edges = nullptr);
 
   Node child(Node node, unsigned char byte) const {
     const Node next = nodes_[node].base ^ byte;

@@ -31,15 +31,17 @@ struct UnigramScratch : Scratch {
 
 class Unigram : public VocabularyModel {
  public:
-  explicit Unigram(const Definition& definition) : VocabularyModel(definition), scores_(definition.model.scores) {
+  explicit Unigram(const Definition& definition)
+      : VocabularyModel(definition), scores_(definition.model.scores) {
     if (scores_.size() != vocabulary().pieces().size()) {
-      throw TokenizerError("model.vocab: must have a score for each piece. Got " + std::to_string(scores_.size()) + " for " +
+      throw TokenizerError("model.vocab: must have a score for each piece. Got " +
+                           std::to_string(scores_.size()) + " for " +
                            std::to_string(vocabulary().pieces().size()));
     }
     if (const auto unk_id = definition.model.unk_id) {
       if (*unk_id >= scores_.size()) {
-        throw TokenizerError("model.unk_id: must be below the number of pieces, " + std::to_string(scores_.size()) + ". Got " +
-                             std::to_string(*unk_id));
+        throw TokenizerError("model.unk_id: must be below the number of pieces, " +
+                             std::to_string(scores_.size()) + ". Got " + std::to_string(*unk_id));
       }
       unk_id_ = static_cast<uint32_t>(*unk_id);
     }
@@ -56,7 +58,8 @@ class Unigram : public VocabularyModel {
 
   std::unique_ptr<Scratch> scratch() const override { return std::make_unique<UnigramScratch>(); }
 
-  void tokenize(std::string_view piece, Scratch& memory, std::vector<Token>& tokens) const override {
+  void tokenize(std::string_view piece, Scratch& memory,
+                std::vector<Token>& tokens) const override {
     auto& scratch = static_cast<UnigramScratch&>(memory);
     uint64_t hash = 0;
     const bool is_kept = piece.size() <= WordCache::kLongest;
@@ -64,7 +67,8 @@ class Unigram : public VocabularyModel {
     const std::size_t before = tokens.size();
     find_path(piece, scratch.steps);
     add_tokens(piece, scratch.steps, tokens);
-    if (is_kept) scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
+    if (is_kept)
+      scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
   }
 
  private:
@@ -72,7 +76,8 @@ class Unigram : public VocabularyModel {
     steps.assign(text.size() + 1, {});
     const auto reach = [&](std::size_t end, double score, std::size_t begin, uint32_t id) {
       Step& step = steps[end];
-      if (step.begin == kNowhere || score > step.score) step = {score, static_cast<uint32_t>(begin), id};
+      if (step.begin == kNowhere || score > step.score)
+        step = {score, static_cast<uint32_t>(begin), id};
     };
     for (std::size_t begin = 0; begin < text.size();) {
       const double so_far = steps[begin].score;
@@ -92,7 +97,8 @@ class Unigram : public VocabularyModel {
     }
   }
 
-  void reach_unknown(std::string_view text, std::size_t begin, std::size_t end, double score, std::vector<Step>& steps) const {
+  void reach_unknown(std::string_view text, std::size_t begin, std::size_t end, double score,
+                     std::vector<Step>& steps) const {
     Step& step = steps[end];
     if (step.begin != kNowhere && !(score > step.score)) return;
     if (!unk_id_) refuse_without_unk_id(text.substr(begin, end - begin));
@@ -102,7 +108,8 @@ class Unigram : public VocabularyModel {
   [[noreturn]] static void refuse_without_unk_id(std::string_view character);
 
   // Neighbouring unknown pieces are one token.
-  void add_tokens(std::string_view text, const std::vector<Step>& steps, std::vector<Token>& tokens) const {
+  void add_tokens(std::string_view text, const std::vector<Step>& steps,
+                  std::vector<Token>& tokens) const {
     const std::size_t first = tokens.size();
     for (auto end = static_cast<uint32_t>(text.size()); end > 0;) {
       const Step& last = steps[end];
@@ -118,13 +125,15 @@ class Unigram : public VocabularyModel {
     std::reverse(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.end());
   }
 
-  // The run may be a piece that was not on the best path. Tokens are added from the last to the first.
+  // The run may be a piece that was not on the best path. Tokens are added from the last to the
+  // first.
   void add_unknown(std::string_view run, uint32_t begin, std::vector<Token>& tokens) const {
     const uint32_t end = begin + static_cast<uint32_t>(run.size());
     if (const auto id = vocabulary().id(run)) {
       tokens.push_back({*id, begin, end});
     } else if (bytes_ && bytes_->has_all(run)) {
-      std::for_each(run.rbegin(), run.rend(), [&](char byte) { tokens.push_back({bytes_->id(byte), begin, end}); });
+      std::for_each(run.rbegin(), run.rend(),
+                    [&](char byte) { tokens.push_back({bytes_->id(byte), begin, end}); });
     } else {
       tokens.push_back({*unk_id_, begin, end, true});
     }
@@ -139,11 +148,14 @@ class Unigram : public VocabularyModel {
 };
 
 void Unigram::refuse_without_unk_id(std::string_view character) {
-  throw TokenizerError("model.unk_id: must be the id of a piece, since no piece has " + io::in_quotes(character) + ". Got null");
+  throw TokenizerError("model.unk_id: must be the id of a piece, since no piece has " +
+                       io::in_quotes(character) + ". Got null");
 }
 
 }  // namespace
 
-std::unique_ptr<const Model> make_unigram(const Definition& definition) { return std::make_unique<Unigram>(definition); }
+std::unique_ptr<const Model> make_unigram(const Definition& definition) {
+  return std::make_unique<Unigram>(definition);
+}
 
 }  // namespace posenc::text

@@ -15,7 +15,9 @@ uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 }  // namespace
 
 Vocabulary::Vocabulary(const Definition& definition)
-    : strings_(definition.strings), pieces_(definition.model.vocab), slots_(std::bit_ceil(2 * pieces_.size() + 1)) {
+    : strings_(definition.strings),
+      pieces_(definition.model.vocab),
+      slots_(std::bit_ceil(2 * pieces_.size() + 1)) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const uint64_t hash = hash_(pieces_[i].text);
     Slot& taken = slot(pieces_[i].text, hash);
@@ -29,7 +31,8 @@ Vocabulary::Slot& Vocabulary::slot(std::string_view token, uint64_t hash) {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
     Slot& slot = slots_[at];
-    if (slot.index == 0 || (slot.tag == tag_of(hash) && pieces_[slot.index - 1].text == token)) return slot;
+    if (slot.index == 0 || (slot.tag == tag_of(hash) && pieces_[slot.index - 1].text == token))
+      return slot;
   }
 }
 
@@ -39,11 +42,13 @@ const Piece* Vocabulary::find(std::string_view token) const {
   for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
     const Slot slot = slots_[at];
     if (slot.index == 0) return nullptr;
-    if (slot.tag == tag_of(hash) && pieces_[slot.index - 1].text == token) return &pieces_[slot.index - 1];
+    if (slot.tag == tag_of(hash) && pieces_[slot.index - 1].text == token)
+      return &pieces_[slot.index - 1];
   }
 }
 
-// In a Unigram vocabulary the place in the list is the id, also of a piece that a later one repeats.
+// In a Unigram vocabulary the place in the list is the id, also of a piece that a later one
+// repeats.
 void Vocabulary::index_ids(bool unigram) {
   if (unigram) size_ = pieces_.size();
   by_id_.assign(2 * pieces_.size(), 0);
@@ -56,17 +61,21 @@ void Vocabulary::index_ids(bool unigram) {
     }
     uint32_t& index = by_id_[piece.id];
     if (index != 0) {
-      throw TokenizerError("model.vocab: must have each id once. Got " + std::to_string(piece.id) + " for " +
-                           io::in_quotes(pieces_[index - 1].text) + " and " + io::in_quotes(piece.text));
+      throw TokenizerError("model.vocab: must have each id once. Got " + std::to_string(piece.id) +
+                           " for " + io::in_quotes(pieces_[index - 1].text) + " and " +
+                           io::in_quotes(piece.text));
     }
     index = i + 1;
   }
-  std::sort(far_.begin(), far_.end(), [&](uint32_t a, uint32_t b) { return pieces_[a].id < pieces_[b].id; });
-  const auto same = std::adjacent_find(far_.begin(), far_.end(),
-                                       [&](uint32_t a, uint32_t b) { return pieces_[a].id == pieces_[b].id; });
+  std::sort(far_.begin(), far_.end(),
+            [&](uint32_t a, uint32_t b) { return pieces_[a].id < pieces_[b].id; });
+  const auto same = std::adjacent_find(far_.begin(), far_.end(), [&](uint32_t a, uint32_t b) {
+    return pieces_[a].id == pieces_[b].id;
+  });
   if (same != far_.end()) {
-    throw TokenizerError("model.vocab: must have each id once. Got " + std::to_string(pieces_[*same].id) + " for " +
-                         io::in_quotes(pieces_[*same].text) + " and " + io::in_quotes(pieces_[same[1]].text));
+    throw TokenizerError(
+        "model.vocab: must have each id once. Got " + std::to_string(pieces_[*same].id) + " for " +
+        io::in_quotes(pieces_[*same].text) + " and " + io::in_quotes(pieces_[same[1]].text));
   }
 }
 
@@ -75,7 +84,8 @@ std::optional<std::string_view> Vocabulary::token(uint32_t id) const {
     const uint32_t index = by_id_[id];
     return index == 0 ? std::nullopt : std::optional(pieces_[index - 1].text);
   }
-  const auto found = std::lower_bound(far_.begin(), far_.end(), id, [&](uint32_t a, uint32_t b) { return pieces_[a].id < b; });
+  const auto found = std::lower_bound(far_.begin(), far_.end(), id,
+                                      [&](uint32_t a, uint32_t b) { return pieces_[a].id < b; });
   if (found == far_.end() || pieces_[*found].id != id) return std::nullopt;
   return pieces_[*found].text;
 }

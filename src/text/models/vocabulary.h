@@ -11,7 +11,8 @@
 
 namespace posenc::text {
 
-/// Tokens and their ids, both ways. Ids may have holes, as large as they like: memory goes by the number of tokens.
+/// Tokens and their ids, both ways. Ids may have holes, as large as they like: memory goes by the
+/// number of tokens.
 class Vocabulary {
  public:
   /// Of equal tokens the last counts. Throws TokenizerError for two tokens of one id.
@@ -40,7 +41,7 @@ class Vocabulary {
   TextHash hash_;
   std::shared_ptr<const Strings> strings_;
   std::vector<Piece> pieces_;
-  std::vector<Slot> slots_;  // a power of two, at most half of them taken
+  std::vector<Slot> slots_;      // a power of two, at most half of them taken
   std::vector<uint32_t> by_id_;  // the index in pieces_ plus 1 of small ids; 0 for holes
   std::vector<uint32_t> far_;    // indices in pieces_ of the other ids, which rise
   std::size_t size_ = 0;

@@ -9,7 +9,8 @@
 
 namespace posenc::text {
 
-/// The tokens of words that a thread has met. Its memory is bounded: when it is full, it begins anew.
+/// The tokens of words that a thread has met. Its memory is bounded: when it is full, it begins
+/// anew.
 class WordCache {
  public:
   /// Longer words, in bytes, are not kept.
@@ -23,7 +24,9 @@ class WordCache {
     for (std::size_t at = hash & mask; slots_[at].word != 0; at = (at + 1) & mask) {
       if (slots_[at].tag != static_cast<uint32_t>(hash >> 32)) continue;
       const Word& known = words_[slots_[at].word - 1];
-      if (known.size != word.size() || std::memcmp(texts_.data() + known.text, word.data(), word.size()) != 0) continue;
+      if (known.size != word.size() ||
+          std::memcmp(texts_.data() + known.text, word.data(), word.size()) != 0)
+        continue;
       const Token* first = tokens_.data() + known.tokens;
       tokens.insert(tokens.end(), first, first + known.count);
       return true;

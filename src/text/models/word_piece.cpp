@@ -11,9 +11,10 @@ namespace {
 
 constexpr uint32_t kNoPop = UINT32_MAX;
 
-// X. Song et al., "Fast WordPiece tokenization", 2021 (LinMaxMatch): a trie whose nodes know what to do where the next
-// byte leads nowhere, so that no byte of a word is read twice. There are two roots: one for the begin of a word, and one
-// for what follows, whose tokens are without their prefix.
+// X. Song et al., "Fast WordPiece tokenization", 2021 (LinMaxMatch): a trie whose nodes know what
+// to do where the next byte leads nowhere, so that no byte of a word is read twice. There are two
+// roots: one for the begin of a word, and one for what follows, whose tokens are without their
+// prefix.
 class WordPiece : public VocabularyModel {
  public:
   explicit WordPiece(const Definition& definition)
@@ -26,14 +27,17 @@ class WordPiece : public VocabularyModel {
       if (text.empty()) continue;
       first.push_back({text, add_token(piece.id, text.size())});
       if (text.size() > prefix_.size() && text.substr(0, prefix_.size()) == prefix_) {
-        later.push_back({text.substr(prefix_.size()), add_token(piece.id, text.size() - prefix_.size())});
+        later.push_back(
+            {text.substr(prefix_.size()), add_token(piece.id, text.size() - prefix_.size())});
       }
     }
-    first_ = trie_.add(first);
-    later_ = trie_.add(later);
+    std::vector<Trie::Edge> first_edges, later_edges;
+    first_ = trie_.add(first, &first_edges);
+    later_ = trie_.add(later, &later_edges);
+    // The link of a node goes by those of its parent, and of nodes of lesser depth below later_.
     links_.resize(trie_.limit());
-    link(later_, later);
-    link(first_, first);
+    for (const Trie::Edge& edge : later_edges) links_[edge.node] = link_of(edge);
+    for (const Trie::Edge& edge : first_edges) links_[edge.node] = link_of(edge);
   }
 
   std::unique_ptr<Scratch> scratch() const override { return std::make_unique<Scratch>(); }
@@ -49,7 +53,8 @@ class WordPiece : public VocabularyModel {
   struct Match {
     uint32_t id, size;  // in bytes of the text
   };
-  // Where a node leads if the next byte has no child: to `node`, after the tokens of the list that ends in `pop`.
+  // Where a node leads if the next byte has no child: to `node`, after the tokens of the list that
+  // ends in `pop`.
   struct Link {
     Trie::Node node = Trie::kNone;
     uint32_t pop = kNoPop;
@@ -65,7 +70,8 @@ class WordPiece : public VocabularyModel {
 
   bool is_short(std::string_view word) const {
     if (word.size() <= max_input_chars_) return true;
-    const auto characters = std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    const auto characters =
+        std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xC0) != 0x80; });
     return static_cast<uint64_t>(characters) <= max_input_chars_;
   }
 
@@ -78,32 +84,15 @@ class WordPiece : public VocabularyModel {
     }
   }
 
-  // Links the nodes below `root` by rising depth, since the link of a node goes by those of lesser depth.
-  void link(Trie::Node root, const std::vector<Trie::Key>& keys) {
-    std::vector<std::pair<Trie::Node, const Trie::Key*>> level;
-    for (const Trie::Key& key : keys) level.emplace_back(root, &key);
-    std::vector<bool> is_linked(links_.size());
-    for (std::size_t depth = 0; !level.empty(); ++depth) {
-      std::size_t left = 0;
-      for (const auto& [parent, key] : level) {
-        const auto byte = static_cast<unsigned char>(key->text[depth]);
-        const Trie::Node node = trie_.child(parent, byte);
-        if (!is_linked[node]) links_[node] = link_of(node, parent, byte);
-        is_linked[node] = true;
-        if (key->text.size() > depth + 1) level[left++] = {node, key};
-      }
-      level.resize(left);
-    }
-  }
-
-  Link link_of(Trie::Node node, Trie::Node parent, unsigned char byte) {
-    if (const uint32_t match = trie_.value(node); match != Trie::kNoValue) {
+  Link link_of(const Trie::Edge& edge) {
+    if (const uint32_t match = trie_.value(edge.node); match != Trie::kNoValue) {
       pops_.push_back({match, kNoPop});
       return {later_, static_cast<uint32_t>(pops_.size() - 1)};
     }
-    Link link = links_[parent];
+    Link link = links_[edge.parent];
     while (link.node != Trie::kNone) {
-      if (const Trie::Node next = trie_.child(link.node, byte); next != Trie::kNone) return {next, link.pop};
+      if (const Trie::Node next = trie_.child(link.node, edge.byte); next != Trie::kNone)
+        return {next, link.pop};
       const Link further = links_[link.node];
       append_pops(link.pop, further.pop);
       link.node = further.node;

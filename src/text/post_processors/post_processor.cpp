@@ -109,11 +109,12 @@ void PostProcessor::apply_template(const nlohmann::json& json, const std::string
     for (const bool with_special : {false, true}) {
       Plan& plan = plans_[is_pair][with_special];
       if (!plan.problem.empty()) continue;
-      if (plan.encodings.size() != (is_pair ? 2u : 1u)) {
-        plan.problem = part + ": must come before other templates, after which tokenizers panics";
+      const std::size_t encodings = plan.encodings.size();
+      if (encodings != 1 && encodings != 2) {
+        plan.problem = part + ": must get one or two encodings from the post-processor before it. Got " + std::to_string(encodings);
         continue;
       }
-      plan = processing.apply(std::move(plan), is_pair, with_special);
+      plan = processing.apply(std::move(plan), encodings == 2, with_special);
     }
   }
 }

@@ -55,7 +55,7 @@ class ByteLevel : public PreTokenizer {
     const auto& alphabet = byte_level_alphabet();
     std::string bytes;
     text.change_each([&](AlignedText::Edit& edit, const Split& split) {
-      if (split.begins_with_nothing) text.text.require_begin();
+      if (split.begins_with_nothing) AlignedText::refuse_begin();
       const std::string& old = text.text.text();
       for (std::size_t at = split.begin; at < split.end;) {
         const auto lead = static_cast<unsigned char>(old[at]);

@@ -4,6 +4,7 @@
 //   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...}, "ids_only": bool}
 //       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
 //   {"decode": [id, ...], "skip": bool}                        {"text": text}
+//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the last
 //   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text or null}
 // An error is {"error": text}.
 #include <c10/util/Exception.h>
@@ -18,6 +19,7 @@
 
 #include "text/definition.h"
 #include "text/machine.h"
+#include "text/stream_state.h"
 
 namespace {
 
@@ -70,6 +72,23 @@ json encode(const Machine& machine, const json& given) {
   return {{"rows", rows_of(rows)}};
 }
 
+json stream(const Machine& machine, const json& given) {
+  const bool skip = given["skip"].get<bool>();
+  StreamState state([&](const std::vector<int64_t>& ids) {
+    return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
+  });
+  json steps = json::array();
+  for (const uint32_t id : given["stream"]) {
+    try {
+      const auto text = state.step(id);
+      steps.push_back(text ? json(*text) : json());
+    } catch (const c10::Error& error) {
+      return {{"steps", steps}, {"error", error.what_without_backtrace()}};
+    }
+  }
+  return {{"steps", steps}};
+}
+
 json answer(std::unique_ptr<Machine>& machine, const json& given) {
   if (given.contains("load")) {
     machine.reset();
@@ -80,6 +99,7 @@ json answer(std::unique_ptr<Machine>& machine, const json& given) {
   if (given.contains("decode")) {
     return {{"text", machine->decode(given["decode"].get<std::vector<uint32_t>>(), given["skip"].get<bool>())}};
   }
+  if (given.contains("stream")) return stream(*machine, given);
   if (given.contains("token_to_id")) {
     const auto id = machine->token_to_id(given["token_to_id"].get<std::string>());
     return {{"id", id ? json(*id) : json()}};

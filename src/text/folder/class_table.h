@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace posenc::text {
+
+/// The class that transformers has for the `model_type` of a config.json.
+struct ModelTypeClass {
+  std::string_view model_type, tokenizer_class;
+  bool has_config;  ///< transformers knows the configuration of the type too
+};
+const std::vector<ModelTypeClass>& model_type_classes();
+
+/// The types of models whose folders name a wrong class, so that the one above is taken.
+const std::vector<std::string_view>& untrusted_model_types();
+
+/// A name that transformers has, and the name of the class that it stands for.
+struct ClassName {
+  std::string_view name, tokenizer_class;
+};
+const std::vector<ClassName>& class_names();
+
+}  // namespace posenc::text

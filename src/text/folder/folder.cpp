@@ -1,0 +1,57 @@
+#include "text/folder/folder.h"
+
+#include <string_view>
+#include <utility>
+
+#include "posenc/text/error.h"
+#include "text/folder/classes.h"
+#include "text/folder/tokenizer_class.h"
+
+namespace posenc::text {
+namespace {
+
+// A folder may have several, such as tokenizer.4.0.0.json, of which transformers takes the newest that is not newer
+// than itself.
+std::string name_of_tokenizer_file(const Settings& tokenizer_config) {
+  const auto files = tokenizer_config.find("fast_tokenizer_files");
+  if (files == tokenizer_config.end()) return "tokenizer.json";
+  for (const Settings& file : *files) {
+    if (file != "tokenizer.json") {
+      refuse("fast_tokenizer_files", "be absent or name tokenizer.json only", shown(*files));
+    }
+  }
+  return "tokenizer.json";
+}
+
+FolderTokenizer read(const FolderFiles& files) {
+  const Settings config = files.settings("config.json");
+  const Settings tokenizer_config = files.settings("tokenizer_config.json");
+  const std::string name = tokenizer_class_of(files, config, tokenizer_config);
+  const Constructor construct = constructor_of(name);
+  if (!construct) refuse("tokenizer_class", "be one that posenc has", name);
+
+  std::optional<Definition> file;
+  const std::string file_name = name_of_tokenizer_file(tokenizer_config);
+  if (files.has(file_name)) {
+    try {
+      file = read_definition(files.read(file_name));
+    } catch (const TokenizerError& error) {
+      throw error.in_file(files.path(file_name));
+    }
+  }
+  ClassBuilder builder(files, tokenizer_config, std::move(file), name);
+  construct(builder);
+  return std::move(builder).result();
+}
+
+}  // namespace
+
+FolderTokenizer read_folder(const std::string& folder) {
+  try {
+    return read(FolderFiles(folder));
+  } catch (const TokenizerError& error) {
+    throw error.in_file(folder);
+  }
+}
+
+}  // namespace posenc::text
