@@ -23,6 +23,8 @@ void add_presets(CLI::App& app);
 void add_identify(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_tokenize(CLI::App& app);
+void add_detokenize(CLI::App& app);
 void add_translate(CLI::App& app);
 
 }  // namespace posenc::cli

@@ -75,6 +75,8 @@ int main(int argc, char** argv) {
   posenc::cli::add_inspect(app);
   posenc::cli::add_convert(app);
   posenc::cli::add_encode(app);
+  posenc::cli::add_tokenize(app);
+  posenc::cli::add_detokenize(app);
   posenc::cli::add_translate(app);
   return posenc::cli::run_app(app, argc, argv);
 }

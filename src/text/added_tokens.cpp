@@ -95,7 +95,8 @@ const AddedTokens::Searched* AddedTokens::Trie::longest(std::string_view text, s
 }
 
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& model,
-                         const Normalizer* normalizer) {
+                         const Normalizer* normalizer, bool split_special_tokens)
+    : split_special_tokens_(split_special_tokens) {
   // The ids of new tokens are counted from the size of the vocabulary, whatever ids it has.
   auto next_id = static_cast<uint32_t>(model.size());
   for (const AddedToken& token : tokens) {
@@ -147,6 +148,7 @@ void AddedTokens::cut(std::string_view text, bool is_normalized, std::vector<Add
     }
     std::size_t begin = at, end = at + found->text.size();
     at = trie.next(text, end);
+    if (split_special_tokens_ && is_special(found->text)) continue;
     const bool is_refused = found->token.single_word &&
                             (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)));
     if (is_refused) continue;

@@ -24,8 +24,9 @@ struct AddedPart {
 /// The tokens that are cut out of a text before the model sees it, and their ids.
 class AddedTokens {
  public:
-  /// Throws TokenizerError for tokens of which the package chooses one at random.
-  AddedTokens(const std::vector<AddedToken>& tokens, const Model& model, const Normalizer* normalizer);
+  /// With `split_special_tokens`, special ones are not cut out. Throws TokenizerError for tokens of
+  /// which the package chooses one at random.
+  AddedTokens(const std::vector<AddedToken>& tokens, const Model& model, const Normalizer* normalizer, bool split_special_tokens);
 
   /// Cuts a text at the tokens that are searched in it as it is, or at those that are searched in it
   /// once it is normalised. The parts cover it; two of them may share blanks.
@@ -70,6 +71,7 @@ class AddedTokens {
   std::unordered_set<std::string, Hash, std::equal_to<>> special_;
   Trie raw_, normalized_;
   std::size_t new_tokens_ = 0;
+  bool split_special_tokens_;
 };
 
 }  // namespace posenc::text

@@ -11,28 +11,12 @@
 namespace posenc::text {
 namespace {
 
-// The first byte that is not part of a character in UTF-8.
-std::size_t first_bad_byte(std::string_view text) {
-  std::size_t good = 0, bad = text.size() + 1;  // the lengths of two prefixes
-  while (bad - good > 1) {
-    const std::size_t middle = good + (bad - good) / 2;
-    // A prefix may end inside a character that is complete in a longer one.
-    bool is_good = false;
-    for (std::size_t more = 0; more < 4 && middle + more <= text.size() && !is_good; ++more) {
-      is_good = io::is_utf8(text.substr(0, middle + more));
-    }
-    (is_good ? good : bad) = middle;
-  }
-  return good;
-}
-
 void require_utf8(std::string_view text, std::size_t index, const char* what) {
   TORCH_CHECK_VALUE(text.size() < std::numeric_limits<uint32_t>::max(), "[Tokenizer] ", what, " ",
                     index, ": must have less than 4 GiB. Got ", text.size(), " bytes");
-  const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  if (is_ascii || io::is_utf8(text)) return;
-  const std::size_t at = first_bad_byte(text);
-  TORCH_CHECK_VALUE(false, "[Tokenizer] ", what, " ", index, ": must be UTF-8. Got another byte at ", at);
+  const std::size_t good = io::utf8_prefix(text);
+  TORCH_CHECK_VALUE(good == text.size(), "[Tokenizer] ", what, " ", index,
+                    ": must be UTF-8. Got another byte at ", good);
 }
 
 }  // namespace
@@ -74,14 +58,14 @@ class Machine::Lease {
   std::unique_ptr<Workspace> workspace_;
 };
 
-Machine::Machine(Definition definition)
+Machine::Machine(Definition definition, bool split_special_tokens)
     : definition_(std::move(definition)),
       model_(make_model(definition_)),
       normalizer_(make_normalizer(definition_.normalizer)),
       pre_tokenizer_(make_pre_tokenizer(definition_.pre_tokenizer)),
       post_processor_(definition_.post_processor),
       decoder_(make_decoder(definition_.decoder)),
-      added_tokens_(definition_.added_tokens, *model_, normalizer_.get()) {
+      added_tokens_(definition_.added_tokens, *model_, normalizer_.get(), split_special_tokens) {
   // The model has what it needs of these.
   definition_.model.vocab = {};
   definition_.model.merges = {};

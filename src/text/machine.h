@@ -33,8 +33,8 @@ struct EncodeRequest {
 /// post-processor and decoder. Immutable; any number of threads may use one.
 class Machine {
  public:
-  /// Throws TokenizerError.
-  explicit Machine(Definition definition);
+  /// With `split_special_tokens`, special tokens in a text are text. Throws TokenizerError.
+  explicit Machine(Definition definition, bool split_special_tokens = false);
   ~Machine();
 
   /// Adds the rows of a text, or a pair, to `rows`; `index` is its index. Throws c10::ValueError for

@@ -49,8 +49,8 @@ struct TokenizerOptions {
   TORCH_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
   /// What is cut off.
   TORCH_ARG(tokenizer::Truncation, truncation) = tokenizer::Truncation::None;
-  /// Most tokens of a sequence, special tokens included; the folder's `model_max_length` unless
-  /// set.
+  /// Most tokens of a sequence, special tokens included, for truncation and Padding::Length; the
+  /// folder's `model_max_length` unless set.
   TORCH_ARG(std::optional<int64_t>, max_length) = std::nullopt;
   /// The end that is cut; the folder's unless set.
   TORCH_ARG(std::optional<tokenizer::Side>, truncation_side) = std::nullopt;
@@ -66,8 +66,8 @@ struct TokenizerOptions {
 struct TokenBatch {
   torch::Tensor input_ids;       ///< int64 (B, L)
   torch::Tensor attention_mask;  ///< int64 (B, L): 1 for tokens, 0 for padding
-  torch::Tensor
-      token_type_ids;  ///< int64 (B, L): 1 for the second text, as far as the model has types
+  /// int64 (B, L): 1 for the second text, or what the template says; 0 if the model takes none.
+  torch::Tensor token_type_ids;
   /// int64 (B, L, 2), with TokenizerOptions::offsets: begin and end of each token in its text, in
   /// characters (code points). (0, 0) for special tokens and padding.
   torch::Tensor offsets;
@@ -84,7 +84,7 @@ struct Encoding {
 };
 
 namespace text {
-class Machine;
+class LoadedTokenizer;
 class StreamState;
 }  // namespace text
 
@@ -111,15 +111,18 @@ class Tokenizer {
   /// tokenizer_config.json decides, and tokenizer.json, vocab.txt, vocab.json and merges.txt, or a
   /// SentencePiece model have the vocabulary.
   static Tokenizer from_folder(const std::string& folder);
-  /// The tokenizer that one file describes, as `tokenizers.Tokenizer.from_file(path)` makes it.
+  /// The tokenizer that a tokenizer.json describes, as `tokenizers.Tokenizer.from_file(path)` makes
+  /// it. Of its blocks `padding` and `truncation` the padding token, the sides and `max_length` are
+  /// used where the options ask for padding and truncation.
   static Tokenizer from_file(const std::string& path);
 
   /// Encodes texts.
   TokenBatch encode(const std::vector<std::string>& texts,
                     const TokenizerOptions& options = {}) const;
-  /// Encodes pairs of texts; an empty second text is a pair too.
-  TokenBatch encode(const std::vector<std::pair<std::string, std::string>>& pairs,
-                    const TokenizerOptions& options = {}) const;
+  /// Encodes pairs of texts; an empty second text is a pair too. (As an overload of encode() it would
+  /// make `encode({"a", "b"})` ambiguous.)
+  TokenBatch encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
+                          const TokenizerOptions& options = {}) const;
   /// The tokens of one text; with `pair` of a pair. More than one only with overflow.
   std::vector<Encoding> encode_one(std::string_view text,
                                    std::optional<std::string_view> pair = std::nullopt,
@@ -143,9 +146,9 @@ class Tokenizer {
   std::optional<int64_t> special_token_id(std::string_view name) const;
 
  private:
-  explicit Tokenizer(std::shared_ptr<const text::Machine> machine) : machine_(std::move(machine)) {}
+  explicit Tokenizer(std::shared_ptr<const text::LoadedTokenizer> loaded) : loaded_(std::move(loaded)) {}
 
-  std::shared_ptr<const text::Machine> machine_;
+  std::shared_ptr<const text::LoadedTokenizer> loaded_;
 };
 
 /// The text of ids that come one by one, such as those of generate().

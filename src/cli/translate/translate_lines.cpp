@@ -10,7 +10,7 @@
 
 #include "cli/error.h"
 #include "cli/progress.h"
-#include "cli/translate/line_reader.h"
+#include "cli/line_reader.h"
 #include "cli/translate/translator.h"
 #include "io/base/text.h"
 #include "platform/signals.h"

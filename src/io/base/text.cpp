@@ -5,21 +5,22 @@
 
 namespace posenc::io {
 
-bool is_utf8(std::string_view text) {
+std::size_t utf8_prefix(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
     const auto lead = static_cast<unsigned char>(text[at++]);
     if (lead < 0x80) continue;
     const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4) return false;
+    if (lead < 0xc2 || lead > 0xf4) return begin;
     uint32_t code = lead & (0x3f >> more);
     for (int i = 0; i < more; ++i) {
-      if (at == text.size() || (text[at] & 0xc0) != 0x80) return false;
+      if (at == text.size() || (text[at] & 0xc0) != 0x80) return begin;
       code = code << 6 | (text[at++] & 0x3f);
     }
     const uint32_t smallest = more == 3 ? 0x10000 : more == 2 ? 0x800 : 0x80;
-    if (code < smallest || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+    if (code < smallest || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return begin;
   }
-  return true;
+  return text.size();
 }
 
 std::string shortened(std::string_view text, std::size_t most) {

@@ -7,8 +7,12 @@
 
 namespace posenc::io {
 
-/// Whether `text` is UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF.
-bool is_utf8(std::string_view text);
+/// The number of bytes before the first that does not belong to a character in UTF-8: no overlong
+/// forms, no surrogates, nothing beyond U+10FFFF.
+std::size_t utf8_prefix(std::string_view text);
+
+/// Whether all of `text` is UTF-8.
+inline bool is_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
 
 /// At most `most` bytes of `text`, followed by dots if it was longer. The result is always UTF-8:
 /// if the text is not, each byte outside ASCII becomes a question mark.

@@ -49,6 +49,7 @@ class ClassBuilder {
   ModelDefinition& begin_model(ModelDefinition::Kind kind, const VocabularyFiles& files);
   /// The charsmap of the first Precompiled normalizer of tokenizer.json or of a SentencePiece model.
   const std::optional<std::string>& charsmap() const { return charsmap_; }
+  void set_charsmap(std::string base64) { charsmap_ = std::move(base64); }
 
   /// A named token with the constructor's default.
   Named named(const char* name, const char* otherwise);

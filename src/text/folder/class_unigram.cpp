@@ -2,6 +2,8 @@
 
 #include "text/folder/classes.h"
 #include "text/folder/components.h"
+#include "text/folder/model_files.h"
+#include "text/sentencepiece/folder_model.h"
 
 // The classes with a Unigram model.
 namespace posenc::text {
@@ -52,8 +54,9 @@ std::vector<GivenToken> given_extra(const ClassBuilder& builder) {
   return builder.arguments.tokens("additional_special_tokens").value_or(std::vector<GivenToken>());
 }
 
-bool has_content(const std::vector<GivenToken>& tokens, const std::string& text) {
-  return std::ranges::any_of(tokens, [&](const GivenToken& token) { return token.content == text; });
+// Whether Python finds the string in the list, which is equal to no AddedToken.
+bool has_string(const std::vector<GivenToken>& tokens, const std::string& text) {
+  return std::ranges::count(tokens, GivenToken(text)) > 0;
 }
 
 // <s> A </s>, and </s> B </s>.
@@ -134,7 +137,7 @@ void construct_pegasus(ClassBuilder& builder) {
   builder.named("mask_token", "<mask_2>");
   const std::string sentence = builder.arguments.text("mask_token_sent", "<mask_1>");
   std::vector<GivenToken> extra;
-  if (!has_content(given_extra(builder), sentence)) extra.emplace_back(sentence);
+  if (!has_string(given_extra(builder), sentence)) extra.emplace_back(sentence);
   const int64_t offset = builder.arguments.number("offset", 103);
   for (int64_t i = 2; i < offset; ++i) extra.emplace_back("<unk_" + std::to_string(i) + ">");
   builder.set_extra(extra);
@@ -222,12 +225,12 @@ void construct_albert(ClassBuilder& builder) {
                                  {"[SEP]", builder.required_id(builder.named_text("sep_token"))}});
 }
 
-// It has no constructor of its own, so that tokenizer.json stays.
+// It has no constructor of its own, so that tokenizer.json or the SentencePiece model stays.
 void construct_fnet(ClassBuilder& builder) {
   builder.settings.model_input_names = {"input_ids", "token_type_ids"};
-  if (!builder.has_file()) return construct_albert(builder);
-  builder.take_file();
   name_albert(builder);
+  if (!builder.has_file()) return construct_from_sentencepiece(builder, vocabulary_file(builder, {"spiece.model"}));
+  builder.take_file();
   builder.finish();
 }
 
@@ -270,7 +273,7 @@ void construct_xglm(ClassBuilder& builder) {
   std::vector<GivenToken> extra = given_extra(builder);
   for (int i = 0; i < 7; ++i) {
     const std::string word = "<madeupword" + std::to_string(i) + ">";
-    if (!has_content(extra, word)) extra.emplace_back(word);
+    if (!has_string(extra, word)) extra.emplace_back(word);
   }
   builder.set_extra(extra);
   builder.finish();

@@ -1,12 +1,13 @@
 #include "text/folder/classes.h"
 
+#include "text/folder/model_files.h"
+#include "text/sentencepiece/folder_model.h"
+
 namespace posenc::text {
 namespace {
 
 void construct_backend(ClassBuilder& builder) {
-  if (!builder.has_file()) {
-    refuse("its files", "include tokenizer.json", "none, for a tokenizer whose class makes nothing of its own");
-  }
+  if (!builder.has_file()) return construct_from_sentencepiece(builder, vocabulary_file(builder, {"tokenizer.model"}));
   builder.take_file();
   builder.finish();
 }

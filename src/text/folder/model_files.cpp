@@ -61,18 +61,6 @@ void read_text_file(const FolderFiles& files, const char* name, const std::funct
   }
 }
 
-// The file of the vocabulary: transformers looks for some names whatever the class.
-std::string vocabulary_file(const FolderFiles& files, const VocabularyFiles& of_class, const std::string& name) {
-  for (const char* other : {"tekken.json", "tiktoken.model"}) {
-    if (files.has(other)) refuse("its files", "include tokenizer.json", std::string(other) + ", which is not supported");
-  }
-  if (files.has("tokenizer.model")) return "tokenizer.model";
-  if (of_class.vocab && files.has(of_class.vocab)) return of_class.vocab;
-  std::string wanted = "include tokenizer.json";
-  if (of_class.vocab) wanted += std::string(" or ") + of_class.vocab;
-  refuse("its files", wanted, "neither, for class " + name);
-}
-
 }  // namespace
 
 ModelDefinition vocabulary_of(ModelDefinition model, Kind kind) {
@@ -89,9 +77,22 @@ ModelDefinition vocabulary_of(ModelDefinition model, Kind kind) {
   return made;
 }
 
+// transformers looks for some names whatever the class.
+std::string vocabulary_file(const ClassBuilder& builder, const VocabularyFiles& of_class) {
+  const FolderFiles& files = builder.files();
+  for (const char* other : {"tekken.json", "tiktoken.model"}) {
+    if (files.has(other)) refuse("its files", "include tokenizer.json", std::string(other) + ", which is not supported");
+  }
+  if (files.has("tokenizer.model")) return "tokenizer.model";
+  if (of_class.vocab && files.has(of_class.vocab)) return of_class.vocab;
+  std::string wanted = "include tokenizer.json";
+  if (of_class.vocab) wanted += std::string(" or ") + of_class.vocab;
+  refuse("its files", wanted, "neither, for class " + builder.settings.tokenizer_class);
+}
+
 void read_model_files(ClassBuilder& builder, Kind kind, const VocabularyFiles& of_class) {
   const FolderFiles& files = builder.files();
-  const std::string name = vocabulary_file(files, of_class, builder.settings.tokenizer_class);
+  const std::string name = vocabulary_file(builder, of_class);
   Definition& definition = builder.definition;
   definition.model.kind = kind;
   if (name.ends_with(".model")) return read_sentencepiece_model(builder, kind, name);

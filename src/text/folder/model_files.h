@@ -15,4 +15,7 @@ ModelDefinition vocabulary_of(ModelDefinition model, ModelDefinition::Kind kind)
 /// merges.txt, or a SentencePiece model. Throws TokenizerError.
 void read_model_files(ClassBuilder& builder, ModelDefinition::Kind kind, const VocabularyFiles& files);
 
+/// The file of the vocabulary where there is no tokenizer.json. Throws TokenizerError if there is none.
+std::string vocabulary_file(const ClassBuilder& builder, const VocabularyFiles& files);
+
 }  // namespace posenc::text

@@ -10,4 +10,7 @@ namespace posenc::text {
 /// charsmap. Throws TokenizerError.
 void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind, const std::string& file);
 
+/// Makes the tokenizer that transformers makes of a SentencePiece model without a class of its own.
+void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file);
+
 }  // namespace posenc::text

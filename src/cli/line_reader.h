@@ -8,12 +8,12 @@
 
 namespace posenc::cli {
 
-/// Reads the lines of a file or of standard input: UTF-8, at most a million bytes each. Otherwise
+/// Reads the lines of a file or of standard input: UTF-8, at most `longest` bytes each. Otherwise
 /// throws CommandError with the line number.
 class LineReader {
  public:
   /// "" or "-" means standard input.
-  explicit LineReader(const std::string& path);
+  explicit LineReader(const std::string& path, std::size_t longest = 1'000'000);
 
   /// Reads the next line, without `\n` or `\r\n`, waiting if necessary; returns false at the end.
   bool next(std::string& line);
@@ -33,6 +33,7 @@ class LineReader {
 
   std::string name_;
   platform::InputStream input_;
+  std::size_t longest_;
   int64_t number_ = 0;
   uint64_t bytes_ = 0, size_ = 0;
   std::string buffer_;

@@ -1,4 +1,4 @@
-#include "cli/translate/line_reader.h"
+#include "cli/line_reader.h"
 
 #include <filesystem>
 
@@ -8,16 +8,16 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kLongestLine = 1'000'000;  // in bytes
 constexpr std::size_t kChunk = 65536;            // the capacity of a pipe
 
 bool is_standard_input(const std::string& path) { return path.empty() || path == "-"; }
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path) try
+LineReader::LineReader(const std::string& path, std::size_t longest) try
     : name_(is_standard_input(path) ? "standard input" : path),
-      input_(is_standard_input(path) ? "" : path) {
+      input_(is_standard_input(path) ? "" : path),
+      longest_(longest) {
   if (is_standard_input(path)) return;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) fail("{}: must be a text file", path);
@@ -55,7 +55,7 @@ void LineReader::fill() {
 bool LineReader::has_line() {
   const auto end = buffer_.find('\n', searched_);
   searched_ = end == std::string::npos ? buffer_.size() : end;
-  return at_end_ || searched_ < buffer_.size() || searched_ - begin_ > kLongestLine;
+  return at_end_ || searched_ < buffer_.size() || searched_ - begin_ > longest_;
 }
 
 bool LineReader::is_ready() {
@@ -73,15 +73,18 @@ bool LineReader::next(std::string& line) {
   }
   if (begin_ == buffer_.size()) return false;
   ++number_;
-  if (searched_ - begin_ > kLongestLine) {
-    fail("{}: line {} must have at most {} bytes", name_, number_, kLongestLine);
+  if (searched_ - begin_ > longest_) {
+    fail("{}: line {} must have at most {} bytes", name_, number_, longest_);
   }
   line.assign(buffer_, begin_, searched_ - begin_);
   if (line.ends_with('\r')) line.pop_back();
   const std::size_t past = searched_ + (searched_ < buffer_.size() ? 1 : 0);
   bytes_ += past - begin_;
   begin_ = searched_ = past;
-  if (!io::is_utf8(line)) fail("{}: line {} must be UTF-8", name_, number_);
+  const std::size_t good = io::utf8_prefix(line);
+  if (good < line.size()) {
+    fail("{}: line {} must be UTF-8. Got another byte at {}", name_, number_, good);
+  }
   return true;
 }
 

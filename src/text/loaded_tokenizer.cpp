@@ -1,0 +1,96 @@
+#include "text/loaded_tokenizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/base/file.h"
+#include "posenc/text/error.h"
+#include "text/decoded_text.h"
+#include "text/decoders/replace_all.h"
+
+namespace posenc::text {
+namespace {
+
+FolderSettings file_settings(const Definition& definition) {
+  FolderSettings settings;
+  if (const auto padding = read_padding(definition.padding)) settings.pads_left = padding->on_left;
+  if (const auto truncation = read_truncation(definition.truncation)) {
+    settings.truncates_left = truncation->from_left;
+    settings.model_max_length = static_cast<int64_t>(truncation->max_length);
+  }
+  return settings;
+}
+
+std::string whole_file(const std::string& path) {
+  try {
+    const io::InputFile file(path);
+    return file.read(0, file.size());
+  } catch (const WeightsError& error) {
+    throw TokenizerError(error.reason());
+  }
+}
+
+}  // namespace
+
+LoadedTokenizer::LoadedTokenizer(Definition definition, FolderSettings settings)
+    : settings_(std::move(settings)), machine_(std::move(definition), settings_.split_special_tokens) {}
+
+std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder) {
+  try {
+    FolderTokenizer read = read_folder(folder);
+    read_padding(read.definition.padding);  // each call has its own rules, but these have to be right
+    read_truncation(read.definition.truncation);
+    std::shared_ptr<LoadedTokenizer> loaded(
+        new LoadedTokenizer(std::move(read.definition), std::move(read.settings)));
+    if (const auto id = loaded->special_token_id("pad_token")) loaded->padding_ = {*id, 0};
+    return loaded;
+  } catch (const TokenizerError& error) {
+    throw error.in_file(folder).in_function("Tokenizer::from_folder");
+  }
+}
+
+std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_file(const std::string& path) {
+  try {
+    Definition definition = read_definition(whole_file(path));
+    const auto padding = read_padding(definition.padding);
+    FolderSettings settings = file_settings(definition);
+    std::shared_ptr<LoadedTokenizer> loaded(
+        new LoadedTokenizer(std::move(definition), std::move(settings)));
+    if (padding) loaded->padding_ = {padding->pad_id, padding->pad_type_id};
+    return loaded;
+  } catch (const TokenizerError& error) {
+    throw error.in_file(path).in_function("Tokenizer::from_file");
+  }
+}
+
+bool LoadedTokenizer::has_types() const {
+  const auto& names = settings_.model_input_names;
+  return names.empty() || std::find(names.begin(), names.end(), "token_type_ids") != names.end();
+}
+
+std::optional<uint32_t> LoadedTokenizer::special_token_id(std::string_view name) const {
+  for (const auto& [known, token] : settings_.special_tokens) {
+    if (known == name) return machine_.token_to_id(token);
+  }
+  return std::nullopt;
+}
+
+std::string LoadedTokenizer::decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const {
+  std::string text;
+  if (settings_.decodes_runs_once) {
+    std::vector<uint32_t> once = ids;
+    once.erase(std::unique(once.begin(), once.end()), once.end());
+    if (padding_) std::erase(once, padding_->id);
+    text = machine_.decode(once, skip_special_tokens);
+  } else {
+    text = machine_.decode(ids, skip_special_tokens);
+  }
+  if (!settings_.blank_in_decoded.empty()) {
+    replace_all(text, settings_.blank_in_decoded, " ");
+    strip_as_python(text);
+  }
+  if (settings_.clean_up_tokenization_spaces) clean_up_spaces(text);
+  return text;
+}
+
+}  // namespace posenc::text

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/file_rules.h"
+#include "text/folder/folder.h"
+#include "text/machine.h"
+
+namespace posenc::text {
+
+/// What a Tokenizer holds: the machine, and what the folder or the file says beside it.
+class LoadedTokenizer {
+ public:
+  /// That of a folder, as transformers loads it. Throws TokenizerError.
+  static std::shared_ptr<const LoadedTokenizer> from_folder(const std::string& folder);
+  /// That of a file, as tokenizers loads it: its blocks `padding` and `truncation` count. Throws
+  /// TokenizerError.
+  static std::shared_ptr<const LoadedTokenizer> from_file(const std::string& path);
+
+  const Machine& machine() const { return machine_; }
+  const FolderSettings& settings() const { return settings_; }
+  /// What is filled in for padding; nothing if the tokenizer has no token for it.
+  struct Padding {
+    uint32_t id, type_id;
+  };
+  std::optional<Padding> padding() const { return padding_; }
+  /// Whether the model takes types; a file does not say.
+  bool has_types() const;
+  /// The id of a named special token.
+  std::optional<uint32_t> special_token_id(std::string_view name) const;
+  /// The text of ids, as transformers' decode() gives it.
+  std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;
+
+ private:
+  LoadedTokenizer(Definition definition, FolderSettings settings);
+
+  FolderSettings settings_;
+  std::optional<Padding> padding_;
+  Machine machine_;
+};
+
+}  // namespace posenc::text

@@ -1,0 +1,146 @@
+#include "text/token_batch.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+namespace posenc::text {
+namespace {
+
+using tokenizer::Padding;
+using tokenizer::Side;
+using tokenizer::Truncation;
+
+std::size_t max_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options, const char* why) {
+  const auto length = options.max_length() ? options.max_length() : tokenizer.settings().model_max_length;
+  TORCH_CHECK_VALUE(length.has_value(), "[Tokenizer] `max_length` must be given for ", why,
+                    ": the tokenizer has no model_max_length");
+  TORCH_CHECK_VALUE(*length >= 0, "[Tokenizer] `max_length` must not be negative. Got ", *length);
+  return static_cast<std::size_t>(*length);
+}
+
+bool is_left(const std::optional<Side>& side, bool left_of_folder) {
+  return side ? *side == Side::Left : left_of_folder;
+}
+
+// What the rows of a batch share.
+struct Layout {
+  int64_t rows = 0, width = 0;
+  bool on_left = false;
+  bool has_types = false;
+  LoadedTokenizer::Padding padding{};
+};
+
+int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts, const TokenizerOptions& options) {
+  std::size_t longest = 0, shortest = SIZE_MAX;
+  for (const EncodedRows& part : parts) {
+    for (std::size_t row = 0; row < part.ends.size(); ++row) {
+      longest = std::max(longest, part.length(row));
+      shortest = std::min(shortest, part.length(row));
+    }
+  }
+  std::size_t width = longest;
+  if (options.padding() == Padding::None) {
+    TORCH_CHECK_VALUE(shortest >= longest, "[Tokenizer] without `padding`, texts must have one number of tokens. Got ",
+                      shortest, " and ", longest);
+    return static_cast<int64_t>(width);
+  }
+  if (options.padding() == Padding::Length) {
+    width = max_length_of(tokenizer, options, "padding to a length");
+    TORCH_CHECK_VALUE(longest <= width, "[Tokenizer] texts must have at most `max_length` tokens, ", width,
+                      ", where they are not truncated. Got ", longest);
+  }
+  const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
+  width = (width + multiple - 1) / multiple * multiple;
+  TORCH_CHECK_VALUE(shortest >= width || tokenizer.padding(),
+                    "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token. Got ",
+                    shortest, " and a batch of ", width);
+  return static_cast<int64_t>(width);
+}
+
+class BatchWriter {
+ public:
+  BatchWriter(const Layout& layout, bool with_offsets) : layout_(layout) {
+    const auto type = at::TensorOptions().dtype(at::kLong);
+    batch_.input_ids = at::empty({layout.rows, layout.width}, type);
+    batch_.attention_mask = at::empty({layout.rows, layout.width}, type);
+    batch_.token_type_ids = at::empty({layout.rows, layout.width}, type);
+    batch_.row_texts = at::empty({layout.rows}, type);
+    if (with_offsets) batch_.offsets = at::empty({layout.rows, layout.width, 2}, type);
+    ids_ = batch_.input_ids.mutable_data_ptr<int64_t>();
+    mask_ = batch_.attention_mask.mutable_data_ptr<int64_t>();
+    types_ = batch_.token_type_ids.mutable_data_ptr<int64_t>();
+    texts_ = batch_.row_texts.mutable_data_ptr<int64_t>();
+    offsets_ = with_offsets ? batch_.offsets.mutable_data_ptr<int64_t>() : nullptr;
+  }
+
+  void add(const EncodedRows& part, std::size_t row) {
+    const std::size_t begin = part.begin(row), end = part.ends[row];
+    const int64_t missing = layout_.width - static_cast<int64_t>(end - begin);
+    if (layout_.on_left) pad(missing);
+    for (std::size_t i = begin; i < end; ++i) {
+      *ids_++ = part.ids[i];
+      *mask_++ = 1;
+      *types_++ = layout_.has_types ? part.type_ids[i] : 0;
+      if (offsets_ != nullptr) {
+        *offsets_++ = part.offsets[i].begin;
+        *offsets_++ = part.offsets[i].end;
+      }
+    }
+    if (!layout_.on_left) pad(missing);
+    *texts_++ = static_cast<int64_t>(part.texts[row]);
+  }
+
+  TokenBatch batch() { return std::move(batch_); }
+
+ private:
+  void pad(int64_t count) {
+    ids_ = std::fill_n(ids_, count, int64_t{layout_.padding.id});
+    mask_ = std::fill_n(mask_, count, 0);
+    types_ = std::fill_n(types_, count, layout_.has_types ? int64_t{layout_.padding.type_id} : 0);
+    if (offsets_ != nullptr) offsets_ = std::fill_n(offsets_, 2 * count, 0);
+  }
+
+  Layout layout_;
+  TokenBatch batch_;
+  int64_t *ids_, *mask_, *types_, *texts_, *offsets_;
+};
+
+}  // namespace
+
+EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options) {
+  TORCH_CHECK_VALUE(options.pad_to_multiple_of() > 0, "[Tokenizer] `pad_to_multiple_of` must be positive. Got ", options.pad_to_multiple_of());
+  TORCH_CHECK_VALUE(options.stride() >= 0, "[Tokenizer] `stride` must not be negative. Got ", options.stride());
+  EncodeRequest request;
+  request.add_special_tokens = options.add_special_tokens();
+  request.overflow = options.overflow();
+  request.wanted.places = options.offsets();
+  if (options.truncation() == Truncation::None) return request;
+  TruncationRule rule;
+  rule.max_length = max_length_of(tokenizer, options, "truncation");
+  rule.stride = static_cast<std::size_t>(options.stride());
+  rule.from_left = is_left(options.truncation_side(), tokenizer.settings().truncates_left);
+  rule.strategy = options.truncation() == Truncation::OnlyFirst    ? TruncationRule::Strategy::OnlyFirst
+                  : options.truncation() == Truncation::OnlySecond ? TruncationRule::Strategy::OnlySecond
+                                                                   : TruncationRule::Strategy::LongestFirst;
+  request.truncation = rule;
+  return request;
+}
+
+TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts, const TokenizerOptions& options) {
+  Layout layout;
+  for (const EncodedRows& part : parts) layout.rows += static_cast<int64_t>(part.ends.size());
+  TORCH_CHECK_VALUE(layout.rows > 0, "[Tokenizer] at least one text must be given. Got 0");
+  layout.width = width_of(tokenizer, parts, options);
+  layout.on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
+  layout.has_types = tokenizer.has_types();
+  layout.padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});
+  BatchWriter writer(layout, options.offsets());
+  for (const EncodedRows& part : parts) {
+    for (std::size_t row = 0; row < part.ends.size(); ++row) writer.add(part, row);
+  }
+  return writer.batch();
+}
+
+}  // namespace posenc::text
