@@ -44,7 +44,7 @@ KNOWN = {
 # What only Oniguruma itself can search: what is behind a place, and what depends on what was read.
 GENERAL = [r"(?<=\p{Lu})\p{Ll}+", r"^", r"$", r"^\s+|\s+$", r"\b", r"\B", r"\b\w", r"[\w]+\b|\W", r"(?=\w)\w|[^\w]+", r"(?<!\p{L})\d+", r"(\w)\1", r"(?>\s+)\S", r"\s++$",
            r"(?i)straße|é", r"[\w&&[^\d]]+", r"[[:digit:][:space:]]+", r"[^[:punct:]]+", r"\p{^L}+", r"\P{Lu}\w", r"[\p{L}-z]+", r"[+-\d]+",
-           r"(?i:[^\p{Lu}])", r"(?i:\p{Lu}+)", r"(?i:[\p{Lu}]+)", r"(?i:ss|st)", r"(?i:ſ)", r"a{,2}b", r"(?m:.)+", r"\Aa|b\z", r"\K", r"x*",
+           r"(?i:[^\p{Lu}])", r"(?i:\p{Lu}+)", r"(?i:[\p{Lu}]+)", r"(?>)(?i:a)[\p{Lu}]|(?:(?i)b)[\p{Ll}]", r"(?i)(?-i:[\p{Lu}])[\p{L}]", r"(?i:ss|st)", r"(?i:ſ)", r"a{,2}b", r"(?m:.)+", r"\Aa|b\z", r"\K", r"x*",
            r"(?<n>[ab])\g<n>", r"\R", r"\h+", r"[]a]+", r"(?x: a b)", r"(?#[)\d", r"(?~ab)", r"()", "", r"[a-c&&b-d]", r"\x{1F600}", r"\N+",
            r"\p{Greek}+|\p{hiragana}", r"\p{Script_Extensions=Greek}|a", r"\p{IsAlpha}", r"(", r"[b-a]", r"a**", r"{1}", r"*a"]  # fmt: skip
 CLASSES = [rf"\p{{{name}}}" for name in
@@ -93,7 +93,10 @@ class RegexTest(unittest.TestCase):
             return answer
         replace, split = norm.Replace(theirs, "\ue000"), pre.Split(theirs, "removed", invert=True)
         for text, matches in zip(texts, found, strict=True):
-            self.assertIsInstance(matches, list, f"{pattern!r} in {text!r}")
+            if isinstance(matches, str):  # the package ends with a panic
+                with self.assertRaises(BaseException, msg=f"{pattern!r} in {text!r}: {matches}"):
+                    replace.normalize_str(text)
+                continue
             out, at = "", 0
             for begin, end in matches:
                 out, at = out + text[at:begin] + "\ue000", end

@@ -1,6 +1,7 @@
 #include "text/regex/rewrite.h"
 
 #include <optional>
+#include <vector>
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
@@ -60,7 +61,9 @@ bool knows_no_case(const CharacterSet& set) {
   for (std::size_t i = 0; i < unicode::kLowerRangeCount; ++i) {
     const unicode::LowerRange& range = unicode::kLowerRanges[i];
     for (uint32_t c = range.first; c <= range.last; c += static_cast<uint32_t>(range.step)) {
-      if (set.contains(c) != set.contains(c + static_cast<uint32_t>(range.distance))) return false;
+      const char32_t lower = c + static_cast<uint32_t>(range.distance);
+      const bool is_newer = (unicode::character(c).category & unicode::Cn) != 0;  // than 16.0
+      if (!is_newer && set.contains(c) != set.contains(lower)) return false;
     }
   }
   return true;
@@ -78,12 +81,6 @@ class Rewriter {
     }
     if (extended_ && text_.find('#') != std::string_view::npos) {
       refuse("have no `#` together with the option x, whose comments posenc does not read", text_);
-    }
-    if (ignores_case_ && has_case_) {
-      refuse(
-          "not ignore case in brackets with a class such as \\p{Lu}, since Oniguruma's letters may "
-          "be older",
-          text_);
     }
     return std::move(out_);
   }
@@ -104,8 +101,11 @@ class Rewriter {
     if (sees("(?#")) {
       at_ = std::min(text_.find(')', at_), text_.size() - 1) +
             1;  // Oniguruma would have skipped it, too
-    } else if (sees("(?")) {
-      options();
+    } else if (sees("(")) {
+      outside_ignores_.push_back(ignores_case_);
+      sees("(?") ? options() : copy(1);
+    } else if (sees(")")) {
+      close();
     } else if (sees("[")) {
       open();
     } else {
@@ -161,9 +161,22 @@ class Rewriter {
       }
       const std::string_view on = letters.substr(0, letters.find('-'));
       extended_ = extended_ || on.find('x') != std::string_view::npos;
-      ignores_case_ = ignores_case_ || on.find('i') != std::string_view::npos;
+      if (letters.find('i') != std::string_view::npos)
+        ignores_case_ = on.find('i') != std::string_view::npos;
+      if (text_[end] == ')') {  // for the rest of the group outside
+        outside_ignores_.pop_back();
+        return copy(end + 1 - at_);
+      }
     }
     copy(2);
+  }
+
+  void close() {
+    if (!outside_ignores_.empty()) {
+      ignores_case_ = outside_ignores_.back();
+      outside_ignores_.pop_back();
+    }
+    copy(1);
   }
 
   void escape() {
@@ -203,7 +216,12 @@ class Rewriter {
 
   void put(const CharacterSet& set, bool negative) {
     // Outside of brackets a class does not ignore case.
-    has_case_ = has_case_ || (depth_ > 0 && !knows_no_case(set));
+    if (depth_ > 0 && ignores_case_ && !knows_no_case(set)) {
+      refuse(
+          "not ignore case in brackets with a class such as \\p{Lu}, since Oniguruma's letters may "
+          "be older",
+          text_);
+    }
     out_ += depth_ > 0 ? bracketed(set, negative) : "(?-i:" + bracketed(set, negative) + ")";
   }
 
@@ -233,9 +251,10 @@ class Rewriter {
   std::string_view text_;
   std::string out_;
   std::size_t at_ = 0;
-  int depth_ = 0;                                 // of brackets
-  bool extended_ = false, ignores_case_ = false;  // somewhere
-  bool has_case_ = false;  // in some brackets is a class that ignoring case changes
+  int depth_ = 0;                      // of brackets
+  bool extended_ = false;              // somewhere
+  bool ignores_case_ = false;          // here
+  std::vector<bool> outside_ignores_;  // of each group that is open
 };
 
 }  // namespace
