@@ -62,42 +62,6 @@ double scaled(uint64_t digits, int exponent) {
                       : value * powers[static_cast<std::size_t>(exponent)];
 }
 
-// `number` is a number of JSON.
-double serde_score(std::string_view number) {
-  const bool is_negative = number.front() == '-';
-  uint64_t digits = 0;
-  int64_t exponent = 0;
-  bool is_full = false, is_fraction = false;
-  std::size_t at = is_negative ? 1 : 0;
-  for (; at < number.size() && number[at] != 'e' && number[at] != 'E'; ++at) {
-    if (number[at] == '.') {
-      // Digits of a fraction are taken up again after a long whole part, if they fit.
-      is_fraction = true;
-      is_full = false;
-      continue;
-    }
-    const auto digit = static_cast<uint64_t>(number[at] - '0');
-    is_full = is_full || digits > (UINT64_MAX - digit) / 10;
-    if (!is_full) {
-      digits = digits * 10 + digit;
-      exponent -= is_fraction ? 1 : 0;
-    } else {
-      exponent += is_fraction ? 0 : 1;
-    }
-  }
-  if (at < number.size()) {
-    constexpr int64_t kMost = 1'000'000;
-    const bool is_down = number[++at] == '-';
-    if (number[at] == '-' || number[at] == '+') ++at;
-    int64_t written = 0;
-    for (; at < number.size(); ++at) written = std::min(kMost, written * 10 + (number[at] - '0'));
-    exponent += is_down ? -written : written;
-  }
-  constexpr int64_t kFar = 2'000'000;
-  const double value = scaled(digits, static_cast<int>(std::clamp(exponent, -kFar, kFar)));
-  return is_negative ? -value : value;
-}
-
 void read_pieces(JsonCursor& cursor, Definition& definition) {
   ModelDefinition& model = definition.model;
   model.vocab.clear();
@@ -219,6 +183,41 @@ void read_vocabulary(JsonCursor& cursor, Definition& definition) {
 }
 
 }  // namespace
+
+double serde_score(std::string_view number) {
+  const bool is_negative = number.front() == '-';
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  bool is_full = false, is_fraction = false;
+  std::size_t at = is_negative ? 1 : 0;
+  for (; at < number.size() && number[at] != 'e' && number[at] != 'E'; ++at) {
+    if (number[at] == '.') {
+      // Digits of a fraction are taken up again after a long whole part, if they fit.
+      is_fraction = true;
+      is_full = false;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(number[at] - '0');
+    is_full = is_full || digits > (UINT64_MAX - digit) / 10;
+    if (!is_full) {
+      digits = digits * 10 + digit;
+      exponent -= is_fraction ? 1 : 0;
+    } else {
+      exponent += is_fraction ? 0 : 1;
+    }
+  }
+  if (at < number.size()) {
+    constexpr int64_t kMost = 1'000'000;
+    const bool is_down = number[++at] == '-';
+    if (number[at] == '-' || number[at] == '+') ++at;
+    int64_t written = 0;
+    for (; at < number.size(); ++at) written = std::min(kMost, written * 10 + (number[at] - '0'));
+    exponent += is_down ? -written : written;
+  }
+  constexpr int64_t kFar = 2'000'000;
+  const double value = scaled(digits, static_cast<int>(std::clamp(exponent, -kFar, kFar)));
+  return is_negative ? -value : value;
+}
 
 void read_vocabulary(std::string_view json, Definition& definition) {
   JsonCursor cursor(json, "the vocabulary");

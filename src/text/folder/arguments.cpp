@@ -17,7 +17,8 @@ bool is_standard(std::string_view name) { return std::ranges::count(kNamedTokens
 
 // Whether Python takes the value for false.
 bool is_empty(const Settings& value) {
-  return value.is_null() || (value.is_structured() && value.empty()) || value == "" || value == false;
+  return value.is_null() || (value.is_structured() && value.empty()) || value == "" ||
+         value == false;
 }
 
 int64_t id_of(const std::string& text) {
@@ -34,14 +35,17 @@ int64_t id_of(const std::string& text) {
 Arguments::Arguments(const FolderFiles& files, Settings tokenizer_config, const Definition* file)
     : values_(std::move(tokenizer_config)) {
   const auto inputs = values_.find("init_inputs");
-  if (inputs != values_.end() && !is_empty(*inputs)) refuse("init_inputs", "be empty", shown(*inputs));
-  for (const char* name : {"tokenizer_class", "init_inputs", "auto_map", "chat_template"}) values_.erase(name);
+  if (inputs != values_.end() && !is_empty(*inputs))
+    refuse("init_inputs", "be empty", shown(*inputs));
+  for (const char* name : {"tokenizer_class", "init_inputs", "auto_map", "chat_template"})
+    values_.erase(name);
   if (file) {
     values_.erase("add_bos_token");
     values_.erase("add_eos_token");
   }
   const auto additional = values_.find("additional_special_tokens");
-  if (additional != values_.end() && (!has("extra_special_tokens") || is_empty(values_["extra_special_tokens"]))) {
+  if (additional != values_.end() &&
+      (!has("extra_special_tokens") || is_empty(values_["extra_special_tokens"]))) {
     values_["extra_special_tokens"] = Settings(*additional);
     values_.erase("additional_special_tokens");
   }
@@ -77,7 +81,8 @@ void Arguments::separate_own_named() {
   for (const auto& [name, value] : extra->items()) {
     const std::optional<GivenToken> token = given_token(value, "extra_special_tokens");
     if (!token) refuse("extra_special_tokens", "have tokens as values", "null for " + name);
-    const auto known = std::ranges::find(own_named_, name, &std::pair<std::string, GivenToken>::first);
+    const auto known =
+        std::ranges::find(own_named_, name, &std::pair<std::string, GivenToken>::first);
     if (known != own_named_.end()) {
       known->second = *token;
     } else {
@@ -109,7 +114,8 @@ void Arguments::read_special_tokens_map(const FolderFiles& files) {
       token.special = true;
       values_[name] = as_setting(token);
     } else if (name == "extra_special_tokens" && value.is_array()) {
-      Settings tokens = has("extra_special_tokens") && values_[name].is_array() ? values_[name] : Settings::array();
+      Settings tokens = has("extra_special_tokens") && values_[name].is_array() ? values_[name]
+                                                                                : Settings::array();
       for (const Settings& given : value) {
         Settings token = given;
         if (given.is_object()) {
@@ -137,9 +143,11 @@ void Arguments::read_added_tokens_file(const FolderFiles& files) {
   const Settings ids = files.settings("added_tokens.json");
   if (ids.empty()) return;
   std::vector<std::string> special;
-  const auto note = [&](const Settings& value) {  // transformers compares the text of Python's dictionaries
-    if (value.is_string() || is_converted(value)) special.push_back(given_token(value, "")->content);
-  };
+  const auto note =
+      [&](const Settings& value) {  // transformers compares the text of Python's dictionaries
+        if (value.is_string() || is_converted(value))
+          special.push_back(given_token(value, "")->content);
+      };
   for (const char* name : kNamedTokens) {
     if (const Settings* const value = find(name)) note(*value);
   }
@@ -147,7 +155,8 @@ void Arguments::read_added_tokens_file(const FolderFiles& files) {
     std::ranges::for_each(*extra, note);
   }
   for (const auto& [content, id] : ids.items()) {
-    if (!id.is_number_integer()) refuse("added_tokens.json", "have whole numbers as ids", shown(id));
+    if (!id.is_number_integer())
+      refuse("added_tokens.json", "have whole numbers as ids", shown(id));
     GivenToken token(content);
     token.has_flags = true;
     token.special = std::ranges::count(special, content) > 0;
@@ -215,7 +224,8 @@ std::optional<std::vector<GivenToken>> Arguments::tokens(const char* name) const
   return tokens;
 }
 
-std::optional<GivenToken> Arguments::named(const char* name, std::optional<GivenToken> otherwise) const {
+std::optional<GivenToken> Arguments::named(const char* name,
+                                           std::optional<GivenToken> otherwise) const {
   const Settings* const value = find(name);
   return value ? given_token(*value, name) : otherwise;
 }

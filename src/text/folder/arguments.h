@@ -14,8 +14,9 @@
 namespace posenc::text {
 
 /// What a folder passes to the constructor of its tokenizer's class, as transformers'
-/// PreTrainedTokenizerBase._from_pretrained() collects it: tokenizer_config.json and, unless that has an
-/// added_tokens_decoder, special_tokens_map.json, added_tokens.json and the added tokens of tokenizer.json.
+/// PreTrainedTokenizerBase._from_pretrained() collects it: tokenizer_config.json and, unless that
+/// has an added_tokens_decoder, special_tokens_map.json, added_tokens.json and the added tokens of
+/// tokenizer.json.
 class Arguments {
  public:
   /// `file` is the definition in tokenizer.json, if there is one. Throws TokenizerError.
@@ -37,7 +38,8 @@ class Arguments {
   /// Tokens of a list; nothing where there is none or null. Throws TokenizerError.
   std::optional<std::vector<GivenToken>> tokens(const char* name) const;
 
-  /// A named token such as "mask_token"; `otherwise` where the folder does not mention it. Null is no token.
+  /// A named token such as "mask_token"; `otherwise` where the folder does not mention it. Null is
+  /// no token.
   std::optional<GivenToken> named(const char* name, std::optional<GivenToken> otherwise) const;
   /// The named tokens that only this folder has, in the order in which it names them.
   std::vector<std::pair<std::string, GivenToken>> own_named() const;
@@ -53,7 +55,8 @@ class Arguments {
   void give_flags_to_named();
 
   Settings values_;
-  std::vector<std::pair<std::string, GivenToken>> own_named_;  // popped, or of a dictionary of extra tokens
+  std::vector<std::pair<std::string, GivenToken>>
+      own_named_;  // popped, or of a dictionary of extra tokens
   std::map<int64_t, GivenToken> added_;
   std::map<std::string, GivenToken> added_by_content_;
 };

@@ -19,8 +19,10 @@ ModelDefinition& begin_byte_fallback(ClassBuilder& builder, const VocabularyFile
 }
 
 std::vector<Json> byte_fallback_decoders(bool strip_first) {
-  std::vector<Json> parts = {replace("\u2581", " "), components::plain("ByteFallback"), components::plain("Fuse")};
-  if (strip_first) parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  std::vector<Json> parts = {replace("\u2581", " "), components::plain("ByteFallback"),
+                             components::plain("Fuse")};
+  if (strip_first)
+    parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return parts;
 }
 
@@ -29,7 +31,10 @@ void construct_llama(ClassBuilder& builder) {
   begin_byte_fallback(builder, {"tokenizer.model"});
   const bool prefix = builder.arguments.optional_flag("add_prefix_space").value_or(true);
   const bool legacy = builder.arguments.optional_flag("legacy").value_or(false);
-  builder.definition.pre_tokenizer = components::metaspace(!prefix ? "never" : legacy ? "always" : "first", false);
+  builder.definition.pre_tokenizer = components::metaspace(!prefix  ? "never"
+                                                           : legacy ? "always"
+                                                                    : "first",
+                                                           false);
   builder.definition.decoder = components::decoders(byte_fallback_decoders(prefix));
   builder.named("unk_token", "<unk>");
   builder.named("bos_token", "<s>");
@@ -39,7 +44,8 @@ void construct_llama(ClassBuilder& builder) {
 
 void construct_code_llama(ClassBuilder& builder) {
   builder.settings.pads_left = true;
-  begin_byte_fallback(builder, {"tokenizer.model"}).unk_token = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
+  begin_byte_fallback(builder, {"tokenizer.model"}).unk_token =
+      ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
   const bool prefix = builder.arguments.optional_flag("add_prefix_space").value_or(true);
   builder.definition.pre_tokenizer = components::metaspace(prefix ? "first" : "never", false);
   builder.definition.decoder = components::decoders(byte_fallback_decoders(true));
@@ -62,9 +68,11 @@ void construct_code_llama(ClassBuilder& builder) {
 
 void begin_gemma(ClassBuilder& builder) {
   builder.settings.pads_left = true;
-  begin_byte_fallback(builder, {}).unk_token = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
+  begin_byte_fallback(builder, {}).unk_token =
+      ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
   builder.definition.normalizer = replace(" ", "\u2581");
-  builder.definition.pre_tokenizer = components::split({{"String", " "}}, "MergedWithPrevious", false);
+  builder.definition.pre_tokenizer =
+      components::split({{"String", " "}}, "MergedWithPrevious", false);
   builder.definition.decoder = components::decoders(byte_fallback_decoders(false));
   builder.named("bos_token", "<bos>");
   builder.named("eos_token", "<eos>");

@@ -13,10 +13,12 @@ using nlohmann::json;
 std::optional<std::string> charsmap_in(const json& normalizer) {
   json list = json::array();
   if (normalizer.is_object()) {
-    list = normalizer.value("type", "") == "Sequence" ? normalizer.value("normalizers", list) : json::array({normalizer});
+    list = normalizer.value("type", "") == "Sequence" ? normalizer.value("normalizers", list)
+                                                      : json::array({normalizer});
   }
   for (const json& part : list) {
-    if (part.is_object() && part.value("type", "") == "Precompiled" && part.contains("precompiled_charsmap")) {
+    if (part.is_object() && part.value("type", "") == "Precompiled" &&
+        part.contains("precompiled_charsmap")) {
       return part["precompiled_charsmap"].get<std::string>();
     }
   }
@@ -29,9 +31,11 @@ bool is_true(const Settings* value) {
 
 }  // namespace
 
-ClassBuilder::ClassBuilder(const FolderFiles& files, Settings tokenizer_config, std::optional<Definition> file,
-                           std::string tokenizer_class)
-    : arguments(files, std::move(tokenizer_config), file ? &*file : nullptr), files_(files), file_(std::move(file)) {
+ClassBuilder::ClassBuilder(const FolderFiles& files, Settings tokenizer_config,
+                           std::optional<Definition> file, std::string tokenizer_class)
+    : arguments(files, std::move(tokenizer_config), file ? &*file : nullptr),
+      files_(files),
+      file_(std::move(file)) {
   settings.tokenizer_class = std::move(tokenizer_class);
   settings.model_input_names = {"input_ids", "attention_mask"};
   if (file_) charsmap_ = charsmap_in(file_->normalizer);
@@ -39,7 +43,8 @@ ClassBuilder::ClassBuilder(const FolderFiles& files, Settings tokenizer_config, 
 
 void ClassBuilder::take_file() {
   if (!file_) {
-    refuse("its files", "include tokenizer.json", "a folder of class " + settings.tokenizer_class + " without it");
+    refuse("its files", "include tokenizer.json",
+           "a folder of class " + settings.tokenizer_class + " without it");
   }
   definition = std::move(*file_);
   file_->truncation = definition.truncation;
@@ -47,7 +52,8 @@ void ClassBuilder::take_file() {
   file_->post_processor = definition.post_processor;
 }
 
-ModelDefinition& ClassBuilder::begin_model(ModelDefinition::Kind kind, const VocabularyFiles& files) {
+ModelDefinition& ClassBuilder::begin_model(ModelDefinition::Kind kind,
+                                           const VocabularyFiles& files) {
   if (file_) {
     definition.strings = file_->strings;
     definition.merge_strings = file_->merge_strings;
@@ -91,11 +97,15 @@ void ClassBuilder::set_extra(std::vector<GivenToken> tokens) {
 }
 
 void ClassBuilder::read_sides() {
-  const auto left = [](const json& block) { return block.value("direction", "Right") == "Left" ? "left" : "right"; };
-  if (file_ && file_->truncation.is_object()) arguments.set_default("truncation_side", left(file_->truncation));
+  const auto left = [](const json& block) {
+    return block.value("direction", "Right") == "Left" ? "left" : "right";
+  };
+  if (file_ && file_->truncation.is_object())
+    arguments.set_default("truncation_side", left(file_->truncation));
   if (file_ && file_->padding.is_object()) {
     const json pad = file_->padding.value("pad_token", json("[PAD]"));
-    if (std::ranges::count(named_, "pad_token", &std::pair<std::string, Named>::first) == 0) arguments.set_default("pad_token", Settings(pad));
+    if (std::ranges::count(named_, "pad_token", &std::pair<std::string, Named>::first) == 0)
+      arguments.set_default("pad_token", Settings(pad));
     arguments.set_default("padding_side", left(file_->padding));
   }
   const auto side = [&](const char* name, bool& is_left) {
@@ -117,13 +127,15 @@ void ClassBuilder::read_special_tokens() {
     if (const Named token = passed(name)) special_tokens_.emplace_back(name, *token);
   }
   const std::vector<std::pair<std::string, GivenToken>> own = arguments.own_named();
-  for (const auto& [name, token] : named_) {  // those that only the class has; the folder's value counts
+  for (const auto& [name, token] :
+       named_) {  // those that only the class has; the folder's value counts
     if (std::ranges::count(kNamedTokens, name) > 0 || !token) continue;
     const auto given = std::ranges::find(own, name, &std::pair<std::string, GivenToken>::first);
     special_tokens_.emplace_back(name, given != own.end() ? given->second : *token);
   }
   for (const auto& [name, token] : own) {
-    if (std::ranges::none_of(special_tokens_, [&](const auto& known) { return known.first == name; })) {
+    if (std::ranges::none_of(special_tokens_,
+                             [&](const auto& known) { return known.first == name; })) {
       special_tokens_.emplace_back(name, token);
     }
   }
@@ -137,7 +149,8 @@ void ClassBuilder::add_folder_tokens() {
   std::vector<AddedToken> tokens;
   std::vector<GivenToken> named;
   const auto is_special_name = [&](const std::string& text) {
-    return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.second.content == text; });
+    return std::ranges::any_of(special_tokens_,
+                               [&](const auto& known) { return known.second.content == text; });
   };
   const auto add = [&](GivenToken token) {
     if (!token.has_flags || is_special_name(token.content)) token.special = true;
@@ -178,12 +191,14 @@ void ClassBuilder::finish() {
   if (const Settings* const names = arguments.find("model_input_names")) {
     if (!names->is_array()) refuse("model_input_names", "be a list of names", shown(*names));
     settings.model_input_names.clear();
-    for (const Settings& name : *names) settings.model_input_names.push_back(name.is_string() ? name.get<std::string>() : "");
+    for (const Settings& name : *names)
+      settings.model_input_names.push_back(name.is_string() ? name.get<std::string>() : "");
   }
   settings.clean_up_tokenization_spaces =
       is_true(arguments.find("clean_up_tokenization_spaces")) &&
       (definition.model.kind != ModelDefinition::Kind::Bpe ||
-       is_true(arguments.find("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")));
+       is_true(arguments.find(
+           "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")));
   settings.split_special_tokens = is_true(arguments.find("split_special_tokens"));
 
   ids_ = std::make_unique<TokenIds>(definition);
@@ -223,12 +238,15 @@ void ClassBuilder::restore_flags() {
 }
 
 bool ClassBuilder::has_named(const char* name) const {
-  return std::ranges::any_of(special_tokens_, [&](const auto& known) { return known.first == name; });
+  return std::ranges::any_of(special_tokens_,
+                             [&](const auto& known) { return known.first == name; });
 }
 
 std::string ClassBuilder::named_text(const char* name) const {
-  const auto found = std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
-  if (found == special_tokens_.end()) refuse(name, "be there for " + settings.tokenizer_class, "none");
+  const auto found =
+      std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
+  if (found == special_tokens_.end())
+    refuse(name, "be there for " + settings.tokenizer_class, "none");
   return found->second.content;
 }
 
@@ -240,18 +258,22 @@ std::optional<uint64_t> ClassBuilder::id(const std::string& token) const {
 
 uint64_t ClassBuilder::required_id(const std::string& token) const {
   const std::optional<uint64_t> found = id(token);
-  if (!found) refuse("the vocabulary", "have the tokens of " + settings.tokenizer_class, "none for " + shown(token));
+  if (!found)
+    refuse("the vocabulary", "have the tokens of " + settings.tokenizer_class,
+           "none for " + shown(token));
   return *found;
 }
 
 uint64_t ClassBuilder::named_id(const char* name, uint64_t otherwise) const {
-  const auto found = std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
+  const auto found =
+      std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
   return found == special_tokens_.end() ? otherwise : required_id(found->second.content);
 }
 
 FolderTokenizer ClassBuilder::result() && {
   definition.added_tokens = ids_->added();
-  for (const auto& [name, token] : special_tokens_) settings.special_tokens.emplace_back(name, token.content);
+  for (const auto& [name, token] : special_tokens_)
+    settings.special_tokens.emplace_back(name, token.content);
   for (const GivenToken& token : extra_) settings.extra_special_tokens.push_back(token.content);
   return {std::move(definition), std::move(settings)};
 }

@@ -11,7 +11,8 @@ using Json = nlohmann::json;
 constexpr VocabularyFiles kByteLevelFiles = {"vocab.json", "merges.txt"};
 
 // The model and what GPT-2 has around it.
-ModelDefinition& begin_byte_level(ClassBuilder& builder, bool add_prefix_space, bool trim_offsets = true,
+ModelDefinition& begin_byte_level(ClassBuilder& builder, bool add_prefix_space,
+                                  bool trim_offsets = true,
                                   const VocabularyFiles& files = kByteLevelFiles) {
   ModelDefinition& model = builder.begin_model(ModelDefinition::Kind::Bpe, files);
   builder.definition.pre_tokenizer = byte_level(add_prefix_space, trim_offsets);
@@ -19,15 +20,16 @@ ModelDefinition& begin_byte_level(ClassBuilder& builder, bool add_prefix_space, 
   return model;
 }
 
-void name_all(ClassBuilder& builder, const char* bos, const char* eos, const char* unk, const char* pad) {
+void name_all(ClassBuilder& builder, const char* bos, const char* eos, const char* unk,
+              const char* pad) {
   builder.named("bos_token", bos);
   builder.named("eos_token", eos);
   builder.named("unk_token", unk);
   builder.named("pad_token", pad);
 }
 
-void name_all(ClassBuilder& builder, const char* bos, const char* eos, const char* unk, const char* pad,
-              const char* sep, const char* cls) {
+void name_all(ClassBuilder& builder, const char* bos, const char* eos, const char* unk,
+              const char* pad, const char* sep, const char* cls) {
   name_all(builder, bos, eos, unk, pad);
   builder.named("sep_token", sep);
   builder.named("cls_token", cls);
@@ -62,7 +64,8 @@ void construct_gpt2(ClassBuilder& builder) {
 }
 
 void construct_code_gen(ClassBuilder& builder) {
-  if (builder.arguments.flag("return_token_type_ids", false)) builder.settings.model_input_names.push_back("token_type_ids");
+  if (builder.arguments.flag("return_token_type_ids", false))
+    builder.settings.model_input_names.push_back("token_type_ids");
   begin_byte_level(builder, builder.arguments.flag("add_prefix_space", false));
   builder.definition.post_processor = byte_level(true, false);
   name_all(builder, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", nullptr);
@@ -83,8 +86,8 @@ void construct_cohere(ClassBuilder& builder) {
   builder.settings.pads_left = true;
   begin_byte_level(builder, prefix);
   builder.definition.normalizer = components::plain("NFC");
-  builder.definition.pre_tokenizer =
-      components::pre_tokenizers({{{"type", "Digits"}, {"individual_digits", true}}, byte_level(prefix)});
+  builder.definition.pre_tokenizer = components::pre_tokenizers(
+      {{{"type", "Digits"}, {"individual_digits", true}}, byte_level(prefix)});
   name_all(builder, "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<UNK>", "<PAD>", "<SEP>", "<CLS>");
   builder.named("mask_token", "<MASK_TOKEN>");
   builder.finish();
@@ -96,15 +99,17 @@ void begin_qwen(ClassBuilder& builder, const char* expression, const VocabularyF
   builder.definition.normalizer = components::plain("NFC");
   builder.definition.pre_tokenizer = components::pre_tokenizers(
       {components::split({{"Regex", expression}}, "Isolated", false),
-       byte_level(builder.arguments.optional_flag("add_prefix_space").value_or(false), true, false)});
+       byte_level(builder.arguments.optional_flag("add_prefix_space").value_or(false), true,
+                  false)});
   name_all(builder, nullptr, "<|endoftext|>", "<|endoftext|>", "<|endoftext|>");
   builder.finish();
 }
 
 void construct_qwen2(ClassBuilder& builder) {
-  begin_qwen(builder,
-             R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-             kByteLevelFiles);
+  begin_qwen(
+      builder,
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      kByteLevelFiles);
   builder.restore_flags();
 }
 
@@ -126,8 +131,9 @@ void construct_clip(ClassBuilder& builder) {
   ModelDefinition& model = begin_byte_level(builder, false);
   model.end_of_word_suffix = "</w>";
   model.unk_token = ClassBuilder::text_of(builder.named("unk_token", "<|endoftext|>"));
-  builder.definition.normalizer = components::normalizers(
-      {components::plain("NFC"), components::replace_regex(R"(\s+)", " "), components::plain("Lowercase")});
+  builder.definition.normalizer =
+      components::normalizers({components::plain("NFC"), components::replace_regex(R"(\s+)", " "),
+                               components::plain("Lowercase")});
   builder.definition.pre_tokenizer = components::pre_tokenizers(
       {components::split(
            {{"Regex",
@@ -140,7 +146,8 @@ void construct_clip(ClassBuilder& builder) {
   builder.settings.blank_in_decoded = "</w>";
   builder.finish();
   const std::string bos = builder.named_text("bos_token"), eos = builder.named_text("eos_token");
-  builder.set_roberta({eos, builder.required_id(eos)}, {bos, builder.required_id(bos)}, false, false);
+  builder.set_roberta({eos, builder.required_id(eos)}, {bos, builder.required_id(bos)}, false,
+                      false);
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ void construct_mbart(ClassBuilder& builder) {
   builder.flagged("mask_token", "<mask>", true);
   std::vector<GivenToken> extra;
   add_codes(extra, mbart_codes());
-  for (GivenToken& token : builder.arguments.tokens("additional_special_tokens").value_or(std::vector<GivenToken>())) {
+  for (GivenToken& token :
+       builder.arguments.tokens("additional_special_tokens").value_or(std::vector<GivenToken>())) {
     if (std::ranges::count(mbart_codes(), token.content) == 0) extra.push_back(std::move(token));
   }
   builder.set_extra(extra);
@@ -53,7 +54,9 @@ void construct_mbart(ClassBuilder& builder) {
 
 // A SentencePiece vocabulary begins with <unk> <s> </s>, and has no languages.
 void insert_mbart50_codes(ClassBuilder& builder, ModelDefinition& model) {
-  const auto is_code = [](const Piece& piece) { return std::ranges::count(mbart50_codes(), piece.text) > 0; };
+  const auto is_code = [](const Piece& piece) {
+    return std::ranges::count(mbart50_codes(), piece.text) > 0;
+  };
   if (std::ranges::any_of(model.vocab, is_code)) return;
   std::vector<Piece> vocab;
   std::vector<double> scores;
@@ -99,7 +102,8 @@ void construct_mbart50(ClassBuilder& builder) {
   builder.finish();
   builder.append_extra(mbart50_codes());
   const std::string source = builder.arguments.text("src_lang", "en_XX");
-  if (std::ranges::count(mbart50_codes(), source) == 0) refuse("src_lang", "be a language of mBART-50", source);
+  if (std::ranges::count(mbart50_codes(), source) == 0)
+    refuse("src_lang", "be a language of mBART-50", source);
   const std::string eos = builder.named_text("eos_token"), language = token_of(builder, source);
   builder.set_template({language, "$A", eos}, {language, "$A", "$B", eos}, {language, eos});
 }
@@ -135,9 +139,10 @@ void construct_seamless(ClassBuilder& builder) {
   name_fairseq(builder);
   model.unk_token = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
   model.fuse_unk = true;
-  builder.definition.normalizer = components::normalizers(
-      {replace_regex(R"([\n\r\t])", " "), components::plain("NFKC"), components::strip(false, true),
-       replace_regex(" +\u2581", "\u2581"), replace_regex("^\u2581+$", ""), replace_regex(" {2,}", "\u2581")});
+  builder.definition.normalizer =
+      components::normalizers({replace_regex(R"([\n\r\t])", " "), components::plain("NFKC"),
+                               components::strip(false, true), replace_regex(" +\u2581", "\u2581"),
+                               replace_regex("^\u2581+$", ""), replace_regex(" {2,}", "\u2581")});
   builder.definition.pre_tokenizer = metaspace("first");
   builder.definition.decoder = metaspace("first");
   builder.finish();

@@ -24,7 +24,8 @@ ModelDefinition& begin_unigram(ClassBuilder& builder, const char* file, uint64_t
 }
 
 // The place of a piece that Python finds by its text and a score of 0.
-std::optional<uint64_t> place_of_zero(const ModelDefinition& model, const std::string& text, std::size_t from = 0) {
+std::optional<uint64_t> place_of_zero(const ModelDefinition& model, const std::string& text,
+                                      std::size_t from = 0) {
   for (std::size_t place = from; place < model.vocab.size(); ++place) {
     if (model.vocab[place].text == text && model.scores[place] == 0) return place;
   }
@@ -36,7 +37,8 @@ void set_metaspace(ClassBuilder& builder, const char* scheme, bool on_words) {
   builder.definition.decoder = metaspace(scheme);
   builder.definition.pre_tokenizer = metaspace(scheme);
   if (on_words) {
-    builder.definition.pre_tokenizer = components::pre_tokenizers({plain("WhitespaceSplit"), metaspace(scheme)});
+    builder.definition.pre_tokenizer =
+        components::pre_tokenizers({plain("WhitespaceSplit"), metaspace(scheme)});
   }
 }
 
@@ -45,7 +47,8 @@ const char* prefix_scheme(const ClassBuilder& builder) {
 }
 
 void name_all(ClassBuilder& builder, const char* const (&tokens)[6]) {
-  const char* const names[] = {"bos_token", "eos_token", "sep_token", "cls_token", "unk_token", "pad_token"};
+  const char* const names[] = {"bos_token", "eos_token", "sep_token",
+                               "cls_token", "unk_token", "pad_token"};
   for (std::size_t i = 0; i < 6; ++i) builder.named(names[i], tokens[i]);
 }
 constexpr const char* kFairseq[6] = {"<s>", "</s>", "</s>", "<s>", "<unk>", "<pad>"};
@@ -69,7 +72,8 @@ void set_fairseq(ClassBuilder& builder, const std::string& bos, const std::strin
 
 void construct_xlm_roberta(ClassBuilder& builder) {
   begin_unigram(builder, "sentencepiece.bpe.model", 3);
-  if (builder.charsmap()) builder.definition.normalizer = components::precompiled(*builder.charsmap());
+  if (builder.charsmap())
+    builder.definition.normalizer = components::precompiled(*builder.charsmap());
   set_metaspace(builder, prefix_scheme(builder), true);
   name_all(builder, kFairseq);
   builder.named("mask_token", "<mask>");
@@ -84,7 +88,8 @@ void construct_camembert(ClassBuilder& builder) {
   const std::string unk = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
   const auto found = std::ranges::find(model.vocab, std::string_view(unk), &Piece::text);
   if (found != model.vocab.end()) model.unk_id = static_cast<uint64_t>(found - model.vocab.begin());
-  if (builder.charsmap()) builder.definition.normalizer = components::precompiled(*builder.charsmap());
+  if (builder.charsmap())
+    builder.definition.normalizer = components::precompiled(*builder.charsmap());
   set_metaspace(builder, prefix_scheme(builder), true);
   builder.set_extra(builder.arguments.tokens("additional_special_tokens")
                         .value_or(std::vector{GivenToken("<s>NOTUSED"), GivenToken("</s>NOTUSED"),
@@ -99,13 +104,17 @@ void begin_t5(ClassBuilder& builder, uint64_t unk_id) {
   begin_unigram(builder, "spiece.model", unk_id);
   const int64_t count = builder.arguments.number("extra_ids", 100);
   std::vector<GivenToken> extra = given_extra(builder);
-  const auto known = std::ranges::count_if(
-      extra, [](const GivenToken& token) { return token.content.find("<extra_id_") != std::string::npos; });
+  const auto known = std::ranges::count_if(extra, [](const GivenToken& token) {
+    return token.content.find("<extra_id_") != std::string::npos;
+  });
   if (known > 0 && count > 0 && count != known) {
-    refuse("additional_special_tokens", "have as many <extra_id_> as extra_ids says", std::to_string(known));
+    refuse("additional_special_tokens", "have as many <extra_id_> as extra_ids says",
+           std::to_string(known));
   }
-  for (int64_t i = 0; known == 0 && i < count; ++i) extra.emplace_back("<extra_id_" + std::to_string(i) + ">");
-  if (builder.charsmap()) builder.definition.normalizer = components::precompiled(*builder.charsmap());
+  for (int64_t i = 0; known == 0 && i < count; ++i)
+    extra.emplace_back("<extra_id_" + std::to_string(i) + ">");
+  if (builder.charsmap())
+    builder.definition.normalizer = components::precompiled(*builder.charsmap());
   set_metaspace(builder, "always", true);
   builder.named("eos_token", "</s>");
   builder.named("unk_token", "<unk>");
@@ -127,10 +136,13 @@ void construct_pegasus(ClassBuilder& builder) {
   ModelDefinition& model = begin_unigram(builder, "spiece.model", 0);
   const std::string unk = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
   model.unk_id = place_of_zero(model, unk, 1);
-  if (!model.unk_id) refuse("the vocabulary", "have the unknown token with a score of 0, but not first", unk);
+  if (!model.unk_id)
+    refuse("the vocabulary", "have the unknown token with a score of 0, but not first", unk);
   const auto blanks = replace_regex(" {2,}", " ");
-  builder.definition.normalizer = components::normalizers(
-      {builder.charsmap() ? components::precompiled(*builder.charsmap()) : replace_regex(R"(\n)", " "), blanks});
+  builder.definition.normalizer =
+      components::normalizers({builder.charsmap() ? components::precompiled(*builder.charsmap())
+                                                  : replace_regex(R"(\n)", " "),
+                               blanks});
   set_metaspace(builder, "always", false);
   builder.named("pad_token", "<pad>");
   const std::string eos = ClassBuilder::text_of(builder.named("eos_token", "</s>"));
@@ -145,24 +157,24 @@ void construct_pegasus(ClassBuilder& builder) {
   builder.set_template(pieces_of("$A " + eos), pieces_of("$A $B " + eos), {eos});
 }
 
-// [CLS] A [SEP], and B [SEP] of type 1.
-void set_bert_template(ClassBuilder& builder) {
-  const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
+// cls A sep, and B sep of type 1.
+void set_bert_template(ClassBuilder& builder, const std::string& cls, const std::string& sep) {
   const std::string single = cls + ":0 $A:0 " + sep + ":0";
   builder.set_template(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"), {cls, sep});
 }
 
 void construct_deberta_v2(ClassBuilder& builder) {
   builder.settings.model_input_names = {"input_ids", "attention_mask", "token_type_ids"};
-  ModelDefinition& model =
-      begin_unigram(builder, "spm.model", static_cast<uint64_t>(builder.arguments.number("unk_id", 1)));
+  ModelDefinition& model = begin_unigram(builder, "spm.model", 0);
+  model.unk_id = static_cast<uint64_t>(builder.arguments.number("unk_id", 1));
   name_all(builder, {"[CLS]", "[SEP]", "[SEP]", "[CLS]", "[UNK]", "[PAD]"});
   builder.named("mask_token", "[MASK]");
   const std::string unk = ClassBuilder::text_of(builder.named("unk_token", "[UNK]"));
   if (const auto place = place_of_zero(model, unk)) model.unk_id = place;
   std::vector<Json> normalizers;
   if (builder.arguments.flag("do_lower_case", false)) normalizers.push_back(plain("Lowercase"));
-  normalizers.insert(normalizers.end(), {replace_regex(kBlankRuns, " "), plain("NFC"), components::strip(false, true)});
+  normalizers.insert(normalizers.end(), {replace_regex(kBlankRuns, " "), plain("NFC"),
+                                         components::strip(false, true)});
   builder.definition.normalizer = components::normalizers(normalizers);
   const char* const scheme = builder.arguments.flag("add_prefix_space", true) ? "always" : "first";
   set_metaspace(builder, scheme, false);
@@ -173,14 +185,17 @@ void construct_deberta_v2(ClassBuilder& builder) {
   parts.push_back(metaspace(scheme));
   builder.definition.pre_tokenizer = components::pre_tokenizers(parts);
   builder.finish();
-  const std::string cls = builder.text_or_none("cls_token"), sep = builder.text_or_none("sep_token");
+  const std::string cls = builder.text_or_none("cls_token"),
+                    sep = builder.text_or_none("sep_token");
   const std::string single = cls + ":0 $A:0 " + sep + ":0";
-  builder.set_template_with_ids(pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"),
-                                {{cls, builder.named_id("cls_token", 0)}, {sep, builder.named_id("sep_token", 0)}});
+  builder.set_template_with_ids(
+      pieces_of(single), pieces_of(single + " $B:1 " + sep + ":1"),
+      {{cls, builder.named_id("cls_token", 0)}, {sep, builder.named_id("sep_token", 0)}});
 }
 
 // The normalizers of XLNet, ALBERT and RemBERT.
-void set_old_normalizers(ClassBuilder& builder, bool join_blanks, bool strip_accents, bool lowercase) {
+void set_old_normalizers(ClassBuilder& builder, bool join_blanks, bool strip_accents,
+                         bool lowercase) {
   std::vector<Json> parts = {replace("``", "\""), replace("''", "\"")};
   if (join_blanks) parts.push_back(replace_regex(" {2,}", " "));
   if (strip_accents) parts.insert(parts.end(), {plain("NFKD"), plain("StripAccents")});
@@ -191,7 +206,8 @@ void set_old_normalizers(ClassBuilder& builder, bool join_blanks, bool strip_acc
 
 void construct_xlnet(ClassBuilder& builder) {
   builder.settings.pads_left = true;
-  begin_unigram(builder, "spiece.model", static_cast<uint64_t>(builder.arguments.number("unk_id", 0)));
+  ModelDefinition& model = begin_unigram(builder, "spiece.model", 0);
+  model.unk_id = static_cast<uint64_t>(builder.arguments.number("unk_id", 0));
   set_old_normalizers(builder, false, true, builder.arguments.flag("do_lower_case", false));
   set_metaspace(builder, "always", true);
   name_all(builder, {"<s>", "</s>", "<sep>", "<cls>", "<unk>", "<pad>"});
@@ -201,8 +217,8 @@ void construct_xlnet(ClassBuilder& builder) {
   builder.finish();
   const std::string cls = builder.named_text("cls_token"), sep = builder.named_text("sep_token");
   const std::string first = "$A:0 " + sep + ":0 ";
-  builder.set_template(pieces_of(first + cls + ":2"), pieces_of(first + "$B:1 " + sep + ":1 " + cls + ":2"),
-                       {sep, cls});
+  builder.set_template(pieces_of(first + cls + ":2"),
+                       pieces_of(first + "$B:1 " + sep + ":1 " + cls + ":2"), {sep, cls});
 }
 
 void name_albert(ClassBuilder& builder) {
@@ -217,10 +233,12 @@ void construct_albert(ClassBuilder& builder) {
   set_metaspace(builder, prefix_scheme(builder), true);
   name_albert(builder);
   const Json made_below = plain("TemplateProcessing");
-  builder.definition.post_processor = made_below;  // as transformers sets it before it looks at that of the file
+  builder.definition.post_processor =
+      made_below;  // as transformers sets it before it looks at that of the file
   builder.finish();
   if (builder.definition.post_processor != made_below) return;
-  builder.set_template_with_ids(pieces_of("[CLS]:0 $A:0 [SEP]:0"), pieces_of("[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1"),
+  builder.set_template_with_ids(pieces_of("[CLS]:0 $A:0 [SEP]:0"),
+                                pieces_of("[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1"),
                                 {{"[CLS]", builder.required_id(builder.named_text("cls_token"))},
                                  {"[SEP]", builder.required_id(builder.named_text("sep_token"))}});
 }
@@ -228,9 +246,8 @@ void construct_albert(ClassBuilder& builder) {
 // It has no constructor of its own, so that tokenizer.json or the SentencePiece model stays.
 void construct_fnet(ClassBuilder& builder) {
   builder.settings.model_input_names = {"input_ids", "token_type_ids"};
+  take_file_or_sentencepiece(builder, {"spiece.model"}, ModelDefinition::Kind::Unigram);
   name_albert(builder);
-  if (!builder.has_file()) return construct_from_sentencepiece(builder, vocabulary_file(builder, {"spiece.model"}));
-  builder.take_file();
   builder.finish();
 }
 
@@ -241,7 +258,7 @@ void construct_rem_bert(ClassBuilder& builder) {
   set_metaspace(builder, prefix_scheme(builder), false);
   name_albert(builder);
   builder.finish();
-  set_bert_template(builder);
+  set_bert_template(builder, builder.text_or_none("cls_token"), builder.text_or_none("sep_token"));
   builder.post_init();
 }
 
@@ -259,7 +276,7 @@ void construct_big_bird(ClassBuilder& builder) {
   builder.flagged("sep_token", "[SEP]", false);
   builder.flagged("mask_token", "[MASK]", true);
   builder.finish();
-  set_bert_template(builder);
+  set_bert_template(builder, builder.named_text("cls_token"), builder.named_text("sep_token"));
 }
 
 void construct_xglm(ClassBuilder& builder) {
@@ -278,13 +295,14 @@ void construct_xglm(ClassBuilder& builder) {
   builder.set_extra(extra);
   builder.finish();
   const std::string bos = builder.named_text("bos_token"), eos = builder.named_text("eos_token");
-  builder.set_template(pieces_of(eos + " $A"), pieces_of(eos + " $A " + eos + " " + eos + " $B"), {bos, eos});
+  builder.set_template(pieces_of(eos + " $A"), pieces_of(eos + " $A " + eos + " " + eos + " $B"),
+                       {bos, eos});
 }
 
 void construct_barthez(ClassBuilder& builder) {
   begin_unigram(builder, "sentencepiece.bpe.model", 3);
-  builder.definition.normalizer =
-      components::normalizers({replace_regex(kBlankRuns, " "), plain("NFC"), components::strip(false, true)});
+  builder.definition.normalizer = components::normalizers(
+      {replace_regex(kBlankRuns, " "), plain("NFC"), components::strip(false, true)});
   set_metaspace(builder, prefix_scheme(builder), false);
   name_all(builder, kFairseq);
   builder.flagged("mask_token", "<mask>", true);

@@ -1,14 +1,12 @@
 #include "text/folder/classes.h"
 
-#include "text/folder/model_files.h"
 #include "text/sentencepiece/folder_model.h"
 
 namespace posenc::text {
 namespace {
 
 void construct_backend(ClassBuilder& builder) {
-  if (!builder.has_file()) return construct_from_sentencepiece(builder, vocabulary_file(builder, {"tokenizer.model"}));
-  builder.take_file();
+  take_file_or_sentencepiece(builder, {"tokenizer.model"});
   builder.finish();
 }
 
@@ -22,8 +20,8 @@ void construct_parakeet(ClassBuilder& builder) {
 Constructor constructor_of(std::string_view name) {
   if (name == "TokenizersBackend") return construct_backend;
   if (name == "ParakeetTokenizer") return construct_parakeet;
-  for (const auto find : {word_piece_constructor, byte_level_constructor, bpe_constructor, unigram_constructor,
-                          translation_constructor}) {
+  for (const auto find : {word_piece_constructor, byte_level_constructor, bpe_constructor,
+                          unigram_constructor, translation_constructor}) {
     if (const Constructor found = find(name)) return found;
   }
   return nullptr;

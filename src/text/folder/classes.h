@@ -4,8 +4,8 @@
 
 #include "text/folder/class_builder.h"
 
-/// The constructors of the classes of transformers 5.23, each in the file of its kind. A class that is not here is
-/// refused by name.
+/// The constructors of the classes of transformers 5.23, each in the file of its kind. A class that
+/// is not here is refused by name.
 namespace posenc::text {
 
 using Constructor = void (*)(ClassBuilder&);

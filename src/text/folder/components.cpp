@@ -20,7 +20,9 @@ Component precompiled(const std::string& charsmap) {
   return {{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}};
 }
 
-Component strip(bool left, bool right) { return {{"type", "Strip"}, {"strip_left", left}, {"strip_right", right}}; }
+Component strip(bool left, bool right) {
+  return {{"type", "Strip"}, {"strip_left", left}, {"strip_right", right}};
+}
 
 Component byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex) {
   return {{"type", "ByteLevel"},
@@ -30,11 +32,17 @@ Component byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex) {
 }
 
 Component metaspace(const char* prepend_scheme, bool split) {
-  return {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", prepend_scheme}, {"split", split}};
+  return {{"type", "Metaspace"},
+          {"replacement", "\u2581"},
+          {"prepend_scheme", prepend_scheme},
+          {"split", split}};
 }
 
 Component split(Component pattern, const char* behavior, bool invert) {
-  return {{"type", "Split"}, {"pattern", std::move(pattern)}, {"behavior", behavior}, {"invert", invert}};
+  return {{"type", "Split"},
+          {"pattern", std::move(pattern)},
+          {"behavior", behavior},
+          {"invert", invert}};
 }
 
 }  // namespace posenc::text::components

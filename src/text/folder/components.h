@@ -9,10 +9,17 @@ namespace posenc::text::components {
 
 using Component = nlohmann::json;
 
-Component sequence(const char* members, std::vector<Component> parts);  ///< members: "normalizers" ...
-inline Component normalizers(std::vector<Component> parts) { return sequence("normalizers", std::move(parts)); }
-inline Component pre_tokenizers(std::vector<Component> parts) { return sequence("pretokenizers", std::move(parts)); }
-inline Component decoders(std::vector<Component> parts) { return sequence("decoders", std::move(parts)); }
+Component sequence(const char* members,
+                   std::vector<Component> parts);  ///< members: "normalizers" ...
+inline Component normalizers(std::vector<Component> parts) {
+  return sequence("normalizers", std::move(parts));
+}
+inline Component pre_tokenizers(std::vector<Component> parts) {
+  return sequence("pretokenizers", std::move(parts));
+}
+inline Component decoders(std::vector<Component> parts) {
+  return sequence("decoders", std::move(parts));
+}
 
 Component plain(const char* type);  ///< one without options
 Component replace(const std::string& text, const std::string& content);

@@ -21,7 +21,8 @@ class FolderFiles {
   bool has(std::string_view name) const;
   /// The whole of a file. Throws TokenizerError.
   std::string read(std::string_view name) const;
-  /// The object in a JSON file, and an empty one where there is no such file. Throws TokenizerError.
+  /// The object in a JSON file, and an empty one where there is no such file. Throws
+  /// TokenizerError.
   Settings settings(std::string_view name) const;
 
  private:
@@ -31,8 +32,8 @@ class FolderFiles {
 /// A value in messages: its text, shortened.
 std::string shown(const Settings& value);
 
-/// The string `name` of an object; nothing where it is missing or null. Throws TokenizerError for another
-/// type.
+/// The string `name` of an object; nothing where it is missing or null. Throws TokenizerError for
+/// another type.
 std::optional<std::string> string_of(const Settings& object, const char* name);
 
 /// Throws the TokenizerError "NAME: must RULE. Got VALUE".

@@ -10,8 +10,8 @@
 namespace posenc::text {
 namespace {
 
-// A folder may have several, such as tokenizer.4.0.0.json, of which transformers takes the newest that is not newer
-// than itself.
+// A folder may have several, such as tokenizer.4.0.0.json, of which transformers takes the newest
+// that is not newer than itself.
 std::string name_of_tokenizer_file(const Settings& tokenizer_config) {
   const auto files = tokenizer_config.find("fast_tokenizer_files");
   if (files == tokenizer_config.end()) return "tokenizer.json";

@@ -16,16 +16,16 @@ struct FolderSettings {
   bool pads_left = false;
   bool truncates_left = false;
   std::optional<int64_t> model_max_length;
-  /// The named tokens, such as ("mask_token", "[MASK]"): the seven of transformers in its order, then
-  /// those of the folder.
+  /// The named tokens, such as ("mask_token", "[MASK]"): the seven of transformers in its order,
+  /// then those of the folder.
   std::vector<std::pair<std::string, std::string>> special_tokens;
   std::vector<std::string> extra_special_tokens;
   std::vector<std::string> model_input_names;  ///< what the model takes, such as "token_type_ids"
   /// Decoded text has the blanks before punctuation removed. Never set for BPE.
   bool clean_up_tokenization_spaces = false;
   bool split_special_tokens = false;  ///< special tokens in a text are not recognised
-  std::string blank_in_decoded;       ///< CLIP: decoded text has it replaced by a blank, and is stripped
-  bool decodes_runs_once = false;     ///< Parakeet: equal ids in a row are one, and padding is dropped
+  std::string blank_in_decoded;  ///< CLIP: decoded text has it replaced by a blank, and is stripped
+  bool decodes_runs_once = false;  ///< Parakeet: equal ids in a row are one, and padding is dropped
 };
 
 /// The tokenizer of a folder.

@@ -8,7 +8,8 @@ namespace {
 std::optional<bool> flag_of(const Settings& object, const char* flag, const std::string& name) {
   const auto found = object.find(flag);
   if (found == object.end()) return std::nullopt;
-  if (!found->is_boolean()) refuse(name, std::string("have true or false for ") + flag, shown(*found));
+  if (!found->is_boolean())
+    refuse(name, std::string("have true or false for ") + flag, shown(*found));
   return found->get<bool>();
 }
 
@@ -25,7 +26,8 @@ GivenToken::GivenToken(const AddedToken& token)
 
 GivenToken GivenToken::with_flags(const Settings& object, const std::string& name) {
   const auto content = object.find("content");
-  if (content == object.end() || !content->is_string()) refuse(name, "have a string for content", shown(object));
+  if (content == object.end() || !content->is_string())
+    refuse(name, "have a string for content", shown(object));
   GivenToken token(content->get<std::string>());
   token.has_flags = true;
   token.single_word = flag_of(object, "single_word", name).value_or(false);
@@ -37,13 +39,14 @@ GivenToken GivenToken::with_flags(const Settings& object, const std::string& nam
 }
 
 AddedToken GivenToken::added() const {
-  return {content, single_word, lstrip, rstrip, normalized.value_or(!special), special, std::nullopt};
+  return {content, single_word, lstrip, rstrip, normalized.value_or(!special),
+          special, std::nullopt};
 }
 
 bool GivenToken::operator==(const GivenToken& other) const {
   const auto facts = [](const GivenToken& token) {
-    return std::tuple(token.content, token.has_flags, token.single_word, token.lstrip, token.rstrip, token.special,
-                      token.normalized.value_or(!token.special));
+    return std::tuple(token.content, token.has_flags, token.single_word, token.lstrip, token.rstrip,
+                      token.special, token.normalized.value_or(!token.special));
   };
   return facts(*this) == facts(other);
 }
@@ -55,7 +58,8 @@ bool is_converted(const Settings& value) {
 std::optional<GivenToken> given_token(const Settings& value, const std::string& name) {
   if (value.is_null()) return std::nullopt;
   if (value.is_string()) return GivenToken(value.get<std::string>());
-  if (value.is_object() && value.contains("__type") && (value["__type"] == "AddedToken" || is_converted(value))) {
+  if (value.is_object() && value.contains("__type") &&
+      (value["__type"] == "AddedToken" || is_converted(value))) {
     return GivenToken::with_flags(value, name);
   }
   refuse(name, "be a string, null or an AddedToken", shown(value));
@@ -63,8 +67,9 @@ std::optional<GivenToken> given_token(const Settings& value, const std::string& 
 
 Settings as_setting(const GivenToken& token) {
   if (!token.has_flags) return token.content;
-  Settings object = {{"__type", "GivenToken"},     {"content", token.content}, {"single_word", token.single_word},
-                     {"lstrip", token.lstrip},     {"rstrip", token.rstrip},   {"special", token.special}};
+  Settings object = {{"__type", "GivenToken"},           {"content", token.content},
+                     {"single_word", token.single_word}, {"lstrip", token.lstrip},
+                     {"rstrip", token.rstrip},           {"special", token.special}};
   if (token.normalized) object["normalized"] = *token.normalized;
   return object;
 }

@@ -27,8 +27,8 @@ struct GivenToken {
   bool operator==(const GivenToken& other) const;
 };
 
-/// The token of a value: a string, or an object with `"__type": "AddedToken"`; nothing for null. Throws
-/// TokenizerError, which names `name`, for anything else.
+/// The token of a value: a string, or an object with `"__type": "AddedToken"`; nothing for null.
+/// Throws TokenizerError, which names `name`, for anything else.
 std::optional<GivenToken> given_token(const Settings& value, const std::string& name);
 
 /// The other way round, for values that are read again by given_token().

@@ -39,7 +39,8 @@ std::string_view without_white_space_at_end(std::string_view line) {
 void read_vocab_txt(std::string_view text, Definition& definition) {
   std::vector<Piece>& vocab = definition.model.vocab;
   for_each_line(text, [&](std::string_view line) {
-    vocab.push_back({definition.strings->keep(without_white_space_at_end(line)), static_cast<uint32_t>(vocab.size())});
+    vocab.push_back({definition.strings->keep(without_white_space_at_end(line)),
+                     static_cast<uint32_t>(vocab.size())});
   });
 }
 
@@ -51,7 +52,8 @@ void read_merges_txt(std::string_view text, Definition& definition) {
 }
 
 // Reads a file of the folder, which must be UTF-8.
-void read_text_file(const FolderFiles& files, const char* name, const std::function<void(std::string_view)>& read) {
+void read_text_file(const FolderFiles& files, const char* name,
+                    const std::function<void(std::string_view)>& read) {
   const std::string text = files.read(name);
   try {
     if (!io::is_utf8(text)) throw TokenizerError("must be UTF-8. Got other bytes");
@@ -81,7 +83,9 @@ ModelDefinition vocabulary_of(ModelDefinition model, Kind kind) {
 std::string vocabulary_file(const ClassBuilder& builder, const VocabularyFiles& of_class) {
   const FolderFiles& files = builder.files();
   for (const char* other : {"tekken.json", "tiktoken.model"}) {
-    if (files.has(other)) refuse("its files", "include tokenizer.json", std::string(other) + ", which is not supported");
+    if (files.has(other))
+      refuse("its files", "include tokenizer.json",
+             std::string(other) + ", which is not supported");
   }
   if (files.has("tokenizer.model")) return "tokenizer.model";
   if (of_class.vocab && files.has(of_class.vocab)) return of_class.vocab;
@@ -97,13 +101,18 @@ void read_model_files(ClassBuilder& builder, Kind kind, const VocabularyFiles& o
   definition.model.kind = kind;
   if (name.ends_with(".model")) return read_sentencepiece_model(builder, kind, name);
   if (kind == Kind::WordPiece) {
-    return read_text_file(files, name.c_str(), [&](std::string_view text) { read_vocab_txt(text, definition); });
+    return read_text_file(files, name.c_str(),
+                          [&](std::string_view text) { read_vocab_txt(text, definition); });
   }
-  read_text_file(files, name.c_str(), [&](std::string_view text) { read_vocabulary(text, definition); });
+  read_text_file(files, name.c_str(),
+                 [&](std::string_view text) { read_vocabulary(text, definition); });
   if (!of_class.merges || !files.has(of_class.merges)) {
-    refuse("its files", std::string("include ") + (of_class.merges ? of_class.merges : "tokenizer.json"), "none");
+    refuse("its files",
+           std::string("include ") + (of_class.merges ? of_class.merges : "tokenizer.json"),
+           "none");
   }
-  read_text_file(files, of_class.merges, [&](std::string_view text) { read_merges_txt(text, definition); });
+  read_text_file(files, of_class.merges,
+                 [&](std::string_view text) { read_merges_txt(text, definition); });
 }
 
 }  // namespace posenc::text

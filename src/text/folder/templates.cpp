@@ -11,7 +11,8 @@ namespace {
 using nlohmann::json;
 
 [[noreturn]] void refuse_template_piece(const std::string& text) {
-  refuse("a template's piece", "be $A, $B or a token without a colon, with a type id after a colon or none", text);
+  refuse("a template's piece",
+         "be $A, $B or a token without a colon, with a type id after a colon or none", text);
 }
 
 uint64_t type_of(std::string_view digits, const std::string& piece) {
@@ -65,8 +66,9 @@ void ClassBuilder::set_template(const Template& single, const Template& pair,
   set_template_with_ids(single, pair, with_ids);
 }
 
-void ClassBuilder::set_template_with_ids(const Template& single, const Template& pair,
-                                         const std::vector<std::pair<std::string, uint64_t>>& specials) {
+void ClassBuilder::set_template_with_ids(
+    const Template& single, const Template& pair,
+    const std::vector<std::pair<std::string, uint64_t>>& specials) {
   json tokens = json::object();
   for (const auto& [token, id] : specials) {
     tokens[token] = {{"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
@@ -95,7 +97,8 @@ void ClassBuilder::update_post_processor() {
   set_template(pieces_of(single), pieces_of(pair), specials);
 }
 
-void ClassBuilder::set_roberta(const TokenId& sep, const TokenId& cls, bool trim_offsets, bool add_prefix_space) {
+void ClassBuilder::set_roberta(const TokenId& sep, const TokenId& cls, bool trim_offsets,
+                               bool add_prefix_space) {
   definition.post_processor = {{"type", "RobertaProcessing"},
                                {"sep", json::array({sep.first, sep.second})},
                                {"cls", json::array({cls.first, cls.second})},

@@ -9,7 +9,7 @@ namespace posenc::text {
 TokenIds::TokenIds(const Definition& definition)
     : vocabulary_(definition),
       count_(definition.model.kind == ModelDefinition::Kind::Unigram ? definition.model.vocab.size()
-                                                                      : vocabulary_.size()) {}
+                                                                     : vocabulary_.size()) {}
 
 void TokenIds::add(const std::vector<AddedToken>& tokens) {
   uint64_t next = count_;
@@ -35,7 +35,9 @@ std::optional<uint64_t> TokenIds::find(std::string_view token) const {
   return vocabulary_.id(token);
 }
 
-bool TokenIds::is_added(std::string_view token) const { return places_.contains(std::string(token)); }
+bool TokenIds::is_added(std::string_view token) const {
+  return places_.contains(std::string(token));
+}
 
 std::vector<AddedToken> TokenIds::added() const {
   std::vector<AddedToken> tokens;
@@ -43,7 +45,8 @@ std::vector<AddedToken> TokenIds::added() const {
   for (const Entry& entry : added_) {
     const std::optional<uint32_t> known = vocabulary_.id(entry.token.content);
     const uint64_t id = known ? *known : next++;
-    const bool is_taken = !known && id <= UINT32_MAX && vocabulary_.token(static_cast<uint32_t>(id)).has_value();
+    const bool is_taken =
+        !known && id <= UINT32_MAX && vocabulary_.token(static_cast<uint32_t>(id)).has_value();
     if (id != entry.id || is_taken) {
       refuse("the vocabulary", "have no holes where tokens are added to it",
              "id " + std::to_string(entry.id) + " for " + shown(entry.token.content));

@@ -43,9 +43,9 @@ bool is_untrusted(std::string_view name) {
 bool has_wrong_settings(std::string path) {
   std::ranges::transform(path, path.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const std::string_view begin :
-       {"deepseek-ai/deepseek-r1-distill-llama-", "deepseek-ai/deepseek-coder-", "naver-clova-ix/donut-",
-        "salesforce/blip2-opt-", "salesforce/blip2-flan-t5-", "salesforce/instructblip-flan-t5-",
-        "stepfun-ai/step-3.7-"}) {
+       {"deepseek-ai/deepseek-r1-distill-llama-", "deepseek-ai/deepseek-coder-",
+        "naver-clova-ix/donut-", "salesforce/blip2-opt-", "salesforce/blip2-flan-t5-",
+        "salesforce/instructblip-flan-t5-", "stepfun-ai/step-3.7-"}) {
     if (path.starts_with(begin)) return true;
   }
   return path == "allenai/dolma2-tokenizer" || path == "google/umt5-small";
@@ -81,7 +81,8 @@ std::string tokenizer_class_of(const FolderFiles& files, const Settings& config,
 
   if (!code) {
     if (!config.empty() && has_wrong_settings(files.folder())) return std::string(kBackend);
-    if (declared && without_fast(*declared) == "LlamaTokenizer" && !untrusted && files.has("tokenizer.json") &&
+    if (declared && without_fast(*declared) == "LlamaTokenizer" && !untrusted &&
+        files.has("tokenizer.json") &&
         files.read("tokenizer.json").find("\"ByteLevel\"") != std::string::npos) {
       return std::string(kBackend);
     }
@@ -90,7 +91,8 @@ std::string tokenizer_class_of(const FolderFiles& files, const Settings& config,
         return found == kBackend || found == "PythonBackend" || found == "PreTrainedTokenizerFast";
       };
       if (!is_generic(registered)) {
-        const std::optional<std::string_view> found = class_named(untrusted ? registered : *declared);
+        const std::optional<std::string_view> found =
+            class_named(untrusted ? registered : *declared);
         if (found && !is_generic(*found)) return std::string(*found);
       }
       return std::string(kBackend);
@@ -99,7 +101,8 @@ std::string tokenizer_class_of(const FolderFiles& files, const Settings& config,
 
   const bool is_known = (of_type && of_type->has_config) || (own && class_named(*own));
   if (code && !is_known && !is_untrusted(type)) {
-    refuse("auto_map", "be absent, or the class one of transformers, as the folder's own code is not run",
+    refuse("auto_map",
+           "be absent, or the class one of transformers, as the folder's own code is not run",
            shown(tokenizer_config["auto_map"]));
   }
   if (own) return std::string(or_backend(class_named(without_fast(*own))));

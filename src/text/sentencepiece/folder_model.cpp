@@ -1,6 +1,7 @@
 #include "text/sentencepiece/folder_model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 #include <unordered_set>
 
@@ -8,6 +9,7 @@
 #include "text/base64.h"
 #include "text/folder/components.h"
 #include "text/folder/language_codes.h"
+#include "text/folder/model_files.h"
 #include "text/sentencepiece/merges.h"
 #include "text/sentencepiece/model_proto.h"
 
@@ -37,8 +39,11 @@ class Arranger {
     } else if (name == "SeamlessM4TTokenizer") {
       for (const char* token : {"<pad>", "<unk>", "<s>", "</s>"}) add(token, 0);
       for (std::size_t i = 0; i < 3; ++i) {
-        if (i < source_.pieces.size() && source_.pieces[i].text == builder_.definition.model.vocab[i + 1].text) continue;
-        refuse("the pieces", "begin with <unk>, <s> and </s>", "another at place " + std::to_string(i));
+        if (i < source_.pieces.size() &&
+            source_.pieces[i].text == builder_.definition.model.vocab[i + 1].text)
+          continue;
+        refuse("the pieces", "begin with <unk>, <s> and </s>",
+               "another at place " + std::to_string(i));
       }
       add_pieces(3);
     } else if (name == "CamembertTokenizer") {
@@ -72,7 +77,10 @@ class Arranger {
     model.scores.push_back(score);
   }
   void add_token(const char* name, const char* otherwise) {
+    const std::size_t before = builder_.definition.model.vocab.size();
     add(ClassBuilder::text_of(builder_.arguments.named(name, GivenToken(otherwise))), 0);
+    if (builder_.definition.model.vocab.size() == before)
+      refuse(name, "be another token than those before it", "the same");
   }
   void add_pieces(std::size_t from) {
     for (std::size_t i = from; i < source_.pieces.size(); ++i) {
@@ -87,7 +95,8 @@ class Arranger {
     add_pieces(from);
   }
   void add_pegasus() {
-    const std::string mask = ClassBuilder::text_of(builder_.arguments.named("mask_token", GivenToken("<mask_1>")));
+    const std::string mask =
+        ClassBuilder::text_of(builder_.arguments.named("mask_token", GivenToken("<mask_1>")));
     const std::string sentence = builder_.arguments.text("mask_token_sent", "<mask_2>");
     add_token("pad_token", "<pad>");
     add_token("eos_token", "</s>");
@@ -118,11 +127,13 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   model.kind = kind;
   std::unordered_set<std::string_view> seen;
   for (const SentencePiece& piece : source.pieces) {
-    if (kind != Kind::Unigram && !seen.insert(piece.text).second) refuse("a piece", "be there once", shown(piece.text));
+    if (kind != Kind::Unigram && !seen.insert(piece.text).second)
+      refuse("a piece", "be there once", shown(piece.text));
   }
   if (kind == Kind::Bpe) {
     for (const SentencePiece& piece : source.pieces) {
-      model.vocab.push_back({builder.definition.strings->keep(piece.text), static_cast<uint32_t>(model.vocab.size())});
+      model.vocab.push_back({builder.definition.strings->keep(piece.text),
+                             static_cast<uint32_t>(model.vocab.size())});
     }
     make_merges(builder.definition);
     model.vocab.clear();
@@ -130,10 +141,13 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   Arranger(builder, source, kind).arrange();
   if (kind == Kind::Bpe) model.scores.clear();
   model.exact_scores = model.scores;
-  if (!source.precompiled_charsmap.empty()) builder.set_charsmap(encode_base64(source.precompiled_charsmap));
+  if (!source.precompiled_charsmap.empty())
+    builder.set_charsmap(encode_base64(source.precompiled_charsmap));
   Settings tokens = Settings::array();
   for (const SentencePiece& piece : source.pieces) {
-    if (piece.type != SentencePiece::Type::Control && piece.type != SentencePiece::Type::UserDefined) continue;
+    if (piece.type != SentencePiece::Type::Control &&
+        piece.type != SentencePiece::Type::UserDefined)
+      continue;
     GivenToken token(piece.text);
     token.has_flags = true;
     token.normalized = false;
@@ -144,15 +158,26 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   if (kind == Kind::Unigram) builder.arguments.set("unk_id", source.unk_id);
 }
 
+// transformers copies this tokenizer, by way of its JSON.
+double copied_score(double score) {
+  char text[64];
+  const auto [end, failure] = std::to_chars(text, text + sizeof text, score);
+  return failure == std::errc() ? serde_score({text, end}) : score;
+}
+
 }  // namespace
 
-void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind, const std::string& file) {
+void read_sentencepiece_model(ClassBuilder& builder, ModelDefinition::Kind kind,
+                              const std::string& file) {
   take_model(builder, read_proto(builder, file), kind);
 }
 
-void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file) {
-  const SentencePieceModel source = read_proto(builder, file);
-  const bool is_unigram = source.kind == SentencePieceModel::Kind::Unigram;
+void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& files,
+                                std::optional<Kind> kind) {
+  if (builder.has_file()) return builder.take_file();
+  const SentencePieceModel source = read_proto(builder, vocabulary_file(builder, files));
+  const bool is_unigram =
+      kind ? *kind == Kind::Unigram : source.kind == SentencePieceModel::Kind::Unigram;
   take_model(builder, source, is_unigram ? Kind::Unigram : Kind::Bpe);
   ModelDefinition& model = builder.definition.model;
   model.byte_fallback = source.byte_fallback;
@@ -161,10 +186,12 @@ void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file
       refuse("added_tokens_decoder", "be absent beside a SentencePiece model of Unigram", "some");
     }
     model.unk_id = static_cast<uint64_t>(static_cast<uint32_t>(source.unk_id));
+    for (double& score : model.scores) score = copied_score(score);
   } else {
     model.unk_token = source.unk_piece;
     model.fuse_unk = true;
-    for (const auto& [id, token] : builder.arguments.added()) {  // which name what the file calls a placeholder
+    for (const auto& [id, token] :
+         builder.arguments.added()) {  // which name what the file calls a placeholder
       const auto named = [&](const Piece& piece) { return piece.text == token.content; };
       if (std::ranges::any_of(model.vocab, named)) continue;
       const auto piece = std::ranges::find(model.vocab, static_cast<uint32_t>(id), &Piece::id);
@@ -180,10 +207,14 @@ void construct_from_sentencepiece(ClassBuilder& builder, const std::string& file
     decoders.insert(decoders.end(), {components::plain("ByteFallback"), components::plain("Fuse")});
   }
   builder.definition.decoder = components::decoders(decoders);
-  if (source.bos_id >= 0) builder.arguments.set_default("bos_token", source.bos_piece.empty() ? "<s>" : source.bos_piece);
-  if (source.eos_id >= 0) builder.arguments.set_default("eos_token", source.eos_piece.empty() ? "</s>" : source.eos_piece);
-  if (source.unk_id >= 0) builder.arguments.set_default("unk_token", source.unk_piece.empty() ? "<unk>" : source.unk_piece);
-  builder.finish();
+  if (source.bos_id >= 0)
+    builder.arguments.set_default("bos_token", source.bos_piece.empty() ? "<s>" : source.bos_piece);
+  if (source.eos_id >= 0)
+    builder.arguments.set_default("eos_token",
+                                  source.eos_piece.empty() ? "</s>" : source.eos_piece);
+  if (source.unk_id >= 0)
+    builder.arguments.set_default("unk_token",
+                                  source.unk_piece.empty() ? "<unk>" : source.unk_piece);
 }
 
 }  // namespace posenc::text

@@ -16,12 +16,14 @@ void make_merges(Definition& definition) {
   std::vector<Piece> pieces = definition.model.vocab;
   std::ranges::stable_sort(pieces, {}, &Piece::id);
   for (const Piece& piece : pieces) {
-    if (piece.text.size() > kLongest) refuse("a piece", "have at most 1000 bytes", std::to_string(piece.text.size()));
+    if (piece.text.size() > kLongest)
+      refuse("a piece", "have at most 1000 bytes", std::to_string(piece.text.size()));
     for (std::size_t at = 0; at < piece.text.size();) {
       next_character(piece.text, at);
       if (at == piece.text.size()) break;
       const std::string_view left = piece.text.substr(0, at), right = piece.text.substr(at);
-      if (vocabulary.id(left) && vocabulary.id(right)) definition.model.merges.push_back({left, right});
+      if (vocabulary.id(left) && vocabulary.id(right))
+        definition.model.merges.push_back({left, right});
     }
   }
 }

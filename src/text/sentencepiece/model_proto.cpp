@@ -68,7 +68,9 @@ class Fields {
   std::string_view left_;
 };
 
-bool is(const Field& field, uint64_t number, Field::Wire wire) { return field.number == number && field.wire == wire; }
+bool is(const Field& field, uint64_t number, Field::Wire wire) {
+  return field.number == number && field.wire == wire;
+}
 
 std::string utf8(std::string_view bytes) {
   if (!io::is_utf8(bytes)) refuse_proto("a string that is not UTF-8");
@@ -80,7 +82,8 @@ SentencePiece read_piece(std::string_view message) {
   Field field;
   for (Fields fields(message); fields.next(field);) {
     if (is(field, 1, Field::Wire::Bytes)) piece.text = utf8(field.bytes);
-    if (is(field, 2, Field::Wire::Fixed32)) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field.value));
+    if (is(field, 2, Field::Wire::Fixed32))
+      piece.score = std::bit_cast<float>(static_cast<uint32_t>(field.value));
     if (is(field, 3, Field::Wire::Varint) && field.value >= 1 && field.value <= 6) {
       piece.type = static_cast<SentencePiece::Type>(field.value);
     }

@@ -16,8 +16,8 @@ struct SentencePiece {
   Type type = Type::Normal;
 };
 
-/// What posenc reads of a SentencePiece model, the protocol buffer `sentencepiece.ModelProto`; with the defaults of
-/// its definition.
+/// What posenc reads of a SentencePiece model, the protocol buffer `sentencepiece.ModelProto`; with
+/// the defaults of its definition.
 struct SentencePieceModel {
   enum class Kind { Unigram = 1, Bpe = 2, Word = 3, Char = 4 };
 

@@ -1,6 +1,7 @@
 // posenc-tokenize-cases: a tokenizer for tests/text/*_test.py. Each line of its input is a JSON
 // object, and so is each line of its output:
 //   {"load": the text of a tokenizer.json}                     {}
+//   {"folder": path}                        {"definition": ..., "settings": ...}: see folder_json.h
 //   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...},
 //   "ids_only": bool}
 //       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
@@ -20,7 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "folder_json.h"
 #include "text/definition.h"
+#include "text/loaded_tokenizer.h"
 #include "text/machine.h"
 #include "text/stream_state.h"
 
@@ -95,16 +98,32 @@ json stream(const Machine& machine, const json& given) {
   return {{"steps", steps}};
 }
 
-json answer(std::unique_ptr<Machine>& machine, const json& given) {
+// The tokenizer that questions are about: of a file or of a folder.
+struct Loaded {
+  std::unique_ptr<Machine> file;
+  std::shared_ptr<const LoadedTokenizer> folder;
+};
+
+json answer(Loaded& loaded, const json& given) {
   if (given.contains("load")) {
-    machine.reset();
-    machine = std::make_unique<Machine>(read_definition(given["load"].get<std::string>()));
+    loaded = {};
+    loaded.file = std::make_unique<Machine>(read_definition(given["load"].get<std::string>()));
     return json::object();
   }
+  if (given.contains("folder")) {
+    loaded = {};
+    const std::string path = given["folder"].get<std::string>();
+    json facts = folder_json(read_folder(path));
+    loaded.folder = LoadedTokenizer::from_folder(path);
+    return facts;
+  }
+  const Machine* const machine = loaded.file ? loaded.file.get() : &loaded.folder->machine();
   if (given.contains("encode")) return encode(*machine, given);
   if (given.contains("decode")) {
-    return {{"text", machine->decode(given["decode"].get<std::vector<uint32_t>>(),
-                                     given["skip"].get<bool>())}};
+    const auto ids = given["decode"].get<std::vector<uint32_t>>();
+    const bool skip = given["skip"].get<bool>();
+    return {
+        {"text", loaded.folder ? loaded.folder->decode(ids, skip) : machine->decode(ids, skip)}};
   }
   if (given.contains("stream")) return stream(*machine, given);
   if (given.contains("token_to_id")) {
@@ -119,11 +138,11 @@ json answer(std::unique_ptr<Machine>& machine, const json& given) {
 
 int main() {
   std::ios::sync_with_stdio(false);
-  std::unique_ptr<Machine> machine;
+  Loaded loaded;
   for (std::string line; std::getline(std::cin, line);) {
     json result;
     try {
-      result = answer(machine, json::parse(line));
+      result = answer(loaded, json::parse(line));
     } catch (const c10::Error& error) {
       result = {{"error", error.what_without_backtrace()}};
     }
