@@ -51,7 +51,8 @@ void tokenize_lines(const TokenizeOptions& options) {
       second = texts.second;
     }
     const Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
-    fmt::print("{}\n", options.json ? json_of(encoding) : fmt::format("{}", fmt::join(encoding.ids, " ")));
+    fmt::print("{}\n",
+               options.json ? json_of(encoding) : fmt::format("{}", fmt::join(encoding.ids, " ")));
   });
 }
 
@@ -64,7 +65,9 @@ void detokenize_lines(const DetokenizeOptions& options) {
       if (end > begin) {
         const std::string word = line.substr(begin, end - begin);
         const auto id = whole_number(word);
-        if (!id) fail("{}: line {} must have ids separated by blanks. Got {}", reader.name(), reader.number(), shown(word));
+        if (!id)
+          fail("{}: line {} must have ids separated by blanks. Got {}", reader.name(),
+               reader.number(), shown(word));
         ids.push_back(*id);
       }
       begin = end + 1;

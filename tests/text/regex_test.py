@@ -42,9 +42,9 @@ KNOWN = {
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }  # fmt: skip
 # What only Oniguruma itself can search: what is behind a place, and what depends on what was read.
-GENERAL = [r"(?<=\p{Lu})\p{Ll}+", r"^", r"$", r"^\s+|\s+$", r"\b", r"\B", r"\b\w", r"(?<!\p{L})\d+", r"(\w)\1", r"(?>\s+)\S", r"\s++$",
+GENERAL = [r"(?<=\p{Lu})\p{Ll}+", r"^", r"$", r"^\s+|\s+$", r"\b", r"\B", r"\b\w", r"[\w]+\b|\W", r"(?=\w)\w|[^\w]+", r"(?<!\p{L})\d+", r"(\w)\1", r"(?>\s+)\S", r"\s++$",
            r"(?i)straße|é", r"[\w&&[^\d]]+", r"[[:digit:][:space:]]+", r"[^[:punct:]]+", r"\p{^L}+", r"\P{Lu}\w", r"[\p{L}-z]+", r"[+-\d]+",
-           r"(?i:[^\p{Lu}])", r"(?i:\p{Lu}+)", r"(?i:[\p{Lu}]+)", r"(?i:ss|st)", r"(?i:ſ)", r"a{,2}b", r"(?m:.)+", r"\Aa|b\z", r"\K", r"x*",
+           r"(?i:[^\p{Lu}])", r"(?i:\p{Lu}+)", r"(?i:[\p{Lu}]+)", r"(?>)(?i:a)[\p{Lu}]|(?:(?i)b)[\p{Ll}]", r"(?i)(?-i:[\p{Lu}])[\p{L}]", r"(?i:ss|st)", r"(?i:ſ)", r"a{,2}b", r"(?m:.)+", r"\Aa|b\z", r"\K", r"x*",
            r"(?<n>[ab])\g<n>", r"\R", r"\h+", r"[]a]+", r"(?x: a b)", r"(?#[)\d", r"(?~ab)", r"()", "", r"[a-c&&b-d]", r"\x{1F600}", r"\N+",
            r"\p{Greek}+|\p{hiragana}", r"\p{Script_Extensions=Greek}|a", r"\p{IsAlpha}", r"(", r"[b-a]", r"a**", r"{1}", r"*a"]  # fmt: skip
 CLASSES = [rf"\p{{{name}}}" for name in
@@ -73,7 +73,8 @@ class RegexTest(unittest.TestCase):
         self.refused: "list[str]" = []
         self.pools = [list(map(ord, "'stremvldSTREMVLD K\u017fk")), [0x20, 0x20, 0xA, 0xD, 9, 0xA0, 0x3000, 0x85], [*range(0x21, 0x7F)], list(map(ord, "ab \n")),
                       [*range(0xC0, 0x250)], [*range(0x4E00, 0x4F00)], [*range(0x300, 0x370)], [*range(0x660, 0x66A), *range(0x30, 0x3A)],
-                      [*range(0x1F300, 0x1F650)], [*range(0x3040, 0x3100)], [*range(0x900, 0x980)], ALL]  # fmt: skip
+                      [*range(0x1F300, 0x1F650)], [*range(0x3040, 0x3100)], [*range(0x900, 0x980)],
+                      [0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE, 0x200C, 0x200D, 0xAA, 0x2C6, 0x24B6, 0x203F], ALL]  # fmt: skip
 
     def text(self, most: int = 14) -> str:
         pools = self.random.sample(self.pools, self.random.randint(1, 4))
@@ -92,7 +93,10 @@ class RegexTest(unittest.TestCase):
             return answer
         replace, split = norm.Replace(theirs, "\ue000"), pre.Split(theirs, "removed", invert=True)
         for text, matches in zip(texts, found, strict=True):
-            self.assertIsInstance(matches, list, f"{pattern!r} in {text!r}")
+            if isinstance(matches, str):  # the package ends with a panic
+                with self.assertRaises(BaseException, msg=f"{pattern!r} in {text!r}: {matches}"):
+                    replace.normalize_str(text)
+                continue
             out, at = "", 0
             for begin, end in matches:
                 out, at = out + text[at:begin] + "\ue000", end
@@ -115,7 +119,7 @@ class RegexTest(unittest.TestCase):
         for pattern in GENERAL:
             with self.subTest(pattern):
                 self.compare(pattern, [self.text(10) for _ in range(options.texts // 4)])
-        self.assertEqual(self.refused, [])
+        self.assertEqual(self.refused, [r"(?i:[^\p{Lu}])", r"(?i:[\p{Lu}]+)"])
 
     def test_literals(self):
         for literal in ("", " ", "ab", "é", "中", ".", "\n", "aa"):

@@ -75,8 +75,8 @@ OnigurumaRegex::OnigurumaRegex(std::string_view expression) {
     OnigErrorInfo info{};
     int code = ready;
     if (code == ONIG_NORMAL) {
-      code = onig_new(&regex, bytes(text), bytes(text, text.size()), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
-                      ONIG_SYNTAX_ONIGURUMA, &info);
+      code = onig_new(&regex, bytes(text), bytes(text, text.size()), ONIG_OPTION_NONE,
+                      ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, &info);
     }
     if (code != ONIG_NORMAL) refuse("be one of Oniguruma's (" + message(code, &info) + ")");
     regex_.reset(regex);

@@ -114,12 +114,16 @@ CharacterSet digit_set() { return CharacterSet::of_categories(Nd); }
 
 CharacterSet space_set() { return CharacterSet::of_flags(kWhiteSpace); }
 
+CharacterSet word_set_in_brackets() {
+  return CharacterSet::of_flags(kWord).intersection(CharacterSet(0x200C, 0x200D).complement());
+}
+
 CharacterSet word_set() {
-  CharacterSet set = CharacterSet::of_flags(kWord);
-  for (const auto& [first, last] : {std::pair{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}) {
-    set.add(static_cast<char32_t>(first), static_cast<char32_t>(last));
-  }
-  return set.intersection(CharacterSet(0x200C, 0x200D).complement());
+  CharacterSet set = word_set_in_brackets();
+  set.add(0xB2, 0xB3);
+  set.add(0xB9, 0xB9);
+  set.add(0xBC, 0xBE);
+  return set;
 }
 
 CharacterSet hexadecimal_set() {
