@@ -9,8 +9,8 @@ from pathlib import Path
 from transformers.models.auto.tokenization_auto import MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS, TOKENIZER_MAPPING_NAMES
 
 # What posenc says of folders that it refuses and transformers does not: those without their vocabulary, of which
-# transformers makes a tokenizer of a few tokens, and those where two tokens get one id.
-REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|each\. Got"
+# transformers makes a tokenizer of a few tokens, those where two tokens get one id, and other classes.
+REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got"
 
 CLASSES = {
     "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra DPRReader DPRQuestionEncoder".split(),
