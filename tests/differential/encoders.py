@@ -20,7 +20,7 @@ ACTIVATIONS = ["gelu", "relu", "gelu_new", "silu", "gelu_pytorch_tanh", "quick_g
 
 ROTATING = ("gemma3", "llama", "modernbert", "rotary")
 # Of freeze(), for layers that frozen models do not have yet.
-NOT_FROZEN = "must have the options of torch.nn.TransformerEncoderLayer"
+NOT_FROZEN = ("must have the options of torch.nn.TransformerEncoderLayer", "self_attn.rotary.inv_freq. Got Double")
 
 DICTS = ("chinese_clip", "clip", "clipseg")  # whose files may have text_config_dict
 
@@ -273,7 +273,8 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     own = whole["text_config"] if dialect == "pair" else whole
     inner = kind.sub_configs["text_config"] if dialect == "pair" else kind
     name = inner.attribute_map.get("num_hidden_layers", "num_hidden_layers")
-    if draw.coin(0.2) and own.get(name, 0) > 1:
+    # ESM's head of contacts is as wide as there are layers.
+    if draw.coin(0.2) and own.get(name, 0) > 1 and whole["model_type"] != "esm":
         own[name] -= 1
         if own.get("layer_types"):
             own["layer_types"] = own["layer_types"][: own[name]]
@@ -406,7 +407,7 @@ def compared(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         for name, one_result in zip(names, got):
             count += 1
             why = one_result
-            if isinstance(one_result, str) and NOT_FROZEN in one_result:
+            if isinstance(one_result, str) and any(text in one_result for text in NOT_FROZEN):
                 continue
             if not isinstance(one_result, str):
                 why = compare(one_result, expected, given.get("attention_mask"), with_pooled)
