@@ -274,7 +274,8 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     own = whole["text_config"] if dialect == "pair" else whole
     inner = kind.sub_configs["text_config"] if dialect == "pair" else kind
     name = inner.attribute_map.get("num_hidden_layers", "num_hidden_layers")
-    if draw.coin(0.2) and own.get(name, 0) > 1:
+    # ESM's head of contacts is as wide as there are layers.
+    if draw.coin(0.2) and own.get(name, 0) > 1 and whole["model_type"] != "esm":
         own[name] -= 1
         if own.get("layer_types"):
             own["layer_types"] = own["layer_types"][: own[name]]

@@ -71,13 +71,13 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
   const char* wide = config.name_of(hf::kFeedForward);
-  const int64_t factor = wide == std::string_view(hf::kFeedForwardRatio) ? hidden : 1;
+  const bool is_ratio = wide != nullptr && wide == std::string_view(hf::kFeedForwardRatio);
   const bool is_rms = structure.norm_kind != NormKind::Layer;
   TransformerEncoderLayerOptions layer(hidden, heads);
   layer.norm_first(structure.norm_first)
       .norm_kind(structure.norm_kind)
       .feed_forward(structure.feed_forward)
-      .d_ff(wide == nullptr ? hidden : config.whole(wide, 1, kWidest) * factor)
+      .d_ff(wide == nullptr ? hidden : config.whole(wide, 1, kWidest) * (is_ratio ? hidden : 1))
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
       .layer_norm_eps(is_rms ? config.not_negative(hf::kRMSEpsilon, eps)

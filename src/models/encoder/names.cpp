@@ -61,7 +61,8 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   const auto add = [&](std::initializer_list<Part> parts, const std::string& name) {
     std::vector<KeySource> sources, grouped;
     for (const Part part : parts) {
-      if (is_named(keys.*part)) sources.emplace_back(tensors(part));
+      if (!is_named(keys.*part)) continue;
+      sources.emplace_back(tensors(part));
       if (config.structure.is_grouped) {
         grouped.push_back(KeySource::ungrouped(in_file(part) + ".weight", groups_of(config, part)));
       }
