@@ -71,8 +71,7 @@ VisionEmbeddings detached(const VisionEmbeddingsImpl& source) {
 }  // namespace
 }  // namespace inference
 
-EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
-                                     const EncoderInputs& given) const {
+EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderInputs& given) const {
   const torch::NoGradGuard no_grad;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
@@ -80,7 +79,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
   const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
   EncoderOutput out;
-  out.embeddings = zeroed_padding(parts.options, inputs, parts.embed(input, inputs));
+  out.embeddings = masked_embeddings(parts.options, input, inputs, parts.embed(input, inputs));
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
   const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());

@@ -29,9 +29,10 @@ void check_encoder(const EncoderOptions& options) {
       options.relative_rows().value_or(options.relative_buckets()) >= options.relative_buckets(),
       "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
       ". Got ", *options.relative_rows());
-  TORCH_CHECK_VALUE(is_text || !(options.zero_padding() || options.pad_token_id()),
-                    "[Encoder] an encoder of images must have no padding: zero_padding and "
-                    "pad_token_id are of token ids");
+  TORCH_CHECK_VALUE(
+      is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id()),
+      "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id and "
+      "token_dropout_id are of token ids");
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
                            options.pooling() == encoder::Pooling::LargestToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
@@ -102,13 +103,12 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   EncoderOutput out;
   out.embeddings = embeddings ? embeddings->forward(input, embeddings_inputs(options, inputs))
                               : patches->forward(input);
-  out.embeddings = zeroed_padding(options, inputs, out.embeddings);
+  out.embeddings = masked_embeddings(options, input, inputs, out.embeddings);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   out.last_hidden_state =
       encoder->forward(out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)),
                        rotary_position_ids(options, inputs));
-  out.last_hidden_state = zeroed_padding(options, inputs, out.last_hidden_state);
   if (options.pooling() == encoder::Pooling::None) return out;
   out.pooled = pooled_rows(options, out.last_hidden_state, input);
   if (pooler) out.pooled = pooler->forward(out.pooled);

@@ -50,6 +50,7 @@ KINDS = {
     "distilbert": Kind("DistilBertConfig", "DistilBertModel", ("DistilBertForSequenceClassification",), "distilbert"),
     "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
     "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
+    "esm": Kind("EsmConfig", "EsmModel", ("EsmForMaskedLM",)),
     "eurobert": Kind("EuroBertConfig", "EuroBertModel", ("EuroBertForMaskedLM",), "llama"),
     "flaubert": Kind("FlaubertConfig", "FlaubertModel", ("FlaubertWithLMHeadModel",), "xlm"),
     "gemma3_text": Kind("Gemma3TextConfig", "Gemma3TextModel", (), "gemma3"),
@@ -70,6 +71,7 @@ KINDS = {
     "rembert": Kind("RemBertConfig", "RemBertModel", ("RemBertForMaskedLM",), "rembert"),
     "roberta": Kind("RobertaConfig", "RobertaModel", ("RobertaForMaskedLM", "RobertaForSequenceClassification")),
     "roberta-prelayernorm": Kind("RobertaPreLayerNormConfig", "RobertaPreLayerNormModel"),
+    "roformer": Kind("RoFormerConfig", "RoFormerModel", ("RoFormerForMaskedLM",)),
     "siglip": Kind("SiglipConfig", "SiglipModel", (), "pair"),
     "siglip2_text_model": Kind("Siglip2TextConfig", "Siglip2TextModel", (), "clip"),
     "siglip_text_model": Kind("SiglipTextConfig", "SiglipTextModel", (), "clip"),
@@ -139,7 +141,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
     # At least 8 channels: the norm of fewer is nearly a step, which no two libraries round alike.
-    widths = [2, 4, 8, 16] if dialect in ROTATING else [1, 2, 4, 5, 8, 16]
+    widths = [2, 4, 8, 16] if dialect in ROTATING or kind_name in ("esm", "roformer") else [1, 2, 4, 5, 8, 16]
     hidden = heads * draw.choice([width for width in widths if heads * width >= 8])
     wide, layers = draw.randint(1, 70), draw.randint(1, 3)
     vocab, activation = draw.randint(8, 80), draw.choice(ACTIVATIONS)
@@ -156,6 +158,15 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
                 "inner_group_num": draw.choice([1, 1, 2])}  # fmt: skip
     if dialect in ROTATING:
         return rotating(draw, kind_name, dialect, text)
+    if kind_name == "roformer":
+        return {**text, "embedding_size": draw.choice([None, hidden, 6, 16]), "rotary_value": draw.coin()}
+    if kind_name == "esm":
+        del text["type_vocab_size"], text["hidden_act"]
+        rotary = draw.coin(0.8)
+        norm = draw.coin()
+        return {**text, "position_embedding_type": "rotary" if rotary else "absolute", "emb_layer_norm_before": norm,
+                "token_dropout": rotary and not norm and draw.coin(0.8), "mask_token_id": draw.choice([4, 5, 7]),
+                "rope_theta": draw.choice([100.0, 10000.0])}  # fmt: skip
     if kind_name == "squeezebert":
         # Groups divide the channels on both sides.
         groups = {name: draw.choice([count for count in range(1, hidden + 1) if hidden % count == 0])
@@ -229,6 +240,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         given["token_type_ids"] = draw.integers(types, batch, length)
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
+    packs = packs or config.model_type == "roformer"  # which takes none
     if draw.coin(0.3) and dialect != "bart" and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
@@ -341,7 +353,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
     model = cls(config).eval()
     spread = draw.choice([0.05, 0.3])
-    for parameter in model.parameters():
+    for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):
         parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     base = encoder_of(model, kind.dialect)
     folder = programs.folder / f"{kind_name}-{number}"

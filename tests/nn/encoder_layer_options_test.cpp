@@ -68,8 +68,8 @@ TEST(EncoderLayerOptions, TheirNormsAreThoseOfTheirKind) {
     return norm->forward(x);
   };
   EXPECT_TRUE(bit_equal(rms->forward(x), with_weight(RMSNorm(RMSNormOptions(8).eps(0.01)))));
-  EXPECT_TRUE(bit_equal(plus_one->forward(x),
-                        with_weight(RMSNorm(RMSNormOptions::gemma(8).eps(0.01)))));
+  EXPECT_TRUE(
+      bit_equal(plus_one->forward(x), with_weight(RMSNorm(RMSNormOptions::gemma(8).eps(0.01)))));
   EXPECT_TRUE(bit_equal(TransformerNorm(options().kind(NormKind::RMSPlusOne))->forward(x),
                         TransformerNorm(options().kind(NormKind::RMS))->forward(x)))
       << "initial weights multiply by one";
@@ -156,7 +156,7 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 6))),
        "rotary must rotate the 4 channels of a head. Got 6"}};
   for (const auto& [options, message] : cases) {
-    EXPECT_ERROR(TransformerEncoderLayer(options), c10::ValueError, message);
+    EXPECT_ERROR(TransformerEncoderLayer{options}, c10::ValueError, message);
   }
   const TransformerEncoderOptions stack(plain(), 2);
   EXPECT_ERROR(TransformerEncoder(TransformerEncoderOptions(stack).layers({plain()})),
@@ -182,7 +182,7 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().attention_scale(1.0), "attention_scale"},
       {plain().window(3), "window"}};
   for (const auto& [options, name] : cases) {
-    EXPECT_ERROR(TransformerDecoderLayer(options), c10::ValueError,
+    EXPECT_ERROR(TransformerDecoderLayer{options}, c10::ValueError,
                  std::string("Got ") + name + ", which only encoder layers have");
   }
 }

@@ -1,3 +1,4 @@
+// posenc-budget: one module, its options and what loads it
 #pragma once
 
 #include <torch/nn/modules/embedding.h>
@@ -49,8 +50,11 @@ struct EncoderOptions {
   TORCH_ARG(TransformerEncoderOptions, encoder);
   /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
-  /// Multiplies the embeddings and the last hidden state of padding by 0: XLM.
+  /// Multiplies the embeddings of padding by 0: XLM, ESM.
   TORCH_ARG(bool, zero_padding) = false;
+  /// Zeroes the embeddings of tokens with this id, and multiplies those of a sequence by 0.88 over
+  /// the share of its other tokens, 0.88 being the share in training: ESM.
+  TORCH_ARG(std::optional<int64_t>, token_dropout_id) = std::nullopt;
   /// Where no attention_mask is given, the first n tokens of a sequence are real ones, of which it
   /// has n that are not this id: XLM. All are real ones unless set.
   TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;

@@ -55,6 +55,20 @@ void read_types(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX));
 }
 
+// Absolute positions are those of RoBERTa; rotary ones are the layers'.
+void read_esm(const Settings& config, EncoderEmbeddingsOptions& options) {
+  const std::string type = config.text("position_embedding_type", "absolute");
+  if (type != "absolute" && type != "rotary") {
+    config.refuse("position_embedding_type", "must be absolute or rotary");
+  }
+  if (config.flag_if("emb_layer_norm_before").value_or(false)) options.norm(Norm::AfterSum);
+  if (type == "rotary") return;
+  if (!options.padding_idx()) {
+    config.refuse("pad_token_id", "must be a token: positions are counted from it");
+  }
+  options.position_ids(PositionIds::FromIds).position_padding_idx(options.padding_idx());
+}
+
 // FlauBERT's row of padding is not pad_token_id.
 void read_pad_index(const Settings& config, EncoderEmbeddingsOptions& options) {
   const int64_t vocab = options.vocab_size();
@@ -72,6 +86,8 @@ namespace tables {
 
 const EmbeddingsStructure kElectra = {.projection = Projection::Last,
     .projects_always = false, .projection_name = "embeddings_project"};
+const EmbeddingsStructure kEsm = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_types = false, .has_dropout = false, .norm_name = "layer_norm", .more = read_esm};
 const EmbeddingsStructure kFNet = {.projection = Projection::BeforeDropout};
 const EmbeddingsStructure kConvBert = {.order = Order::PositionsFirst,
     .projection = Projection::Last, .projects_always = false,

@@ -37,8 +37,8 @@ struct EmbeddingsStructure {
 namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDistilBert, kElectra,
-    kFlaubert, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLed, kLxmert, kModernBert, kPPFormulaNet,
-    kRoFormer, kTrOcr, kTvp, kXlm;
+    kEsm, kFlaubert, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLed, kLxmert, kModernBert,
+    kPPFormulaNet, kRoFormer, kTrOcr, kTvp, kXlm;
 
 }  // namespace tables
 

@@ -174,6 +174,8 @@ EncoderConfig read_encoder_config(const Settings& config) {
       config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
   const Settings own = (part.empty() ? config : config.part(part)).of(model.type);
   for (const auto& [name, value] : kFixed) {
+    // Of classes with a rotary embedding, Jina's original files have `rotary` here.
+    if (*model.rotary != '\0' && name == std::string_view("position_embedding_type")) continue;
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }

@@ -203,6 +203,20 @@ void read_modernbert(const Settings& config, const hf::ModelType& model, Encoder
   layers.front().first_norm(false);
 }
 
+// Tokens are dropped before positions and a norm, which posenc's embeddings add at once.
+void read_esm_layers(const Settings& config, const hf::ModelType& model, EncoderOptions& options) {
+  const bool rotates = options.embeddings()->position_ids() == embeddings::PositionIds::None;
+  if (rotates) set_rotary(config, model, "", own_layer(options));
+  options.zero_padding(true);
+  if (!config.flag_if("token_dropout").value_or(false)) return;
+  if (!rotates || options.embeddings()->norm() != embeddings::Norm::None) {
+    config.refuse("token_dropout",
+                  "must be false with absolute positions or emb_layer_norm_before");
+  }
+  options.token_dropout_id(
+      config.whole("mask_token_id", 0, options.embeddings()->vocab_size() - 1));
+}
+
 // SqueezeBertLayerNorm has an epsilon of its own.
 void read_squeezebert(const Settings&, const hf::ModelType&, EncoderOptions& options) {
   own_layer(options).layer_norm_eps(1e-12);

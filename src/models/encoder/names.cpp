@@ -60,7 +60,8 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   const auto add = [&](std::initializer_list<Part> parts, const std::string& name) {
     std::vector<KeySource> sources, grouped;
     for (const Part part : parts) {
-      if (is_named(keys.*part)) sources.emplace_back(tensors(part));
+      if (!is_named(keys.*part)) continue;
+      sources.emplace_back(tensors(part));
       if (config.structure.is_grouped) {
         grouped.push_back(KeySource::ungrouped(in_file(part) + ".weight", groups_of(config, part)));
       }
@@ -87,7 +88,8 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
-  if (config.structure.has_layer_scale) map.emplace_back(from + "layer_scale*", to + "layer_scale*");
+  if (config.structure.has_layer_scale)
+    map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
 // Without them, transformers ignores the biases of query, key and value that a file has.

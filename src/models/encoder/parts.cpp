@@ -57,10 +57,20 @@ EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
   return EncoderInputs(inputs).attention_mask(mask);
 }
 
-at::Tensor zeroed_padding(const EncoderOptions& options, const EncoderInputs& inputs,
-                          const at::Tensor& rows) {
-  if (!options.zero_padding() || !inputs.attention_mask().defined()) return rows;
-  return rows * inputs.attention_mask().ne(0).unsqueeze(-1).to(rows.scalar_type());
+at::Tensor masked_embeddings(const EncoderOptions& options, const at::Tensor& ids,
+                             const EncoderInputs& inputs, const at::Tensor& embeddings) {
+  const at::Tensor& mask = inputs.attention_mask();
+  at::Tensor rows = embeddings;
+  if (options.token_dropout_id()) {
+    constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
+    const at::Tensor dropped = ids.eq(*options.token_dropout_id());
+    const at::Tensor count = dropped.sum(-1).to(at::kFloat);
+    const at::Tensor share = mask.defined() ? count / mask.ne(0).sum(-1) : count / ids.size(1);
+    rows = rows.masked_fill(dropped.unsqueeze(-1), 0.0) * kShareInTraining /
+           (1.0 - share).view({-1, 1, 1}).to(rows.scalar_type());
+  }
+  if (!options.zero_padding() || !mask.defined()) return rows;
+  return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
 }
 
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,

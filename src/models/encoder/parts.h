@@ -12,9 +12,9 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
 EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
                         const EncoderInputs& inputs);
 
-/// `rows` (B, L, D), with zeros for padding if the options say so.
-at::Tensor zeroed_padding(const EncoderOptions& options, const EncoderInputs& inputs,
-                          const at::Tensor& rows);
+/// The input of the first layer: `embeddings` (B, L, D) of `ids` after what the options do to them.
+at::Tensor masked_embeddings(const EncoderOptions& options, const at::Tensor& ids,
+                             const EncoderInputs& inputs, const at::Tensor& embeddings);
 
 /// The inputs of the embeddings of token ids.
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,

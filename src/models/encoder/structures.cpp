@@ -25,6 +25,7 @@ const EncoderLayerKeys kBertKeys[] = {
 const EncoderLayerKeys kPreLayerNormKeys[] = {
     bert_keys("attention.LayerNorm", "intermediate.LayerNorm")};
 const EncoderLayerKeys kMegatronBertKeys[] = {bert_keys("attention.ln", "ln")};
+const EncoderLayerKeys kEsmKeys[] = {bert_keys("attention.LayerNorm", "LayerNorm")};
 const EncoderLayerKeys kRobertaXLKeys[] = {
     bert_keys("attention.self_attn_layer_norm", "LayerNorm")};
 
@@ -192,6 +193,13 @@ const EncoderStructure kSqueezeBert = {.keys = kSqueezeBertKeys, .pooling = Pool
     .is_grouped = true, .more = read_squeezebert};
 const EncoderStructure kXlm = {.keys = kXlmKeys, .embeddings = "", .dropped = "lang_embeddings.*",
     .more = read_xlm};
+const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
+    .last_norm = "encoder.emb_layer_norm_after", .pooling = Pooling::TanhOfFirst,
+    .dropped = "*.inv_freq contact_head.* *position_ids",
+    .frequencies = "rotary_embeddings.inv_freq", .more = read_esm_layers};
+const EncoderStructure kRoFormer = {.keys = kBertKeys, .projection = "embeddings_project",
+    .rotates = true, .dropped = "encoder.embed_positions.weight",
+    .rotary_table = "encoder.embed_positions.weight"};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
     .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,

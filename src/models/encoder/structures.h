@@ -48,7 +48,11 @@ struct EncoderStructure {
   bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
   const char* relative_bias = "";  ///< MPNet: the table of a relative bias
   const char* dropped = "";  ///< patterns of keys that are not the encoder's, with blanks between
-  bool is_grouped = false;   ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
+  /// A tensor with what the rotary embedding computes: RoFormer's table, of which a file may have
+  /// no other, or ESM's frequencies, which are those of the file.
+  const char* rotary_table = "";
+  const char* frequencies = "";
+  bool is_grouped = false;  ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -58,9 +62,9 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kDinov2,
-    kDistilBert, kElectra, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral,
-    kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRobertaXL,
-    kSiglipText, kSqueezeBert, kViT, kXlm;
+    kDistilBert, kElectra, kEsm, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke, kMBart,
+    kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
+    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSqueezeBert, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

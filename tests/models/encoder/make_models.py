@@ -77,6 +77,8 @@ def trained():
         "clip": clip,
         "dinov2": dinov2,
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
+        "esm": lambda: t.EsmModel(t.EsmConfig(
+            **TEXT, pad_token_id=1, position_embedding_type="rotary", token_dropout=True, mask_token_id=11)),
         "eurobert": lambda: t.EuroBertModel(t.EuroBertConfig(**TEXT, pad_token_id=1, num_key_value_heads=2)),
         "gemma3": lambda: t.Gemma3TextModel(t.Gemma3TextConfig(
             **causal, head_dim=6, sliding_window_pattern=2, use_bidirectional_attention=True)),
@@ -84,10 +86,12 @@ def trained():
         "jina": lambda: t.JinaEmbeddingsV3Model(t.JinaEmbeddingsV3Config(**TEXT)),
         "modernbert": lambda: t.ModernBertModel(t.ModernBertConfig(**modern)),
         "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**TEXT)),
+        "luke": lambda: t.LukeModel(t.LukeConfig(**TEXT)),
         "nomic": lambda: t.NomicBertModel(t.NomicBertConfig(**TEXT, head_dim=6)),
         "qwen3": lambda: t.Qwen3Model(t.Qwen3Config(
             **causal, head_dim=6, use_sliding_window=True, max_window_layers=1, attention_bias=True)),
         "vit": vit,
+        "xlm": lambda: t.XLMModel(t.XLMConfig(emb_dim=16, n_layers=2, n_heads=4, vocab_size=40, pad_token_id=1)),
     }
 
 
@@ -95,7 +99,8 @@ def inputs_of(name: str) -> dict[str, torch.Tensor]:
     if name in ("dinov2", "vit"):
         return {"pixel_values": torch.randn(2, 3, 12, 12)}
     ids = torch.tensor([[2, 9, 30, 11, 7], [2, 8, 7, 1, 1]])
-    return {"input_ids": ids, "attention_mask": (ids != 1).long()}
+    given = {"input_ids": ids, "attention_mask": (ids != 1).long()}
+    return {**given, "token_type_ids": 0 * ids} if name == "luke" else given  # which needs them
 
 
 def types_and_positions() -> dict[str, torch.Tensor]:
@@ -127,7 +132,7 @@ def write_gradients(name: str, model, out: Path) -> None:
         outputs["pooled"] = pooled
     cotangents = {key: torch.randn_like(value) for key, value in outputs.items()}
     values = {f"value.{key}": value for key, value in outputs.items()}
-    if name in ("gemma3", "modernbert", "qwen3"):  # whose padding may see no token
+    if name in ("gemma3", "modernbert", "qwen3", "xlm"):  # whose padding sees no token, or is zeroed
         cotangents["last_hidden_state"] *= given["attention_mask"].unsqueeze(-1)
     torch.autograd.backward(list(outputs.values()), list(cotangents.values()))
     gradients = copy.deepcopy(model)
