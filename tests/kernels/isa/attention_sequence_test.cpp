@@ -188,7 +188,7 @@ TEST(InferenceSequences, SharedKeys) {
     }
 }
 
-// So many that they are copied first.
+// Enough of them to be copied first.
 TEST(InferenceSequences, ManyKeys) {
   torch::manual_seed(testing::seed(8));
   for (const bool is_causal : {false, true}) {
