@@ -128,8 +128,9 @@ struct SequenceAttentionKernels {
   void (*attend)(const SequenceAttentionRequest& request, int64_t begin, int64_t end,
                  float* scratch);
 };
+// A panel of queries and of their scores, and one head's keys and values.
 constexpr int64_t sequence_floats(int64_t width, int64_t keys) {
-  return kPanelRows * (width + keys);
+  return kPanelRows * (width + keys) + 2 * keys * width;
 }
 struct AddNormKernels {
   void (*add_norm)(const AddNormRequest& request, int64_t begin, int64_t end);  // rows [begin, end)

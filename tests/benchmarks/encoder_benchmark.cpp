@@ -1,6 +1,8 @@
-// BERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers, GELU),
-// frozen, against transformers, torch.nn's fast path and CTranslate2 with the same weights, in
-// separate processes (encoder_peers.py). peak_MB is the peak memory of the process during the call.
+// BERT-base (d 768, 12 heads, d_ff 3072, 12 layers, GELU) and ModernBERT-base (d 768, 12 heads,
+// d_ff 1152 with gates, 22 layers, a window of 64 in two of three) from ids to their last hidden
+// state, frozen, against transformers with the same weights, BERT also against torch.nn's fast path
+// and CTranslate2, in separate processes (encoder_peers.py). peak_MB is the peak memory of the
+// process during the call.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
@@ -9,10 +11,12 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "memory.h"
-#include "posenc/functional/encoder_embeddings.h"
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/load.h"
 #include "python_peer.h"
 #include "support/threads.h"
@@ -47,58 +51,47 @@ torch::Tensor sources(const Lengths& lengths) {
 }
 
 // The source module is freed once it is frozen, so that there is one copy of the weights.
-class Bert {
+class Model {
  public:
-  Bert() {
-    const posenc::PythonPeer writer("encoder_peers.py", "checkpoint");
-    const auto file = writer.file("encoder.safetensors");
-    posenc::TransformerEncoder encoder(
-        posenc::TransformerEncoderOptions(posenc::TransformerLayerOptions(768, 12)
-                                              .d_ff(3072)
-                                              .activation(posenc::Activation::GELU)
-                                              .layer_norm_eps(1e-12),
-                                          12));
-    posenc::load_weights(*encoder, file, posenc::LoadOptions().allow_unexpected(true));
-    encoder_ = std::make_unique<posenc::FrozenTransformerEncoder>(posenc::freeze(encoder));
-    posenc::StateDict tensors = posenc::load_tensors(file);
-    const auto part = [&](const char* key) {
-      return tensors[std::string("embeddings.") + key].clone();
-    };
-    embeddings_.tokens = part("word_embeddings.weight");
-    embeddings_.positions = part("position_embeddings.weight");
-    embeddings_.token_types = part("token_type_embeddings.weight");
-    embeddings_.norm_weight = part("LayerNorm.weight");
-    embeddings_.norm_bias = part("LayerNorm.bias");
+  explicit Model(const std::string& name) {
+    const posenc::PythonPeer writer("encoder_peers.py", name + ":checkpoint");
+    encoder_ = std::make_unique<posenc::FrozenEncoder>(
+        posenc::freeze(posenc::load_encoder(writer.file("model"))));
+    const torch::Tensor out = posenc::load_tensors(writer.file("out.safetensors"))["out"];
     const auto ids = sources(kChecked);
     const auto tokens = ids != kPad;
-    equals_transformers =
-        at::allclose(run(ids).index({tokens}), tensors["out"].index({tokens}), 1e-4, 1e-5);
+    equals_transformers = at::allclose(run(ids).index({tokens}), out.index({tokens}), 1e-4, 1e-5);
   }
 
   torch::Tensor run(const torch::Tensor& ids) const {
-    const torch::NoGradGuard no_grad;
-    return encoder_->forward(posenc::functional::encoder_embeddings(ids, embeddings_),
-                             posenc::AttentionMask::padding(ids, kPad));
+    return encoder_->forward(ids, posenc::EncoderInputs().attention_mask(ids != kPad))
+        .last_hidden_state;
   }
 
   bool equals_transformers = false;
 
  private:
-  std::unique_ptr<posenc::FrozenTransformerEncoder> encoder_;
-  posenc::functional::EncoderEmbeddingsWeights embeddings_;
+  std::unique_ptr<posenc::FrozenEncoder> encoder_;
 };
 
-const Bert& bert() {
-  static const Bert one;
-  return one;
+// One at a time: each benchmark's peak memory is that of its own model.
+const Model& model(const std::string& name) {
+  static std::string kept;
+  static std::unique_ptr<Model> one;
+  if (kept != name) {
+    one = std::make_unique<Model>(name);
+    kept = name;
+  }
+  return *one;
 }
 
-void ours(benchmark::State& state, const Lengths& lengths, int threads) {
+void ours(benchmark::State& state, const std::string& name, const Lengths& lengths, int threads) {
   const auto ids = sources(lengths);
   const posenc::testing::Threads guard(threads);
-  if (!bert().equals_transformers) state.SkipWithError("the encoder differs from transformers");
+  const Model& used = model(name);
+  if (!used.equals_transformers) state.SkipWithError("the encoder differs from transformers");
   posenc::benchmarks::reset_peak();
-  posenc::benchmarks::timed(state, [&] { benchmark::DoNotOptimize(bert().run(ids)); });
+  posenc::benchmarks::timed(state, [&] { benchmark::DoNotOptimize(used.run(ids)); });
   state.counters["peak_MB"] = posenc::benchmarks::resident("VmHWM");
 }
 
@@ -114,31 +107,41 @@ void theirs(benchmark::State& state, const std::string& who, const Lengths& leng
   state.counters["peak_MB"] = peak;
 }
 
-const bool registered = [] {
-  const Lengths ragged = {128, 20, 37, 64, 12, 90, 30, 41};
-  Lengths many;
-  for (int i = 0; i < 4; ++i) many.insert(many.end(), ragged.begin(), ragged.end());
-  const std::pair<const char*, Lengths> cases[] = {{"1x16", {16}},
-                                                   {"1x128", {128}},
-                                                   {"8x128", Lengths(8, 128)},
-                                                   {"8_ragged", ragged},
-                                                   {"32_ragged", many}};
+using Cases = std::vector<std::pair<const char*, Lengths>>;
+
+void register_model(const std::string& model_name, const std::vector<const char*>& peers,
+                    const Cases& cases) {
   for (const int threads : {1, 2})
     for (const auto& [title, lengths] : cases) {
       const auto name = [&, t = title](const std::string& who) {
-        return std::string("bert/") + t + "/" + who + "/" + std::to_string(threads);
+        return model_name + "/" + t + "/" + who + "/" + std::to_string(threads);
       };
       const auto as = [](benchmark::internal::Benchmark* made) {
         made->UseManualTime()->Unit(benchmark::kMillisecond);
       };
-      as(benchmark::RegisterBenchmark(name("posenc").c_str(), [l = lengths, threads](auto& state) {
-        ours(state, l, threads);
-      }));
-      for (const char* who : {"torch_nn", "transformers", "transformers_eager", "ctranslate2"})
+      as(benchmark::RegisterBenchmark(name("posenc").c_str(),
+                                      [model_name, l = lengths, threads](auto& state) {
+                                        ours(state, model_name, l, threads);
+                                      }));
+      for (const char* who : peers)
         as(benchmark::RegisterBenchmark(
-            name(who).c_str(),
-            [who, l = lengths, threads](auto& state) { theirs(state, who, l, threads); }));
+            name(who).c_str(), [peer_name = model_name + ":" + who, l = lengths,
+                                threads](auto& state) { theirs(state, peer_name, l, threads); }));
     }
+}
+
+const bool registered = [] {
+  const Lengths ragged = {128, 20, 37, 64, 12, 90, 30, 41};
+  Lengths many;
+  for (int i = 0; i < 4; ++i) many.insert(many.end(), ragged.begin(), ragged.end());
+  Cases cases = {
+      {"1x16", {16}}, {"1x128", {128}}, {"8x128", Lengths(8, 128)}, {"8_ragged", ragged}};
+  Cases of_bert = cases;
+  of_bert.emplace_back("32_ragged", many);
+  register_model("bert", {"torch_nn", "transformers", "transformers_eager", "ctranslate2"},
+                 of_bert);
+  cases.emplace_back("1x2048", Lengths{2048});
+  register_model("modernbert", {"transformers"}, cases);
   return true;
 }();
 

@@ -1,12 +1,13 @@
-"""The peers that encoder_benchmark.cpp compares with: `encoder_peers.py FOLDER PEER`, one process per peer.
+"""The peers that encoder_benchmark.cpp compares with: `encoder_peers.py FOLDER MODEL:PEER`, one process per peer. MODEL: bert
+or modernbert, which transformers alone runs.
 
-transformers        BertModel without its pooler, with scaled_dot_product_attention
+transformers        the model of transformers without its pooler, with scaled_dot_product_attention
 transformers_eager  the same with its own attention
 torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the embeddings'
                     output
 ctranslate2         the same weights in CTranslate2, float32
-checkpoint          not a peer: writes FOLDER/encoder.safetensors: the weights by torch.nn's names, the embeddings' by BERT's,
-                    and the results of transformers for sequences of the lengths CHECKED
+checkpoint          not a peer: writes FOLDER/model, as save_pretrained() does, and FOLDER/out.safetensors, the results of
+                    transformers for sequences of the lengths CHECKED
 
 Answers each line of stdin, `THREADS LENGTH...` (one length for each sequence), with `SECONDS MEGABYTES`: the time of one
 call, and the peak memory of the process during the call.
@@ -31,6 +32,22 @@ def bert(attention: str = "sdpa"):
     config = BertConfig(vocab_size=VOCAB, hidden_size=WIDTH, num_attention_heads=HEADS, intermediate_size=HIDDEN,
                         num_hidden_layers=LAYERS, pad_token_id=PAD, attn_implementation=attention)  # fmt: skip
     return BertModel(config).eval()
+
+
+def modernbert():
+    import torch
+    from transformers import ModernBertConfig, ModernBertModel
+
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    special = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 1)
+    config = ModernBertConfig(vocab_size=VOCAB, pad_token_id=PAD, attn_implementation="sdpa", **special)
+    return ModernBertModel(config).eval()
+
+
+def without_pooler(model):
+    model.pooler = None
+    return model
 
 
 def sources(lengths: list[int]) -> list[list[int]]:
@@ -74,9 +91,8 @@ def renamed(model) -> dict:
 
 
 class Transformers:
-    def __init__(self, attention: str) -> None:
-        self.model = bert(attention)
-        self.model.pooler = None
+    def __init__(self, model) -> None:
+        self.model = model
 
     def call(self, rows, threads):
         ids = padded(rows)
@@ -132,16 +148,13 @@ class CTranslate2:
         return lambda: self.opened[threads].forward_batch(rows, token_type_ids=types)
 
 
-def write_checkpoint() -> None:
+def write_checkpoint(model) -> None:
     from safetensors.torch import save_file
 
-    model = bert()
-    embeddings = {f"embeddings.{key}": value for key, value in model.embeddings.state_dict().items()}
-    rows = sources(CHECKED)
-    ids = padded(rows)
+    ids = padded(sources(CHECKED))
     out = model(input_ids=ids, attention_mask=(ids != PAD).long()).last_hidden_state
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    save_file({**renamed(model), **embeddings, "out": out}, FOLDER / "encoder.safetensors")
+    model.save_pretrained(FOLDER / "model")
+    save_file({"out": out.contiguous()}, FOLDER / "out.safetensors")
 
 
 def answer(peer, line: str) -> str:
@@ -158,11 +171,13 @@ def answer(peer, line: str) -> str:
 
 
 PEERS = {
-    "transformers": lambda: Transformers("sdpa"),
-    "transformers_eager": lambda: Transformers("eager"),
-    "torch_nn": TorchNN,
-    "ctranslate2": CTranslate2,
-    "checkpoint": write_checkpoint,
+    "bert:transformers": lambda: Transformers(without_pooler(bert())),
+    "bert:transformers_eager": lambda: Transformers(without_pooler(bert("eager"))),
+    "bert:torch_nn": TorchNN,
+    "bert:ctranslate2": CTranslate2,
+    "bert:checkpoint": lambda: write_checkpoint(without_pooler(bert())),
+    "modernbert:transformers": lambda: Transformers(modernbert()),
+    "modernbert:checkpoint": lambda: write_checkpoint(modernbert()),
 }
 if __name__ == "__main__":
     FOLDER = Path(sys.argv[1])

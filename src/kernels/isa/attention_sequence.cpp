@@ -13,10 +13,14 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
+// The fewest keys, and panels of queries that read them, for which a copy of the keys pays off.
+constexpr int64_t kManyKeys = 768, kManyPanels = 8;
+
 // Queries first .. first + rows - 1 of one sequence and head, and the keys that any of them sees:
 // `count` from first_key on, whose key, value and bias the pointers are at.
 struct Block {
   const float *query, *keys, *values, *bias;
+  int64_t stride;  // of keys and values
   int64_t first, rows, first_key, count;
   const Window* window;  // null: none
   float* out;
@@ -76,13 +80,13 @@ void attend(const SequenceAttentionRequest& p, const Block& block, float* scratc
   float* const panel = scratch;
   float* const scores = scratch + p.width * kWidth;
   pack(block.query, p.query_stride, block.rows, p.width, kWidth, panel);
-  product<kVectors>(panel, ByRows{block.keys, p.key_stride}, p.width, block.count, scores);
+  product<kVectors>(panel, ByRows{block.keys, block.stride}, p.width, block.count, scores);
   Floats factors[kVectors];
   softmax_weights<kVectors>(p, block, scores, factors);
   alignas(64) float sums[kGroup * kWidth];
   for (int64_t n = 0; n < p.width; n += kGroup) {
     const int64_t columns = p.width - n < kGroup ? p.width - n : kGroup;
-    product<kVectors>(scores, ByColumns{block.values + n, p.key_stride}, block.count, columns,
+    product<kVectors>(scores, ByColumns{block.values + n, block.stride}, block.count, columns,
                       sums);
     for (int64_t c = 0; c < columns; ++c)
       for (int v = 0; v < kVectors; ++v) {
@@ -93,22 +97,44 @@ void attend(const SequenceAttentionRequest& p, const Block& block, float* scratc
   }
 }
 
+// One head's keys and values, and the distance of their rows.
+struct KeysAndValues {
+  const float *keys, *values;
+  int64_t stride;
+};
+
+// Copies them to memory without gaps, where all panels of queries read them from far fewer pages.
+KeysAndValues without_gaps(const SequenceAttentionRequest& p, const KeysAndValues& from,
+                           int64_t count, float* to) {
+  float* const values = to + count * p.width;
+  const auto bytes = sizeof(float) * static_cast<size_t>(p.width);
+  for (int64_t j = 0; j < count; ++j) {
+    memcpy(to + j * p.width, from.keys + j * from.stride, bytes);
+    memcpy(values + j * p.width, from.values + j * from.stride, bytes);
+  }
+  return {to, values, p.width};
+}
+
 // One head of one sequence.
 void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequence,
                  float* scratch) {
   const int64_t column = head * p.width, key_column = head / p.group * p.width;
   const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
   const int64_t first_row = p.query_first[sequence];
+  const int64_t at = p.key_first[sequence] * p.key_stride + key_column;
+  KeysAndValues all = {p.keys + at, p.values + at, p.key_stride};
+  if (p.window == kNoWindow && keys >= kManyKeys && queries >= kManyPanels * kPanel)
+    all = without_gaps(p, all, keys, scratch + kPanelRows * (p.width + keys));
   for (int64_t first = 0; first < queries; first += kPanel) {
     const int64_t rows = queries - first < kPanel ? queries - first : kPanel;
     int64_t begin = 0, end = p.is_causal && first + rows < keys ? first + rows : keys;
     Window window;
     if (p.window != kNoWindow) window = Window(p, first_row, first, rows, begin, end);
-    const int64_t first_key = (p.key_first[sequence] + begin) * p.key_stride + key_column;
     Block block = {p.query + (first_row + first) * p.query_stride + column,
-                   p.keys + first_key,
-                   p.values + first_key,
+                   all.keys + begin * all.stride,
+                   all.values + begin * all.stride,
                    nullptr,
+                   all.stride,
                    first,
                    rows,
                    begin,

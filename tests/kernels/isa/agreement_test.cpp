@@ -1,3 +1,4 @@
+// posenc-budget: one case for each operation
 // Every operation gives the same bits with each instruction set, on every architecture: the hash of
 // its results is a constant. Inputs are made by integer arithmetic, so that no library function
 // has a part in them.
@@ -308,33 +309,44 @@ TEST(KernelBits, AttentionOfAStep) {
   });
 }
 
+// Causal or not; or in a window, with one head of keys and values.
+void attention_of_sequences(const Kernels& use, int64_t window, Hash& hash) {
+  constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth, kRows = 53;
+  Numbers numbers(9);
+  const auto query = numbers.floats(kRows * kAll), keys = numbers.floats(kRows * kAll);
+  const auto values = numbers.floats(kRows * kAll);
+  const int64_t first[] = {0, 20}, lengths[] = {20, kRows - 20};
+  std::vector<float> out(kRows * kAll);
+  std::vector<float> scratch(static_cast<size_t>(inference::sequence_floats(kWidth, kRows)));
+  for (const bool causal : {false, true}) {
+    inference::SequenceAttentionRequest a = {};
+    a.query = query.data();
+    a.keys = keys.data();
+    a.values = values.data();
+    a.query_stride = a.key_stride = a.out_stride = kAll;
+    a.heads = kHeads;
+    a.width = kWidth;
+    a.sequences = 2;
+    a.query_first = a.key_first = first;
+    a.query_lengths = a.key_lengths = lengths;
+    a.scale = 0.15625F;
+    a.is_causal = causal;
+    a.window = window;
+    if (window != inference::kNoWindow) a.group = kHeads;
+    a.out = out.data();
+    use.attention_sequence.attend(a, 0, kHeads * 2, scratch.data());
+    hash.add(out);
+  }
+}
+
 TEST(KernelBits, AttentionOfSequences) {
   expect_hashes(0xad89a8c0bac7330a, 0xc144ea4e31f95cb4, [](const Kernels& use, Hash& hash) {
-    constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth, kRows = 53;
-    Numbers numbers(9);
-    const auto query = numbers.floats(kRows * kAll), keys = numbers.floats(kRows * kAll);
-    const auto values = numbers.floats(kRows * kAll);
-    const int64_t first[] = {0, 20}, lengths[] = {20, kRows - 20};
-    std::vector<float> out(kRows * kAll);
-    std::vector<float> scratch(static_cast<size_t>(inference::sequence_floats(kWidth, kRows)));
-    for (const bool causal : {false, true}) {
-      inference::SequenceAttentionRequest a = {};
-      a.query = query.data();
-      a.keys = keys.data();
-      a.values = values.data();
-      a.query_stride = a.key_stride = a.out_stride = kAll;
-      a.heads = kHeads;
-      a.width = kWidth;
-      a.sequences = 2;
-      a.query_first = a.key_first = first;
-      a.query_lengths = a.key_lengths = lengths;
-      a.scale = 0.15625F;
-      a.is_causal = causal;
-      a.out = out.data();
-      use.attention_sequence.attend(a, 0, kHeads * 2, scratch.data());
-      hash.add(out);
-    }
+    attention_of_sequences(use, inference::kNoWindow, hash);
   });
+}
+TEST(KernelBits, AttentionInAWindow) {
+  expect_hashes(0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
+                [](const Kernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
 }
 
 TEST(KernelBits, AddNorm) {
@@ -348,6 +360,31 @@ TEST(KernelBits, AddNorm) {
         5);
     hash.add(sum);
     hash.add(out);
+  });
+}
+
+TEST(KernelBits, RootMeanSquares) {
+  expect_hashes(0xfe774c6a78c404df, 0xb083b5040d8ab52c, [](const Kernels& use, Hash& hash) {
+    Numbers numbers(10);
+    const auto x = numbers.floats(5 * kDim), weight = numbers.floats(kDim);
+    std::vector<float> out(5 * kDim);
+    for (const auto kind : {inference::NormKind::RMS, inference::NormKind::RMSPlusOne}) {
+      use.add_norm.add_norm(
+          {x.data(), nullptr, kDim, nullptr, out.data(), weight.data(), nullptr, 1e-5F, kind}, 0,
+          5);
+      hash.add(out);
+    }
+  });
+}
+
+TEST(KernelBits, Gates) {
+  expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90, [](const Kernels& use, Hash& hash) {
+    const auto y = Numbers(12).floats(1001);
+    for (const auto gate : use.activation.gate) {
+      auto x = Numbers(11).floats(1001);
+      gate(x.data(), y.data(), 1001);
+      hash.add(x);
+    }
   });
 }
 

@@ -188,6 +188,16 @@ TEST(InferenceSequences, SharedKeys) {
     }
 }
 
+// Enough of them to be copied first.
+TEST(InferenceSequences, ManyKeys) {
+  torch::manual_seed(testing::seed(8));
+  for (const bool is_causal : {false, true}) {
+    Case one(2, 20, {400, 810, 5}, {900, 810, 5}, 2);
+    one.is_causal = is_causal;
+    check(one);
+  }
+}
+
 // With and without rows that were dropped from each sequence, in between and at its beginning.
 TEST(InferenceSequences, Windows) {
   torch::manual_seed(testing::seed(6));
