@@ -61,7 +61,7 @@ TEST(Classifier, ReadsFilesWithoutAPrefixToo) {
   });
   EXPECT_TRUE(bit_equal(load_classifier(folder.write())->forward(tiny_ids()).logits, logits));
   folder.rename([](const std::string& name) { return "module." + name; });
-  const auto prefixed =
+  auto prefixed =
       load_classifier(folder.write(), std::nullopt, LoadOptions().prefix("module."));
   EXPECT_TRUE(bit_equal(prefixed->forward(tiny_ids()).logits, logits));
 }
