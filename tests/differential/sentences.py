@@ -131,7 +131,7 @@ def chain(draw: Draw, root: Path, width: int, listed: list[dict]) -> list:
     makers = {"Normalize": normalize, "LayerNorm": layer_norm, "Dropout": dropout, "Pooling": pooling}
     runs = []
     for number, kind in enumerate(kinds, 1):
-        path = draw.choice([f"{number}_{kind}", f"{7 - number}_{kind}", f"stage {number}"])
+        path = draw.choice([f"{number}_{kind}", f"{20 - number}_{kind}", f"stage {number}"])
         if kind == "LayerNorm" and width < 8:
             kind, path = "Normalize", f"{number}_Normalize"  # the norm of few channels is nearly a step
         if kind == "Dense":

@@ -1,0 +1,189 @@
+// load_classifier(): encoders with a head. tests/differential/heads.py compares logits with transformers'.
+
+#include <gtest/gtest.h>
+
+#include "models/encoder/tiny_folder.h"
+#include "posenc/inference/frozen_classifier.h"
+#include "posenc/models/classifier.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+// The names of a model with a head: the encoder's have a prefix.
+TinyFolder with_head(const std::string& architecture) {
+  TinyFolder folder = TinyFolder::bert();
+  folder.rename([](const std::string& name) { return "bert." + name; });
+  folder.config["architectures"] = {architecture};
+  return folder;
+}
+
+TinyFolder sequence_folder() {
+  TinyFolder folder = with_head("BertForSequenceClassification");
+  folder.config["id2label"] = {{"0", "bad"}, {"1", "good"}, {"2", "fair"}};
+  folder.add_pair("classifier", {3, 8});
+  return folder;
+}
+
+TinyFolder masked_folder() {
+  TinyFolder folder = with_head("BertForMaskedLM");
+  folder.rename([](const std::string& name) {
+    return name.find("pooler") == std::string::npos ? name : std::string();
+  });
+  folder.add_pair("cls.predictions.transform.dense", {8, 8});
+  folder.add_pair("cls.predictions.transform.LayerNorm", {8});
+  folder.add("cls.predictions.bias", {11});
+  return folder;
+}
+
+const torch::Tensor& tiny_ids() {
+  static const torch::Tensor ids = torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}});
+  return ids;
+}
+
+TEST(Classifier, ReadsTheLabelsAndTheKindOfAFolder) {
+  const auto folder = sequence_folder();
+  auto model = load_classifier(folder.write());
+  EXPECT_EQ(model->options.labels(), (std::vector<std::string>{"bad", "good", "fair"}));
+  EXPECT_EQ(model->options.kind(), head::Kind::Sequence);
+  const auto out = model->forward(tiny_ids());
+  EXPECT_EQ(out.logits.sizes(), (std::vector<int64_t>{2, 3}));
+  const auto expected = torch::linear(out.encoder.pooled, folder.tensors["classifier.weight"],
+                                      folder.tensors["classifier.bias"]);
+  EXPECT_TRUE(bit_equal(out.logits, expected));
+}
+
+TEST(Classifier, ReadsFilesWithoutAPrefixToo) {
+  auto folder = sequence_folder();
+  const auto logits = load_classifier(folder.write())->forward(tiny_ids()).logits;
+  folder.rename([](const std::string& name) {
+    return name.rfind("bert.", 0) == 0 ? name.substr(5) : name;
+  });
+  EXPECT_TRUE(bit_equal(load_classifier(folder.write())->forward(tiny_ids()).logits, logits));
+  folder.rename([](const std::string& name) { return "module." + name; });
+  auto prefixed =
+      load_classifier(folder.write(), std::nullopt, LoadOptions().prefix("module."));
+  EXPECT_TRUE(bit_equal(prefixed->forward(tiny_ids()).logits, logits));
+}
+
+TEST(Classifier, HasItsPoolerInAFolderOfSentenceTransformersToo) {
+  const auto folder = sequence_folder();
+  const auto path = folder.write();
+  write_bytes(path + "/modules.json",
+              R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])");
+  EXPECT_TRUE(load_classifier(path)->forward(tiny_ids()).logits.defined());
+}
+
+TEST(Classifier, RefusesAHeadThatIsNotThere) {
+  auto folder = sequence_folder();
+  folder.rename([](const std::string& name) {
+    return name == "classifier.bias" ? std::string() : name;
+  });
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }), "classifier.bias");
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write(), head::Kind::Question); }),
+                  "qa_outputs.weight");
+  auto bare = TinyFolder::bert();
+  bare.config["architectures"] = {"BertForSequenceClassification"};
+  EXPECT_CONTAINS(refusal([&] { load_classifier(bare.write()); }), "classifier.weight");
+}
+
+TEST(Classifier, RefusesAPoolerThatIsNotThere) {
+  auto folder = sequence_folder();
+  folder.rename([](const std::string& name) {
+    return name.find("pooler") == std::string::npos ? name : std::string();
+  });
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }), "bert.pooler.dense");
+}
+
+TEST(Classifier, RefusesLabelsThatAreNotThoseOfTheHead) {
+  auto folder = sequence_folder();
+  folder.config["id2label"] = {{"0", "bad"}, {"1", "good"}};
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
+                  "the number of labels in config.json must be axis 0 of classifier.weight");
+  folder.config["id2label"] = {{"0", "bad"}, {"2", "good"}};
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
+                  "id2label must have a label for each number from 0 to 1");
+  folder.config.erase("id2label");
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }), "Got 2");
+}
+
+TEST(Classifier, RefusesWhatHasNoHead) {
+  auto folder = sequence_folder();
+  folder.config["architectures"] = {"BertModel"};
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
+                  "architectures must name a model with a head that posenc has");
+  folder.config.erase("architectures");
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
+                  "architectures must be a list of one class");
+  folder.config["problem_type"] = "ranking";
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write(), head::Kind::Sequence); }),
+                  "problem_type must be single_label_classification");
+}
+
+TEST(Classifier, TiesTheOutputForMasksUnlessTheFileHasAnother) {
+  auto folder = masked_folder();
+  auto tied = load_classifier(folder.write());
+  EXPECT_TRUE(tied->options.head().tied());
+  const auto logits = tied->forward(tiny_ids()).logits;
+  EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{2, 4, 11}));
+  folder.tensors.insert("cls.predictions.decoder.weight",
+                        folder.tensors["bert.embeddings.word_embeddings.weight"].clone());
+  EXPECT_TRUE(load_classifier(folder.write())->options.head().tied());
+  folder.tensors["cls.predictions.decoder.weight"].mul_(2.0);
+  auto own = load_classifier(folder.write());
+  EXPECT_FALSE(own->options.head().tied());
+  const auto bias = folder.tensors["cls.predictions.bias"];
+  EXPECT_TRUE(torch::allclose(own->forward(tiny_ids()).logits - bias, 2.0 * (logits - bias), 1e-4, 1e-5));
+  folder.rename([](const std::string& name) {
+    return name == "cls.predictions.decoder.weight" ? std::string() : name;
+  });
+  folder.config["tie_word_embeddings"] = false;
+  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
+                  "cls.predictions.decoder.weight");
+}
+
+TEST(Classifier, TrainsATiedTableAndItsCopy) {
+  const auto folder = masked_folder();
+  auto model = load_classifier(folder.write());
+  const auto copy = std::dynamic_pointer_cast<ClassifierImpl>(model->clone());
+  for (auto* one : {model.get(), copy.get()}) {
+    one->forward(tiny_ids()).logits.sum().backward();
+    const auto gradient = one->table().grad();
+    EXPECT_TRUE(gradient[10].abs().sum().item<float>() > 0.0F) << "of a token that is no input";
+  }
+  EXPECT_TRUE(bit_equal(model->table().grad(), copy->table().grad()));
+  EXPECT_NE(model->table().data_ptr(), copy->table().data_ptr());
+}
+
+TEST(Classifier, FrozenHasZerosForMaskedTokens) {
+  const auto folder = masked_folder();
+  auto model = load_classifier(folder.write());
+  const auto inputs = EncoderInputs().attention_mask(tiny_ids().ne(0));
+  const auto frozen = freeze(model);
+  const auto out = frozen.forward(tiny_ids(), inputs), plain = model->forward(tiny_ids(), inputs);
+  EXPECT_TRUE(bit_equal(out.logits[1][3], torch::zeros({11})));
+  EXPECT_TRUE(torch::allclose(out.logits[0], plain.logits[0], 1e-5, 1e-5));
+  EXPECT_TRUE(torch::allclose(frozen.logits(out.encoder.last_hidden_state[0]), out.logits[0], 1e-5, 1e-5));
+  torch::NoGradGuard no_grad;
+  model->head->bias.add_(1.0);
+  EXPECT_CONTAINS(refusal([&] { frozen.forward(tiny_ids()); }), "freeze");
+}
+
+TEST(Classifier, ProbabilitiesFollowTheProblem) {
+  const auto options_of = [](int64_t outputs) {
+    return ClassifierOptions(
+        EncoderOptions(EncoderEmbeddingsOptions(9, 8),
+                       TransformerEncoderOptions(TransformerEncoderLayerOptions(8, 2), 1)),
+        head::Kind::Sequence, EncoderHeadOptions(8, outputs));
+  };
+  const auto logits = torch::tensor({{1.0F, -2.0F}});
+  EXPECT_TRUE(bit_equal(class_probabilities(options_of(2), logits), logits.softmax(-1)));
+  EXPECT_TRUE(bit_equal(class_probabilities(options_of(1), logits), logits.sigmoid()));
+  EXPECT_TRUE(bit_equal(
+      class_probabilities(options_of(2).problem(head::Problem::MultiLabel), logits), logits.sigmoid()));
+  EXPECT_TRUE(bit_equal(
+      class_probabilities(options_of(1).problem(head::Problem::Regression), logits), logits));
+}
+
+}  // namespace
+}  // namespace posenc::testing
