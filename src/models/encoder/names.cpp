@@ -1,3 +1,5 @@
+// posenc-budget: all that names the tensors of one encoder
+
 #include "models/encoder/names.h"
 
 #include <set>
