@@ -158,7 +158,10 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
 }
 
 EncoderOptions encoder_options_from_hf(const std::string& config) {
-  return read_encoder_config(Settings::path_or_text("encoder_options_from_hf", config)).options;
+  EncoderConfig read =
+      read_encoder_config(Settings::path_or_text("encoder_options_from_hf", config));
+  if (!read.model.has_pooler) read.options.pooling(encoder::Pooling::None);
+  return read.options;
 }
 
 std::vector<std::string> encoder_model_types() {

@@ -19,7 +19,7 @@ def drawn_model(draw: Draw, kind_name: str):
     import transformers
 
     kind = KINDS[kind_name]
-    chosen = settings(draw, kind.dialect)
+    chosen = settings(draw, kind_name, kind.dialect)
     if kind_name == "mpnet":
         chosen["relative_attention_num_buckets"] = 32
     config_class = getattr(transformers, kind.config)

@@ -14,7 +14,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     import transformers
 
     kind = KINDS[kind_name]
-    chosen = settings(draw, kind.dialect)
+    chosen = settings(draw, kind_name, kind.dialect)
     if kind_name != "siglip":
         chosen["projection_dim"] = draw.choice([4, 16])
     else:  # both vectors have one width

@@ -33,7 +33,7 @@ def drawn_model(draw: Draw, kind_name: str, head: str):
     import transformers
 
     kind = KINDS[kind_name]
-    chosen = settings(draw, kind.dialect)
+    chosen = settings(draw, kind_name, kind.dialect)
     if kind_name == "mpnet":
         chosen["relative_attention_num_buckets"] = draw.choice([32, 40])
     config = getattr(transformers, kind.config)(**chosen)

@@ -1,3 +1,5 @@
+// posenc-budget: all that names the tensors of one encoder
+
 #include "models/encoder/names.h"
 
 #include <set>
@@ -95,7 +97,8 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
 
 // Without them, transformers ignores the biases of query, key and value that a file has.
 bool has_qkv_bias(const EncoderConfig& config) {
-  return !config.options.patches() || config.settings.flag("qkv_bias", true);
+  return !config.options.patches() || !config.settings.is_known("qkv_bias") ||
+         config.settings.flag("qkv_bias");
 }
 
 void add_layers(KeyMap& map, const EncoderConfig& config,
