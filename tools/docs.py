@@ -108,9 +108,14 @@ def vision_embeddings() -> str:
 
 
 def encoder_types() -> list[str]:
-    """The names after `Models:`, which the help breaks into lines."""
-    listed = re.search(r"Models:\n(.*?)\nExample:", output_of("encode", "--help"), re.S)
-    return re.split(r",\s*", " ".join(listed.group(1).split()))
+    return [entry["model_type"] for entry in listing("--encoders")]
+
+
+def models_of_text() -> str:
+    """The encoders of token ids, with their heads."""
+    images = {name for entry in listing("--vision") for name in entry["model_types"]}
+    rows = ((f"`{e['model_type']}`", ", ".join(e["heads"])) for e in listing("--encoders") if e["model_type"] not in images)
+    return table(["model type", "heads"], rows)
 
 
 def encoders() -> str:
@@ -214,6 +219,7 @@ def documents() -> dict[Path, str]:
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/developers/benchmarks.md": {"machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},
         "docs/developers/distributed.md": {"speed": ranks},
+        "docs/embeddings.md": {"models": models_of_text},
         "docs/encoder_embeddings.md": {"presets": embeddings},
         "docs/encoders.md": {"encoders": encoders},
         "docs/performance.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known)},

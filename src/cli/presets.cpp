@@ -1,5 +1,5 @@
 // posenc presets: lists the presets of tables, of rotary embeddings, of embeddings of encoders and
-// of vision embeddings.
+// of vision embeddings, and the encoders.
 
 #include "posenc/sinusoid/preset.h"
 
@@ -11,6 +11,8 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/text_table.h"
+#include "posenc/models/classifier.h"
+#include "posenc/models/encoder.h"
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/vision_embeddings_preset.h"
@@ -160,15 +162,46 @@ void print_vision_table() {
                    vision_embeddings_models());
 }
 
+std::vector<std::string> heads_of(const std::string& model_type) {
+  std::vector<std::string> names;
+  for (const head::Kind kind : encoder_head_kinds(model_type)) {
+    switch (kind) {
+      case head::Kind::Sequence: names.emplace_back("sequence"); break;
+      case head::Kind::Token: names.emplace_back("token"); break;
+      case head::Kind::Question: names.emplace_back("question"); break;
+      case head::Kind::Masked: names.emplace_back("masked"); break;
+    }
+  }
+  return names;
+}
+
+void print_encoders_json() {
+  auto list = Json::array();
+  for (const std::string& type : encoder_model_types())
+    list.push_back({{"model_type", type}, {"heads", heads_of(type)}});
+  fmt::print("{}\n", list.dump(2));
+}
+
+void print_encoders_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& type : encoder_model_types()) {
+    const auto heads = heads_of(type);
+    rows.push_back({type, heads.empty() ? "no heads" : listed(heads)});
+  }
+  fmt::print("encoders\n{}", text_table(rows, 2));
+}
+
 struct PresetsArguments {
-  bool json = false, rotary = false, embeddings = false, vision = false;
+  bool json = false, rotary = false, embeddings = false, vision = false, encoders = false;
 };
 
 void print(const PresetsArguments& arguments) {
-  const bool all = !arguments.rotary && !arguments.embeddings && !arguments.vision;
+  const bool all =
+      !arguments.rotary && !arguments.embeddings && !arguments.vision && !arguments.encoders;
   if (arguments.json) {
     if (all) return print_json();
     if (arguments.vision) return print_vision_json();
+    if (arguments.encoders) return print_encoders_json();
     return arguments.rotary ? print_rotary_json() : print_embeddings_json();
   }
   if (all) print_table();
@@ -178,6 +211,8 @@ void print(const PresetsArguments& arguments) {
   if (all || arguments.embeddings) print_embeddings_table();
   if (all) fmt::print("\n");
   if (all || arguments.vision) print_vision_table();
+  if (all) fmt::print("\n");
+  if (all || arguments.encoders) print_encoders_table();
 }
 
 }  // namespace
@@ -204,19 +239,22 @@ void add_presets(CLI::App& app) {
                          "List the presets: their origin, how the original system stores the "
                          "table, and their parameters. Presets under one heading have the same "
                          "bits. Then the rotary embeddings, the embeddings of encoders and the "
-                         "vision embeddings, with the model types that use them.");
+                         "vision embeddings, with the model types that use them, and the encoders, "
+                         "with the heads that can be loaded.");
   sub->add_flag(
       "--json", arguments->json,
       "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
       "with --rotary of {name, source, summary, model_types}, with --embeddings of {name, "
       "source, formula, model_types}, with --vision the same and resize, the rule by which "
-      "positions are resized");
+      "positions are resized, with --encoders of {model_type, heads}");
   auto* rotary = sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
   auto* embeddings = sub->add_flag("--embeddings,--fronts", arguments->embeddings,
                                    "list the embeddings of encoders only");
   embeddings->excludes(rotary);
   auto* vision = sub->add_flag("--vision", arguments->vision, "list the vision embeddings only");
   vision->excludes(rotary)->excludes(embeddings);
+  auto* encoders = sub->add_flag("--encoders", arguments->encoders, "list the encoders only");
+  encoders->excludes(rotary)->excludes(embeddings)->excludes(vision);
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([arguments] { print(*arguments); });
 }

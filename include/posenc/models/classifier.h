@@ -93,6 +93,9 @@ TORCH_MODULE(Classifier);
 /// (..., labels): softmax, sigmoid, or the logits themselves (ClassifierOptions::problem).
 torch::Tensor class_probabilities(const ClassifierOptions& options, const torch::Tensor& logits);
 
+/// The heads that load_classifier() can load for a model type; none for one that it does not know.
+std::vector<head::Kind> encoder_head_kinds(const std::string& model_type);
+
 /// Loads an encoder with its head from a folder that Hugging Face's save_pretrained() wrote, in
 /// eval mode, as load_encoder() loads the encoder alone.
 ///

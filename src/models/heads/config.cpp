@@ -166,6 +166,17 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
 
 }  // namespace
 
+std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
+  std::vector<Kind> kinds;
+  const hf::ModelType* model = hf::find_model_type(model_type);
+  if (model == nullptr || model->heads == nullptr) return kinds;
+  for (const KindRow& row : kKinds) {
+    const HeadStructure& structure = model->heads->*row.structure;
+    if (*structure.out != '\0' && *structure.lacks == '\0') kinds.push_back(row.kind);
+  }
+  return kinds;
+}
+
 HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Settings& config = encoder.settings;
   const Kind wanted = kind ? *kind : kind_in(config);
