@@ -264,6 +264,30 @@ def scripts(data: Data) -> str:
                   + "const std::size_t kScriptRangeCount = sizeof kScriptRanges / sizeof *kScriptRanges;\n")  # fmt: skip
 
 
+def script_properties(_: Data) -> str:
+    """The property Script of 16.0, for \\p{Han} in regular expressions."""
+    ranges: list[list[int]] = []
+    numbers: dict[str, int] = {}
+    for c in range(COUNT):
+        number = numbers.setdefault(ucd.script(chr(c)).replace("Unassigned", "Unknown"), len(numbers))
+        if ranges and ranges[-1][1] == number:
+            ranges[-1][0] = c
+        else:
+            ranges.append([c, number])
+    names = {}
+    for name, aliases in ucd.property_value_aliases["script"].items():
+        for one in (name, *aliases):
+            if name in numbers:
+                names[one.lower().replace("_", "")] = numbers[name]
+    rows = [f"{{{last},{number}}}" for last, number in ranges]
+    named = [f'{{"{name}",{number}}}' for name, number in sorted(names.items())]
+    return source(["scripts.h"], [],
+                  array("ScriptRange", "k", rows).replace("constexpr ScriptRange k[]", "constinit const ScriptRange kScriptPropertyRanges[]")
+                  + "const std::size_t kScriptPropertyRangeCount = sizeof kScriptPropertyRanges / sizeof *kScriptPropertyRanges;\n"
+                  + array("ScriptName", "k", named).replace("constexpr ScriptName k[]", "constinit const ScriptName kScriptNames[]")
+                  + "const std::size_t kScriptNameCount = sizeof kScriptNames / sizeof *kScriptNames;\n")  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a file would change")
@@ -273,7 +297,7 @@ def main() -> int:
         return 77
     data = Data()
     made = {"characters.cpp": characters, "compositions.cpp": compositions, "decompositions.cpp": decompositions,
-            "lowercase.cpp": lowercase, "scripts.cpp": scripts}  # fmt: skip
+            "lowercase.cpp": lowercase, "script_properties.cpp": script_properties, "scripts.cpp": scripts}  # fmt: skip
     different = []
     for name, make in made.items():
         path, text = OUT / name, make(data)

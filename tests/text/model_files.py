@@ -36,6 +36,8 @@ def word_level(rng, letters):
 
 
 def bpe(rng, letters):
+    if rng.random() < 0.5 and "▁" not in letters:  # words are cut before it where no merge goes across
+        letters.append("▁")
     prefix = rng.choice([None, None, None, "", "##", "é", "a"])
     suffix = rng.choice([None, None, "", "</w>", "é"])
     unk = rng.choice([None, "<unk>", "<unk>", "a"])

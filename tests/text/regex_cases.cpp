@@ -3,6 +3,7 @@
 //     regex C..    takes an expression: `simple`, `general` or the error
 //     literal C..  takes a text to search for
 //     find C..     the matches in a text, as BEGIN:END in characters, or the error
+//     all          those in the text of all characters in order, where matches that touch are one
 //
 // Characters are hexadecimal numbers.
 #include <iostream>
@@ -25,7 +26,15 @@ std::string read_text(std::istream& words) {
   return text;
 }
 
-std::string matches(const Pattern& pattern, const std::string& text) {
+std::string all_characters() {
+  std::string text;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c < 0xD800 || c >= 0xE000) append_character(text, c);
+  }
+  return text;
+}
+
+std::string matches(const Pattern& pattern, const std::string& text, bool joined) {
   std::vector<std::size_t> numbers(text.size() + 1);  // of the character at each byte
   for (std::size_t at = 0, count = 0; at < text.size(); ++count) {
     numbers[at] = count;
@@ -50,10 +59,11 @@ int main() {
     std::istringstream words(line);
     std::string question;
     words >> question;
-    const std::string text = read_text(words);
+    const std::string text = question == "all" ? all_characters() : read_text(words);
     try {
-      if (question == "find") {
-        std::cout << (pattern ? matches(*pattern, text) : "error: no expression") << '\n';
+      if (question == "find" || question == "all") {
+        std::cout << (pattern ? matches(*pattern, text, question == "all") : "error: no expression")
+                  << '\n';
       } else {
         pattern.reset();
         pattern = question == "literal" ? Pattern::literal(text) : Pattern::regex(text);

@@ -1,7 +1,6 @@
 #include "text/models/bpe.h"
 
-#include <array>
-#include <cstdio>
+#include <algorithm>
 #include <string>
 
 #include "io/base/text.h"
@@ -16,6 +15,8 @@
 
 namespace posenc::text {
 namespace {
+
+constexpr std::string_view kMark = "▁";  // a blank
 
 struct BpeScratch : Scratch {
   WordCache cache;
@@ -35,8 +36,9 @@ class Bpe : public VocabularyModel {
         characters_(vocabulary()),
         pairs_(definition.model.merges.size()) {
     if (definition.model.byte_fallback) bytes_.emplace(vocabulary());
-    for (std::size_t i = 0; i < definition.model.merges.size(); ++i)
-      add(definition.model.merges[i], static_cast<uint32_t>(i));
+    const std::vector<Merge>& merges = definition.model.merges;
+    for (std::size_t i = 0; i < merges.size(); ++i) add(merges[i], static_cast<uint32_t>(i));
+    find_cuts(merges);
   }
 
   std::unique_ptr<Scratch> scratch() const override { return std::make_unique<BpeScratch>(); }
@@ -44,13 +46,18 @@ class Bpe : public VocabularyModel {
   void tokenize(std::string_view piece, Scratch& memory,
                 std::vector<Token>& tokens) const override {
     auto& scratch = static_cast<BpeScratch&>(memory);
-    uint64_t hash = 0;
-    const bool is_kept = piece.size() <= WordCache::kLongest;
-    if (is_kept && scratch.cache.find(piece, hash, tokens)) return;
-    const std::size_t before = tokens.size();
-    split(piece, scratch, tokens);
-    if (is_kept)
-      scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
+    if (!can_cut_) return tokenize_part(piece, scratch, tokens);
+    uint32_t at = 0;  // where the next token begins: what is dropped has no place
+    for (std::size_t begin = 0; begin < piece.size();) {
+      const std::size_t end = next_cut(piece, begin), first = tokens.size();
+      tokenize_part(piece.substr(begin, end - begin), scratch, tokens);
+      for (std::size_t i = first; i < tokens.size(); ++i) {
+        tokens[i].begin += at;
+        tokens[i].end += at;
+      }
+      if (tokens.size() > first) at = tokens.back().end;
+      begin = end;
+    }
   }
 
  private:
@@ -72,6 +79,49 @@ class Bpe : public VocabularyModel {
     std::string joined(merge.left);
     joined += merge.right.substr(prefix_.size());
     pairs_.add(left, right, {rank, id_of(joined)});
+  }
+
+  // Without a pre-tokenizer a text is one word, as in Llama 2 and Gemma, which no cache would know. But
+  // no merge crosses the place before a mark unless one has a token that begins with a mark on its
+  // right, and on its left one that ends in the character before.
+  void find_cuts(const std::vector<Merge>& merges) {
+    can_cut_ = prefix_.empty() && suffix_.empty() && !ignore_merges_ && vocabulary().id(kMark);
+    if (!can_cut_) return;
+    for (const Merge& merge : merges) {
+      if (merge.right.substr(0, kMark.size()) == kMark && !merge.left.empty()) {
+        joined_to_mark_.push_back(last_character(merge.left));
+      }
+    }
+    std::sort(joined_to_mark_.begin(), joined_to_mark_.end());
+    joined_to_mark_.erase(std::unique(joined_to_mark_.begin(), joined_to_mark_.end()),
+                          joined_to_mark_.end());
+  }
+
+  static char32_t last_character(std::string_view text) {
+    std::size_t at = text.size() - 1;
+    while ((text[at] & 0xC0) == 0x80) --at;
+    return next_character(text, at);
+  }
+
+  std::size_t next_cut(std::string_view piece, std::size_t begin) const {
+    for (std::size_t at = begin + 1; (at = piece.find(kMark, at)) != std::string_view::npos; ++at) {
+      const char32_t before = last_character(piece.substr(0, at));
+      if (characters_.id(before) >= 0 && !std::binary_search(joined_to_mark_.begin(), joined_to_mark_.end(), before)) {
+        return at;
+      }
+    }
+    return piece.size();
+  }
+
+  void tokenize_part(std::string_view piece, BpeScratch& scratch, std::vector<Token>& tokens) const {
+    uint64_t hash = 0;
+    const bool is_kept = piece.size() <= WordCache::kLongest;
+    if (is_kept && scratch.cache.find(piece, hash, tokens)) return;
+    const std::size_t before = tokens.size();
+    split(piece, scratch, tokens);
+    if (is_kept) {
+      scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
+    }
   }
 
   void split(std::string_view piece, BpeScratch& scratch, std::vector<Token>& tokens) const {
@@ -138,6 +188,8 @@ class Bpe : public VocabularyModel {
   CharacterIds characters_;
   std::optional<ByteTokens> bytes_;
   PairTable pairs_;
+  bool can_cut_ = false;
+  std::vector<char32_t> joined_to_mark_;  // in order
 };
 
 }  // namespace

@@ -64,22 +64,25 @@ OnigurumaRegex::OnigurumaRegex(std::string_view expression) {
     refuse("have at most " + std::to_string(kMostExpressionBytes) + " bytes, not " +
            std::to_string(expression.size()));
   }
-  const std::string rewritten = with_unicode_16(expression);
   static std::mutex mutex;  // compiling is not for several threads at once
   const std::lock_guard lock(mutex);
   static const int ready = [] {
     OnigEncoding encoding = ONIG_ENCODING_UTF8;
     return onig_initialize(&encoding, 1);
   }();
-  OnigRegex regex = nullptr;
-  OnigErrorInfo info{};
-  const int code =
-      ready != ONIG_NORMAL
-          ? ready
-          : onig_new(&regex, bytes(rewritten), bytes(rewritten, rewritten.size()), ONIG_OPTION_NONE,
-                     ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, &info);
-  if (code != ONIG_NORMAL) refuse("be one of Oniguruma's (" + message(code, &info) + ")");
-  regex_.reset(regex);
+  const auto compile = [&](const std::string& text) {
+    OnigRegex regex = nullptr;
+    OnigErrorInfo info{};
+    int code = ready;
+    if (code == ONIG_NORMAL) {
+      code = onig_new(&regex, bytes(text), bytes(text, text.size()), ONIG_OPTION_NONE,
+                      ONIG_ENCODING_UTF8, ONIG_SYNTAX_ONIGURUMA, &info);
+    }
+    if (code != ONIG_NORMAL) refuse("be one of Oniguruma's (" + message(code, &info) + ")");
+    regex_.reset(regex);
+  };
+  compile(std::string(expression));  // which refuses mistakes that would not be any more
+  compile(with_unicode_16(expression));
 }
 
 bool OnigurumaRegex::search(std::string_view text, std::size_t from, Pattern::Match& match) const {

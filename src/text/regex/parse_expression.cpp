@@ -137,7 +137,7 @@ class SimpleParser : private SetReader {
     if (take(".")) return make_set(CharacterSet('\n', '\n').complement());
     if (sees("\\")) {
       bool is_class = false;
-      CharacterSet set = escape(is_class);
+      CharacterSet set = escape(is_class, false);
       return make_set(is_class ? std::move(set) : folded(std::move(set)));
     }
     const char32_t c = next();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/unicode/characters.h"
+#include "text/unicode/scripts.h"
 
 namespace posenc::text {
 namespace {
@@ -92,18 +93,37 @@ constexpr std::pair<std::string_view, uint32_t> kCategoryNames[] = {
     {"assigned", ~uint32_t{Cn}},
 };
 
+std::optional<CharacterSet> script_set(std::string_view name) {
+  const ScriptName* end = kScriptNames + kScriptNameCount;
+  const ScriptName* found = std::partition_point(
+      kScriptNames, end, [name](const ScriptName& script) { return script.name < name; });
+  if (found == end || found->name != name) return std::nullopt;
+  CharacterSet set;
+  char32_t first = 0;
+  for (std::size_t i = 0; i < kScriptPropertyRangeCount; ++i) {
+    const ScriptRange& range = kScriptPropertyRanges[i];
+    if (range.script == found->script) set.add(first, range.last);
+    first = range.last + 1;
+  }
+  return set;
+}
+
 }  // namespace
 
 CharacterSet digit_set() { return CharacterSet::of_categories(Nd); }
 
 CharacterSet space_set() { return CharacterSet::of_flags(kWhiteSpace); }
 
+CharacterSet word_set_in_brackets() {
+  return CharacterSet::of_flags(kWord).intersection(CharacterSet(0x200C, 0x200D).complement());
+}
+
 CharacterSet word_set() {
-  CharacterSet set = CharacterSet::of_flags(kWord);
-  for (const auto& [first, last] : {std::pair{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}}) {
-    set.add(static_cast<char32_t>(first), static_cast<char32_t>(last));
-  }
-  return set.intersection(CharacterSet(0x200C, 0x200D).complement());
+  CharacterSet set = word_set_in_brackets();
+  set.add(0xB2, 0xB3);
+  set.add(0xB9, 0xB9);
+  set.add(0xBC, 0xBE);
+  return set;
 }
 
 CharacterSet hexadecimal_set() {
@@ -127,7 +147,7 @@ std::optional<CharacterSet> property_set(std::string_view name) {
   if (key == "space" || key == "whitespace") return space_set();
   if (key == "word") return word_set();
   if (key == "xdigit" || key == "asciihexdigit" || key == "ahex") return hexadecimal_set();
-  return std::nullopt;
+  return script_set(key);
 }
 
 }  // namespace posenc::text

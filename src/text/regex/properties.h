@@ -16,6 +16,8 @@ std::optional<CharacterSet> property_set(std::string_view name);
 CharacterSet digit_set();
 CharacterSet space_set();
 CharacterSet word_set();
+/// `\w` in brackets, and `[:word:]`: without superscripts and fractions below U+0100.
+CharacterSet word_set_in_brackets();
 CharacterSet hexadecimal_set();
 
 }  // namespace posenc::text

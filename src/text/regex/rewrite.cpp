@@ -1,11 +1,13 @@
 #include "text/regex/rewrite.h"
 
 #include <optional>
+#include <vector>
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
 #include "text/regex/properties.h"
 #include "text/unicode/characters.h"
+#include "text/unicode/lowercase.h"
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
@@ -40,18 +42,31 @@ std::optional<CharacterSet> posix_set(std::string_view name) {
   using namespace unicode;
   if (name == "digit") return digit_set();
   if (name == "space") return space_set();
-  if (name == "word") return word_set();
+  if (name == "word") return word_set_in_brackets();
   if (name == "xdigit") return hexadecimal_set();
   if (name == "ascii") return CharacterSet(0, 0x7F);
   if (name == "cntrl") return CharacterSet::of_categories(Cc);
-  if (name == "blank" || name == "punct") {
-    CharacterSet set = CharacterSet::of_categories(name == "blank" ? Zs : kPunctuations);
-    for (const char c : std::string_view(name == "blank" ? "\t" : "$+<=>^`|~")) {
-      set.add(static_cast<char32_t>(c), static_cast<char32_t>(c));
-    }
+  if (name == "punct") return CharacterSet::of_categories(kPunctuations | kSymbols);
+  if (name == "blank") {
+    CharacterSet set = CharacterSet::of_categories(Zs);
+    set.add('\t', '\t');
     return set;
   }
   return std::nullopt;
+}
+
+/// Whether the set has both forms of each letter that it has, so that ignoring case adds nothing to
+/// it.
+bool knows_no_case(const CharacterSet& set) {
+  for (std::size_t i = 0; i < unicode::kLowerRangeCount; ++i) {
+    const unicode::LowerRange& range = unicode::kLowerRanges[i];
+    for (uint32_t c = range.first; c <= range.last; c += static_cast<uint32_t>(range.step)) {
+      const char32_t lower = c + static_cast<uint32_t>(range.distance);
+      const bool is_newer = (unicode::character(c).category & unicode::Cn) != 0;  // than 16.0
+      if (!is_newer && set.contains(c) != set.contains(lower)) return false;
+    }
+  }
+  return true;
 }
 
 class Rewriter {
@@ -86,8 +101,11 @@ class Rewriter {
     if (sees("(?#")) {
       at_ = std::min(text_.find(')', at_), text_.size() - 1) +
             1;  // Oniguruma would have skipped it, too
-    } else if (sees("(?")) {
-      options();
+    } else if (sees("(")) {
+      outside_ignores_.push_back(ignores_case_);
+      sees("(?") ? options() : copy(1);
+    } else if (sees(")")) {
+      close();
     } else if (sees("[")) {
       open();
     } else {
@@ -108,7 +126,7 @@ class Rewriter {
     }
     if (sees("[")) return open();
     if (sees("]")) --depth_;
-    // A sign before a class stands for itself.
+    // A sign before a class is one of the characters.
     if (sees("-\\") && is_class_letter(at_ + 2)) out_ += '\\';
     copy(1);
   }
@@ -141,17 +159,31 @@ class Rewriter {
       if (letters.find_first_of("WDSPyCIL") != std::string_view::npos) {
         refuse("have no options but i, m and x", text_);
       }
-      extended_ =
-          extended_ || letters.substr(0, letters.find('-')).find('x') != std::string_view::npos;
+      const std::string_view on = letters.substr(0, letters.find('-'));
+      extended_ = extended_ || on.find('x') != std::string_view::npos;
+      if (letters.find('i') != std::string_view::npos)
+        ignores_case_ = on.find('i') != std::string_view::npos;
+      if (text_[end] == ')') {  // for the rest of the group outside
+        outside_ignores_.pop_back();
+        return copy(end + 1 - at_);
+      }
     }
     copy(2);
+  }
+
+  void close() {
+    if (!outside_ignores_.empty()) {
+      ignores_case_ = outside_ignores_.back();
+      outside_ignores_.pop_back();
+    }
+    copy(1);
   }
 
   void escape() {
     const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     switch (letter) {
       case 'w':
-      case 'W': return replace(word_set(), letter == 'W');
+      case 'W': return replace(depth_ > 0 ? word_set_in_brackets() : word_set(), letter == 'W');
       case 'd':
       case 'D': return replace(digit_set(), letter == 'D');
       case 'p':
@@ -175,7 +207,6 @@ class Rewriter {
       default: break;
     }
     copy(2);
-    if (depth_ > 0 && is_class_letter(at_ - 1)) escape_sign();
   }
 
   void replace(const CharacterSet& set, bool negative) {
@@ -185,13 +216,13 @@ class Rewriter {
 
   void put(const CharacterSet& set, bool negative) {
     // Outside of brackets a class does not ignore case.
+    if (depth_ > 0 && ignores_case_ && !knows_no_case(set)) {
+      refuse(
+          "not ignore case in brackets with a class such as \\p{Lu}, since Oniguruma's letters may "
+          "be older",
+          text_);
+    }
     out_ += depth_ > 0 ? bracketed(set, negative) : "(?-i:" + bracketed(set, negative) + ")";
-    if (depth_ > 0) escape_sign();
-  }
-
-  /// A sign after a class stands for itself.
-  void escape_sign() {
-    if (sees("-") && !sees("-]")) out_ += '\\';
   }
 
   void property(bool negative) {
@@ -220,8 +251,10 @@ class Rewriter {
   std::string_view text_;
   std::string out_;
   std::size_t at_ = 0;
-  int depth_ = 0;  // of brackets
-  bool extended_ = false;
+  int depth_ = 0;                      // of brackets
+  bool extended_ = false;              // somewhere
+  bool ignores_case_ = false;          // here
+  std::vector<bool> outside_ignores_;  // of each group that is open
 };
 
 }  // namespace

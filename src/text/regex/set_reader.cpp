@@ -38,7 +38,7 @@ char32_t SetReader::hexadecimal(std::size_t least, std::size_t most) {
   return value;
 }
 
-CharacterSet SetReader::escape(bool& is_class) {
+CharacterSet SetReader::escape(bool& is_class, bool in_brackets) {
   take("\\");
   is_class = true;
   const char32_t c = next();
@@ -49,8 +49,11 @@ CharacterSet SetReader::escape(bool& is_class) {
     case 'D': return digit_set().complement();
     case 's': return space_set();
     case 'S': return space_set().complement();
-    case 'w': return word_set();
-    case 'W': return word_set().complement();
+    case 'w':
+    case 'W': {
+      const CharacterSet set = in_brackets ? word_set_in_brackets() : word_set();
+      return c == 'w' ? set : set.complement();
+    }
     case 'h': return hexadecimal_set();
     case 'H': return hexadecimal_set().complement();
     default: is_class = false;
@@ -143,7 +146,7 @@ char32_t SetReader::bracket_character(CharacterSet& set, bool& is_class) {
   char32_t c = 0;
   if (sees("\\")) {
     if (sees("\\b")) throw NotSimple{};
-    const CharacterSet read = escape(is_class);
+    const CharacterSet read = escape(is_class, true);
     set.add(read);
     c = is_class ? 0 : read.ranges()[0].first;
   } else {

@@ -32,7 +32,7 @@ class SetReader {
   }
 
   /// What follows a backslash: a set or, as `is_class` says, one character.
-  CharacterSet escape(bool& is_class);
+  CharacterSet escape(bool& is_class, bool in_brackets);
   /// A set in brackets.
   CharacterSet bracket(int depth);
   /// What a letter is equal to where case is ignored. Only ASCII letters are known here.
