@@ -54,6 +54,8 @@ CJK = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF),
        (0x2F800, 0x2FA1F)]  # fmt: skip
 # Letters of enclosed alphanumerics have the property Alphabetic, though they are symbols.
 ALPHABETIC_SYMBOLS = [(0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189)]
+# Ignorable by default where they are unassigned, and controls to grapheme clusters.
+IGNORABLE = [(0x2065, 0x2065), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF)]
 
 
 def within(c: int, ranges: Iterable[tuple[int, int]]) -> bool:
@@ -135,6 +137,10 @@ class Data:
             conjunct = "Extend" if added == "Mn" else "None"
         else:
             kind, conjunct = ucd.grapheme_cluster_break(chr(c)).replace(" ", "_"), ucd.indic_conjunct_break(chr(c))
+        if c == 0x11A3A:  # no more since 17.0
+            kind = "Other"
+        if self.categories[c] == "Cn" and within(c, IGNORABLE):
+            kind = "Control"
         pictographic = ucd.is_extended_pictographic(chr(c))
         return BREAKS.index(kind) | CONJUNCTS.index(conjunct) << 4 | pictographic << 6
 

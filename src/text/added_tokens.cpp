@@ -152,15 +152,9 @@ void AddedTokens::cut(std::string_view text, bool is_normalized,
     }
     std::size_t begin = at, end = at + found->text.size();
     at = trie.next(text, end);
-<<<<<<< HEAD
     if (split_special_tokens_ && is_special(found->token.content)) continue;
-    const bool is_refused = found->token.single_word &&
-                            (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)));
-=======
-    if (split_special_tokens_ && is_special(found->text)) continue;
     const bool is_refused = found->token.single_word && (ends_with_word(text.substr(0, begin)) ||
                                                          begins_with_word(text.substr(end)));
->>>>>>> c096ec070200c150c10e255dd61f05a9c7669ef2
     if (is_refused) continue;
     if (found->token.lstrip) begin = std::max(blanks_at_end(text.substr(0, begin)), done);
     if (found->token.rstrip) end = blanks_from(text, end);

@@ -6,11 +6,13 @@
 import argparse
 import os
 import random
+import struct
 import subprocess
 import sys
 import unittest
 from collections import defaultdict
 
+from machine_test import double_array
 from tokenizers import NormalizedString, PreTokenizedString, Regex
 from tokenizers import normalizers as norm
 from tokenizers import pre_tokenizers as pre
@@ -192,6 +194,54 @@ class Sequences(unittest.TestCase):
         parts.normalize(normalizer.normalize)
         EACH.pre_tokenize(parts)
         return [place for _, place, _ in parts.get_splits("original", "char")]
+
+
+class Clusters(unittest.TestCase):
+    """A Precompiled normalizer shows where clusters end: of one with less than 6 bytes only its first character is left."""
+
+    SMALL = [0xD, 0xA, 0x200B, 0xAD, 0x61, 0x62, 0xE9, 0xA9, 0xAE, 0x203C, 0x200D, 0x20E3, 0xFE0F, 0x23, 0x31, 0x903, 0x93E, 0xE33, 0x300,
+             0x301, 0x5BF, 0x64B, 0x600, 0x605, 0x6DD, 0x70F, 0x8E2, 0x110BD, 0x915, 0x94D, 0x1F3FB, 0xE0020, 0x1100]  # fmt: skip
+
+    def normalizer(self, keys: "list[int]"):
+        """Puts a sign behind each of these characters that it finds."""
+        texts, begins = b"", {}
+        for c in keys:
+            begins[chr(c).encode()] = len(texts)
+            texts += chr(c).encode() + b"|\0"
+        trie = double_array(begins)
+        return norm.Precompiled(struct.pack("<I", len(trie)) + trie + texts)
+
+    def compare(self, keys: "list[int]", texts: "list[str]"):
+        normalizer, marked = self.normalizer(keys), set(map(chr, keys))
+        for text, answer in zip(texts, ask([f"clusters {points(text)}" for text in texts]), strict=True):
+            ours, at = "", 0
+            for count in map(int, answer):
+                cluster = text[at : at + count]
+                at += count
+                if len(cluster.encode()) < 6 and cluster[0] in marked:
+                    ours += cluster[0] + "|"
+                else:
+                    ours += "".join(c + "|" if c in marked else c for c in cluster)
+            self.assertEqual(at, len(text))
+            theirs = normalizer.normalize_str(text)
+            if ours != theirs:
+                parts = [i for i, (a, b) in enumerate(zip(ours.split("\n"), theirs.split("\n"))) if a != b]
+                self.fail(f"clusters of {points(text[:20])}: {len(parts)} lines differ: "
+                          f"{[points(text.split(chr(10))[i]) for i in parts[:10]]}")  # fmt: skip
+
+    def test_all(self):
+        """Each character after a letter, and before one where this shows."""
+        rest = [c for c in ALL if c not in (0xA, 0xD)]
+        self.compare([0x61], ["\n".join("a" + chr(c) for c in rest)])
+        self.compare(self.SMALL, ["\n".join(chr(c) + "a" for c in self.SMALL)])
+        prepended = [c for c, answer in zip(rest, ask([f"clusters {c:x} 61" for c in rest]), strict=True) if answer == ["2"]]
+        self.assertGreater(len(prepended), 20)
+        self.compare(prepended, ["\n".join(chr(c) + "a" for c in prepended)])
+        self.compare(prepended[:5], ["\n".join(chr(prepended[0]) + chr(c) for c in rest)])
+
+    def test_sequences(self):
+        rng = random.Random(options.seed)
+        self.compare(self.SMALL, ["".join(chr(rng.choice(self.SMALL)) for _ in range(rng.randint(1, 6))) for _ in range(options.sequences)])
 
 
 def main() -> int:
