@@ -126,6 +126,8 @@ def token_setting(rng: random.Random, token: str):
 
 def tokenizer_config(rng: random.Random, name) -> dict:
     config = {"tokenizer_class": name + rng.choice(["", "Fast"])} if name else {}
+    if name and name.startswith("DPR"):  # of whose two classes transformers takes one or the other, by what it has loaded before
+        config["tokenizer_class"] = name
     for token in NAMES:
         drawn = rng.random()
         if drawn < 0.2:

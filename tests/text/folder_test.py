@@ -125,17 +125,21 @@ class Folders(unittest.TestCase):
             return
         row = ours["rows"][0]
         self.assertEqual((row["ids"], row["type_ids"]), (theirs["input_ids"][0], theirs["token_type_ids"][0]), where)
+        # A token that a folder gives twice, normalised and then not, stays normalised in the package's decode().
+        given_twice = {number for number, token in tokenizer.added_tokens_decoder.items()
+                       if not token.normalized and tokenizer.backend_tokenizer.id_to_token(number) != token.content}  # fmt: skip
         for skip in (False, True):
+            if given_twice & set(row["ids"]):
+                continue
             ours = self.posenc.ask(decode=row["ids"], skip=skip)["text"]
             theirs = tokenizer.decode(row["ids"], skip_special_tokens=skip)
-            # Of a token that a folder gives twice, normalised and not, the package decodes the lowered text of the first.
-            self.assertTrue(ours == theirs or ours.lower() == theirs.lower(), f"skip {skip}: {ours!r} {theirs!r}\n{where}")
+            self.assertEqual(ours, theirs, f"skip {skip}\n{where}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", required=True)
-    parser.add_argument("--folders", type=int, default=300)
+    parser.add_argument("--folders", type=int, default=150)
     parser.add_argument("--seed", type=int)
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

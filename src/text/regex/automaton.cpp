@@ -44,16 +44,23 @@ class AutomatonBuilder {
     add(begin, threads, seen, kUnknown);
     const uint16_t state = state_of(std::move(threads));
     for (std::size_t i = 1; i < rows_.size(); ++i) fill(i);
-    made_.stride_ = class_sets_.size();
-    made_.begin_ = state * made_.stride_;
-    made_.steps_.assign(made_.stride_, 0);
+    const uint32_t stride = static_cast<uint32_t>(class_sets_.size());
+    made_.begin_ = state * stride;
+    made_.steps_.assign(stride, 0);
     for (std::size_t i = 1; i < rows_.size(); ++i) {
-      made_.steps_.insert(made_.steps_.end(), rows_[i].begin(), rows_[i].end());
+      for (const auto& [next, matches] : rows_[i]) {
+        made_.steps_.push_back(next * stride | (matches ? Automaton::kMatch : 0));
+      }
     }
     return std::move(made_);
   }
 
  private:
+  /// The next state, and whether a match ends before the character.
+  struct Step {
+    uint32_t state;
+    bool matches;
+  };
   static constexpr std::size_t kUnknown = static_cast<std::size_t>(-1);  // the class ahead
 
   uint16_t emit(Instruction instruction) {
@@ -200,7 +207,7 @@ class AutomatonBuilder {
   }
 
   void fill(std::size_t state) {
-    std::vector<uint16_t> row;
+    std::vector<Step> row;
     for (std::size_t kind = 0; kind < class_sets_.size(); ++kind) {
       std::vector<uint16_t> now, next;
       std::vector<bool> seen(program_.size());
@@ -212,17 +219,17 @@ class AutomatonBuilder {
           now.push_back(at);
         }
       }
-      uint16_t step = 0;
+      bool matches = false;
       std::vector<bool> seen_next(program_.size());
       for (const uint16_t at : now) {
         const Instruction& one = program_[at];
         if (one.kind == Instruction::Kind::Match) {
-          step = Automaton::kMatch;
+          matches = true;
           break;  // whatever is less wanted than a match is not tried any more
         }
         if (is_in(kind, one.set)) add(one.first, next, seen_next, kUnknown);
       }
-      row.push_back(step | state_of(std::move(next)));
+      row.push_back({state_of(std::move(next)), matches});
     }
     rows_[state] = std::move(row);
   }
@@ -237,7 +244,7 @@ class AutomatonBuilder {
   uint16_t last_page_ = 0;
   std::map<std::vector<uint16_t>, uint16_t> states_;
   std::vector<const std::vector<uint16_t>*> threads_;  // of each state but 0
-  std::vector<std::vector<uint16_t>> rows_;
+  std::vector<std::vector<Step>> rows_;
 };
 
 std::optional<Automaton> Automaton::make(const Expression& expression) {

@@ -24,16 +24,26 @@ class Automaton {
   /// The end of the match that begins at byte `at`, or kNone. Adds the bytes it looked at to
   /// `work`.
   std::size_t match(std::string_view text, std::size_t at, std::size_t& work) const {
-    std::size_t found = kNone;
-    const uint16_t* row = steps_.data() + begin_;
-    std::size_t i = at;
-    for (;;) {
+    const uint32_t* steps = steps_.data();
+    const uint8_t* classes = classes_.data();
+    std::size_t found = kNone, i = at;
+    for (uint32_t state = begin_;;) {
+      if (i == text.size()) {
+        if ((steps[state] & kMatch) != 0) found = i;
+        break;
+      }
       const std::size_t here = i;
-      const uint16_t step = row[i < text.size() ? next_class(text, i) : 0];
+      const unsigned char lead = static_cast<unsigned char>(text[i]);
+      uint32_t step;
+      if (lead < 0x80) {
+        ++i;
+        step = steps[state + classes[lead]];
+      } else {
+        step = steps[state + class_of(next_character(text, i))];
+      }
       if ((step & kMatch) != 0) found = here;
-      const uint16_t state = step & kState;
-      if (state == 0 || here == text.size()) break;
-      row = steps_.data() + std::size_t{state} * stride_;
+      state = step & ~kMatch;
+      if (state == 0) break;
     }
     work += i - at;
     return found;
@@ -41,28 +51,24 @@ class Automaton {
 
   /// Whether a match can begin with the character at byte `at`, or be empty there.
   bool can_begin(std::string_view text, std::size_t at) const {
-    return steps_[begin_ + (at < text.size() ? next_class(text, at) : 0)] != 0;
+    std::size_t i = at;
+    return steps_[begin_ + (at < text.size() ? class_of(next_character(text, i)) : 0)] != 0;
   }
 
  private:
-  static constexpr uint16_t kMatch = 0x8000;  // the match ends before this character
-  static constexpr uint16_t kState = 0x7FFF;  // what follows it; 0 is the end of the search
+  static constexpr uint32_t kMatch = 0x80000000;  // the match ends before this character
 
-  uint8_t next_class(std::string_view text, std::size_t& at) const {
-    const unsigned char lead = static_cast<unsigned char>(text[at]);
-    if (lead < 0x80) {
-      ++at;
-      return classes_[lead];  // the first page is the first of pages_
-    }
-    const char32_t c = next_character(text, at);
+  uint8_t class_of(char32_t c) const {
     return classes_[static_cast<std::size_t>(pages_[c >> 8]) << 8 | (c & 0xFF)];
   }
 
   std::array<uint16_t, 0x1100> pages_;  // of each 256 characters, where their classes are
   std::vector<uint8_t>
       classes_;  // characters of a class are in the same sets; 0 is the end of the text
-  std::vector<uint16_t> steps_;  // of each state and class
-  std::size_t stride_ = 0, begin_ = 0;
+  // Of each state and class, where the steps of the next state begin: 0 is the end of the search.
+  // The first page of classes is that of ASCII.
+  std::vector<uint32_t> steps_;
+  uint32_t begin_ = 0;
 
   friend class AutomatonBuilder;
 };

@@ -23,9 +23,7 @@ bool search_literal(const std::string& literal, std::string_view text, std::size
 bool search_automaton(const Automaton& automaton, std::string_view text, std::size_t from,
                       Pattern::Match& match) {
   std::size_t work = 0;
-  for (std::size_t at = from; at <= text.size();
-       at += at < text.size() ? utf8_length(text[at]) : 1) {
-    if (!automaton.can_begin(text, at)) continue;
+  for (std::size_t at = from;;) {
     const std::size_t end = automaton.match(text, at, work);
     if (end != Automaton::kNone) {
       match = {at, end};
@@ -35,8 +33,11 @@ bool search_automaton(const Automaton& automaton, std::string_view text, std::si
       throw TokenizerError("Regex: a search must end in reasonable time. Got " +
                            std::to_string(work) + " steps without a match");
     }
+    do {
+      if (at == text.size()) return false;
+      at += utf8_length(text[at]);
+    } while (!automaton.can_begin(text, at));
   }
-  return false;
 }
 
 }  // namespace

@@ -15,33 +15,23 @@ inline std::size_t utf8_length(unsigned char lead) {
 
 /// The character at byte `at`, which is moved past it.
 inline char32_t next_character(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char lead = byte(0);
-  char32_t c = lead;
-  switch (utf8_length(lead)) {
-    case 1: at += 1; return c;
-    case 2:
-      c = (lead & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
-      at += 2;
-      return c;
-    case 3:
-      c = (lead & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
-      at += 3;
-      return c;
-    default:
-      c = (lead & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 |
-          (byte(3) & 0x3Fu);
-      at += 4;
-      return c;
+  const char* bytes = text.data() + at;
+  const auto byte = [bytes](int i) { return char32_t{static_cast<unsigned char>(bytes[i])}; };
+  const char32_t lead = byte(0);
+  if (lead < 0x80) {
+    at += 1;
+    return lead;
   }
-}
-
-/// Where the character before byte `end` begins; `end` is not 0.
-inline std::size_t previous_character(std::string_view text, std::size_t end) {
-  do {
-    --end;
-  } while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
-  return end;
+  if (lead < 0xE0) {
+    at += 2;
+    return (lead & 0x1F) << 6 | (byte(1) & 0x3F);
+  }
+  if (lead < 0xF0) {
+    at += 3;
+    return (lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+  }
+  at += 4;
+  return (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
 }
 
 /// Appends a character.
