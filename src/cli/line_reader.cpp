@@ -8,7 +8,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kChunk = 65536;            // the capacity of a pipe
+constexpr std::size_t kChunk = 65536;  // the capacity of a pipe
 
 bool is_standard_input(const std::string& path) { return path.empty() || path == "-"; }
 

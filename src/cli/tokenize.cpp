@@ -28,9 +28,10 @@ void add_tokenize(CLI::App& app) {
   sub->add_option("--max-length", options->max_length,
                   "truncate to this number of tokens, special ones included")
       ->check(whole(1));
-  sub->add_flag("--json", options->json,
-                "write an object for each line: `ids`, `tokens`, `type_ids`, `mask` and `offsets`, the "
-                "begin and end of each token in characters");
+  sub->add_flag(
+      "--json", options->json,
+      "write an object for each line: `ids`, `tokens`, `type_ids`, `mask` and `offsets`, the "
+      "begin and end of each token in characters");
   sub->footer("Example:\n  echo 'Hello world' | posenc tokenize models/bert-base-uncased --json");
   sub->callback([options] { tokenize_lines(*options); });
 }

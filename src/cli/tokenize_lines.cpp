@@ -26,7 +26,8 @@ Tokenizer tokenizer_at(const std::string& path) {
   return is_file ? Tokenizer::from_file(path) : Tokenizer::from_folder(path);
 }
 
-// Calls `work` with each line; what has been written is seen before the next line has to be waited for.
+// Calls `work` with each line; what has been written is seen before the next line has to be waited
+// for.
 template <typename Work>
 void each_line(const std::string& file, Work&& work) {
   LineReader reader(file, kLongestText);
@@ -66,13 +67,15 @@ void tokenize_lines(const TokenizeOptions& options) {
     if (options.pair) {
       const std::size_t tab = text.find('\t');
       if (tab == std::string_view::npos || text.find('\t', tab + 1) != std::string_view::npos) {
-        fail("{}: line {} must have two texts, separated by one tab", reader.name(), reader.number());
+        fail("{}: line {} must have two texts, separated by one tab", reader.name(),
+             reader.number());
       }
       second = text.substr(tab + 1);
       text = text.substr(0, tab);
     }
     const Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
-    fmt::print("{}\n", options.json ? json_of(encoding) : fmt::format("{}", fmt::join(encoding.ids, " ")));
+    fmt::print("{}\n",
+               options.json ? json_of(encoding) : fmt::format("{}", fmt::join(encoding.ids, " ")));
   });
 }
 
@@ -85,7 +88,9 @@ void detokenize_lines(const DetokenizeOptions& options) {
       if (end > begin) {
         const std::string word = line.substr(begin, end - begin);
         const auto id = whole_number(word);
-        if (!id) fail("{}: line {} must have ids separated by blanks. Got {}", reader.name(), reader.number(), shown(word));
+        if (!id)
+          fail("{}: line {} must have ids separated by blanks. Got {}", reader.name(),
+               reader.number(), shown(word));
         ids.push_back(*id);
       }
       begin = end + 1;

@@ -10,7 +10,8 @@
 namespace posenc::text {
 namespace {
 
-[[noreturn]] void refuse_two(const std::string& what, const AddedToken& one, const AddedToken& other) {
+[[noreturn]] void refuse_two(const std::string& what, const AddedToken& one,
+                             const AddedToken& other) {
   throw TokenizerError("added tokens: must have one " + what + " each. Got " +
                        io::in_quotes(one.content) + " and " + io::in_quotes(other.content) +
                        " with the same");
@@ -55,7 +56,8 @@ const AddedTokens::Searched* AddedTokens::Trie::add(const Searched& token) {
   uint32_t node = 0;
   for (const char byte : token.text) {
     auto& children = nodes[node].children;
-    auto place = std::lower_bound(children.begin(), children.end(), std::pair<char, uint32_t>(byte, 0));
+    auto place =
+        std::lower_bound(children.begin(), children.end(), std::pair<char, uint32_t>(byte, 0));
     if (place == children.end() || place->first != byte) {
       const auto made = static_cast<uint32_t>(nodes.size());
       children.insert(place, {byte, made});
@@ -81,7 +83,8 @@ std::size_t AddedTokens::Trie::next(std::string_view text, std::size_t from) con
   return from;
 }
 
-const AddedTokens::Searched* AddedTokens::Trie::longest(std::string_view text, std::size_t at) const {
+const AddedTokens::Searched* AddedTokens::Trie::longest(std::string_view text,
+                                                        std::size_t at) const {
   const Searched* found = nullptr;
   for (uint32_t node = 0; at < text.size(); ++at) {
     const auto& children = nodes[node].children;
@@ -136,7 +139,8 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& mod
   }
 }
 
-void AddedTokens::cut(std::string_view text, bool is_normalized, std::vector<AddedPart>& parts) const {
+void AddedTokens::cut(std::string_view text, bool is_normalized,
+                      std::vector<AddedPart>& parts) const {
   parts.clear();
   const Trie& trie = is_normalized ? normalized_ : raw_;
   std::size_t done = 0;  // the end of what has been added
@@ -149,15 +153,15 @@ void AddedTokens::cut(std::string_view text, bool is_normalized, std::vector<Add
     std::size_t begin = at, end = at + found->text.size();
     at = trie.next(text, end);
     if (split_special_tokens_ && is_special(found->text)) continue;
-    const bool is_refused = found->token.single_word &&
-                            (ends_with_word(text.substr(0, begin)) || begins_with_word(text.substr(end)));
+    const bool is_refused = found->token.single_word && (ends_with_word(text.substr(0, begin)) ||
+                                                         begins_with_word(text.substr(end)));
     if (is_refused) continue;
     if (found->token.lstrip) begin = std::max(blanks_at_end(text.substr(0, begin)), done);
     if (found->token.rstrip) end = blanks_from(text, end);
     if (begin > end) {  // it is of blanks that the token before it has taken
-      throw TokenizerError("added tokens: must not begin after their end, where tokenizers panics. Got " +
-                           io::in_quotes(found->token.content) +
-                           ", with `lstrip`, after a token with `rstrip`");
+      throw TokenizerError(
+          "added tokens: must not begin after their end, where tokenizers panics. Got " +
+          io::in_quotes(found->token.content) + ", with `lstrip`, after a token with `rstrip`");
     }
     if (done < begin) parts.push_back({done, begin, std::nullopt});
     if (begin < end) parts.push_back({begin, end, found->id});

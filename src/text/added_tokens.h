@@ -26,10 +26,11 @@ class AddedTokens {
  public:
   /// With `split_special_tokens`, special ones are not cut out. Throws TokenizerError for tokens of
   /// which the package chooses one at random.
-  AddedTokens(const std::vector<AddedToken>& tokens, const Model& model, const Normalizer* normalizer, bool split_special_tokens);
+  AddedTokens(const std::vector<AddedToken>& tokens, const Model& model,
+              const Normalizer* normalizer, bool split_special_tokens);
 
-  /// Cuts a text at the tokens that are searched in it as it is, or at those that are searched in it
-  /// once it is normalised. The parts cover it; two of them may share blanks.
+  /// Cuts a text at the tokens that are searched in it as it is, or at those that are searched in
+  /// it once it is normalised. The parts cover it; two of them may share blanks.
   void cut(std::string_view text, bool is_normalized, std::vector<AddedPart>& parts) const;
 
   std::optional<uint32_t> token_to_id(std::string_view token) const;
@@ -63,7 +64,9 @@ class AddedTokens {
 
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
   };
 
   std::unordered_map<std::string, Searched, Hash, std::equal_to<>> tokens_;  // by content

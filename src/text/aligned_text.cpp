@@ -58,8 +58,10 @@ void AlignedText::keep_places() {
 
 void AlignedText::refuse_begin() {
   throw TokenizerError(
-      "normalizer: must not change a text again whose first character stands for nothing, as Replace "
-      "leaves it for a pattern such as `^`, and Prepend for an empty text; `tokenizers` panics there");
+      "normalizer: must not change a text again whose first character stands for nothing, as "
+      "Replace "
+      "leaves it for a pattern such as `^`, and Prepend for an empty text; `tokenizers` panics "
+      "there");
 }
 
 void AlignedText::prepend(std::string_view prefix) {

@@ -64,8 +64,8 @@ class AlignedText {
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }
 
-  /// Puts `prefix` before the first character, with its place. The text is not empty. As in the package,
-  /// an empty prefix takes the place of the first character away.
+  /// Puts `prefix` before the first character, with its place. The text is not empty. As in the
+  /// package, an empty prefix takes the place of the first character away.
   void prepend(std::string_view prefix);
   /// Replaces what begins at byte `begin` by `changes`.
   void transform(std::span<const Change> changes, std::size_t begin = 0);

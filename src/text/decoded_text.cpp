@@ -8,9 +8,7 @@ namespace posenc::text {
 namespace {
 
 // Python counts four controls as blanks, beside White_Space.
-bool is_python_space(char32_t c) {
-  return unicode::is_white_space(c) || (c >= 0x1C && c <= 0x1F);
-}
+bool is_python_space(char32_t c) { return unicode::is_white_space(c) || (c >= 0x1C && c <= 0x1F); }
 
 }  // namespace
 

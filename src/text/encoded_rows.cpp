@@ -29,12 +29,14 @@ void trim_place(const Plan::Trim& trim, bool is_first_token, std::string_view to
     if (is_first && trim.add_prefix_space && leading == 1) leading = 0;
     place.begin = std::min(place.begin + leading, place.end);
   }
-  if (trailing > 0 && place.end >= trailing) place.end = std::max(place.end - trailing, place.begin);
+  if (trailing > 0 && place.end >= trailing)
+    place.end = std::max(place.end - trailing, place.begin);
 }
 
 class RowWriter {
  public:
-  RowWriter(const Plan& plan, const TextTokens* texts, const std::vector<Windows>& windows, const Wanted& wanted, EncodedRows& rows)
+  RowWriter(const Plan& plan, const TextTokens* texts, const std::vector<Windows>& windows,
+            const Wanted& wanted, EncodedRows& rows)
       : plan_(plan), texts_(texts), windows_(windows), wanted_(wanted), rows_(rows) {}
 
   void write(const Combination& combination, std::size_t text) {
@@ -87,8 +89,8 @@ class RowWriter {
   EncodedRows& rows_;
 };
 
-// The combinations besides the main one, as merging one encoding after the other finds them: those that
-// there were, with each window of the new one, and then the main one with its other windows.
+// The combinations besides the main one, as merging one encoding after the other finds them: those
+// that there were, with each window of the new one, and then the main one with its other windows.
 std::vector<Combination> other_combinations(const Plan& plan, const std::vector<Windows>& windows) {
   std::vector<Combination> others;
   const std::size_t count = plan.encodings.size();

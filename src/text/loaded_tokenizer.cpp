@@ -33,12 +33,14 @@ std::string whole_file(const std::string& path) {
 }  // namespace
 
 LoadedTokenizer::LoadedTokenizer(Definition definition, FolderSettings settings)
-    : settings_(std::move(settings)), machine_(std::move(definition), settings_.split_special_tokens) {}
+    : settings_(std::move(settings)),
+      machine_(std::move(definition), settings_.split_special_tokens) {}
 
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder) {
   try {
     FolderTokenizer read = read_folder(folder);
-    read_padding(read.definition.padding);  // each call has its own rules, but these have to be right
+    read_padding(
+        read.definition.padding);  // each call has its own rules, but these have to be right
     read_truncation(read.definition.truncation);
     std::shared_ptr<LoadedTokenizer> loaded(
         new LoadedTokenizer(std::move(read.definition), std::move(read.settings)));
@@ -75,7 +77,8 @@ std::optional<uint32_t> LoadedTokenizer::special_token_id(std::string_view name)
   return std::nullopt;
 }
 
-std::string LoadedTokenizer::decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const {
+std::string LoadedTokenizer::decode(const std::vector<uint32_t>& ids,
+                                    bool skip_special_tokens) const {
   std::string text;
   if (settings_.decodes_runs_once) {
     std::vector<uint32_t> once = ids;

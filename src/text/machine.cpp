@@ -76,8 +76,8 @@ Machine::Machine(Definition definition, bool split_special_tokens)
 
 Machine::~Machine() = default;
 
-void Machine::encode(std::string_view text, std::optional<std::string_view> pair, const EncodeRequest& request,
-                     std::size_t index, EncodedRows& rows) const {
+void Machine::encode(std::string_view text, std::optional<std::string_view> pair,
+                     const EncodeRequest& request, std::size_t index, EncodedRows& rows) const {
   require_utf8(text, index, pair ? "first text of pair" : "text");
   if (pair) require_utf8(*pair, index, "second text of pair");
   const Plan& plan = post_processor_.plan(pair.has_value(), request.add_special_tokens);
@@ -94,7 +94,8 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
   }
   TruncationRule rule;
   rule.max_length = std::numeric_limits<std::size_t>::max();
-  if (request.truncation) rule = checked(*request.truncation, pair.has_value(), request.add_special_tokens);
+  if (request.truncation)
+    rule = checked(*request.truncation, pair.has_value(), request.add_special_tokens);
   truncate(rule, work.lengths, work.windows);
   add_rows(plan, work.texts, work.windows, request.overflow, request.wanted, index, rows);
 }
@@ -109,7 +110,8 @@ TruncationRule Machine::checked(TruncationRule rule, bool is_pair, bool add_spec
   };
   // The package asks this of every rule, with the special tokens of one text.
   TORCH_CHECK_VALUE(rule.stride <= room(false), "[Tokenizer] `stride` must be less than the ",
-                    room(false), " tokens that `max_length` leaves for the text. Got ", rule.stride);
+                    room(false), " tokens that `max_length` leaves for the text. Got ",
+                    rule.stride);
   if (add_special_tokens) rule.max_length = room(is_pair);
   return rule;
 }
@@ -139,7 +141,8 @@ std::optional<std::string_view> Machine::id_to_token(uint32_t id) const {
   return added ? added : model_->id_to_token(id);
 }
 
-std::optional<std::string_view> Machine::decoded_token(uint32_t id, bool skip_special_tokens) const {
+std::optional<std::string_view> Machine::decoded_token(uint32_t id,
+                                                       bool skip_special_tokens) const {
   const auto token = id_to_token(id);
   return token && skip_special_tokens && added_tokens_.is_special(*token) ? std::nullopt : token;
 }

@@ -29,19 +29,19 @@ struct EncodeRequest {
   Wanted wanted;
 };
 
-/// A tokenizer without padding and tensors: added tokens, normaliser, pre-tokenizer, model, truncation,
-/// post-processor and decoder. Immutable; any number of threads may use one.
+/// A tokenizer without padding and tensors: added tokens, normaliser, pre-tokenizer, model,
+/// truncation, post-processor and decoder. Immutable; any number of threads may use one.
 class Machine {
  public:
   /// With `split_special_tokens`, special tokens in a text are text. Throws TokenizerError.
   explicit Machine(Definition definition, bool split_special_tokens = false);
   ~Machine();
 
-  /// Adds the rows of a text, or a pair, to `rows`; `index` is its index. Throws c10::ValueError for
-  /// text that is not UTF-8 and for a request that cannot be met, and TokenizerError where a search takes
-  /// too long and where `tokenizers` panics.
-  void encode(std::string_view text, std::optional<std::string_view> pair, const EncodeRequest& request,
-              std::size_t index, EncodedRows& rows) const;
+  /// Adds the rows of a text, or a pair, to `rows`; `index` is its index. Throws c10::ValueError
+  /// for text that is not UTF-8 and for a request that cannot be met, and TokenizerError where a
+  /// search takes too long and where `tokenizers` panics.
+  void encode(std::string_view text, std::optional<std::string_view> pair,
+              const EncodeRequest& request, std::size_t index, EncodedRows& rows) const;
 
   /// The text of ids; those without a token are left out.
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;
@@ -69,7 +69,8 @@ class Machine {
   std::unique_ptr<const Decoder> decoder_;
   AddedTokens added_tokens_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Workspace>> free_;  // for the next calls; one for each thread at a time
+  mutable std::vector<std::unique_ptr<Workspace>>
+      free_;  // for the next calls; one for each thread at a time
 };
 
 }  // namespace posenc::text

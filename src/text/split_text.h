@@ -10,7 +10,8 @@
 
 namespace posenc::text {
 
-/// A part of a text, which is not empty, and its id if it is an added token: it is then cut no more.
+/// A part of a text, which is not empty, and its id if it is an added token: it is then cut no
+/// more.
 struct Split {
   uint32_t begin, end;
   std::optional<uint32_t> token;
@@ -23,8 +24,8 @@ class SplitText {
   AlignedText text;
   std::vector<Split> splits;  ///< in order; they need not cover the text
 
-  /// Replaces each part that is no token by those that `cut(piece, add)` makes of it: `add(begin, end)`
-  /// adds bytes begin to end of `piece`, unless they are none.
+  /// Replaces each part that is no token by those that `cut(piece, add)` makes of it: `add(begin,
+  /// end)` adds bytes begin to end of `piece`, unless they are none.
   template <typename Cut>
   void cut_each(Cut&& cut) {
     cut_.clear();
@@ -33,7 +34,8 @@ class SplitText {
         cut_.push_back(split);
         continue;
       }
-      const std::string_view piece = std::string_view(text.text()).substr(split.begin, split.end - split.begin);
+      const std::string_view piece =
+          std::string_view(text.text()).substr(split.begin, split.end - split.begin);
       cut(piece, [&](std::size_t begin, std::size_t end) {
         if (begin == end) return;
         cut_.push_back({static_cast<uint32_t>(split.begin + begin),

@@ -16,7 +16,8 @@ bool share_bytes(const std::vector<AddedPart>& parts) {
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-// Finds the index of the character that a byte belongs to. It is asked for places near the last one.
+// Finds the index of the character that a byte belongs to. It is asked for places near the last
+// one.
 class CharacterIndex {
  public:
   explicit CharacterIndex(std::string_view text) : text_(text) {}
@@ -35,7 +36,8 @@ class CharacterIndex {
 
 }  // namespace
 
-void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted& wanted, Scratch& scratch) {
+void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted& wanted,
+                        Scratch& scratch) {
   ids.clear();
   offsets.clear();
   tokens.clear();
@@ -102,8 +104,9 @@ void TextTokens::add_piece(const AlignedText& piece) {
 
 void TextTokens::add_splits(const AlignedText& piece, std::size_t base) {
   for (const AddedPart& part : parts_) {
-    split_.splits.push_back({static_cast<uint32_t>(base + part.begin), static_cast<uint32_t>(base + part.end),
-                             part.token, piece.begins_with_nothing() && part.begin == 0});
+    split_.splits.push_back({static_cast<uint32_t>(base + part.begin),
+                             static_cast<uint32_t>(base + part.end), part.token,
+                             piece.begins_with_nothing() && part.begin == 0});
   }
 }
 
@@ -111,12 +114,15 @@ void TextTokens::add_token(const Split& split, const Wanted& wanted) {
   ids.push_back(*split.token);
   if (wanted.places) offsets.push_back(split_.text.place(split.begin, split.end));
   if (wanted.tokens) {
-    tokens.push_back(std::string_view(split_.text.text()).substr(split.begin, split.end - split.begin));
+    tokens.push_back(
+        std::string_view(split_.text.text()).substr(split.begin, split.end - split.begin));
   }
 }
 
-void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted, Scratch& scratch) {
-  const std::string_view piece = std::string_view(split_.text.text()).substr(split.begin, split.end - split.begin);
+void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,
+                                  Scratch& scratch) {
+  const std::string_view piece =
+      std::string_view(split_.text.text()).substr(split.begin, split.end - split.begin);
   model_tokens_.clear();
   steps.model.tokenize(piece, scratch, model_tokens_);
   for (const Token& token : model_tokens_) {
@@ -133,15 +139,17 @@ void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const 
       }
     }
     if (wanted.tokens) {
-      tokens.push_back(token.surface ? piece.substr(token.begin, token.end - token.begin)
-                                     : steps.model.id_to_token(token.id).value_or(std::string_view()));
+      tokens.push_back(token.surface
+                           ? piece.substr(token.begin, token.end - token.begin)
+                           : steps.model.id_to_token(token.id).value_or(std::string_view()));
     }
   }
 }
 
 // From bytes to characters; places outside of the text stay as they are, as in the package.
 void TextTokens::count_characters(std::string_view text) {
-  const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool is_ascii = std::all_of(text.begin(), text.end(),
+                                    [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (is_ascii && !is_outside_) return;
   CharacterIndex index(text);
   for (Place& place : offsets) {

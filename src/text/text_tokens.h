@@ -18,8 +18,8 @@ struct Wanted {
   bool tokens = false;  ///< how each is spelled
 };
 
-/// The tokens of one text, without those that a post-processor adds. Its memory is used again for the
-/// next text.
+/// The tokens of one text, without those that a post-processor adds. Its memory is used again for
+/// the next text.
 class TextTokens {
  public:
   std::vector<uint32_t> ids;
@@ -42,7 +42,8 @@ class TextTokens {
   void add_piece(const AlignedText& piece);
   void add_splits(const AlignedText& piece, std::size_t base);
   void add_token(const Split& split, const Wanted& wanted);
-  void add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted, Scratch& scratch);
+  void add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,
+                        Scratch& scratch);
   void count_characters(std::string_view text);
 
   SplitText split_;

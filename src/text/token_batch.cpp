@@ -12,8 +12,10 @@ using tokenizer::Padding;
 using tokenizer::Side;
 using tokenizer::Truncation;
 
-std::size_t max_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options, const char* why) {
-  const auto length = options.max_length() ? options.max_length() : tokenizer.settings().model_max_length;
+std::size_t max_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options,
+                          const char* why) {
+  const auto length =
+      options.max_length() ? options.max_length() : tokenizer.settings().model_max_length;
   TORCH_CHECK_VALUE(length.has_value(), "[Tokenizer] `max_length` must be given for ", why,
                     ": the tokenizer has no model_max_length");
   TORCH_CHECK_VALUE(*length >= 0, "[Tokenizer] `max_length` must not be negative. Got ", *length);
@@ -32,7 +34,8 @@ struct Layout {
   LoadedTokenizer::Padding padding{};
 };
 
-int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts, const TokenizerOptions& options) {
+int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
+                 const TokenizerOptions& options) {
   std::size_t longest = 0, shortest = SIZE_MAX;
   for (const EncodedRows& part : parts) {
     for (std::size_t row = 0; row < part.ends.size(); ++row) {
@@ -42,20 +45,22 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
   }
   std::size_t width = longest;
   if (options.padding() == Padding::None) {
-    TORCH_CHECK_VALUE(shortest >= longest, "[Tokenizer] without `padding`, texts must have one number of tokens. Got ",
+    TORCH_CHECK_VALUE(shortest >= longest,
+                      "[Tokenizer] without `padding`, texts must have one number of tokens. Got ",
                       shortest, " and ", longest);
     return static_cast<int64_t>(width);
   }
   if (options.padding() == Padding::Length) {
     width = max_length_of(tokenizer, options, "padding to a length");
-    TORCH_CHECK_VALUE(longest <= width, "[Tokenizer] texts must have at most `max_length` tokens, ", width,
-                      ", where they are not truncated. Got ", longest);
+    TORCH_CHECK_VALUE(longest <= width, "[Tokenizer] texts must have at most `max_length` tokens, ",
+                      width, ", where they are not truncated. Got ", longest);
   }
   const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
   width = (width + multiple - 1) / multiple * multiple;
-  TORCH_CHECK_VALUE(shortest >= width || tokenizer.padding(),
-                    "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token. Got ",
-                    shortest, " and a batch of ", width);
+  TORCH_CHECK_VALUE(
+      shortest >= width || tokenizer.padding(),
+      "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token. Got ",
+      shortest, " and a batch of ", width);
   return static_cast<int64_t>(width);
 }
 
@@ -110,8 +115,11 @@ class BatchWriter {
 }  // namespace
 
 EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options) {
-  TORCH_CHECK_VALUE(options.pad_to_multiple_of() > 0, "[Tokenizer] `pad_to_multiple_of` must be positive. Got ", options.pad_to_multiple_of());
-  TORCH_CHECK_VALUE(options.stride() >= 0, "[Tokenizer] `stride` must not be negative. Got ", options.stride());
+  TORCH_CHECK_VALUE(options.pad_to_multiple_of() > 0,
+                    "[Tokenizer] `pad_to_multiple_of` must be positive. Got ",
+                    options.pad_to_multiple_of());
+  TORCH_CHECK_VALUE(options.stride() >= 0, "[Tokenizer] `stride` must not be negative. Got ",
+                    options.stride());
   EncodeRequest request;
   request.add_special_tokens = options.add_special_tokens();
   request.overflow = options.overflow();
@@ -121,14 +129,16 @@ EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOption
   rule.max_length = max_length_of(tokenizer, options, "truncation");
   rule.stride = static_cast<std::size_t>(options.stride());
   rule.from_left = is_left(options.truncation_side(), tokenizer.settings().truncates_left);
-  rule.strategy = options.truncation() == Truncation::OnlyFirst    ? TruncationRule::Strategy::OnlyFirst
-                  : options.truncation() == Truncation::OnlySecond ? TruncationRule::Strategy::OnlySecond
-                                                                   : TruncationRule::Strategy::LongestFirst;
+  rule.strategy =
+      options.truncation() == Truncation::OnlyFirst    ? TruncationRule::Strategy::OnlyFirst
+      : options.truncation() == Truncation::OnlySecond ? TruncationRule::Strategy::OnlySecond
+                                                       : TruncationRule::Strategy::LongestFirst;
   request.truncation = rule;
   return request;
 }
 
-TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts, const TokenizerOptions& options) {
+TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
+                       const TokenizerOptions& options) {
   Layout layout;
   for (const EncodedRows& part : parts) layout.rows += static_cast<int64_t>(part.ends.size());
   TORCH_CHECK_VALUE(layout.rows > 0, "[Tokenizer] at least one text must be given. Got 0");

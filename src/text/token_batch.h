@@ -10,8 +10,8 @@
 
 namespace posenc::text {
 
-/// The request that options mean. Throws c10::ValueError for options that contradict themselves or the
-/// tokenizer.
+/// The request that options mean. Throws c10::ValueError for options that contradict themselves or
+/// the tokenizer.
 EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options);
 
 /// The tensors of rows, which come in parts.

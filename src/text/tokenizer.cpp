@@ -18,7 +18,8 @@ using text::EncodedRows;
 
 constexpr int64_t kPart = 32;  // texts that a thread encodes at a time
 
-// Encodes texts in parts of their own, in parallel. The error of the first text that has one is thrown.
+// Encodes texts in parts of their own, in parallel. The error of the first text that has one is
+// thrown.
 template <typename Encode>
 std::vector<EncodedRows> encode_parts(std::size_t texts, Encode&& encode) {
   const auto count = (static_cast<int64_t>(texts) + kPart - 1) / kPart;
@@ -29,7 +30,8 @@ std::vector<EncodedRows> encode_parts(std::size_t texts, Encode&& encode) {
       const auto index = static_cast<std::size_t>(part);
       const std::size_t last = std::min(texts, static_cast<std::size_t>((part + 1) * kPart));
       try {
-        for (auto i = static_cast<std::size_t>(part * kPart); i < last; ++i) encode(i, parts[index]);
+        for (auto i = static_cast<std::size_t>(part * kPart); i < last; ++i)
+          encode(i, parts[index]);
       } catch (...) {
         errors[index] = std::current_exception();
       }
@@ -47,7 +49,8 @@ uint32_t checked_id(int64_t id) {
   return static_cast<uint32_t>(id);
 }
 
-std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* ids, int64_t count, bool skip_special_tokens) {
+std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* ids, int64_t count,
+                       bool skip_special_tokens) {
   std::vector<uint32_t> checked;
   checked.reserve(static_cast<std::size_t>(count));
   for (int64_t i = 0; i < count; ++i) checked.push_back(checked_id(ids[i]));
@@ -76,7 +79,8 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   return Tokenizer(text::LoadedTokenizer::from_file(path));
 }
 
-TokenBatch Tokenizer::encode(const std::vector<std::string>& texts, const TokenizerOptions& options) const {
+TokenBatch Tokenizer::encode(const std::vector<std::string>& texts,
+                             const TokenizerOptions& options) const {
   const text::EncodeRequest request = text::request_of(*loaded_, options);
   const auto parts = encode_parts(texts.size(), [&](std::size_t i, EncodedRows& rows) {
     loaded_->machine().encode(texts[i], std::nullopt, request, i, rows);
@@ -84,7 +88,8 @@ TokenBatch Tokenizer::encode(const std::vector<std::string>& texts, const Tokeni
   return text::token_batch(*loaded_, parts, options);
 }
 
-TokenBatch Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, const TokenizerOptions& options) const {
+TokenBatch Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
+                                   const TokenizerOptions& options) const {
   const text::EncodeRequest request = text::request_of(*loaded_, options);
   const auto parts = encode_parts(pairs.size(), [&](std::size_t i, EncodedRows& rows) {
     loaded_->machine().encode(pairs[i].first, pairs[i].second, request, i, rows);
@@ -92,13 +97,16 @@ TokenBatch Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std:
   return text::token_batch(*loaded_, parts, options);
 }
 
-std::vector<Encoding> Tokenizer::encode_one(std::string_view text, std::optional<std::string_view> pair, const TokenizerOptions& options) const {
+std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
+                                            std::optional<std::string_view> pair,
+                                            const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
   request.wanted = {true, true};
   EncodedRows rows;
   loaded_->machine().encode(text, pair, request, 0, rows);
   std::vector<Encoding> encodings;
-  for (std::size_t row = 0; row < rows.ends.size(); ++row) encodings.push_back(encoding_of(rows, row));
+  for (std::size_t row = 0; row < rows.ends.size(); ++row)
+    encodings.push_back(encoding_of(rows, row));
   return encodings;
 }
 
@@ -136,9 +144,13 @@ std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   return std::string(*token);
 }
 
-int64_t Tokenizer::vocab_size() const { return static_cast<int64_t>(loaded_->machine().vocab_size()); }
+int64_t Tokenizer::vocab_size() const {
+  return static_cast<int64_t>(loaded_->machine().vocab_size());
+}
 
-std::optional<int64_t> Tokenizer::model_max_length() const { return loaded_->settings().model_max_length; }
+std::optional<int64_t> Tokenizer::model_max_length() const {
+  return loaded_->settings().model_max_length;
+}
 
 std::optional<int64_t> Tokenizer::special_token_id(std::string_view name) const {
   return loaded_->special_token_id(name);

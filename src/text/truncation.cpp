@@ -9,7 +9,8 @@ namespace posenc::text {
 namespace {
 
 // The package's Encoding::truncate().
-void truncate_one(const TruncationRule& rule, std::size_t length, std::size_t most, Windows& windows) {
+void truncate_one(const TruncationRule& rule, std::size_t length, std::size_t most,
+                  Windows& windows) {
   windows.clear();
   if (most >= length) {
     windows.emplace_back(0, length);
@@ -36,7 +37,8 @@ void truncate_one(const TruncationRule& rule, std::size_t length, std::size_t mo
 }
 
 // The package's lengths for LongestFirst; it gives the shorter text half of what there is.
-std::pair<std::size_t, std::size_t> longest_first(std::size_t first, std::size_t second, std::size_t most) {
+std::pair<std::size_t, std::size_t> longest_first(std::size_t first, std::size_t second,
+                                                  std::size_t most) {
   const bool is_swapped = first > second;
   if (is_swapped) std::swap(first, second);
   second = first > most ? first : std::max(first, most - first);
@@ -50,7 +52,8 @@ std::pair<std::size_t, std::size_t> longest_first(std::size_t first, std::size_t
 
 }  // namespace
 
-void truncate(const TruncationRule& rule, const std::vector<std::size_t>& lengths, std::vector<Windows>& windows) {
+void truncate(const TruncationRule& rule, const std::vector<std::size_t>& lengths,
+              std::vector<Windows>& windows) {
   windows.resize(lengths.size());
   std::size_t total = 0;
   for (const std::size_t length : lengths) total += length;
@@ -66,12 +69,16 @@ void truncate(const TruncationRule& rule, const std::vector<std::size_t>& length
     }
   } else if (total > most) {
     const std::size_t cut = rule.strategy == TruncationRule::Strategy::OnlyFirst ? 0 : 1;
-    TORCH_CHECK_VALUE(cut < lengths.size(), "[Tokenizer] `truncation` must be OnlySecond for pairs only");
-    TORCH_CHECK_VALUE(lengths[cut] > total - most, "[Tokenizer] `max_length` must leave a token of the text that `truncation` cuts. Got ",
-                      lengths[cut], " tokens of it and ", total - most, " too many");
+    TORCH_CHECK_VALUE(cut < lengths.size(),
+                      "[Tokenizer] `truncation` must be OnlySecond for pairs only");
+    TORCH_CHECK_VALUE(
+        lengths[cut] > total - most,
+        "[Tokenizer] `max_length` must leave a token of the text that `truncation` cuts. Got ",
+        lengths[cut], " tokens of it and ", total - most, " too many");
     kept[cut] = lengths[cut] - (total - most);
   }
-  for (std::size_t i = 0; i < lengths.size(); ++i) truncate_one(rule, lengths[i], kept[i], windows[i]);
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    truncate_one(rule, lengths[i], kept[i], windows[i]);
 }
 
 }  // namespace posenc::text

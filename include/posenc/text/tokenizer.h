@@ -119,8 +119,8 @@ class Tokenizer {
   /// Encodes texts.
   TokenBatch encode(const std::vector<std::string>& texts,
                     const TokenizerOptions& options = {}) const;
-  /// Encodes pairs of texts; an empty second text is a pair too. (As an overload of encode() it would
-  /// make `encode({"a", "b"})` ambiguous.)
+  /// Encodes pairs of texts; an empty second text is a pair too. (As an overload of encode() it
+  /// would make `encode({"a", "b"})` ambiguous.)
   TokenBatch encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                           const TokenizerOptions& options = {}) const;
   /// The tokens of one text; with `pair` of a pair. More than one only with overflow.
@@ -146,7 +146,8 @@ class Tokenizer {
   std::optional<int64_t> special_token_id(std::string_view name) const;
 
  private:
-  explicit Tokenizer(std::shared_ptr<const text::LoadedTokenizer> loaded) : loaded_(std::move(loaded)) {}
+  explicit Tokenizer(std::shared_ptr<const text::LoadedTokenizer> loaded)
+      : loaded_(std::move(loaded)) {}
 
   std::shared_ptr<const text::LoadedTokenizer> loaded_;
 };

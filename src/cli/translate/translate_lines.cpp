@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "cli/error.h"
-#include "cli/progress.h"
 #include "cli/line_reader.h"
+#include "cli/progress.h"
 #include "cli/translate/translator.h"
 #include "io/base/text.h"
 #include "platform/signals.h"

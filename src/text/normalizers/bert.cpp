@@ -67,9 +67,12 @@ class BertNormalizer : public Normalizer {
           Mapped mapped;
           if (!unicode::is_nonspacing_mark(c)) add_lower(mapped.text, c, options.lowercase);
           return mapped;
-        }) {}
+        }),
+        does_nothing_(!options.clean_text && !options.handle_chinese_chars &&
+                      !options.strip_accents && !options.lowercase) {}
 
   void normalize(AlignedText& text) const override {
+    if (does_nothing_) return;
     text.require_begin();
     if (all_.map(text)) return;
     clean_.map(text);
@@ -81,6 +84,7 @@ class BertNormalizer : public Normalizer {
  private:
   CharacterMap all_;            // all steps at once
   CharacterMap clean_, after_;  // what comes before and after the normal form
+  bool does_nothing_;
 };
 
 }  // namespace

@@ -16,9 +16,9 @@ struct Mapped {
   bool is_unclear = false;  // it depends on the characters around it
 };
 
-/// A normaliser that replaces each character by a text of its own, which may be the same or nothing.
-/// What becomes of a character is found out when it is first met, 256 characters at a time: a table
-/// of all would take a megabyte and milliseconds to make.
+/// A normaliser that replaces each character by a text of its own, which may be the same or
+/// nothing. What becomes of a character is found out when it is first met, 256 characters at a
+/// time: a table of all would take a megabyte and milliseconds to make.
 class CharacterMap {
  public:
   using Function = std::function<Mapped(char32_t)>;

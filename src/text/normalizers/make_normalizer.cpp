@@ -110,7 +110,8 @@ class NormalizerSequence : public Normalizer {
 NormalizerPtr make_sequence(const Component& component) {
   std::vector<NormalizerPtr> steps;
   for (const auto& step : component.array("normalizers")) {
-    if (step.is_null()) refuse_component(component.part() + ": `normalizers`", "be components", step);
+    if (step.is_null())
+      refuse_component(component.part() + ": `normalizers`", "be components", step);
     steps.push_back(make_normalizer(step));
   }
   return std::make_unique<NormalizerSequence>(std::move(steps));
@@ -137,11 +138,13 @@ NormalizerPtr make_normalizer(const nlohmann::json& json) {
   if (type == "Nmt") return make_nmt();
   if (type == "Precompiled") return make_precompiled(component);
   if (type == "Replace") {
-    return std::make_unique<ReplaceNormalizer>(component_pattern(component), component.string("content"));
+    return std::make_unique<ReplaceNormalizer>(component_pattern(component),
+                                               component.string("content"));
   }
   if (type == "Prepend") return std::make_unique<PrependNormalizer>(component.string("prepend"));
   if (type == "ByteLevel") return make_byte_level_normalizer();
-  throw TokenizerError("normalizer: `type` must be a class of tokenizers 0.23. Got \"" + type + "\"");
+  throw TokenizerError("normalizer: `type` must be a class of tokenizers 0.23. Got \"" + type +
+                       "\"");
 }
 
 }  // namespace posenc::text

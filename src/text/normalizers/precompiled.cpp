@@ -14,8 +14,8 @@
 namespace posenc::text {
 namespace {
 
-// A trie as darts-clone writes it. Each unit has the label that leads to it, where its children are,
-// and whether a value is among them.
+// A trie as darts-clone writes it. Each unit has the label that leads to it, where its children
+// are, and whether a value is among them.
 class DoubleArray {
  public:
   explicit DoubleArray(std::vector<uint32_t> units) : units_(std::move(units)) {}
@@ -73,14 +73,15 @@ class Precompiled : public Normalizer {
     texts_ = blob.substr(4 + trie_bytes(blob));
     if (!io::is_utf8(texts_)) bad("have texts in UTF-8");
     if (!trie_.is_valid(texts_.size() + 1)) bad("have a trie that stays inside its arrays");
-    for (char c = 1; c > 0 && c < 0x7F; ++c) is_kept_[static_cast<unsigned char>(c)] = !find({&c, 1});
+    for (char c = 1; c > 0 && c < 0x7F; ++c)
+      is_kept_[static_cast<unsigned char>(c)] = !find({&c, 1});
     is_kept_[0] = true;
     is_kept_['\r'] = false;  // it may form a cluster with the next character
   }
 
   void normalize(AlignedText& text) const override {
     const std::string& old = text.text();
-    std::size_t at = 0;  // of the first cluster that changes
+    std::size_t at = 0;    // of the first cluster that changes
     std::size_t last = 0;  // the character before it
     for (std::size_t end = 0; at < old.size(); at = end) {
       end = cluster_end(old, at);
@@ -157,7 +158,9 @@ class Precompiled : public Normalizer {
     }
     return false;
   }
-  bool is_kept(char c) const { return static_cast<unsigned char>(c) < 0x80 && is_kept_[static_cast<unsigned char>(c)]; }
+  bool is_kept(char c) const {
+    return static_cast<unsigned char>(c) < 0x80 && is_kept_[static_cast<unsigned char>(c)];
+  }
 
   void add_cluster(std::string_view cluster, std::vector<Change>& changes) const {
     if (cluster.size() == 1 && is_kept(cluster[0])) {
@@ -184,8 +187,10 @@ class Precompiled : public Normalizer {
   static void add_text(std::string_view old, std::string_view text, std::vector<Change>& changes) {
     int64_t more = 0;
     for (std::size_t at = 0; at < old.size(); --more) next_character(old, at);
-    for (std::size_t at = 0; at < text.size(); ++more) changes.push_back({next_character(text, at), 0});
-    for (std::size_t i = 1; more > 0 && i <= static_cast<std::size_t>(more) && i <= changes.size(); ++i) {
+    for (std::size_t at = 0; at < text.size(); ++more)
+      changes.push_back({next_character(text, at), 0});
+    for (std::size_t i = 1; more > 0 && i <= static_cast<std::size_t>(more) && i <= changes.size();
+         ++i) {
       changes[changes.size() - i].change = 1;
     }
     if (more < 0 && !changes.empty()) changes.back().change += static_cast<int32_t>(more);

@@ -10,7 +10,8 @@
 namespace posenc::text {
 namespace {
 
-// The type of a component. The package tries Roberta and Bert by their fields, whatever `type` says.
+// The type of a component. The package tries Roberta and Bert by their fields, whatever `type`
+// says.
 std::string post_processor_type(const nlohmann::json& json) {
   if (json.is_object() && json.contains("sep") && json.contains("cls")) {
     const bool has_all = json.contains("trim_offsets") && json.contains("add_prefix_space");
@@ -21,7 +22,8 @@ std::string post_processor_type(const nlohmann::json& json) {
 
 SpecialToken special_token(const Component& component, const char* field) {
   const nlohmann::json& pair = component.at(field);
-  const bool is_pair = pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_number_unsigned();
+  const bool is_pair =
+      pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_number_unsigned();
   if (!is_pair || pair[1].get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
     component.refuse(field, "[token, id]");
   }
@@ -87,7 +89,8 @@ void PostProcessor::apply(const nlohmann::json& json) {
   } else if (type == "TemplateProcessing") {
     apply_template(json, component.part());
   } else {
-    throw TokenizerError("post-processor: `type` must be a class of tokenizers 0.23. Got \"" + type + "\"");
+    throw TokenizerError("post-processor: `type` must be a class of tokenizers 0.23. Got \"" +
+                         type + "\"");
   }
 }
 
@@ -111,7 +114,9 @@ void PostProcessor::apply_template(const nlohmann::json& json, const std::string
       if (!plan.problem.empty()) continue;
       const std::size_t encodings = plan.encodings.size();
       if (encodings != 1 && encodings != 2) {
-        plan.problem = part + ": must get one or two encodings from the post-processor before it. Got " + std::to_string(encodings);
+        plan.problem = part +
+                       ": must get one or two encodings from the post-processor before it. Got " +
+                       std::to_string(encodings);
         continue;
       }
       plan = processing.apply(std::move(plan), encodings == 2, with_special);
@@ -119,7 +124,8 @@ void PostProcessor::apply_template(const nlohmann::json& json, const std::string
   }
 }
 
-void PostProcessor::apply_pair(const nlohmann::json& json, const std::string& part, bool is_roberta) {
+void PostProcessor::apply_pair(const nlohmann::json& json, const std::string& part,
+                               bool is_roberta) {
   const Component component(part, json);
   const SpecialToken sep = special_token(component, "sep");
   const SpecialToken cls = special_token(component, "cls");

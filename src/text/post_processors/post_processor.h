@@ -14,9 +14,9 @@ struct SpecialToken {
   std::string token;
 };
 
-/// What a post-processor makes of one or two texts, for one way to ask: a list of encodings, which are
-/// joined. A text that was cut has windows, of which the first is the main one; types can differ
-/// between it and the others, as the package's post-processors change the main one alone.
+/// What a post-processor makes of one or two texts, for one way to ask: a list of encodings, which
+/// are joined. A text that was cut has windows, of which the first is the main one; types can
+/// differ between it and the others, as the package's post-processors change the main one alone.
 struct Plan {
   struct Special {
     SpecialToken token;

@@ -33,7 +33,8 @@ void TemplateProcessing::read_special_tokens(const Component& component) {
     if (ids.size() != texts.size()) token.refuse("tokens", "as many as `ids`");
     auto& list = special_tokens_[name];
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      const bool is_id = ids[i].is_number_unsigned() && ids[i].get<uint64_t>() <= std::numeric_limits<uint32_t>::max();
+      const bool is_id = ids[i].is_number_unsigned() &&
+                         ids[i].get<uint64_t>() <= std::numeric_limits<uint32_t>::max();
       if (!is_id) token.refuse("ids", "ids of tokens");
       if (!texts[i].is_string()) token.refuse("tokens", "strings");
       list.push_back({ids[i].get<uint32_t>(), texts[i].get<std::string>()});
@@ -41,7 +42,8 @@ void TemplateProcessing::read_special_tokens(const Component& component) {
   }
 }
 
-std::vector<TemplateProcessing::Piece> TemplateProcessing::read(const Component& component, const char* field) const {
+std::vector<TemplateProcessing::Piece> TemplateProcessing::read(const Component& component,
+                                                                const char* field) const {
   std::vector<Piece> pieces;
   for (const auto& json : component.array(field)) {
     pieces.push_back(read_piece(component, field, json));
@@ -49,7 +51,9 @@ std::vector<TemplateProcessing::Piece> TemplateProcessing::read(const Component&
   return pieces;
 }
 
-TemplateProcessing::Piece TemplateProcessing::read_piece(const Component& component, const char* field, const nlohmann::json& json) const {
+TemplateProcessing::Piece TemplateProcessing::read_piece(const Component& component,
+                                                         const char* field,
+                                                         const nlohmann::json& json) const {
   const std::string rule = R"(pieces {"Sequence": {...}} and {"SpecialToken": {...}})";
   if (!json.is_object() || json.size() != 1) component.refuse(field, rule);
   const std::string kind = json.begin().key();

@@ -15,8 +15,8 @@ namespace {
 
 enum class Kind : uint8_t { Blank, Alone, Word, Other };
 
-// A pre-tokenizer of kinds of characters: blanks are removed, runs of Word and of Other are parts, and
-// so is each Alone.
+// A pre-tokenizer of kinds of characters: blanks are removed, runs of Word and of Other are parts,
+// and so is each Alone.
 template <Kind (*kKindOf)(char32_t)>
 class KindPreTokenizer : public PreTokenizer {
  public:
@@ -120,7 +120,9 @@ class UnicodeScripts : public PreTokenizer {
 
 }  // namespace
 
-PreTokenizerPtr make_bert_pre_tokenizer() { return std::make_unique<KindPreTokenizer<bert_kind>>(); }
+PreTokenizerPtr make_bert_pre_tokenizer() {
+  return std::make_unique<KindPreTokenizer<bert_kind>>();
+}
 
 PreTokenizerPtr make_whitespace() { return std::make_unique<KindPreTokenizer<whitespace_kind>>(); }
 
@@ -129,12 +131,14 @@ PreTokenizerPtr make_whitespace_split() {
 }
 
 PreTokenizerPtr make_punctuation(const Component& component) {
-  return std::make_unique<CharacterPreTokenizer<unicode::is_punctuation>>(component_behavior(component, true));
+  return std::make_unique<CharacterPreTokenizer<unicode::is_punctuation>>(
+      component_behavior(component, true));
 }
 
 PreTokenizerPtr make_digits(const Component& component) {
   const bool individual = component.boolean("individual_digits");
-  return std::make_unique<CharacterPreTokenizer<unicode::is_number>>(individual ? Behavior::Isolated : Behavior::Contiguous);
+  return std::make_unique<CharacterPreTokenizer<unicode::is_number>>(
+      individual ? Behavior::Isolated : Behavior::Contiguous);
 }
 
 PreTokenizerPtr make_fixed_length(const Component& component) {

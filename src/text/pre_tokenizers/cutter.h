@@ -14,8 +14,8 @@ enum class Behavior { Removed, Isolated, MergedWithPrevious, MergedWithNext, Con
 /// The `behavior` of a component; Isolated if it is missing and may be.
 Behavior component_behavior(const Component& component, bool may_be_missing);
 
-/// Cuts a piece at matches: these and the gaps between them are added in order, without a hole; a match
-/// may be empty. `Add` is called with the parts.
+/// Cuts a piece at matches: these and the gaps between them are added in order, without a hole; a
+/// match may be empty. `Add` is called with the parts.
 template <typename Add>
 class Cutter {
  public:

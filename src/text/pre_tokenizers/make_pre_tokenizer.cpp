@@ -18,7 +18,8 @@ class PreTokenizerSequence : public PreTokenizer {
     for (const PreTokenizerPtr& step : steps_) step->split(text);
   }
   bool needs_places() const override {
-    return std::any_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->needs_places(); });
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const auto& step) { return step->needs_places(); });
   }
 
  private:
@@ -28,7 +29,8 @@ class PreTokenizerSequence : public PreTokenizer {
 PreTokenizerPtr make_pre_tokenizer_sequence(const Component& component) {
   std::vector<PreTokenizerPtr> steps;
   for (const auto& step : component.array("pretokenizers")) {
-    if (step.is_null()) refuse_component(component.part() + ": `pretokenizers`", "be components", step);
+    if (step.is_null())
+      refuse_component(component.part() + ": `pretokenizers`", "be components", step);
     steps.push_back(make_pre_tokenizer(step));
   }
   return std::make_unique<PreTokenizerSequence>(std::move(steps));
@@ -52,7 +54,8 @@ PreTokenizerPtr make_pre_tokenizer(const nlohmann::json& json) {
   if (type == "Digits") return make_digits(component);
   if (type == "UnicodeScripts") return make_unicode_scripts();
   if (type == "FixedLength") return make_fixed_length(component);
-  throw TokenizerError("pre-tokenizer: `type` must be a class of tokenizers 0.23. Got \"" + type + "\"");
+  throw TokenizerError("pre-tokenizer: `type` must be a class of tokenizers 0.23. Got \"" + type +
+                       "\"");
 }
 
 }  // namespace posenc::text

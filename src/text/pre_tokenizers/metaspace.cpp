@@ -20,7 +20,8 @@ class Metaspace : public PreTokenizer {
     const std::string& mark = options_.replacement;
     text.cut_each([&](std::string_view piece, auto&& add) {  // each mark begins a part
       std::size_t begin = 0;
-      for (std::size_t at = piece.find(mark, 0); at != std::string_view::npos; at = piece.find(mark, at + mark.size())) {
+      for (std::size_t at = piece.find(mark, 0); at != std::string_view::npos;
+           at = piece.find(mark, at + mark.size())) {
         add(begin, at);
         begin = at;
       }
@@ -55,8 +56,10 @@ class Metaspace : public PreTokenizer {
   bool prepends(const AlignedText& text, const Split& split) const {
     if (options_.prepend_scheme == PrependScheme::Never) return false;
     const std::string_view rest = std::string_view(text.text()).substr(split.begin);
-    if (rest[0] == ' ' || rest.substr(0, options_.replacement.size()) == options_.replacement) return false;
-    return options_.prepend_scheme == PrependScheme::Always || text.original_begin(split.begin) == 0;
+    if (rest[0] == ' ' || rest.substr(0, options_.replacement.size()) == options_.replacement)
+      return false;
+    return options_.prepend_scheme == PrependScheme::Always ||
+           text.original_begin(split.begin) == 0;
   }
 
   MetaspaceOptions options_;

@@ -7,8 +7,8 @@
 
 namespace posenc::text {
 
-/// Cuts a text into the parts that the model sees one by one. Immutable; any number of threads may use
-/// one.
+/// Cuts a text into the parts that the model sees one by one. Immutable; any number of threads may
+/// use one.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;

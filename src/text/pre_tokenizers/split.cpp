@@ -62,13 +62,15 @@ Behavior component_behavior(const Component& component, bool may_be_missing) {
   if (name == "MergedWithPrevious") return Behavior::MergedWithPrevious;
   if (name == "MergedWithNext") return Behavior::MergedWithNext;
   if (name == "Contiguous") return Behavior::Contiguous;
-  component.refuse("behavior", "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  component.refuse("behavior",
+                   "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
 PreTokenizerPtr make_split(const Component& component) {
   Pattern pattern = component_pattern(component);
   const Behavior behavior = component_behavior(component, false);
-  return std::make_unique<SplitPreTokenizer>(std::move(pattern), behavior, component.boolean("invert"));
+  return std::make_unique<SplitPreTokenizer>(std::move(pattern), behavior,
+                                             component.boolean("invert"));
 }
 
 PreTokenizerPtr make_delimiter_split(const Component& component) {

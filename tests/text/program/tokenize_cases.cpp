@@ -1,12 +1,15 @@
-// posenc-tokenize-cases: a tokenizer for tests/text/*_test.py. Each line of its input is a JSON object,
-// and so is each line of its output:
+// posenc-tokenize-cases: a tokenizer for tests/text/*_test.py. Each line of its input is a JSON
+// object, and so is each line of its output:
 //   {"load": the text of a tokenizer.json}                     {}
 //   {"folder": path}                        {"definition": ..., "settings": ...}: see folder_json.h
-//   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...}, "ids_only": bool}
+//   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...},
+//   "ids_only": bool}
 //       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
 //   {"decode": [id, ...], "skip": bool}                        {"text": text}
-//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the last
-//   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text or null}
+//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the
+//   last
+//   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text
+//   or null}
 // An error is {"error": text}.
 #include <c10/util/Exception.h>
 
@@ -44,14 +47,17 @@ TruncationRule truncation_of(const json& given) {
 json rows_of(const EncodedRows& rows) {
   json all = json::array();
   for (std::size_t row = 0; row < rows.ends.size(); ++row) {
-    json one = {{"ids", json::array()}, {"type_ids", json::array()}, {"special_tokens_mask", json::array()}};
+    json one = {{"ids", json::array()},
+                {"type_ids", json::array()},
+                {"special_tokens_mask", json::array()}};
     if (!rows.offsets.empty()) one["offsets"] = json::array();
     if (!rows.tokens.empty()) one["tokens"] = json::array();
     for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {
       one["ids"].push_back(rows.ids[i]);
       one["type_ids"].push_back(rows.type_ids[i]);
       one["special_tokens_mask"].push_back(rows.special_tokens_mask[i]);
-      if (!rows.offsets.empty()) one["offsets"].push_back({rows.offsets[i].begin, rows.offsets[i].end});
+      if (!rows.offsets.empty())
+        one["offsets"].push_back({rows.offsets[i].begin, rows.offsets[i].end});
       if (!rows.tokens.empty()) one["tokens"].push_back(rows.tokens[i]);
     }
     all.push_back(std::move(one));
@@ -116,7 +122,8 @@ json answer(Loaded& loaded, const json& given) {
   if (given.contains("decode")) {
     const auto ids = given["decode"].get<std::vector<uint32_t>>();
     const bool skip = given["skip"].get<bool>();
-    return {{"text", loaded.folder ? loaded.folder->decode(ids, skip) : machine->decode(ids, skip)}};
+    return {
+        {"text", loaded.folder ? loaded.folder->decode(ids, skip) : machine->decode(ids, skip)}};
   }
   if (given.contains("stream")) return stream(*machine, given);
   if (given.contains("token_to_id")) {

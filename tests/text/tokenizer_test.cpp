@@ -1,0 +1,161 @@
+// The tensors and errors of Tokenizer. What the ids are, the Python tests compare with the package.
+#include "posenc/text/tokenizer.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "posenc/text/error.h"
+
+namespace posenc::testing {
+namespace {
+
+using tokenizer::Padding;
+using tokenizer::Side;
+using tokenizer::Truncation;
+
+// [CLS] text [SEP], words of one letter, and the given blocks.
+std::string word_file(const std::string& padding, const std::string& truncation) {
+  return R"({"version": "1.0", "padding": )" + padding + R"(, "truncation": )" + truncation + R"(,
+    "added_tokens": [{"id": 0, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false,
+                      "normalized": false, "special": true}],
+    "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "WhitespaceSplit"}, "decoder": null,
+    "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+    "model": {"type": "WordLevel", "unk_token": "[UNK]",
+              "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "b": 5, "c": 6, "d": 7}}})";
+}
+
+const char* const kPadding =
+    R"({"strategy": "BatchLongest", "direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]",
+        "pad_to_multiple_of": null})";
+
+class TokenizerTensors : public ::testing::Test {
+ protected:
+  ~TokenizerTensors() override { std::filesystem::remove(path_); }
+
+  Tokenizer tokenizer(const std::string& padding = kPadding, const std::string& truncation = "null") {
+    std::ofstream(path_) << word_file(padding, truncation);
+    return Tokenizer::from_file(path_);
+  }
+  // The message of the error that `call` throws.
+  template <typename Error, typename Call>
+  static std::string error_of(Call&& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "no error";
+  }
+
+  std::string path_ = ::testing::TempDir() + "posenc_tokenizer_" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+};
+
+at::Tensor rows(const std::vector<std::vector<int64_t>>& values) {
+  std::vector<int64_t> all;
+  for (const auto& row : values) all.insert(all.end(), row.begin(), row.end());
+  return at::tensor(all, at::kLong).view({static_cast<int64_t>(values.size()), -1});
+}
+
+TEST_F(TokenizerTensors, PadToTheLongest) {
+  const TokenBatch batch = tokenizer().encode({"a b C", "d"}, TokenizerOptions().offsets(true));
+  EXPECT_TRUE(at::equal(batch.input_ids, rows({{2, 4, 5, 6, 3}, {2, 7, 3, 0, 0}})));
+  EXPECT_TRUE(at::equal(batch.attention_mask, rows({{1, 1, 1, 1, 1}, {1, 1, 1, 0, 0}})));
+  EXPECT_TRUE(at::equal(batch.token_type_ids, rows({{0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}})));
+  EXPECT_TRUE(at::equal(batch.row_texts, at::tensor({0, 1}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.offsets[0], rows({{0, 0}, {0, 1}, {2, 3}, {4, 5}, {0, 0}})));
+  EXPECT_TRUE(at::equal(batch.offsets[1], rows({{0, 0}, {0, 1}, {0, 0}, {0, 0}, {0, 0}})));
+}
+
+TEST_F(TokenizerTensors, PadToAMultipleAndALengthAtEachSide) {
+  const Tokenizer made = tokenizer();
+  const auto options = TokenizerOptions().pad_to_multiple_of(4).padding_side(Side::Left);
+  EXPECT_TRUE(at::equal(made.encode({"a"}, options).input_ids, rows({{0, 2, 4, 3}})));
+  const auto length = TokenizerOptions().padding(Padding::Length).max_length(5).pad_to_multiple_of(4);
+  EXPECT_TRUE(at::equal(made.encode({"a"}, length).input_ids, rows({{2, 4, 3, 0, 0, 0, 0, 0}})));
+}
+
+TEST_F(TokenizerTensors, PairsHaveTypes) {
+  const TokenBatch batch = tokenizer().encode_pairs({{"a", "b c"}, {"d", ""}});
+  EXPECT_TRUE(at::equal(batch.input_ids, rows({{2, 4, 3, 5, 6, 3}, {2, 7, 3, 3, 0, 0}})));
+  EXPECT_TRUE(at::equal(batch.token_type_ids, rows({{0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 0, 0}})));
+}
+
+TEST_F(TokenizerTensors, OverflowMakesRows) {
+  const auto options = TokenizerOptions().truncation(Truncation::LongestFirst).max_length(4).overflow(true);
+  const TokenBatch batch = tokenizer().encode({"a b c", "d"}, options);
+  EXPECT_TRUE(at::equal(batch.input_ids, rows({{2, 4, 5, 3}, {2, 6, 3, 0}, {2, 7, 3, 0}})));
+  EXPECT_TRUE(at::equal(batch.row_texts, at::tensor({0, 0, 1}, at::kLong)));
+}
+
+TEST_F(TokenizerTensors, TheFilesBlocksCountWhereTheyAreAskedFor) {
+  const Tokenizer made = tokenizer(
+      R"({"strategy": {"Fixed": 9}, "direction": "Left", "pad_id": 7, "pad_type_id": 1, "pad_token": "d"})",
+      R"({"max_length": 3, "strategy": "OnlyFirst", "stride": 0, "direction": "Left"})");
+  EXPECT_EQ(made.model_max_length(), 3);
+  const TokenBatch cut = made.encode({"a b c"}, TokenizerOptions().truncation(Truncation::LongestFirst));
+  EXPECT_TRUE(at::equal(cut.input_ids, rows({{2, 6, 3}})));
+  const TokenBatch padded = made.encode({"a b c", "a"});
+  EXPECT_TRUE(at::equal(padded.input_ids[1], at::tensor({7, 7, 2, 4, 3}, at::kLong)));
+  EXPECT_TRUE(at::equal(padded.token_type_ids[1], at::tensor({1, 1, 0, 0, 0}, at::kLong)));
+}
+
+TEST_F(TokenizerTensors, ManyTextsAreTheSameAsEachAlone) {
+  const Tokenizer made = tokenizer();
+  std::vector<std::string> texts;
+  for (int i = 0; i < 300; ++i) texts.push_back(std::string(1 + i % 7, "abcd"[i % 4]) + " a");
+  const TokenBatch batch = made.encode(texts);
+  for (int64_t i = 0; i < 300; ++i) {
+    const TokenBatch one = made.encode({texts[static_cast<std::size_t>(i)]});
+    EXPECT_TRUE(at::equal(batch.input_ids[i].narrow(0, 0, one.input_ids.size(1)), one.input_ids[0])) << i;
+  }
+}
+
+TEST_F(TokenizerTensors, DecodeAndLookUp) {
+  const Tokenizer made = tokenizer();
+  EXPECT_EQ(made.decode(at::tensor({4, 0, 5}, at::kLong)), "a b");
+  EXPECT_EQ(made.decode(std::vector<int64_t>{4, 0, 5, 99}, /*skip_special_tokens=*/false), "a [PAD] b");
+  EXPECT_EQ(made.token_to_id("b"), 5);
+  EXPECT_EQ(made.token_to_id("x"), std::nullopt);
+  EXPECT_EQ(made.id_to_token(6), "c");
+  EXPECT_EQ(made.id_to_token(-1), std::nullopt);
+  EXPECT_EQ(made.vocab_size(), 8);
+  DecodeStream stream = made.decode_stream();
+  EXPECT_EQ(stream.step(4), "a");
+  EXPECT_EQ(stream.step(5), " b");
+}
+
+TEST_F(TokenizerTensors, Refuse) {
+  const Tokenizer made = tokenizer();
+  const auto refused = [&](const std::vector<std::string>& texts, const TokenizerOptions& options) {
+    return error_of<c10::ValueError>([&] { made.encode(texts, options); });
+  };
+  const auto cut = TokenizerOptions().truncation(Truncation::LongestFirst);
+  EXPECT_NE(refused({"a", "\xC3("}, {}).find("[Tokenizer] text 1: must be UTF-8. Got another byte at 0"), std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions(cut).max_length(1)).find("must have room for the 2 special tokens. Got 1"), std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions(cut)).find("`max_length` must be given for truncation"), std::string::npos);
+  EXPECT_NE(refused({"a b"}, TokenizerOptions(cut).max_length(3).stride(1)).find("`stride` must be less than the 1"), std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions(cut).max_length(3).stride(-1)).find("`stride` must not be negative. Got -1"), std::string::npos);
+  EXPECT_NE(refused({"a", "a b"}, TokenizerOptions().padding(Padding::None)).find("must have one number of tokens. Got 3 and 4"), std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions().pad_to_multiple_of(0)).find("must be positive. Got 0"), std::string::npos);
+  EXPECT_NE(refused({}, {}).find("at least one text"), std::string::npos);
+  EXPECT_NE(error_of<c10::ValueError>([&] { made.decode(std::vector<int64_t>{-1}); }).find("Got -1"), std::string::npos);
+  const Tokenizer unpadded = tokenizer("null");
+  EXPECT_NE(error_of<c10::ValueError>([&] { unpadded.encode({"a", "a b"}); }).find("no padding token"), std::string::npos);
+}
+
+TEST_F(TokenizerTensors, FilesAreNamedInErrors) {
+  const std::string text = error_of<TokenizerError>([&] { tokenizer(R"({"strategy": "Longest"})"); });
+  EXPECT_NE(text.find("[Tokenizer::from_file] " + path_ + ": padding: `strategy`: must be"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(Got "Longest")"), std::string::npos) << text;
+  const std::string missing = error_of<TokenizerError>([] { Tokenizer::from_file("missing.json"); });
+  EXPECT_NE(missing.find("[Tokenizer::from_file] missing.json: "), std::string::npos) << missing;
+}
+
+}  // namespace
+}  // namespace posenc::testing
