@@ -21,8 +21,13 @@ AddedToken added_token(const json& entry) {
   const Component token("added_tokens", entry);
   const uint64_t id = token.number("id");
   if (id > UINT32_MAX) token.refuse("id", "below 2^32");
-  return {token.string("content"), token.boolean("single_word"), token.boolean("lstrip"),
-          token.boolean("rstrip"), token.boolean("normalized"), token.boolean("special"), id};
+  return {token.string("content"),
+          token.boolean("single_word"),
+          token.boolean("lstrip"),
+          token.boolean("rstrip"),
+          token.boolean("normalized"),
+          token.boolean("special"),
+          id};
 }
 
 }  // namespace

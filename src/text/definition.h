@@ -91,7 +91,8 @@ void read_vocabulary(std::string_view json, Definition& definition);
 /// A score in the text of a JSON number as serde_json rounds it.
 double serde_score(std::string_view number);
 
-/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one blank.
+/// Splits "a b", a merge as older files have it. Throws TokenizerError unless there is exactly one
+/// blank.
 Merge split_merge(std::string_view line);
 
 }  // namespace posenc::text

@@ -81,9 +81,9 @@ class Bpe : public VocabularyModel {
     pairs_.add(left, right, {rank, id_of(joined)});
   }
 
-  // Without a pre-tokenizer a text is one word, as in Llama 2 and Gemma, which no cache would know. But
-  // no merge crosses the place before a mark unless one has a token that begins with a mark on its
-  // right, and on its left one that ends in the character before.
+  // Without a pre-tokenizer a text is one word, as in Llama 2 and Gemma, which no cache would know.
+  // But no merge crosses the place before a mark unless one has a token that begins with a mark on
+  // its right, and on its left one that ends in the character before.
   void find_cuts(const std::vector<Merge>& merges) {
     can_cut_ = prefix_.empty() && suffix_.empty() && !ignore_merges_ && vocabulary().id(kMark);
     if (!can_cut_) return;
@@ -106,14 +106,16 @@ class Bpe : public VocabularyModel {
   std::size_t next_cut(std::string_view piece, std::size_t begin) const {
     for (std::size_t at = begin + 1; (at = piece.find(kMark, at)) != std::string_view::npos; ++at) {
       const char32_t before = last_character(piece.substr(0, at));
-      if (characters_.id(before) >= 0 && !std::binary_search(joined_to_mark_.begin(), joined_to_mark_.end(), before)) {
+      if (characters_.id(before) >= 0 &&
+          !std::binary_search(joined_to_mark_.begin(), joined_to_mark_.end(), before)) {
         return at;
       }
     }
     return piece.size();
   }
 
-  void tokenize_part(std::string_view piece, BpeScratch& scratch, std::vector<Token>& tokens) const {
+  void tokenize_part(std::string_view piece, BpeScratch& scratch,
+                     std::vector<Token>& tokens) const {
     uint64_t hash = 0;
     const bool is_kept = piece.size() <= WordCache::kLongest;
     if (is_kept && scratch.cache.find(piece, hash, tokens)) return;
