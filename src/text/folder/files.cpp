@@ -21,7 +21,8 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// Whether no value lies in more than 128 others: what is nested deeper would overflow the stack where it is shown.
+// Whether no value lies in more than 128 others: what is nested deeper would overflow the stack
+// where it is shown.
 bool is_shallow(std::string_view json) {
   constexpr int kDeepest = 128;
   int depth = 0;
@@ -46,7 +47,7 @@ bool is_shallow(std::string_view json) {
 FolderFiles::FolderFiles(std::string folder) : folder_(std::move(folder)) {
   std::error_code failure;
   if (!std::filesystem::is_directory(folder_, failure)) {
-    throw TokenizerError("must be a folder. Got none of that name").in_file(folder_);
+    throw TokenizerError("must be a folder. Got no folder").in_file(folder_);
   }
 }
 
