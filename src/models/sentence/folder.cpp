@@ -47,7 +47,8 @@ Settings transformer_settings(const fs::path& folder) {
 
 void check_only(const Settings& config, const char* name, const std::vector<std::string>& known) {
   if (!config.has(name)) return;
-  for (const auto& [key, value] : config.inside(name).object().items()) {
+  const Settings given = config.inside(name);
+  for (const auto& [key, value] : given.object().items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       config.refuse(name, "must not have settings that posenc does not know, such as " + key);
     }

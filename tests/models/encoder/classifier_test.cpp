@@ -98,26 +98,21 @@ TEST(Classifier, RefusesAPoolerThatIsNotThere) {
 TEST(Classifier, RefusesLabelsThatAreNotThoseOfTheHead) {
   auto folder = sequence_folder();
   folder.config["id2label"] = {{"0", "bad"}, {"1", "good"}};
-  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
-                  "the number of labels in config.json must be axis 0 of classifier.weight");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "the number of labels in config.json must be axis 0 of classifier.weight");
   folder.config["id2label"] = {{"0", "bad"}, {"2", "good"}};
-  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
-                  "id2label must have a label for each number from 0 to 1");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "id2label must have a label for each number from 0 to 1");
   folder.config.erase("id2label");
-  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }), "Got 2");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "Got 2");
 }
 
 TEST(Classifier, RefusesWhatHasNoHead) {
   auto folder = sequence_folder();
   folder.config["architectures"] = {"BertModel"};
-  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
-                  "architectures must name a model with a head that posenc has");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "architectures must name a model with a head that posenc has");
   folder.config.erase("architectures");
-  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }),
-                  "architectures must be a list of one class");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "architectures must be a list of one class");
   folder.config["problem_type"] = "ranking";
-  EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write(), head::Kind::Sequence); }),
-                  "problem_type must be single_label_classification");
+  EXPECT_ERROR(load_classifier(folder.write(), head::Kind::Sequence), c10::ValueError, "problem_type must be single_label_classification");
 }
 
 TEST(Classifier, TiesTheOutputForMasksUnlessTheFileHasAnother) {
@@ -166,7 +161,7 @@ TEST(Classifier, FrozenHasZerosForMaskedTokens) {
   EXPECT_TRUE(torch::allclose(frozen.logits(out.encoder.last_hidden_state[0]), out.logits[0], 1e-5, 1e-5));
   torch::NoGradGuard no_grad;
   model->head->bias.add_(1.0);
-  EXPECT_CONTAINS(refusal([&] { frozen.forward(tiny_ids()); }), "freeze");
+  EXPECT_ERROR(frozen.forward(tiny_ids()), c10::Error, "freeze");
 }
 
 TEST(Classifier, ProbabilitiesFollowTheProblem) {
