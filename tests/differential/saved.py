@@ -65,8 +65,10 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
 def lacks(key: str, value: torch.Tensor, out: dict[str, torch.Tensor], original: dict[str, torch.Tensor], layers: int) -> bool:
     """Whether a tensor of the loaded folder should have been saved: not a tied decoder, a buffer or a layer too many."""
     is_number_of_layer = any(part.isdecimal() and int(part) >= layers for part in key.split("."))
-    ties = [name for name, other in original.items() if name in out or "embed" in name if other.shape == value.shape and torch.equal(other, value)]
-    return key not in out and not is_number_of_layer and len(ties) < 2 and not key.endswith("position_ids")
+    is_tied = any(name != key and "embed" in name and other.shape == value.shape and torch.equal(other, value)
+                  for name, other in original.items())  # fmt: skip
+    is_saved = key in out or renamed(key) in out
+    return not (is_saved or is_number_of_layer or is_tied or key.endswith("position_ids"))
 
 
 def judged(case: Case, got, head: str, kind_name: str) -> str:
@@ -92,11 +94,11 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
         return "not float32"
     if whole:
         layers = read_layers(config, kind)
-        gone = [key for key, value in original.items() if lacks(renamed(key), value, tensors, original, layers)]
+        gone = [key for key, value in original.items() if lacks(key, value, tensors, original, layers)]
         if gone:
             return f"left out {gone}"
     if mode != "fresh" and not kind.dialect == "pair":
-        strange = [key for key in tensors if key not in {renamed(key) for key in original} and "shared" not in key]
+        strange = [key for key in tensors if renamed(key) not in {renamed(name) for name in original} and "shared" not in key]
         if strange:
             return f"names {strange[:3]} that {sorted(original)[:3]} has not"
     base = model.eval() if kind.dialect == "pair" and not whole else encoder_of(model.eval(), kind.dialect)

@@ -1,6 +1,7 @@
 // Attention weights as a result, beside those of LibTorch's own MultiheadAttention.
 
 #include <gtest/gtest.h>
+#include <torch/nn/init.h>
 #include <torch/nn/modules/activation.h>
 
 #include <cmath>
@@ -55,7 +56,9 @@ TEST(AttentionWeights, AreThoseOfLibTorch) {
     EXPECT_EQ(weights.sizes(), (std::vector<int64_t>{kBatch, kQueries, kKeys}));
     EXPECT_TRUE(within(Op::Layers, out, sequence_first(wanted)));
     EXPECT_TRUE(within(Op::Layers, weights, shares));
-    if (!training) EXPECT_TRUE(within(Op::Layers, out, own));
+    if (!training) {
+      EXPECT_TRUE(within(Op::Layers, out, own));
+    }
     torch::manual_seed(5);
     const auto heads = std::get<1>(pair.own->forward_with_weights(query, key, value, mask,
                                                                   /*average_attn_weights=*/false));

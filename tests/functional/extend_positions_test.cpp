@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "posenc/nn/encoder_embeddings.h"
+#include "io/files.h"
 #include "support/compare.h"
 
 namespace posenc::extend_positions_test {
@@ -13,7 +14,7 @@ namespace {
 namespace F = torch::nn::functional;
 using functional::extend_positions;
 using testing::bit_equal;
-using testing::refusal;
+using testing::message_of;
 
 TEST(ExtendPositions, RepeatsTheRowsAfterThePrefix) {
   const auto table = torch::randn({6, 3});
@@ -50,14 +51,14 @@ TEST(ExtendPositions, IsHierarchical) {
 TEST(ExtendPositions, RefusesWhatIsNoLongerTable) {
   const auto table = torch::randn({4, 2});
   const auto text = [&](int64_t rows, int64_t prefix, PositionExtension rule) {
-    return refusal([&] { extend_positions(table, rows, rule, prefix); });
+    return message_of([&] { extend_positions(table, rows, rule, prefix); });
   };
   EXPECT_CONTAINS(text(3, 0, PositionExtension::Repeat),
                   "[extend_positions] rows must be at least 4, those of the table. Got 3");
   EXPECT_CONTAINS(text(8, 4, PositionExtension::Repeat), "prefix must lie in [0, 4). Got 4");
   EXPECT_CONTAINS(text(17, 0, PositionExtension::Hierarchical),
                   "rows must be at most 16 with PositionExtension::Hierarchical. Got 17");
-  EXPECT_CONTAINS(refusal([] {
+  EXPECT_CONTAINS(message_of([] {
                     extend_positions(torch::ones({2, 2}, torch::kLong), 4,
                                      PositionExtension::Repeat);
                   }),
@@ -80,7 +81,7 @@ TEST(ExtendPositions, MakesTheTableOfAnEncoderLonger) {
   EXPECT_EQ(embeddings->positions->weight.grad().size(0), 14);
   const auto copy = std::dynamic_pointer_cast<EncoderEmbeddingsImpl>(embeddings->clone());
   EXPECT_EQ(copy->max_tokens(), 12);
-  EXPECT_CONTAINS(refusal([&] { embeddings->extend_positions(3, PositionExtension::Repeat); }),
+  EXPECT_CONTAINS(message_of([&] { embeddings->extend_positions(3, PositionExtension::Repeat); }),
                   "max_tokens must be at least 12, which the table has. Got 3");
 }
 

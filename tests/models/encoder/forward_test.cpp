@@ -139,7 +139,7 @@ TEST(EncoderModel, ReturnsWhatIsAskedFor) {
   EXPECT_EQ(out.attentions[0].sizes(), (std::vector<int64_t>{2, 2, 4, 4}));
   EXPECT_TRUE(within(Op::Layers, out.last_hidden_state, plain.last_hidden_state));
   EXPECT_CONTAINS(
-      refusal([&] { freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true)); }),
+      message_of([&] { freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true)); }),
       "[FrozenEncoder] output_attentions must be false");
 }
 
@@ -155,10 +155,10 @@ TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
   EXPECT_TRUE(bit_equal(freeze(model).forward({}, inputs).embeddings, plain.embeddings));
   out.pooled.sum().backward();
   EXPECT_EQ(vectors.grad().sizes(), vectors.sizes());
-  EXPECT_CONTAINS(refusal([&] { model->forward(batch.ids, inputs); }),
+  EXPECT_CONTAINS(message_of([&] { model->forward(batch.ids, inputs); }),
                   "[Encoder] ids must be an undefined tensor where inputs_embeds are given");
   EXPECT_CONTAINS(
-      refusal([&] { model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7}))); }),
+      message_of([&] { model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7}))); }),
       "[EncoderEmbeddings] inputs_embeds must be (B, L, 8) or (L, 8). Got [2, 4, 7]");
 }
 

@@ -77,7 +77,7 @@ TEST(SavePretrained, DoesNotReplaceItsSourceUnlessAllowed) {
   const std::string path = folder.write();
   auto model = load_encoder(path);
   const std::string before = read_bytes(path + "/model.safetensors");
-  const auto text = refusal([&] { save_pretrained(model, path + "/."); });
+  const auto text = message_of([&] { save_pretrained(model, path + "/."); });
   EXPECT_CONTAINS(text,
                   "[save_pretrained] folder must not be the one that the encoder was loaded from");
   EXPECT_EQ(read_bytes(path + "/model.safetensors"), before);
@@ -125,7 +125,7 @@ TEST(SavePretrained, TakesAHeadAndItsSettings) {
   EXPECT_EQ(config_in(out / "new")["id2label"]["2"], "c");
   head.insert("bert.pooler.dense.weight", torch::randn({8, 8}));
   EXPECT_CONTAINS(
-      refusal([&] { save_pretrained(model, out / "other", SavePretrainedOptions().head(head)); }),
+      message_of([&] { save_pretrained(model, out / "other", SavePretrainedOptions().head(head)); }),
       "Got bert.pooler.dense.weight");
   EXPECT_FALSE(fs::exists(out / "other"));
 }
@@ -141,12 +141,12 @@ TEST(SavePretrained, SavesAnEncoderThatWasMadeOfOptions) {
   EXPECT_TRUE(bit_equal(load_encoder(out / "new")->forward(ids_to_save()).pooled,
                         model->forward(ids_to_save()).pooled));
   Encoder by_hand(EncoderOptions(model->options).origin({}));
-  EXPECT_CONTAINS(refusal([&] { save_pretrained(by_hand, out / "other"); }), "Got no model_type");
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(by_hand, out / "other"); }), "Got no model_type");
   save_pretrained(by_hand, out / "other", SavePretrainedOptions().config(config.dump()));
   auto other = model->options;
   other.encoder().layer().activation(Activation::ReLU);
   Encoder changed(other);
-  EXPECT_CONTAINS(refusal([&] { save_pretrained(changed, out / "third"); }),
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(changed, out / "third"); }),
                   "activation must be that of the encoder");
 }
 
@@ -156,7 +156,7 @@ TEST(SavePretrained, LeavesNoPartOutByMistake) {
       [](const std::string& name) { return name.rfind("pooler", 0) == 0 ? std::string() : name; });
   auto model = load_encoder(folder.write());
   const TempDir out;
-  const auto text = refusal([&] { save_pretrained(model, out / "new"); });
+  const auto text = message_of([&] { save_pretrained(model, out / "new"); });
   EXPECT_CONTAINS(text, "[save_pretrained] the encoder must have a pooler to be a BertModel");
   EXPECT_FALSE(fs::exists(out / "new"));
   save_pretrained(model, out / "new", SavePretrainedOptions().allow_missing(true));
@@ -167,7 +167,7 @@ TEST(SavePretrained, NamesAFileThatIsNoFolder) {
   auto model = load_encoder(TinyFolder::bert().write());
   const TempDir out;
   write_bytes(out / "file", "x");
-  EXPECT_CONTAINS(refusal([&] { save_pretrained(model, out / "file"); }),
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(model, out / "file"); }),
                   "[save_pretrained] " + (out / "file") + ": cannot be made a folder");
 }
 
