@@ -5,7 +5,7 @@
     tools/snippets.py --list                   where the examples are
 
 An example is a ```cpp block of a document, or of a `///` comment in a public header, in which #include
-<posenc/posenc.h> is implied. It becomes the body of a function and sees only its own #includes: examples with different
+<posenc/posenc.h> is implied, and in headers of posenc::text their own. It becomes the body of a function and sees only its own #includes: examples with different
 ones are in different sources, and the sources are compiled without the precompiled header.
 
 A program for gtest is left to tests/package/quick_start_test.py, which builds it.
@@ -57,6 +57,9 @@ def example(source: str, line: int, lines: "list[str]", default: "tuple[str, ...
 def examples_of(name: str, text: str) -> "list[Example]":
     """The examples of a document or of a header, whose comment marks are removed."""
     header = name.endswith(".h")
+    usual = (UMBRELLA,) if header else ()
+    if name.startswith("include/posenc/text/"):  # which the umbrella leaves out
+        usual = (UMBRELLA, f"#include <{name.removeprefix('include/')}>")
     found, block = [], None
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*/// ?(.*)", line) if header else None
@@ -68,7 +71,7 @@ def examples_of(name: str, text: str) -> "list[Example]":
                 raise ValueError(f"{name}:{number}: code in a comment must be between ```cpp and ```, so that it is compiled")
         elif content == "```" or content is None:
             if not any(text.startswith("TEST(") for text in block[1]):
-                found.append(example(name, *block, (UMBRELLA,) if header else ()))
+                found.append(example(name, *block, usual))
             block = None
         else:
             block[1].append(content)

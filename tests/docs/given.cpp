@@ -105,6 +105,8 @@ class Documented : public ::testing::Test {
       std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert",
                                                 std::string("models/") + name);
     }
+    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/emotions",
+                                              "models/bert-emotions");
     std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/clip",
                                               "models/clip-vit-base-patch32");
     for (const char* name : {"tagger.pt", "golden.safetensors"}) {

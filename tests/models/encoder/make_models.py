@@ -3,8 +3,8 @@
 
     make_models.py --out FOLDER
 
-`bert` has BERT's own vocabulary, so that ids of real texts fit; `clip` is a pair of encoders, `dinov2` and `vit` are of
-images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
+`bert` and `emotions`, a classifier, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer
+of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
 In `gradients/`, NAME is a model, and NAME.safetensors has its input, its outputs (`value.last_hidden_state`, and
@@ -26,6 +26,7 @@ SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 TEXT = {**SIZES, "vocab_size": 40, "max_position_embeddings": 12}
 IMAGE = {**SIZES, "image_size": 12, "patch_size": 4}
 SPREAD = 0.2
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def drawn(model):
@@ -39,6 +40,27 @@ def bert():
     from transformers import BertConfig, BertModel
 
     return BertModel(BertConfig(**SIZES, max_position_embeddings=64))
+
+
+def emotions():
+    from transformers import BertConfig, BertForSequenceClassification
+
+    labels = {0: "sadness", 1: "joy", 2: "surprise"}
+    return BertForSequenceClassification(BertConfig(**SIZES, max_position_embeddings=64, id2label=labels))
+
+
+def save_tokenizer(folder: Path) -> None:
+    """A tokenizer of BERT's kind, of the letters and of words that occur in a document."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from transformers import BertTokenizer
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    text = (ROOT / "README.md").read_text().splitlines()
+    tokenizer.train_from_iterator(text, trainers.WordPieceTrainer(vocab_size=1000, special_tokens=special, show_progress=False))
+    BertTokenizer(vocab=tokenizer.get_vocab()).save_pretrained(folder)
 
 
 def clip():
@@ -161,6 +183,10 @@ def main() -> None:
         write(model.text_model if name == "clip" else model, inputs_of(name), out / f"{name}.safetensors")
         if name == "bert":
             write(model, types_and_positions(), out / "bert_types.safetensors")
+    torch.manual_seed(6)
+    drawn(emotions()).save_pretrained(out / "emotions")
+    for name in ("bert", "emotions"):
+        save_tokenizer(out / name)
     for name, make in trained().items():
         torch.manual_seed(7)
         write_gradients(name, drawn(make()), out / "gradients")
