@@ -14,7 +14,7 @@ cat <<TEXT
 
 == What you have seen, in $((SECONDS - began)) seconds
 
-  1. transformers' BERT loaded by C++ as it was saved, with the same results
+  1. text to vectors in C++ with transformers' BERT as it was saved, the same
   2. a Python module of other names, bit-identical in C++
   3. every module of five notebooks, bit-identical, and a mistake detected
   4. a Transformer trained in C++, tested on words that it had not seen
@@ -23,6 +23,7 @@ cat <<TEXT
 What to try next
 
   build/release/posenc inspect FOLDER       a model that you have downloaded
+  build/release/posenc encode FOLDER --text LINES.txt --out VECTORS.safetensors
   build/release/posenc inspect FILE.pt      your own checkpoint
   build/release/posenc-pronounce say \\
     --model build/demo/pronounce/model.safetensors YOUR WORDS

@@ -92,7 +92,10 @@ class DemoTest(unittest.TestCase):
         shutil.copytree(SMALL, folder)
         altered(SMALL / "sample.safetensors", "last_hidden_state", folder / "sample.safetensors")
         said = self.fails("C++ does not compute what transformers computed", "encoder", folder)
-        self.assertIn("TOO LARGE", said)
+        self.assertIn("WRONG", said)
+        shutil.copy(SMALL / "sample.safetensors", folder)
+        (folder / "sentences.txt").write_text("Another sentence.\n" + (SMALL / "sentences.txt").read_text().partition("\n")[2])
+        self.fails("C++ does not compute what transformers computed", "encoder", folder)
         (folder / "model.safetensors").unlink()
         self.fails("C++ does not compute", "encoder", folder)
 

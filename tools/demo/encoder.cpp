@@ -1,8 +1,9 @@
-// The first step of the demo: loads the encoder in a folder of Hugging Face's transformers, and
-// compares it with the outputs that transformers saved beside it. encoder.py runs it.
+// The first step of the demo: loads the tokenizer and the encoder in a folder of Hugging Face's
+// transformers, and compares them with the ids and outputs that transformers saved beside them.
+// encoder.py runs it.
 //   posenc-demo-encoder FOLDER THREADS
-// Prints the largest difference, and for each line of standard input the milliseconds of one more
-// forward pass.
+// Prints how many ids differ, the largest difference of the outputs, and for each line of standard
+// input the milliseconds of one more forward pass.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -11,20 +12,37 @@
 #include <posenc/inference/frozen_encoder.h>
 #include <posenc/io/safetensors.h>
 #include <posenc/models/encoder.h>
+#include <posenc/text/tokenizer.h>
 
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <iostream>
 #include <string>
+#include <vector>
 
 namespace {
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+int64_t differing_ids(const torch::Tensor& ids, const torch::Tensor& expected) {
+  return ids.sizes() == expected.sizes() ? ids.ne(expected).sum().item<int64_t>() : expected.numel();
+}
 
 void run(const std::string& folder, int threads) {
   const at::NoGradGuard no_grad;
   at::set_num_threads(threads);
   const auto sample = posenc::load_safetensors(folder + "/sample.safetensors").tensors;
-  const auto ids = sample["input_ids"], mask = sample["attention_mask"];  // (B, L)
+  const auto tokenizer = posenc::Tokenizer::from_folder(folder);
+  const auto batch = tokenizer.encode(lines_of(folder + "/sentences.txt"));
+  fmt::print("{}\n", differing_ids(batch.input_ids, sample["input_ids"]));
+  const auto ids = sample["input_ids"], mask = batch.attention_mask;  // (B, L)
 
   const auto bert = posenc::freeze(posenc::load_encoder(folder));
   const auto inputs = posenc::EncoderInputs().attention_mask(mask);

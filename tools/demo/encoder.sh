@@ -3,9 +3,9 @@
 #   encoder.sh [FOLDER]        compares with the model in FOLDER instead of a new one
 set -euo pipefail
 . "$(dirname "$0")/settings.sh"
-step 1 "A model of Hugging Face's transformers, loaded by C++" <<'TEXT'
+step 1 "From text to vectors with a model of Hugging Face's transformers" <<'TEXT'
 What it proves: posenc reads the folder that save_pretrained() wrote as it is,
-and computes what transformers computes. Every weight is random, so a swapped
+makes the same ids of sentences, and computes what transformers computes. Every weight is random, so a swapped
 or forgotten tensor would show. The program is tools/demo/encoder.cpp.
 TEXT
 "$PYTHON" tools/demo/encoder.py --program "$bin/posenc-demo-encoder" --out "$out/bert" ${1:+--saved "$1"} ||
