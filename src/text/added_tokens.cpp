@@ -152,7 +152,7 @@ void AddedTokens::cut(std::string_view text, bool is_normalized,
     }
     std::size_t begin = at, end = at + found->text.size();
     at = trie.next(text, end);
-    if (split_special_tokens_ && is_special(found->text)) continue;
+    if (split_special_tokens_ && is_special(found->token.content)) continue;
     const bool is_refused = found->token.single_word && (ends_with_word(text.substr(0, begin)) ||
                                                          begins_with_word(text.substr(end)));
     if (is_refused) continue;

@@ -9,8 +9,8 @@ from pathlib import Path
 from transformers.models.auto.tokenization_auto import MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS, TOKENIZER_MAPPING_NAMES
 
 # What posenc says of folders that it refuses and transformers does not: those without their vocabulary, of which
-# transformers makes a tokenizer of a few tokens, and those where two tokens get one id.
-REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|each\. Got"
+# transformers makes a tokenizer of a few tokens, those where two tokens get one id, and other classes.
+REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got"
 
 CLASSES = {
     "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra DPRReader DPRQuestionEncoder".split(),
@@ -126,6 +126,8 @@ def token_setting(rng: random.Random, token: str):
 
 def tokenizer_config(rng: random.Random, name) -> dict:
     config = {"tokenizer_class": name + rng.choice(["", "Fast"])} if name else {}
+    if name and name.startswith("DPR"):  # of whose two classes transformers takes one or the other, by what it has loaded before
+        config["tokenizer_class"] = name
     for token in NAMES:
         drawn = rng.random()
         if drawn < 0.2:

@@ -22,7 +22,7 @@ std::vector<Json> byte_fallback_decoders(bool strip_first) {
   std::vector<Json> parts = {replace("\u2581", " "), components::plain("ByteFallback"),
                              components::plain("Fuse")};
   if (strip_first)
-    parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1U}, {"stop", 0U}});
   return parts;
 }
 
@@ -123,8 +123,8 @@ void construct_herbert(ClassBuilder& builder) {
   builder.named("sep_token", "</s>");
   builder.finish();
   builder.definition.post_processor = {{"type", "BertProcessing"},
-                                       {"sep", Json::array({builder.named_text("sep_token"), 2})},
-                                       {"cls", Json::array({builder.named_text("cls_token"), 0})}};
+                                       {"sep", Json::array({builder.named_text("sep_token"), 2U})},
+                                       {"cls", Json::array({builder.named_text("cls_token"), 0U})}};
 }
 
 void construct_reformer(ClassBuilder& builder) {

@@ -67,15 +67,19 @@ void construct_dpr_reader(ClassBuilder& builder) {
   construct_without_types(builder);
 }
 
-// It has no constructor of its own, so that tokenizer.json stays, with BERT's template.
-void construct_conv_bert(ClassBuilder& builder) {
-  if (!builder.has_file()) return construct_bert(builder);
-  builder.settings.model_input_names = {"input_ids", "token_type_ids", "attention_mask"};
+// Those without a constructor of their own, so that tokenizer.json stays, with BERT's template.
+void construct_bert_of_file(ClassBuilder& builder) {
+  if (!builder.has_file()) return construct_without_types(builder);
   builder.take_file();
   builder.named("unk_token", "[UNK]");
   bert_names(builder);
   builder.finish();
   set_cls_sep(builder);
+}
+
+void construct_conv_bert(ClassBuilder& builder) {
+  builder.settings.model_input_names = {"input_ids", "token_type_ids", "attention_mask"};
+  construct_bert_of_file(builder);
 }
 
 void construct_mpnet(ClassBuilder& builder) {
@@ -130,7 +134,10 @@ Constructor word_piece_constructor(std::string_view name) {
   if (name == "DPRContextEncoderTokenizer" || name == "DPRQuestionEncoderTokenizer")
     return construct_dpr;
   if (name == "DPRReaderTokenizer") return construct_dpr_reader;
-  if (name == "ConvBertTokenizer") return construct_conv_bert;
+  if (name == "DPRReaderTokenizerFast") return construct_bert_of_file;
+  if (name == "ConvBertTokenizer" || name == "DPRContextEncoderTokenizerFast" || name == "DPRQuestionEncoderTokenizerFast") {
+    return construct_conv_bert;
+  }
   if (name == "MPNetTokenizer") return construct_mpnet;
   if (name == "FunnelTokenizer") return construct_funnel;
   if (name == "SplinterTokenizer") return construct_splinter;
