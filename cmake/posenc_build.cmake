@@ -1,4 +1,5 @@
 # How posenc's own targets are compiled.
+# posenc-budget: a function for each kind of target, which share their settings
 
 include(posenc_kernels)
 

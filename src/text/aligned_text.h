@@ -25,10 +25,9 @@ struct Change {
   int32_t change;
 };
 
-/// A text while it is changed, and for each of its bytes the character of the original text that it
-/// stands for, as the bytes of that character. The places are only kept if they are asked for, and
-/// only from the first step on that changes the length of a character: until then each byte stands
-/// for itself.
+/// A text while it is changed, and the place of each of its bytes: the bytes of the original
+/// character that it replaces. The places are only kept if they are asked for, and only from the
+/// first step on that changes the length of a character: until then each byte is at its own place.
 class AlignedText {
  public:
   class Edit;

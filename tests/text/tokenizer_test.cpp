@@ -37,7 +37,8 @@ class TokenizerTensors : public ::testing::Test {
  protected:
   ~TokenizerTensors() override { std::filesystem::remove(path_); }
 
-  Tokenizer tokenizer(const std::string& padding = kPadding, const std::string& truncation = "null") {
+  Tokenizer tokenizer(const std::string& padding = kPadding,
+                      const std::string& truncation = "null") {
     std::ofstream(path_) << word_file(padding, truncation);
     return Tokenizer::from_file(path_);
   }
@@ -76,7 +77,8 @@ TEST_F(TokenizerTensors, PadToAMultipleAndALengthAtEachSide) {
   const Tokenizer made = tokenizer();
   const auto options = TokenizerOptions().pad_to_multiple_of(4).padding_side(Side::Left);
   EXPECT_TRUE(at::equal(made.encode({"a"}, options).input_ids, rows({{0, 2, 4, 3}})));
-  const auto length = TokenizerOptions().padding(Padding::Length).max_length(5).pad_to_multiple_of(4);
+  const auto length =
+      TokenizerOptions().padding(Padding::Length).max_length(5).pad_to_multiple_of(4);
   EXPECT_TRUE(at::equal(made.encode({"a"}, length).input_ids, rows({{2, 4, 3, 0, 0, 0, 0, 0}})));
 }
 
@@ -87,7 +89,8 @@ TEST_F(TokenizerTensors, PairsHaveTypes) {
 }
 
 TEST_F(TokenizerTensors, OverflowMakesRows) {
-  const auto options = TokenizerOptions().truncation(Truncation::LongestFirst).max_length(4).overflow(true);
+  const auto options =
+      TokenizerOptions().truncation(Truncation::LongestFirst).max_length(4).overflow(true);
   const TokenBatch batch = tokenizer().encode({"a b c", "d"}, options);
   EXPECT_TRUE(at::equal(batch.input_ids, rows({{2, 4, 5, 3}, {2, 6, 3, 0}, {2, 7, 3, 0}})));
   EXPECT_TRUE(at::equal(batch.row_texts, at::tensor({0, 0, 1}, at::kLong)));
@@ -98,7 +101,8 @@ TEST_F(TokenizerTensors, TheFilesBlocksCountWhereTheyAreAskedFor) {
       R"({"strategy": {"Fixed": 9}, "direction": "Left", "pad_id": 7, "pad_type_id": 1, "pad_token": "d"})",
       R"({"max_length": 3, "strategy": "OnlyFirst", "stride": 0, "direction": "Left"})");
   EXPECT_EQ(made.model_max_length(), 3);
-  const TokenBatch cut = made.encode({"a b c"}, TokenizerOptions().truncation(Truncation::LongestFirst));
+  const TokenBatch cut =
+      made.encode({"a b c"}, TokenizerOptions().truncation(Truncation::LongestFirst));
   EXPECT_TRUE(at::equal(cut.input_ids, rows({{2, 6, 3}})));
   const TokenBatch padded = made.encode({"a b c", "a"});
   EXPECT_TRUE(at::equal(padded.input_ids[1], at::tensor({7, 7, 2, 4, 3}, at::kLong)));
@@ -112,14 +116,16 @@ TEST_F(TokenizerTensors, ManyTextsAreTheSameAsEachAlone) {
   const TokenBatch batch = made.encode(texts);
   for (int64_t i = 0; i < 300; ++i) {
     const TokenBatch one = made.encode({texts[static_cast<std::size_t>(i)]});
-    EXPECT_TRUE(at::equal(batch.input_ids[i].narrow(0, 0, one.input_ids.size(1)), one.input_ids[0])) << i;
+    EXPECT_TRUE(at::equal(batch.input_ids[i].narrow(0, 0, one.input_ids.size(1)), one.input_ids[0]))
+        << i;
   }
 }
 
 TEST_F(TokenizerTensors, DecodeAndLookUp) {
   const Tokenizer made = tokenizer();
   EXPECT_EQ(made.decode(at::tensor({4, 0, 5}, at::kLong)), "a b");
-  EXPECT_EQ(made.decode(std::vector<int64_t>{4, 0, 5, 99}, /*skip_special_tokens=*/false), "a [PAD] b");
+  EXPECT_EQ(made.decode(std::vector<int64_t>{4, 0, 5, 99}, /*skip_special_tokens=*/false),
+            "a [PAD] b");
   EXPECT_EQ(made.token_to_id("b"), 5);
   EXPECT_EQ(made.token_to_id("x"), std::nullopt);
   EXPECT_EQ(made.id_to_token(6), "c");
@@ -136,24 +142,45 @@ TEST_F(TokenizerTensors, Refuse) {
     return error_of<c10::ValueError>([&] { made.encode(texts, options); });
   };
   const auto cut = TokenizerOptions().truncation(Truncation::LongestFirst);
-  EXPECT_NE(refused({"a", "\xC3("}, {}).find("[Tokenizer] text 1: must be UTF-8. Got another byte at 0"), std::string::npos);
-  EXPECT_NE(refused({"a"}, TokenizerOptions(cut).max_length(1)).find("must have room for the 2 special tokens. Got 1"), std::string::npos);
-  EXPECT_NE(refused({"a"}, TokenizerOptions(cut)).find("`max_length` must be given for truncation"), std::string::npos);
-  EXPECT_NE(refused({"a b"}, TokenizerOptions(cut).max_length(3).stride(1)).find("`stride` must be less than the 1"), std::string::npos);
-  EXPECT_NE(refused({"a"}, TokenizerOptions(cut).max_length(3).stride(-1)).find("`stride` must not be negative. Got -1"), std::string::npos);
-  EXPECT_NE(refused({"a", "a b"}, TokenizerOptions().padding(Padding::None)).find("must have one number of tokens. Got 3 and 4"), std::string::npos);
-  EXPECT_NE(refused({"a"}, TokenizerOptions().pad_to_multiple_of(0)).find("must be positive. Got 0"), std::string::npos);
+  EXPECT_NE(
+      refused({"a", "\xC3("}, {}).find("[Tokenizer] text 1: must be UTF-8. Got another byte at 0"),
+      std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions(cut).max_length(1))
+                .find("must have room for the 2 special tokens. Got 1"),
+            std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions(cut)).find("`max_length` must be given for truncation"),
+            std::string::npos);
+  EXPECT_NE(refused({"a b"}, TokenizerOptions(cut).max_length(3).stride(1))
+                .find("`stride` must be less than the 1"),
+            std::string::npos);
+  EXPECT_NE(refused({"a"}, TokenizerOptions(cut).max_length(3).stride(-1))
+                .find("`stride` must not be negative. Got -1"),
+            std::string::npos);
+  EXPECT_NE(refused({"a", "a b"}, TokenizerOptions().padding(Padding::None))
+                .find("must have one number of tokens. Got 3 and 4"),
+            std::string::npos);
+  EXPECT_NE(
+      refused({"a"}, TokenizerOptions().pad_to_multiple_of(0)).find("must be positive. Got 0"),
+      std::string::npos);
   EXPECT_NE(refused({}, {}).find("at least one text"), std::string::npos);
-  EXPECT_NE(error_of<c10::ValueError>([&] { made.decode(std::vector<int64_t>{-1}); }).find("Got -1"), std::string::npos);
+  EXPECT_NE(
+      error_of<c10::ValueError>([&] { made.decode(std::vector<int64_t>{-1}); }).find("Got -1"),
+      std::string::npos);
   const Tokenizer unpadded = tokenizer("null");
-  EXPECT_NE(error_of<c10::ValueError>([&] { unpadded.encode({"a", "a b"}); }).find("no padding token"), std::string::npos);
+  EXPECT_NE(
+      error_of<c10::ValueError>([&] { unpadded.encode({"a", "a b"}); }).find("no padding token"),
+      std::string::npos);
 }
 
 TEST_F(TokenizerTensors, FilesAreNamedInErrors) {
-  const std::string text = error_of<TokenizerError>([&] { tokenizer(R"({"strategy": "Longest"})"); });
-  EXPECT_NE(text.find("[Tokenizer::from_file] " + path_ + ": padding: `strategy`: must be"), std::string::npos) << text;
+  const std::string text =
+      error_of<TokenizerError>([&] { tokenizer(R"({"strategy": "Longest"})"); });
+  EXPECT_NE(text.find("[Tokenizer::from_file] " + path_ + ": padding: `strategy`: must be"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find(R"(Got "Longest")"), std::string::npos) << text;
-  const std::string missing = error_of<TokenizerError>([] { Tokenizer::from_file("missing.json"); });
+  const std::string missing =
+      error_of<TokenizerError>([] { Tokenizer::from_file("missing.json"); });
   EXPECT_NE(missing.find("[Tokenizer::from_file] missing.json: "), std::string::npos) << missing;
 }
 

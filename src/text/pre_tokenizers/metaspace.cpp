@@ -81,7 +81,7 @@ MetaspaceOptions metaspace_options(const Component& component) {
   if (old == false && options.prepend_scheme != PrependScheme::Never) {
     component.refuse("prepend_scheme", "never beside an `add_prefix_space` of false");
   }
-  options.split = component.boolean("split", true);
+  options.split = component.optional_boolean("split").value_or(true);
   return options;
 }
 

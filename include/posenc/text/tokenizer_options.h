@@ -1,0 +1,59 @@
+#pragma once
+
+#include <torch/arg.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+namespace tokenizer {
+
+/// What sequences are padded to.
+enum class Padding {
+  None,     ///< not at all: sequences of a batch must have one length
+  Longest,  ///< the longest sequence of the batch
+  Length,   ///< TokenizerOptions::max_length
+};
+
+/// What is cut off a sequence that is longer than max_length.
+enum class Truncation {
+  None,          ///< nothing
+  LongestFirst,  ///< of a pair the longer text, down to the length of the other; then both
+  OnlyFirst,     ///< the first text
+  OnlySecond,    ///< the second text
+};
+
+/// The end of a sequence that is padded or cut.
+enum class Side { Left, Right };
+
+}  // namespace tokenizer
+
+/// How a Tokenizer makes a batch.
+struct TokenizerOptions {
+  /// Adds the special tokens that the model expects, such as `[CLS]` and `[SEP]`.
+  TORCH_ARG(bool, add_special_tokens) = true;
+  /// What sequences are padded to.
+  TORCH_ARG(tokenizer::Padding, padding) = tokenizer::Padding::Longest;
+  /// Makes the padded length a multiple of this; positive.
+  TORCH_ARG(int64_t, pad_to_multiple_of) = 1;
+  /// The end at which padding is added; the folder's unless set.
+  TORCH_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
+  /// What is cut off.
+  TORCH_ARG(tokenizer::Truncation, truncation) = tokenizer::Truncation::None;
+  /// Most tokens of a sequence, special tokens included, for truncation and Padding::Length; the
+  /// folder's `model_max_length` unless set.
+  TORCH_ARG(std::optional<int64_t>, max_length) = std::nullopt;
+  /// The end that is cut; the folder's unless set.
+  TORCH_ARG(std::optional<tokenizer::Side>, truncation_side) = std::nullopt;
+  /// Returns what is cut off too, as further rows.
+  TORCH_ARG(bool, overflow) = false;
+  /// Tokens that each of these rows repeats of the row before it.
+  TORCH_ARG(int64_t, stride) = 0;
+  /// Returns offsets. Ids alone are faster.
+  TORCH_ARG(bool, offsets) = false;
+};
+
+}  // namespace posenc
