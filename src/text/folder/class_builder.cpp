@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// The first charsmap among the normalizers of a tokenizer.json, outside of nested sequences.
+// The first charsmap among the normalisers of a tokenizer.json, outside of nested sequences.
 std::optional<std::string> charsmap_in(const json& normalizer) {
   json list = json::array();
   if (normalizer.is_object()) {

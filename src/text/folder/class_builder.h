@@ -47,7 +47,7 @@ class ClassBuilder {
   /// Begins a model with the vocabulary, and for BPE the merges, of tokenizer.json or of the
   /// class's files. Throws TokenizerError.
   ModelDefinition& begin_model(ModelDefinition::Kind kind, const VocabularyFiles& files);
-  /// The charsmap of the first Precompiled normalizer of tokenizer.json or of a SentencePiece
+  /// The charsmap of the first Precompiled normaliser of tokenizer.json or of a SentencePiece
   /// model.
   const std::optional<std::string>& charsmap() const { return charsmap_; }
   void set_charsmap(std::string base64) { charsmap_ = std::move(base64); }

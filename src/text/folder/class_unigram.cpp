@@ -1,3 +1,4 @@
+// posenc-budget: the classes of one model, which share what makes them
 #include <algorithm>
 
 #include "text/folder/classes.h"
@@ -193,7 +194,7 @@ void construct_deberta_v2(ClassBuilder& builder) {
       {{cls, builder.named_id("cls_token", 0)}, {sep, builder.named_id("sep_token", 0)}});
 }
 
-// The normalizers of XLNet, ALBERT and RemBERT.
+// The normalisers of XLNet, ALBERT and RemBERT.
 void set_old_normalizers(ClassBuilder& builder, bool join_blanks, bool strip_accents,
                          bool lowercase) {
   std::vector<Json> parts = {replace("``", "\""), replace("''", "\"")};

@@ -1,7 +1,7 @@
 #include "text/folder/classes.h"
 #include "text/folder/components.h"
 
-// The classes with BERT's normalizer, pre-tokenizer and WordPiece.
+// The classes with BERT's normaliser, pre-tokenizer and WordPiece.
 namespace posenc::text {
 namespace {
 
@@ -135,7 +135,8 @@ Constructor word_piece_constructor(std::string_view name) {
     return construct_dpr;
   if (name == "DPRReaderTokenizer") return construct_dpr_reader;
   if (name == "DPRReaderTokenizerFast") return construct_bert_of_file;
-  if (name == "ConvBertTokenizer" || name == "DPRContextEncoderTokenizerFast" || name == "DPRQuestionEncoderTokenizerFast") {
+  if (name == "ConvBertTokenizer" || name == "DPRContextEncoderTokenizerFast" ||
+      name == "DPRQuestionEncoderTokenizerFast") {
     return construct_conv_bert;
   }
   if (name == "MPNetTokenizer") return construct_mpnet;

@@ -21,12 +21,33 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
+// Whether no value lies in more than 128 others: what is nested deeper would overflow the stack
+// where it is shown.
+bool is_shallow(std::string_view json) {
+  constexpr int kDeepest = 128;
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    const char c = json[at];
+    if (in_string && c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '{' || c == '[')) {
+      if (++depth > kDeepest) return false;
+    } else if (!in_string && (c == '}' || c == ']')) {
+      --depth;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 FolderFiles::FolderFiles(std::string folder) : folder_(std::move(folder)) {
   std::error_code failure;
   if (!std::filesystem::is_directory(folder_, failure)) {
-    throw TokenizerError("must be a folder. Got none of that name").in_file(folder_);
+    throw TokenizerError("must be a folder. Got no folder").in_file(folder_);
   }
 }
 
@@ -53,6 +74,7 @@ Settings FolderFiles::settings(std::string_view name) const {
   if (!has(name)) return Settings::object();
   const std::string text = read(name);
   try {
+    if (!is_shallow(text)) refuse("it", "have at most 128 values within each other", "more");
     Settings value = Settings::parse(text);
     if (!value.is_object()) refuse("it", "be a JSON object", shown(value));
     return value;

@@ -34,6 +34,14 @@ inline char32_t next_character(std::string_view text, std::size_t& at) {
   return (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
 }
 
+/// Where the character before byte `end` begins; `end` is not 0.
+inline std::size_t previous_character(std::string_view text, std::size_t end) {
+  do {
+    --end;
+  } while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  return end;
+}
+
 /// Appends a character.
 inline void append_character(std::string& text, char32_t c) {
   const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
