@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kLongest = 1'000'000'000;  // in bytes; places are 32 bits wide
-constexpr std::size_t kBlock = 1 << 16;
+constexpr std::size_t kStringBlock = 1 << 16;
 
 AddedToken added_token(const json& entry) {
   const Component token("added_tokens", entry);
@@ -35,7 +35,7 @@ AddedToken added_token(const json& entry) {
 std::string_view Strings::keep(std::string_view text) {
   if (text.empty()) return {};
   if (text.size() > left_) {
-    left_ = std::max(kBlock, text.size());
+    left_ = std::max(kStringBlock, text.size());
     blocks_.push_back(std::make_unique<char[]>(left_));
     next_ = blocks_.back().get();
   }

@@ -17,8 +17,8 @@ class Usage : public InFolder {};
 class BadFile : public InFolder {};
 
 TEST_F(Usage, HelpShowsAnExample) {
-  for (const std::string sub :
-       {"table", "presets", "identify", "inspect", "convert", "translate", "version", "help"}) {
+  for (const std::string sub : {"table", "presets", "identify", "inspect", "convert", "tokenize",
+                                "translate", "version", "help"}) {
     const auto result = posenc({sub, "--help"});
     EXPECT_EQ(result.status, 0) << sub;
     EXPECT_EQ(result.err, "") << sub;

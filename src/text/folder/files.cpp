@@ -8,12 +8,13 @@
 namespace posenc::text {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+constexpr uint64_t kMostFileBytes = uint64_t{1} << 31;
 
 std::string read_file(const std::string& path) {
   const platform::Descriptor file = platform::open_to_read(path);
   const uint64_t size = platform::stamp_of(file).size;
-  if (size > kMostBytes) refuse("its size", "be at most 2 GiB", std::to_string(size) + " bytes");
+  if (size > kMostFileBytes)
+    refuse("its size", "be at most 2 GiB", std::to_string(size) + " bytes");
   std::string text(size, '\0');
   if (platform::read_at(file, 0, text.data(), text.size()) != text.size()) {
     refuse("it", "keep its size while it is read", "an early end");

@@ -13,11 +13,11 @@
 namespace posenc::text {
 namespace {
 
-enum class Kind : uint8_t { Blank, Alone, Word, Other };
+enum class CharacterKind : uint8_t { Blank, Alone, Word, Other };
 
 // A pre-tokenizer of kinds of characters: blanks are removed, runs of Word and of Other are parts,
 // and so is each Alone.
-template <Kind (*kKindOf)(char32_t)>
+template <CharacterKind (*kKindOf)(char32_t)>
 class KindPreTokenizer : public PreTokenizer {
  public:
   KindPreTokenizer() {
@@ -27,36 +27,37 @@ class KindPreTokenizer : public PreTokenizer {
   void split(SplitText& text) const override {
     text.cut_each([&](std::string_view piece, auto&& add) {
       std::size_t begin = 0;
-      Kind last = Kind::Blank;
+      CharacterKind last = CharacterKind::Blank;
       for (std::size_t at = 0; at < piece.size();) {
         const std::size_t here = at;
         const auto byte = static_cast<unsigned char>(piece[at]);
-        const Kind kind = byte < 0x80 ? (++at, ascii_[byte]) : kKindOf(next_character(piece, at));
-        if (kind == last && kind != Kind::Alone) continue;
-        if (last != Kind::Blank) add(begin, here);
+        const CharacterKind kind =
+            byte < 0x80 ? (++at, ascii_[byte]) : kKindOf(next_character(piece, at));
+        if (kind == last && kind != CharacterKind::Alone) continue;
+        if (last != CharacterKind::Blank) add(begin, here);
         begin = here;
         last = kind;
       }
-      if (last != Kind::Blank) add(begin, piece.size());
+      if (last != CharacterKind::Blank) add(begin, piece.size());
     });
   }
 
  private:
-  std::array<Kind, 128> ascii_;
+  std::array<CharacterKind, 128> ascii_;
 };
 
-Kind bert_kind(char32_t c) {
-  if (unicode::is_white_space(c)) return Kind::Blank;
-  return unicode::is_punctuation(c) ? Kind::Alone : Kind::Word;
+CharacterKind bert_kind(char32_t c) {
+  if (unicode::is_white_space(c)) return CharacterKind::Blank;
+  return unicode::is_punctuation(c) ? CharacterKind::Alone : CharacterKind::Word;
 }
 
-Kind whitespace_kind(char32_t c) {
-  if (unicode::is_word(c)) return Kind::Word;
-  return unicode::is_white_space(c) ? Kind::Blank : Kind::Other;
+CharacterKind whitespace_kind(char32_t c) {
+  if (unicode::is_word(c)) return CharacterKind::Word;
+  return unicode::is_white_space(c) ? CharacterKind::Blank : CharacterKind::Other;
 }
 
-Kind whitespace_split_kind(char32_t c) {
-  return unicode::is_white_space(c) ? Kind::Blank : Kind::Word;
+CharacterKind whitespace_split_kind(char32_t c) {
+  return unicode::is_white_space(c) ? CharacterKind::Blank : CharacterKind::Word;
 }
 
 // Cuts at the characters of one property.
