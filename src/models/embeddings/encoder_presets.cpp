@@ -69,12 +69,6 @@ void read_esm(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.position_ids(PositionIds::FromIds).position_padding_idx(options.padding_idx());
 }
 
-// FlauBERT's row of padding is not pad_token_id.
-void read_pad_index(const Settings& config, EncoderEmbeddingsOptions& options) {
-  const int64_t vocab = options.vocab_size();
-  options.padding_idx(config.whole("pad_index", -vocab, vocab - 1));
-}
-
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
@@ -96,9 +90,6 @@ const EmbeddingsStructure kLxmert = {.order = Order::PositionsFirst,
     .position_ids = PositionIds::ArangeExpanded, .padding_idx = 0, .more = pad_all_tables};
 const EmbeddingsStructure kXlm = {.has_types = false, .types_from_tokens = true,
     .tokens = "embeddings", .norm_name = "layer_norm_emb"};
-const EmbeddingsStructure kFlaubert = {.has_padding = false, .has_types = false,
-    .types_from_tokens = true, .tokens = "embeddings", .norm_name = "layer_norm_emb",
-    .more = read_pad_index};
 const EmbeddingsStructure kTvp = {.order = Order::PositionsFirst,
     .position_ids = PositionIds::ArangeExpanded, .norm_name = "layer_norm"};
 const EmbeddingsStructure kDistilBert = {.has_types = false, .more = read_sinusoid};

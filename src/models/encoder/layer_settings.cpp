@@ -226,7 +226,7 @@ void read_xlm(const Settings& config, const hf::ModelType&, EncoderOptions& opti
   TransformerLayerOptions& layer = own_layer(options);
   layer.d_ff(4 * layer.d_model())
       .activation(config.flag("gelu_activation") ? Activation::GELU : Activation::ReLU);
-  options.zero_padding(true).pad_token_id(config.whole_if("pad_index"));
+  options.zero_padding(true).pad_token_id(config.whole_if("pad_token_id"));
 }
 
 }  // namespace posenc

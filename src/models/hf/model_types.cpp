@@ -148,7 +148,7 @@ constexpr ModelType kModelTypes[] = {
     {.type = "exaone_moe", .rotary = "llama"},
     {.type = "falcon", .rotary = "llama", .rope = {.head_dim_key = ""}},
     {.type = "falcon_h1", .rotary = "llama"},
-    {.type = "flaubert", .embeddings = "gpt2", .tables = &tables::kFlaubert,
+    {.type = "flaubert", .embeddings = "gpt2", .tables = &tables::kXlm,
      .layers = &layers::kXlm, .prefix = "transformer."},
     {.type = "flava_image_model", .vision = "vit", .patches = patches::vit_with_mask},
     {.type = "flava_text_model", .embeddings = "bert"},

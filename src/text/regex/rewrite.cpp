@@ -13,11 +13,7 @@
 namespace posenc::text {
 namespace {
 
-<<<<<<< HEAD
-constexpr std::size_t kMostRewritten = std::size_t{4} << 20;  // of a rewritten expression
-=======
 constexpr std::size_t kMostRewrittenBytes = std::size_t{4} << 20;  // of a rewritten expression
->>>>>>> be2aaecaa07e42184f675b88a428eaa1e7ab0330
 
 bool is_surrogate(char32_t c) { return c >= 0xD800 && c < 0xE000; }
 
@@ -79,11 +75,7 @@ class Rewriter {
 
   std::string rewrite() {
     while (at_ < text_.size()) {
-<<<<<<< HEAD
-      if (out_.size() > kMostRewritten)
-=======
       if (out_.size() > kMostRewrittenBytes)
->>>>>>> be2aaecaa07e42184f675b88a428eaa1e7ab0330
         refuse("have at most 4 MiB where classes are written as characters", text_);
       step();
     }
