@@ -14,14 +14,6 @@ constexpr std::size_t kMostInstructions = 2000, kMostStates = 2000, kMostSets = 
 /// Thrown where the table would be too large; it does not leave Automaton::make.
 struct TooLarge {};
 
-/// What a search does next.
-struct Instruction {
-  enum class Kind : uint8_t { Set, Ahead, Split, Match } kind;
-  bool negative = false;           // Ahead
-  uint16_t set = 0;                // Set, Ahead
-  uint16_t first = 0, second = 0;  // where to go on; Split tries both in this order
-};
-
 }  // namespace
 
 /// Makes the table: the expression becomes a list of instructions, and each state of the table is a
@@ -50,6 +42,14 @@ class AutomatonBuilder {
   }
 
  private:
+  /// What a search does next.
+  struct Instruction {
+    enum class Kind : uint8_t { Set, Ahead, Split, Match } kind;
+    bool negative = false;           // Ahead
+    uint16_t set = 0;                // Set, Ahead
+    uint16_t first = 0, second = 0;  // where to go on; Split tries both in this order
+  };
+
   /// The next state, and whether a match ends before the character.
   struct Step {
     uint32_t state;

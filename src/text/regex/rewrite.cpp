@@ -13,7 +13,7 @@
 namespace posenc::text {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // of a rewritten expression
+constexpr std::size_t kMostRewrittenBytes = std::size_t{4} << 20;  // of a rewritten expression
 
 bool is_surrogate(char32_t c) { return c >= 0xD800 && c < 0xE000; }
 
@@ -75,7 +75,7 @@ class Rewriter {
 
   std::string rewrite() {
     while (at_ < text_.size()) {
-      if (out_.size() > kMostBytes)
+      if (out_.size() > kMostRewrittenBytes)
         refuse("have at most 4 MiB where classes are written as characters", text_);
       step();
     }
