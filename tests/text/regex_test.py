@@ -41,7 +41,7 @@ KNOWN = {
     "Kimi": r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }  # fmt: skip
-# What only Oniguruma itself can search: what is behind a place, and what depends on what was read.
+# What only Oniguruma itself can search: what is before a place, and what depends on what was read.
 GENERAL = [r"(?<=\p{Lu})\p{Ll}+", r"^", r"$", r"^\s+|\s+$", r"\b", r"\B", r"\b\w", r"[\w]+\b|\W", r"(?=\w)\w|[^\w]+", r"(?<!\p{L})\d+", r"(\w)\1", r"(?>\s+)\S", r"\s++$",
            r"(?i)straße|é", r"[\w&&[^\d]]+", r"[[:digit:][:space:]]+", r"[^[:punct:]]+", r"\p{^L}+", r"\P{Lu}\w", r"[\p{L}-z]+", r"[+-\d]+",
            r"(?i:[^\p{Lu}])", r"(?i:\p{Lu}+)", r"(?i:[\p{Lu}]+)", r"(?>)(?i:a)[\p{Lu}]|(?:(?i)b)[\p{Ll}]", r"(?i)(?-i:[\p{Lu}])[\p{L}]", r"(?i:ss|st)", r"(?i:ſ)", r"a{,2}b", r"(?m:.)+", r"\Aa|b\z", r"\K", r"x*",

@@ -203,7 +203,7 @@ class Clusters(unittest.TestCase):
              0x301, 0x5BF, 0x64B, 0x600, 0x605, 0x6DD, 0x70F, 0x8E2, 0x110BD, 0x915, 0x94D, 0x1F3FB, 0xE0020, 0x1100]  # fmt: skip
 
     def normalizer(self, keys: "list[int]"):
-        """Puts a sign behind each of these characters that it finds."""
+        """Puts a sign after each of these characters that it finds."""
         texts, begins = b"", {}
         for c in keys:
             begins[chr(c).encode()] = len(texts)

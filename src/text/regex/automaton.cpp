@@ -16,23 +16,9 @@ struct TooLarge {};
 
 }  // namespace
 
-namespace automaton {
-
-/// What a search does next.
-struct Instruction {
-  enum class Kind : uint8_t { Set, Ahead, Split, Match } kind;
-  bool negative = false;           // Ahead
-  uint16_t set = 0;                // Set, Ahead
-  uint16_t first = 0, second = 0;  // where to go on; Split tries both in this order
-};
-
-}  // namespace automaton
-
 /// Makes the table: the expression becomes a list of instructions, and each state of the table is a
 /// list of those that a backtracking search would try, in its order.
 class AutomatonBuilder {
-  using Instruction = automaton::Instruction;
-
  public:
   Automaton build(const Expression& expression) {
     const uint16_t match = emit({Instruction::Kind::Match});
@@ -56,6 +42,14 @@ class AutomatonBuilder {
   }
 
  private:
+  /// What a search does next.
+  struct Instruction {
+    enum class Kind : uint8_t { Set, Ahead, Split, Match } kind;
+    bool negative = false;           // Ahead
+    uint16_t set = 0;                // Set, Ahead
+    uint16_t first = 0, second = 0;  // where to go on; Split tries both in this order
+  };
+
   /// The next state, and whether a match ends before the character.
   struct Step {
     uint32_t state;

@@ -10,7 +10,7 @@ namespace {
 
 /// What ends the reader's patience with hostile expressions; Oniguruma then reads them with its own
 /// limits.
-constexpr std::size_t kMostAutomatonBytes = 20000;
+constexpr std::size_t kMostSimpleBytes = 20000;
 constexpr uint32_t kMostTimes = 1000;
 
 class SimpleParser : private SetReader {
@@ -188,7 +188,7 @@ class SimpleParser : private SetReader {
 }  // namespace
 
 std::optional<Expression> parse_expression(std::string_view text) {
-  if (text.size() > kMostAutomatonBytes) return std::nullopt;
+  if (text.size() > kMostSimpleBytes) return std::nullopt;
   try {
     return SimpleParser(text).parse();
   } catch (const NotSimple&) {
