@@ -20,8 +20,7 @@ EncoderInputs encoder_inputs(const StateDict& tensors) {
 
 StateDict encode(const Json& options, const StateDict& tensors) {
   const EncoderInputs inputs = encoder_inputs(tensors);
-  const at::Tensor input =
-      tensors[tensors.contains("input_ids") ? "input_ids" : "pixel_values"];
+  const at::Tensor input = tensors[tensors.contains("input_ids") ? "input_ids" : "pixel_values"];
   Encoder model = load_encoder(options.at("folder"));
   const EncoderOutput out = options.at("frozen").get<bool>() ? freeze(model).forward(input, inputs)
                                                              : model->forward(input, inputs);
