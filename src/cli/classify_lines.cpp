@@ -37,7 +37,8 @@ class Labeller {
       fail("{} must be a model with labels for sequences or tokens", options.folder);
     }
     if (is_of_tokens()) {
-      if (options.pair) fail("{} has labels for tokens of one text; --pair is not for it", options.folder);
+      if (options.pair)
+        fail("{} has labels for tokens of one text; --pair is not for it", options.folder);
     } else if (different.size() != labels.size()) {
       fail("{}: id2label must have different labels", options.folder);
     }
@@ -85,7 +86,8 @@ class Labeller {
     return out;
   }
 
-  Json of_tokens(const TextInput& input, const Encoding& tokens, const torch::Tensor& scores) const {
+  Json of_tokens(const TextInput& input, const Encoding& tokens,
+                 const torch::Tensor& scores) const {
     Json list = Json::array();
     for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
       if (tokens.special_tokens_mask[i] != 0) continue;

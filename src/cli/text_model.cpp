@@ -33,8 +33,7 @@ Encoding TextModel::tokens(const TextInput& input) const {
   return tokenizer_.encode_one(input.text, second, wanted).front();
 }
 
-std::pair<torch::Tensor, EncoderInputs> TextModel::batch(
-    const std::vector<Encoding>& texts) const {
+std::pair<torch::Tensor, EncoderInputs> TextModel::batch(const std::vector<Encoding>& texts) const {
   std::size_t longest = 1;
   for (const Encoding& text : texts) longest = std::max(longest, text.ids.size());
   const auto rows = static_cast<int64_t>(texts.size());

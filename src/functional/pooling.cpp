@@ -87,8 +87,7 @@ at::Tensor weighted_mean_pool(const at::Tensor& hidden, const at::Tensor& attent
   if (length == 0) return hidden.new_zeros({batch, hidden.size(2)});
   const at::ScalarType wide = sum_type(hidden);
   const at::Tensor is_token = real_tokens(hidden, attention_mask);
-  const at::Tensor begin =
-      first.defined() ? first : is_token.squeeze(-1).to(at::kInt).argmax(1);
+  const at::Tensor begin = first.defined() ? first : is_token.squeeze(-1).to(at::kInt).argmax(1);
   const at::Tensor places = at::arange(1, length + 1, begin.options());
   const at::Tensor weights =
       at::where(is_token, (places - begin.unsqueeze(-1)).unsqueeze(-1), 0).to(wide);

@@ -70,9 +70,8 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
 // The logits (B, L, outputs) of all tokens that are not masked.
 at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hidden,
                         const at::Tensor& attention_mask) {
-  const Packing packing = attention_mask.defined()
-                              ? Packing(attention_mask.ne(0).cpu())
-                              : Packing(hidden.size(0), hidden.size(1));
+  const Packing packing = attention_mask.defined() ? Packing(attention_mask.ne(0).cpu())
+                                                   : Packing(hidden.size(0), hidden.size(1));
   return packing.unpack(
       logits_of(parts, packing.packed ? packing.pack(hidden) : hidden.flatten(0, 1)));
 }

@@ -46,13 +46,13 @@ void EncoderHeadImpl::reset() {
                                  .bias(options.dense_bias())));
   }
   if (options.norm()) {
-    norm = register_module("norm", LayerNorm(LayerNormOptions(last_width(options))
-                                                 .eps(*options.norm())
-                                                 .bias(options.norm_bias())));
+    norm = register_module(
+        "norm",
+        LayerNorm(
+            LayerNormOptions(last_width(options)).eps(*options.norm()).bias(options.norm_bias())));
   }
   if (!options.tied()) {
-    weight =
-        register_parameter("weight", torch::empty({options.outputs(), last_width(options)}));
+    weight = register_parameter("weight", torch::empty({options.outputs(), last_width(options)}));
   }
   if (options.bias()) bias = register_parameter("bias", torch::empty({options.outputs()}));
   if (!SkipInit::is_active()) reset_parameters();
@@ -100,7 +100,8 @@ torch::Tensor EncoderHeadImpl::forward(const EncoderOutput& output,
   using functional::mean_pool;
   switch (options.rows()) {
     case head::Rows::Tokens: return logits(output.last_hidden_state, table);
-    case head::Rows::Mean: return logits(mean_pool(output.last_hidden_state, attention_mask), table);
+    case head::Rows::Mean:
+      return logits(mean_pool(output.last_hidden_state, attention_mask), table);
     case head::Rows::MeanOfLogits:
       return mean_pool(logits(output.last_hidden_state, table), attention_mask);
     case head::Rows::Pooled: break;

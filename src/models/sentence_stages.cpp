@@ -97,9 +97,11 @@ class StageModule : public Cloneable<StageModule> {
   void reset() override {
     if (const auto* dense = std::get_if<sentence::Dense>(&stage_)) {
       const torch::nn::LinearOptions sizes(dense->in_features, dense->out_features);
-      linear = register_module("linear", make_linear(torch::nn::LinearOptions(sizes).bias(dense->bias)));
+      linear =
+          register_module("linear", make_linear(torch::nn::LinearOptions(sizes).bias(dense->bias)));
       if (!dense->use_residual || dense->in_features == dense->out_features) return;
-      residual = register_module("residual", make_linear(torch::nn::LinearOptions(sizes).bias(false)));
+      residual =
+          register_module("residual", make_linear(torch::nn::LinearOptions(sizes).bias(false)));
     } else if (const auto* layer = std::get_if<sentence::LayerNorm>(&stage_)) {
       norm = register_module("norm", LayerNorm(LayerNormOptions(layer->dimension).eps(kStageEps)));
     }
@@ -152,8 +154,7 @@ struct RunStage {
   }
   void operator()(const sentence::Dense& stage) const {
     const at::Tensor& x = features.of(stage.input);
-    at::Tensor y =
-        functional::elementwise(module->linear->forward(x), stage.activation);
+    at::Tensor y = functional::elementwise(module->linear->forward(x), stage.activation);
     if (stage.use_residual) {
       y = y + (module->residual ? module->residual->forward(x) : x);
     }

@@ -12,23 +12,23 @@ namespace posenc POSENC_EXPORT {
 /// A function of each element by its class in torch.nn, as heads of encoders and stages of
 /// sentence-transformers have them. Activation is the shorter list that layers compute fused.
 enum class Elementwise {
-  Identity,     ///< x
-  ELU,          ///< x, below zero exp(x) - 1
-  GELU,         ///< x times the normal distribution function of x
-  GELUTanh,     ///< torch.nn.GELU(approximate="tanh")
-  Hardswish,    ///< x * relu6(x + 3) / 6
-  LeakyReLU,    ///< x, below zero 0.01 x
-  LogSigmoid,   ///< log(sigmoid(x))
-  Mish,         ///< x * tanh(softplus(x))
-  QuickGELU,    ///< x * sigmoid(1.702 x)
-  ReLU,         ///< max(x, 0)
-  ReLU6,        ///< min(max(x, 0), 6)
-  SELU,         ///< torch.nn.SELU
-  SiLU,         ///< x * sigmoid(x)
-  Sigmoid,      ///< 1 / (1 + exp(-x))
-  Softplus,     ///< log(1 + exp(x))
-  Softsign,     ///< x / (1 + |x|)
-  Tanh,         ///< tanh(x)
+  Identity,    ///< x
+  ELU,         ///< x, below zero exp(x) - 1
+  GELU,        ///< x times the normal distribution function of x
+  GELUTanh,    ///< torch.nn.GELU(approximate="tanh")
+  Hardswish,   ///< x * relu6(x + 3) / 6
+  LeakyReLU,   ///< x, below zero 0.01 x
+  LogSigmoid,  ///< log(sigmoid(x))
+  Mish,        ///< x * tanh(softplus(x))
+  QuickGELU,   ///< x * sigmoid(1.702 x)
+  ReLU,        ///< max(x, 0)
+  ReLU6,       ///< min(max(x, 0), 6)
+  SELU,        ///< torch.nn.SELU
+  SiLU,        ///< x * sigmoid(x)
+  Sigmoid,     ///< 1 / (1 + exp(-x))
+  Softplus,    ///< log(1 + exp(x))
+  Softsign,    ///< x / (1 + |x|)
+  Tanh,        ///< tanh(x)
 };
 
 /// The function that a class of torch.nn computes when it is made without arguments, such as

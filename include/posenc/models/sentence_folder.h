@@ -13,12 +13,13 @@ namespace posenc POSENC_EXPORT {
 /// A folder of sentence-transformers: where its parts are, and how texts are given to it.
 struct SentenceFolder {
   std::string encoder;  ///< folder of the encoder, or of the static embedding
-  bool is_static = false;  ///< a table of tokens (StaticEmbedding, model2vec) in place of an encoder
-  std::string tokenizer;   ///< folder of the tokenizer
+  bool is_static =
+      false;              ///< a table of tokens (StaticEmbedding, model2vec) in place of an encoder
+  std::string tokenizer;  ///< folder of the tokenizer
   /// Prompts by name; each is put before the text as it is.
   std::map<std::string, std::string> prompts = {};
   std::optional<std::string> default_prompt_name = {};  ///< the prompt of encode() without another
-  std::optional<int64_t> truncate_dim = {};  ///< entries of a vector that are kept
+  std::optional<int64_t> truncate_dim = {};             ///< entries of a vector that are kept
   /// Most tokens of a text, special tokens included, as sentence_bert_config.json has it, but no
   /// more than the encoder has positions for. It is preferred to the tokenizer's own limit.
   std::optional<int64_t> max_seq_length = {};
@@ -32,8 +33,9 @@ struct SentenceFolder {
 /// rows are pooled by their mean, or by the last token for the `...ForCausalLM` of causal models.
 ///
 /// Errors: WeightsError for files that cannot be read; c10::ValueError for a kind of model that is
-/// not SentenceTransformer or CrossEncoder, a stage that posenc lacks or that is code in the folder,
-/// a path that leaves it, two stages of one name, and settings that change what the encoder gets.
+/// not SentenceTransformer or CrossEncoder, a stage that posenc lacks or that is code in the
+/// folder, a path that leaves it, two stages of one name, and settings that change what the encoder
+/// gets.
 ///
 /// Source: sentence-transformers 6.2.
 SentenceFolder read_sentence_folder(const std::string& folder);
@@ -43,12 +45,13 @@ SentenceFolder read_sentence_folder(const std::string& folder);
 /// Errors: those of read_sentence_folder() and SentenceStages; WeightsError for weights.
 SentenceStages load_sentence_stages(const std::string& folder);
 
-/// The function that a cross-encoder applies to its logits, as its folder stores it: `activation_fn`
-/// of config_sentence_transformers.json, or in config.json `sentence_transformers.activation_fn` or
-/// `sbert_ce_default_activation_function`. Nothing if it stores none.
+/// The function that a cross-encoder applies to its logits, as its folder stores it:
+/// `activation_fn` of config_sentence_transformers.json, or in config.json
+/// `sentence_transformers.activation_fn` or `sbert_ce_default_activation_function`. Nothing if it
+/// stores none.
 ///
-/// Errors: c10::ValueError for one that is not a class of torch.nn that posenc has; WeightsError for
-/// files.
+/// Errors: c10::ValueError for one that is not a class of torch.nn that posenc has; WeightsError
+/// for files.
 std::optional<Elementwise> cross_encoder_activation(const std::string& folder);
 
 /// Most tokens that the encoder in a folder has positions for: `max_position_embeddings`, and no

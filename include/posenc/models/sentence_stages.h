@@ -33,12 +33,12 @@ struct Pooling {
 
 /// y = activation(x W^T + b); with a residual connection + x, or + x R^T if the widths differ.
 struct Dense {
-  int64_t in_features, out_features;             ///< widths
-  bool bias = true;                              ///< whether there is b
-  Elementwise activation = Elementwise::Tanh;    ///< what follows
-  bool use_residual = false;                     ///< whether there is a residual connection
-  Feature input = Feature::Sentence;             ///< x
-  Feature output = Feature::Sentence;            ///< y
+  int64_t in_features, out_features;           ///< widths
+  bool bias = true;                            ///< whether there is b
+  Elementwise activation = Elementwise::Tanh;  ///< what follows
+  bool use_residual = false;                   ///< whether there is a residual connection
+  Feature input = Feature::Sentence;           ///< x
+  Feature output = Feature::Sentence;          ///< y
 };
 
 /// x / max(|x|, 1e-12).

@@ -62,8 +62,8 @@ class SentenceEncoder {
   /// The same for documents, with the prompt `document`.
   torch::Tensor encode_document(const std::vector<std::string>& texts,
                                 SentenceEncodeOptions options = {}) const;
-  /// The vectors of token ids (B, L); not for static embeddings. The first `prompt_length` tokens of
-  /// each sequence are those of a prompt.
+  /// The vectors of token ids (B, L); not for static embeddings. The first `prompt_length` tokens
+  /// of each sequence are those of a prompt.
   torch::Tensor forward(const torch::Tensor& ids, const EncoderInputs& inputs = {},
                         int64_t prompt_length = 0) const;
 

@@ -126,7 +126,8 @@ Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOpti
   if (given == "mean") return Rows::Mean;
   if (given == "late" && structure.may_be_late) return Rows::MeanOfLogits;
   if (given != first) {
-    config.refuse(kRows, "must be " + first + (structure.may_be_late ? ", mean or late" : " or mean"));
+    config.refuse(kRows,
+                  "must be " + first + (structure.may_be_late ? ", mean or late" : " or mean"));
   }
   encoder.pooling(encoder::Pooling::First);
   return Rows::Pooled;
@@ -188,10 +189,9 @@ HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   if (wanted == Kind::Question) outputs = 2;
   if (wanted == Kind::Masked) outputs = config.whole("vocab_size", 1, INT64_MAX);
   EncoderHeadOptions options = head_options(config, structure, encoder.options, outputs);
-  TORCH_CHECK_VALUE(options.rows() != Rows::Pooled || encoder.options.pooling() !=
-                                                          encoder::Pooling::None,
-                    config.where(), "model_type ", encoder.model.type,
-                    " must have a pooler for its head");
+  TORCH_CHECK_VALUE(
+      options.rows() != Rows::Pooled || encoder.options.pooling() != encoder::Pooling::None,
+      config.where(), "model_type ", encoder.model.type, " must have a pooler for its head");
   return {structure, wanted, options, std::move(labels), problem_in(config)};
 }
 

@@ -98,7 +98,9 @@ void check_head_sizes(const EncoderFolder& open, const HeadConfig& config) {
   if (!options.tied()) {
     const char* count = config.labels.empty() ? "the number of outputs" : "the number of labels";
     sizes.push_back({config.kind == head::Kind::Masked ? settings.key("vocab_size") : count,
-                     options.outputs(), {out}, 0});
+                     options.outputs(),
+                     {out},
+                     0});
     sizes.push_back({width, wide, {out}, 1});
   }
   if (options.dense()) {
@@ -116,9 +118,9 @@ EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
   io::LoadPlan(*head, open.source,
                LoadOptions().prefix(open.options.prefix()).cast(true).key_map(names.map()))
       .apply();
-  check_finite(open.caller, *head, open.path,
-               [&](const std::string& name) { return names.in_file(name); },
-               [](const std::string&) { return false; });
+  check_finite(
+      open.caller, *head, open.path, [&](const std::string& name) { return names.in_file(name); },
+      [](const std::string&) { return false; });
   return head;
 }
 
@@ -129,8 +131,8 @@ Classifier assembled(const EncoderFolder& open, const HeadConfig& config, const 
   Classifier model(ClassifierOptions(open.config.options, config.kind, config.options)
                        .labels(config.labels)
                        .problem(config.problem));
-  model->encoder = std::dynamic_pointer_cast<EncoderImpl>(
-      model->replace_module("encoder", encoder.ptr()));
+  model->encoder =
+      std::dynamic_pointer_cast<EncoderImpl>(model->replace_module("encoder", encoder.ptr()));
   model->head =
       std::dynamic_pointer_cast<EncoderHeadImpl>(model->replace_module("head", head.ptr()));
   model->eval();
@@ -148,8 +150,7 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
       open.config.options.pooling(encoder::Pooling::None);
     }
     const Encoder encoder = encoder_in(open);
-    if (config.options.tied() &&
-        has_own_table(open, config, encoder->embeddings->tokens->weight)) {
+    if (config.options.tied() && has_own_table(open, config, encoder->embeddings->tokens->weight)) {
       config.options.tied(false);
     }
     model = assembled(open, config, encoder, head_in(open, config));

@@ -10,24 +10,24 @@ namespace posenc {
 struct HeadStructure {
   const char* out = "";  ///< the output layer; empty: there is no such head
   head::Rows rows = head::Rows::Tokens;
-  /// If it is not empty, the setting classifier_pooling decides: this word for the first row, `mean`
-  /// and, if it may_be_late, `late` for the mean of the logits.
+  /// If it is not empty, the setting classifier_pooling decides: this word for the first row,
+  /// `mean` and, if it may_be_late, `late` for the mean of the logits.
   const char* first_word = "";
   bool may_be_late = false;
   /// What the encoder pools for Rows::Pooled; None: what it has for all heads.
   encoder::Pooling pooling = encoder::Pooling::None;
-  const char* dense = "";             ///< the linear layer before the output; empty: none
-  const char* dense_setting = "";     ///< the setting with its width; empty: hidden_size
-  const char* dense_bias = "";        ///< the setting that says if it has a bias; empty: it has
-  const char* activation = "";        ///< in transformers' words
+  const char* dense = "";               ///< the linear layer before the output; empty: none
+  const char* dense_setting = "";       ///< the setting with its width; empty: hidden_size
+  const char* dense_bias = "";          ///< the setting that says if it has a bias; empty: it has
+  const char* activation = "";          ///< in transformers' words
   const char* activation_setting = "";  ///< in place of `activation`, the setting that has it
-  const char* norm = "";              ///< the norm before the output; empty: none
-  const char* other_norm = "";        ///< a further name of it
-  const char* norm_bias = "";         ///< the setting that says if it has a bias; empty: it has
-  double norm_eps = 0.0;              ///< zero: that of the layers
-  bool has_bias = true;               ///< of the output layer
-  const char* bias_setting = "";      ///< the setting that says so
-  const char* bias = "";              ///< a further name of the output layer's bias
+  const char* norm = "";                ///< the norm before the output; empty: none
+  const char* other_norm = "";          ///< a further name of it
+  const char* norm_bias = "";           ///< the setting that says if it has a bias; empty: it has
+  double norm_eps = 0.0;                ///< zero: that of the layers
+  bool has_bias = true;                 ///< of the output layer
+  const char* bias_setting = "";        ///< the setting that says so
+  const char* bias = "";                ///< a further name of the output layer's bias
   /// The output layer is the table of tokens, unless a file has another or `tie_word_embeddings`
   /// is false.
   bool is_tied = false;

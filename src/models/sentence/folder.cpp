@@ -27,9 +27,9 @@ constexpr int64_t kLongestText = int64_t{1} << 31;
 
 // The settings of the first stage, under any of the names that releases gave the file.
 const char* const kTransformerFiles[] = {
-    "sentence_bert_config.json",      "sentence_roberta_config.json",
+    "sentence_bert_config.json",       "sentence_roberta_config.json",
     "sentence_distilbert_config.json", "sentence_camembert_config.json",
-    "sentence_albert_config.json",    "sentence_xlm-roberta_config.json",
+    "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
     "sentence_xlnet_config.json"};
 
 Settings settings_or_none(const std::string& path) {
@@ -106,8 +106,8 @@ std::optional<int64_t> table_positions(const EncoderEmbeddingsOptions& options) 
   const PositionIds kind = options.position_ids();
   if (kind == PositionIds::None) return std::nullopt;
   // RoBERTa numbers from the row behind that of padding.
-  const int64_t skipped =
-      kind == PositionIds::FromIds ? options.padding_idx().value_or(0) + 1 : options.first_position();
+  const int64_t skipped = kind == PositionIds::FromIds ? options.padding_idx().value_or(0) + 1
+                                                       : options.first_position();
   return options.position_rows() - options.position_offset() - skipped;
 }
 
@@ -160,8 +160,7 @@ SentenceStagesOptions first_stage(const SentenceFolder& folder) {
     return SentenceStagesOptions(load_static_embedding(folder.encoder).size(1))
         .takes_sentences(true);
   }
-  const auto options =
-      encoder_options_from_hf((fs::path(folder.encoder) / "config.json").string());
+  const auto options = encoder_options_from_hf((fs::path(folder.encoder) / "config.json").string());
   return SentenceStagesOptions(options.encoder().layer().d_model());
 }
 
@@ -170,8 +169,9 @@ void load_stage(torch::nn::Module& module, const std::string& folder) {
     const auto path = (fs::path(folder) / name).string();
     if (!io::may_exist(path)) continue;
     load_weights(module, path, LoadOptions().cast(true));
-    return check_finite(kStageLoader, module, path, [](const std::string& key) { return key; },
-                        [](const std::string&) { return false; });
+    return check_finite(
+        kStageLoader, module, path, [](const std::string& key) { return key; },
+        [](const std::string&) { return false; });
   }
   throw WeightsError(WeightsErrorCode::NotFound, "must hold model.safetensors or pytorch_model.bin")
       .in_file(folder)

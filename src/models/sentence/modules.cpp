@@ -29,8 +29,8 @@ std::vector<SentenceModule> modules_in(const std::string& path) {
   for (const json& one : is_list ? list : json::array()) {
     if (!one.is_object() || text_of(one, "type").empty()) break;
     const std::string type = text_of(one, "type");  // sentence_transformers.models.Pooling
-    stages.push_back({type.substr(type.rfind('.') + 1), text_of(one, "path"), type,
-                      text_of(one, "name")});
+    stages.push_back(
+        {type.substr(type.rfind('.') + 1), text_of(one, "path"), type, text_of(one, "name")});
   }
   if (!is_list || stages.size() != list.size()) {
     throw WeightsError(WeightsErrorCode::Corrupt,

@@ -41,8 +41,7 @@ template <typename Stage>
 void set_features(const Settings& config, Stage& stage) {
   const std::string usual = "sentence_embedding";
   stage.input = feature_in(config, "module_input_name", usual);
-  stage.output =
-      feature_in(config, "module_output_name", config.text("module_input_name", usual));
+  stage.output = feature_in(config, "module_output_name", config.text("module_input_name", usual));
 }
 
 // Without the setting it is Tanh.
@@ -184,8 +183,8 @@ std::vector<SentenceStageSettings> stages_after_first(const char* caller,
   std::vector<SentenceStageSettings> stages;
   for (std::size_t i = 1; i < modules.stages.size(); ++i) {
     if (is_without_effect(caller, modules, modules.stages[i])) continue;
-    stages.push_back({stage_in(caller, modules, modules.stages[i]),
-                      stage_folder(modules, modules.stages[i])});
+    stages.push_back(
+        {stage_in(caller, modules, modules.stages[i]), stage_folder(modules, modules.stages[i])});
   }
   return stages;
 }

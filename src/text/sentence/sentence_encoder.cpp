@@ -105,8 +105,7 @@ at::Tensor encode_batch(const SentenceEncoderParts& parts, const std::vector<std
 }
 
 // The mean of the rows of each text's tokens; zeros for a text without tokens.
-at::Tensor encode_static(const SentenceEncoderParts& parts,
-                         const std::vector<std::string>& texts) {
+at::Tensor encode_static(const SentenceEncoderParts& parts, const std::vector<std::string>& texts) {
   std::vector<int64_t> ids, offsets;
   const auto options = TokenizerOptions().add_special_tokens(false);
   for (const std::string& text : texts) {
@@ -114,9 +113,9 @@ at::Tensor encode_static(const SentenceEncoderParts& parts,
     const auto rows = parts.tokenizer.encode_one(text, std::nullopt, options);
     ids.insert(ids.end(), rows.front().ids.begin(), rows.front().ids.end());
   }
-  const auto bags = at::embedding_bag(parts.table, at::tensor(ids, at::kLong),
-                                      at::tensor(offsets, at::kLong),
-                                      /*scale_grad_by_freq=*/false, kMeanBags);
+  const auto bags =
+      at::embedding_bag(parts.table, at::tensor(ids, at::kLong), at::tensor(offsets, at::kLong),
+                        /*scale_grad_by_freq=*/false, kMeanBags);
   return parts.stages.ptr()->forward(std::get<0>(bags));
 }
 
@@ -159,7 +158,8 @@ std::optional<int64_t> longest(const SentenceFolder& folder, const Tokenizer& to
 
 Tokenizer tokenizer_in(const SentenceFolder& folder) {
   if (!folder.is_static) return Tokenizer::from_folder(folder.tokenizer);
-  return Tokenizer::from_file((std::filesystem::path(folder.tokenizer) / "tokenizer.json").string());
+  return Tokenizer::from_file(
+      (std::filesystem::path(folder.tokenizer) / "tokenizer.json").string());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// load_classifier(): encoders with a head. tests/differential/heads.py compares logits with transformers'.
+// load_classifier(): encoders with a head. tests/differential/heads.py compares logits with
+// transformers'.
 
 #include <gtest/gtest.h>
 
@@ -56,29 +57,27 @@ TEST(Classifier, ReadsTheLabelsAndTheKindOfAFolder) {
 TEST(Classifier, ReadsFilesWithoutAPrefixToo) {
   auto folder = sequence_folder();
   const auto logits = load_classifier(folder.write())->forward(tiny_ids()).logits;
-  folder.rename([](const std::string& name) {
-    return name.rfind("bert.", 0) == 0 ? name.substr(5) : name;
-  });
+  folder.rename(
+      [](const std::string& name) { return name.rfind("bert.", 0) == 0 ? name.substr(5) : name; });
   EXPECT_TRUE(bit_equal(load_classifier(folder.write())->forward(tiny_ids()).logits, logits));
   folder.rename([](const std::string& name) { return "module." + name; });
-  auto prefixed =
-      load_classifier(folder.write(), std::nullopt, LoadOptions().prefix("module."));
+  auto prefixed = load_classifier(folder.write(), std::nullopt, LoadOptions().prefix("module."));
   EXPECT_TRUE(bit_equal(prefixed->forward(tiny_ids()).logits, logits));
 }
 
 TEST(Classifier, HasItsPoolerInAFolderOfSentenceTransformersToo) {
   const auto folder = sequence_folder();
   const auto path = folder.write();
-  write_bytes(path + "/modules.json",
-              R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])");
+  write_bytes(
+      path + "/modules.json",
+      R"([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])");
   EXPECT_TRUE(load_classifier(path)->forward(tiny_ids()).logits.defined());
 }
 
 TEST(Classifier, RefusesAHeadThatIsNotThere) {
   auto folder = sequence_folder();
-  folder.rename([](const std::string& name) {
-    return name == "classifier.bias" ? std::string() : name;
-  });
+  folder.rename(
+      [](const std::string& name) { return name == "classifier.bias" ? std::string() : name; });
   EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write()); }), "classifier.bias");
   EXPECT_CONTAINS(refusal([&] { load_classifier(folder.write(), head::Kind::Question); }),
                   "qa_outputs.weight");
@@ -98,9 +97,11 @@ TEST(Classifier, RefusesAPoolerThatIsNotThere) {
 TEST(Classifier, RefusesLabelsThatAreNotThoseOfTheHead) {
   auto folder = sequence_folder();
   folder.config["id2label"] = {{"0", "bad"}, {"1", "good"}};
-  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "the number of labels in config.json must be axis 0 of classifier.weight");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError,
+               "the number of labels in config.json must be axis 0 of classifier.weight");
   folder.config["id2label"] = {{"0", "bad"}, {"2", "good"}};
-  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "id2label must have a label for each number from 0 to 1");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError,
+               "id2label must have a label for each number from 0 to 1");
   folder.config.erase("id2label");
   EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "Got 2");
 }
@@ -108,11 +109,14 @@ TEST(Classifier, RefusesLabelsThatAreNotThoseOfTheHead) {
 TEST(Classifier, RefusesWhatHasNoHead) {
   auto folder = sequence_folder();
   folder.config["architectures"] = {"BertModel"};
-  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "architectures must name a model with a head that posenc has");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError,
+               "architectures must name a model with a head that posenc has");
   folder.config.erase("architectures");
-  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "architectures must be a list of one class");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError,
+               "architectures must be a list of one class");
   folder.config["problem_type"] = "ranking";
-  EXPECT_ERROR(load_classifier(folder.write(), head::Kind::Sequence), c10::ValueError, "problem_type must be single_label_classification");
+  EXPECT_ERROR(load_classifier(folder.write(), head::Kind::Sequence), c10::ValueError,
+               "problem_type must be single_label_classification");
 }
 
 TEST(Classifier, TiesTheOutputForMasksUnlessTheFileHasAnother) {
@@ -128,7 +132,8 @@ TEST(Classifier, TiesTheOutputForMasksUnlessTheFileHasAnother) {
   auto own = load_classifier(folder.write());
   EXPECT_FALSE(own->options.head().tied());
   const auto bias = folder.tensors["cls.predictions.bias"];
-  EXPECT_TRUE(torch::allclose(own->forward(tiny_ids()).logits - bias, 2.0 * (logits - bias), 1e-4, 1e-5));
+  EXPECT_TRUE(
+      torch::allclose(own->forward(tiny_ids()).logits - bias, 2.0 * (logits - bias), 1e-4, 1e-5));
   folder.rename([](const std::string& name) {
     return name == "cls.predictions.decoder.weight" ? std::string() : name;
   });
@@ -158,7 +163,8 @@ TEST(Classifier, FrozenHasZerosForMaskedTokens) {
   const auto out = frozen.forward(tiny_ids(), inputs), plain = model->forward(tiny_ids(), inputs);
   EXPECT_TRUE(bit_equal(out.logits[1][3], torch::zeros({11})));
   EXPECT_TRUE(torch::allclose(out.logits[0], plain.logits[0], 1e-5, 1e-5));
-  EXPECT_TRUE(torch::allclose(frozen.logits(out.encoder.last_hidden_state[0]), out.logits[0], 1e-5, 1e-5));
+  EXPECT_TRUE(
+      torch::allclose(frozen.logits(out.encoder.last_hidden_state[0]), out.logits[0], 1e-5, 1e-5));
   torch::NoGradGuard no_grad;
   model->head->bias.add_(1.0);
   EXPECT_ERROR(frozen.forward(tiny_ids()), c10::Error, "freeze");
@@ -174,8 +180,9 @@ TEST(Classifier, ProbabilitiesFollowTheProblem) {
   const auto logits = torch::tensor({{1.0F, -2.0F}});
   EXPECT_TRUE(bit_equal(class_probabilities(options_of(2), logits), logits.softmax(-1)));
   EXPECT_TRUE(bit_equal(class_probabilities(options_of(1), logits), logits.sigmoid()));
-  EXPECT_TRUE(bit_equal(
-      class_probabilities(options_of(2).problem(head::Problem::MultiLabel), logits), logits.sigmoid()));
+  EXPECT_TRUE(
+      bit_equal(class_probabilities(options_of(2).problem(head::Problem::MultiLabel), logits),
+                logits.sigmoid()));
   EXPECT_TRUE(bit_equal(
       class_probabilities(options_of(1).problem(head::Problem::Regression), logits), logits));
 }

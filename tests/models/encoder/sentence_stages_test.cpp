@@ -1,4 +1,5 @@
-// Stages after the encoder. tests/differential/sentences.py compares vectors with sentence-transformers'.
+// Stages after the encoder. tests/differential/sentences.py compares vectors with
+// sentence-transformers'.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,8 @@ class StagesFolder {
   json modules = {module("Transformer", "")};
 
   static json module(const std::string& kind, const std::string& path) {
-    return {{"name", kind + path}, {"path", path}, {"type", "sentence_transformers.models." + kind}};
+    return {
+        {"name", kind + path}, {"path", path}, {"type", "sentence_transformers.models." + kind}};
   }
   void add(const std::string& kind, const std::string& path, const json& config = nullptr) {
     modules.push_back(module(kind, path));
@@ -58,7 +60,8 @@ TEST(SentenceStages, NoModulesFileMeansTheMeanOrTheLastToken) {
   const auto hidden = torch::randn({1, 3, 8});
   EXPECT_TRUE(bit_equal(load_sentence_stages(folder.write())->forward(hidden), hidden.mean(1)));
   folder.config["architectures"] = {"BertForCausalLM"};
-  EXPECT_TRUE(bit_equal(load_sentence_stages(folder.write())->forward(hidden), hidden.select(1, 2)));
+  EXPECT_TRUE(
+      bit_equal(load_sentence_stages(folder.write())->forward(hidden), hidden.select(1, 2)));
 }
 
 TEST(SentenceStages, SequencesWithoutTokens) {
@@ -68,8 +71,8 @@ TEST(SentenceStages, SequencesWithoutTokens) {
     SentenceStages stages(SentenceStagesOptions(8).stages({sentence::Pooling{{mode}}}));
     return stages->forward(hidden, none);
   };
-  for (const auto mode : {PoolingMode::Mean, PoolingMode::MeanSqrtLength,
-                          PoolingMode::WeightedMean, PoolingMode::LastToken}) {
+  for (const auto mode : {PoolingMode::Mean, PoolingMode::MeanSqrtLength, PoolingMode::WeightedMean,
+                          PoolingMode::LastToken}) {
     EXPECT_TRUE(bit_equal(pooled(mode), torch::zeros({1, 8})));
   }
   EXPECT_TRUE(bit_equal(pooled(PoolingMode::CLS), hidden.select(1, 0)));
@@ -89,34 +92,43 @@ TEST(SentenceStages, ACloneHasItsOwnWeights) {
 TEST(SentenceStages, RefusesWhatItLacksByName) {
   StagesFolder lstm;
   lstm.add("LSTM", "1", json::object());
-  EXPECT_ERROR(load_sentence_stages(lstm.write()), c10::ValueError, "Got sentence_transformers.models.LSTM");
+  EXPECT_ERROR(load_sentence_stages(lstm.write()), c10::ValueError,
+               "Got sentence_transformers.models.LSTM");
   StagesFolder own;
   own.modules.push_back({{"name", "1"}, {"path", ""}, {"type", "custom_st.Transformer"}});
-  EXPECT_ERROR(load_sentence_stages(own.write()), c10::ValueError, "code in the folder is not run. Got custom_st.Transformer");
+  EXPECT_ERROR(load_sentence_stages(own.write()), c10::ValueError,
+               "code in the folder is not run. Got custom_st.Transformer");
   StagesFolder outside;
   outside.add("Pooling", "../1_Pooling");
-  EXPECT_ERROR(load_sentence_stages(outside.write()), c10::ValueError, "path must be a folder inside the model's. Got ../1_Pooling");
+  EXPECT_ERROR(load_sentence_stages(outside.write()), c10::ValueError,
+               "path must be a folder inside the model's. Got ../1_Pooling");
   StagesFolder twice;
   twice.add("Normalize", "1");
   twice.add("Normalize", "1");
-  EXPECT_ERROR(load_sentence_stages(twice.write()), c10::ValueError, "name must differ from those of the other stages. Got Normalize1");
+  EXPECT_ERROR(load_sentence_stages(twice.write()), c10::ValueError,
+               "name must differ from those of the other stages. Got Normalize1");
   StagesFolder mode;
   mode.add("Pooling", "1", {{"pooling_mode", "median"}});
-  EXPECT_ERROR(load_sentence_stages(mode.write()), c10::ValueError, "pooling_mode must be cls, max, mean");
+  EXPECT_ERROR(load_sentence_stages(mode.write()), c10::ValueError,
+               "pooling_mode must be cls, max, mean");
   StagesFolder activation;
   activation.add("Pooling", "1", kMean);
-  activation.add("Dense", "2", {{"in_features", 8}, {"out_features", 8}, {"activation_function", "mine.Act"}});
-  EXPECT_ERROR(load_sentence_stages(activation.write()), c10::ValueError, "activation_function must be an activation of torch.nn");
+  activation.add("Dense", "2",
+                 {{"in_features", 8}, {"out_features", 8}, {"activation_function", "mine.Act"}});
+  EXPECT_ERROR(load_sentence_stages(activation.write()), c10::ValueError,
+               "activation_function must be an activation of torch.nn");
 }
 
 TEST(SentenceStages, RefusesWidthsThatDoNotFit) {
   StagesFolder folder;
   folder.add("Pooling", "1", kMean);
   folder.add("Dense", "2", {{"in_features", 16}, {"out_features", 8}});
-  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError, "stage 2, Dense: in_features must be the width of what it gets, 8. Got 16");
+  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
+               "stage 2, Dense: in_features must be the width of what it gets, 8. Got 16");
   StagesFolder first;
   first.add("Normalize", "1");
-  EXPECT_ERROR(load_sentence_stages(first.write()), c10::ValueError, "must follow one that makes its input, sentence_embedding");
+  EXPECT_ERROR(load_sentence_stages(first.write()), c10::ValueError,
+               "must follow one that makes its input, sentence_embedding");
 }
 
 TEST(SentenceStages, RefusesSettingsThatChangeTheEncoder) {
@@ -137,8 +149,9 @@ TEST(SentenceFolderSettings, AreReadWithTheirRules) {
   StagesFolder folder;
   folder.add("Pooling", "1", kMean);
   folder.put("sentence_bert_config.json", {{"max_seq_length", 5}, {"do_lower_case", true}});
-  folder.put("config_sentence_transformers.json",
-             {{"prompts", {{"query", "q: "}}}, {"default_prompt_name", "query"}, {"truncate_dim", 4}});
+  folder.put(
+      "config_sentence_transformers.json",
+      {{"prompts", {{"query", "q: "}}}, {"default_prompt_name", "query"}, {"truncate_dim", 4}});
   const auto read = read_sentence_folder(folder.write());
   EXPECT_EQ(read.max_seq_length, 5);
   EXPECT_EQ(read.max_positions, 9);
@@ -149,9 +162,11 @@ TEST(SentenceFolderSettings, AreReadWithTheirRules) {
   folder.put("sentence_bert_config.json", {{"max_seq_length", 500}});
   EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 9) << "the table of positions";
   folder.put("config_sentence_transformers.json", {{"default_prompt_name", "passage"}});
-  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError, "default_prompt_name must be the name of one of the prompts");
+  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
+               "default_prompt_name must be the name of one of the prompts");
   folder.put("config_sentence_transformers.json", {{"model_type", "SparseEncoder"}});
-  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError, "model_type must be SentenceTransformer");
+  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
+               "model_type must be SentenceTransformer");
 }
 
 TEST(CrossEncoder, ActivationIsFoundInThreePlaces) {
