@@ -4,8 +4,8 @@
 #include <torch/nn/functional/upsampling.h>
 #include <torch/types.h>
 
-#include "posenc/nn/encoder_embeddings.h"
 #include "io/files.h"
+#include "posenc/nn/encoder_embeddings.h"
 #include "support/compare.h"
 
 namespace posenc::extend_positions_test {

@@ -138,9 +138,10 @@ TEST(EncoderModel, ReturnsWhatIsAskedFor) {
   ASSERT_EQ(out.attentions.size(), 2U);
   EXPECT_EQ(out.attentions[0].sizes(), (std::vector<int64_t>{2, 2, 4, 4}));
   EXPECT_TRUE(within(Op::Layers, out.last_hidden_state, plain.last_hidden_state));
-  EXPECT_CONTAINS(
-      message_of([&] { freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true)); }),
-      "[FrozenEncoder] output_attentions must be false");
+  EXPECT_CONTAINS(message_of([&] {
+                    freeze(model).forward(batch.ids, EncoderInputs().output_attentions(true));
+                  }),
+                  "[FrozenEncoder] output_attentions must be false");
 }
 
 TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
@@ -157,9 +158,10 @@ TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
   EXPECT_EQ(vectors.grad().sizes(), vectors.sizes());
   EXPECT_CONTAINS(message_of([&] { model->forward(batch.ids, inputs); }),
                   "[Encoder] ids must be an undefined tensor where inputs_embeds are given");
-  EXPECT_CONTAINS(
-      message_of([&] { model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7}))); }),
-      "[EncoderEmbeddings] inputs_embeds must be (B, L, 8) or (L, 8). Got [2, 4, 7]");
+  EXPECT_CONTAINS(message_of([&] {
+                    model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7})));
+                  }),
+                  "[EncoderEmbeddings] inputs_embeds must be (B, L, 8) or (L, 8). Got [2, 4, 7]");
 }
 
 TEST(FrozenEncoder, ComputesTheSame) {

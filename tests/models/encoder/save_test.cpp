@@ -124,9 +124,10 @@ TEST(SavePretrained, TakesAHeadAndItsSettings) {
   EXPECT_TRUE(saved.contains("bert.embeddings.word_embeddings.weight"));
   EXPECT_EQ(config_in(out / "new")["id2label"]["2"], "c");
   head.insert("bert.pooler.dense.weight", torch::randn({8, 8}));
-  EXPECT_CONTAINS(
-      message_of([&] { save_pretrained(model, out / "other", SavePretrainedOptions().head(head)); }),
-      "Got bert.pooler.dense.weight");
+  EXPECT_CONTAINS(message_of([&] {
+                    save_pretrained(model, out / "other", SavePretrainedOptions().head(head));
+                  }),
+                  "Got bert.pooler.dense.weight");
   EXPECT_FALSE(fs::exists(out / "other"));
 }
 
@@ -141,7 +142,8 @@ TEST(SavePretrained, SavesAnEncoderThatWasMadeOfOptions) {
   EXPECT_TRUE(bit_equal(load_encoder(out / "new")->forward(ids_to_save()).pooled,
                         model->forward(ids_to_save()).pooled));
   Encoder by_hand(EncoderOptions(model->options).origin({}));
-  EXPECT_CONTAINS(message_of([&] { save_pretrained(by_hand, out / "other"); }), "Got no model_type");
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(by_hand, out / "other"); }),
+                  "Got no model_type");
   save_pretrained(by_hand, out / "other", SavePretrainedOptions().config(config.dump()));
   auto other = model->options;
   other.encoder().layer().activation(Activation::ReLU);

@@ -72,8 +72,8 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {});
 
-  /// forward() that also records what `record` asks for, in the order in which the layers run. Layers
-  /// that layer_dropout skips are left out.
+  /// forward() that also records what `record` asks for, in the order in which the layers run.
+  /// Layers that layer_dropout skips are left out.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {});
