@@ -52,7 +52,8 @@ SUBFOLDERS = {
 
 # Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel",
-             "include/posenc/text/error.h": "text", "include/posenc/text/tokenizer.h": "text",
+             "include/posenc/text/error.h": "text", "include/posenc/text/sentence_encoder.h": "text",
+             "include/posenc/text/tokenizer.h": "text",
              "include/posenc/text/tokenizer_options.h": "text"}
 
 # The files of src/text/ that know tensors. All others include nothing of LibTorch but its error, so that they compile in

@@ -27,7 +27,7 @@ struct FrozenClassifierParts {
 
 namespace {
 
-// ATen computes so many elements by one thread, whose vectors then begin at the same places
+// ATen computes this number of elements by one thread, whose vectors then begin at the same places
 // whatever the number of threads.
 constexpr int64_t kSerialElements = 1 << 15;
 

@@ -107,7 +107,7 @@ torch::Tensor EncoderHeadImpl::forward(const EncoderOutput& output,
     case head::Rows::Pooled: break;
   }
   TORCH_CHECK_VALUE(output.pooled.defined(),
-                    "[EncoderHead] the encoder must have a pooled output. Got none");
+                    "[EncoderHead] the encoder must have a pooled output, which it has not");
   return logits(output.pooled, table);
 }
 

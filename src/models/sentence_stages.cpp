@@ -44,7 +44,7 @@ struct FollowWidths {
   void operator()(const sentence::Pooling& stage) const {
     check_there(widths.tokens, number, "Pooling", Feature::Tokens);
     TORCH_CHECK_VALUE(!stage.modes.empty(), "[SentenceStages] stage ", number,
-                      ", Pooling, must have a mode. Got none");
+                      ", Pooling, must have a mode, which it has not");
     widths.sentence = static_cast<int64_t>(stage.modes.size()) * widths.tokens;
   }
   void operator()(const sentence::Dense& stage) const {

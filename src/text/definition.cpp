@@ -82,7 +82,7 @@ Definition read_definition(std::string_view text) {
     }
   });
   cursor.end();
-  if (!seen.contains("model")) throw TokenizerError("must have a 'model'. Got none");
+  if (!seen.contains("model")) throw TokenizerError("must have a 'model'");
   return definition;
 }
 

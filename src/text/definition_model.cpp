@@ -117,7 +117,7 @@ void read_merges(JsonCursor& cursor, Definition& definition) {
   });
 }
 
-// What a model consists of. The long parts are read where they stand if `type` comes before them,
+// What a model consists of. The long parts are read where they are if `type` comes before them,
 // as it does in all files that the package writes; otherwise this is where they begin. Of two equal
 // names the last counts.
 struct Parts {

@@ -8,7 +8,7 @@
 namespace posenc::text {
 
 /// A hash of short texts, after W. Yi's wyhash, with a random key per process: no vocabulary and no
-/// text can choose words that share a slot. (io::KeyedHash has a proof behind it, but takes three
+/// text can choose words that share a slot. (io::KeyedHash is proven, but takes three
 /// times as long.)
 class TextHash {
  public:

@@ -106,7 +106,7 @@ std::vector<head::Kind> encoder_head_kinds(const std::string& model_type);
 /// ```
 ///
 /// `kind` is read from `architectures` in config.json unless it is given. Tensors of the head have
-/// their names in the file, behind the prefix of `options`, and those of the encoder may have the
+/// their names in the file, after the prefix of `options`, and those of the encoder may have the
 /// prefix of models with a head or none. The output layer for masks is tied unless the file has
 /// another one.
 ///

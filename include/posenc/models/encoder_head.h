@@ -20,7 +20,7 @@ enum class Kind {
   Sequence,  ///< a label for each sequence: `...ForSequenceClassification`
   Token,     ///< a label for each token: `...ForTokenClassification`
   Question,  ///< the first and the last token of an answer: `...ForQuestionAnswering`
-  Masked,    ///< the token behind each mask: `...ForMaskedLM`
+  Masked,    ///< the token of each mask: `...ForMaskedLM`
 };
 
 /// What a head takes of the encoder's output.

@@ -19,7 +19,7 @@ bool is_there(const EncoderFolder& open, const std::string& name) {
   return find_entry(open.source, open.options.prefix() + name) != nullptr;
 }
 
-// The names that a head's tensors have in a file, behind the prefix.
+// The names that a head's tensors have in a file, after the prefix.
 class HeadNames {
  public:
   HeadNames(const EncoderFolder& open, const HeadConfig& config) : open_(open) {

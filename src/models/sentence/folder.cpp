@@ -105,7 +105,7 @@ std::optional<int64_t> table_positions(const EncoderEmbeddingsOptions& options) 
   using embeddings::PositionIds;
   const PositionIds kind = options.position_ids();
   if (kind == PositionIds::None) return std::nullopt;
-  // RoBERTa numbers from the row behind that of padding.
+  // RoBERTa numbers from the row after that of padding.
   const int64_t skipped = kind == PositionIds::FromIds ? options.padding_idx().value_or(0) + 1
                                                        : options.first_position();
   return options.position_rows() - options.position_offset() - skipped;

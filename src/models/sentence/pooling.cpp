@@ -9,7 +9,7 @@ using sentence::PoolingMode;
 
 struct PoolingRow {
   const char* name;  // in a list of modes
-  const char* flag;  // behind pooling_mode_
+  const char* flag;  // after pooling_mode_
   PoolingMode mode;
 };
 

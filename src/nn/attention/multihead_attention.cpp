@@ -1,3 +1,4 @@
+// posenc-budget: one module: its parameters, its heads, its steps
 #include "posenc/nn/attention/multihead_attention.h"
 
 #include <torch/nn/init.h>
