@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary presets identify inspect convert encode translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary presets identify inspect convert encode classify fill tokenize detokenize translate -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -19,6 +19,13 @@ _posenc() {
     'rotary --precision') words='reference exact' ;;
     'rotary --layout') words='bhld blhd' ;;
     'rotary --preset') words='llama gpt_neox nanochat olmo esm gpt_oss xcodec2 gemma3 gemma3n gemma4 gemma4_partial hunyuan_v1 molmo2 phimoe mellum modernbert olmo3 laguna mimo_v2_flash wav2vec2_conformer clvp blt cohere privacy_filter helium pe_audio glm ernie4_5 deepseek_v3 mistral_large4 dots3_note qwen2_5_omni_dit deepseek_v2 llama4 deepseek_v4 gptj codegen roformer qwen2_vl qwen3_vl cohere_compass qwen3_5 glm4v glm4v_moe hunyuan_vl ernie4_5_vl neomme qwen2_vl_vision muse_vision step3p7_vision kimi_k25_vision inkling2_vision pixtral gemma4_vision minimax_m3_vision llama4_vision dinov3 sam2_video sam3_vit vjepa2 efficientloftr esmfold2 musicflamingo lightglue torchtune meta_llama x_transformers xpos stable_audio3 flux wan hunyuan_video lumina2 z_image qwen_image cogview4 cosmos ltx mochi timm_mixed timm_cat timm_rope timm_dinov3' ;;
+    'encode --prompt') return ;;
+    'encode --prompt-text') return ;;
+    'encode --truncate-dim') return ;;
+    'encode --batch') return ;;
+    'classify --batch') return ;;
+    'fill --top') return ;;
+    'tokenize --max-length') return ;;
     'translate --beams') return ;;
     'translate --max-length') return ;;
     'translate --n-best') return ;;
@@ -30,15 +37,19 @@ _posenc() {
     help) options='-h --help' ;;
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
-    presets) options='-h --help --json --rotary --embeddings --fronts --vision' ;;
+    presets) options='-h --help --json --rotary --embeddings --fronts --vision --encoders' ;;
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
-    encode) options='-h --help --in --out' ;;
+    encode) options='-h --help --in --text --out --head --prompt --prompt-text --normalize --truncate-dim --batch' ;;
+    classify) options='-h --help --text --pair --batch' ;;
+    fill) options='-h --help --text --top' ;;
+    tokenize) options='-h --help --pair --no-special --max-length --json' ;;
+    detokenize) options='-h --help --keep-special' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary presets identify inspect convert encode translate'
+    words='version help table rotary presets identify inspect convert encode classify fill tokenize detokenize translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))
