@@ -3,6 +3,7 @@
 #include "posenc/models/encoder.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/transformer/transformer_norm.h"
@@ -56,6 +57,8 @@ void read(const RotaryEmbeddingImpl& embedding, Values& values) {
                static_cast<double>(embedding.options.length())});
 }
 
+void read(const LayerNormImpl& norm, Values& values) { values.push_back(norm.options.eps()); }
+
 void read(const TransformerNormImpl& norm, Values& values) {
   add(values, {static_cast<double>(norm.options.kind()), norm.options.eps()});
 }
@@ -78,7 +81,10 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
 void read(const EncoderImpl& encoder, Values& values) {
   add(values, {static_cast<double>(encoder.options.causal()),
                static_cast<double>(encoder.options.pooling()),
-               static_cast<double>(encoder.options.eos_token_id())});
+               static_cast<double>(encoder.options.eos_token_id()),
+               static_cast<double>(encoder.options.zero_padding()),
+               static_cast<double>(encoder.options.pad_token_id().value_or(-1)),
+               static_cast<double>(encoder.options.token_dropout_id().value_or(-1))});
 }
 
 template <typename Impl>
@@ -93,7 +99,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<TransformerNormImpl>,
+        reader_if<RotaryEmbeddingImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;

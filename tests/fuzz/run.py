@@ -42,6 +42,11 @@ def write_seeds(folder, real):
     for target in targets():
         at = folder / target
         at.mkdir(parents=True, exist_ok=True)
+        made = {"tokenizer": seeds.tokenizers, "sentencepiece": seeds.sentencepiece}.get(target)
+        if made:
+            for part, data in enumerate(made()):
+                (at / f"made-{part}").write_bytes(data)
+            continue
         for number, path in enumerate(files):
             if path.stat().st_size > 10 * LONGEST:
                 continue

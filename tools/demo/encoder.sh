@@ -5,8 +5,9 @@ set -euo pipefail
 . "$(dirname "$0")/settings.sh"
 step 1 "From text to vectors with a model of Hugging Face's transformers" <<'TEXT'
 What it proves: posenc reads the folder that save_pretrained() wrote as it is,
-makes the same ids of sentences, and computes what transformers computes. Every weight is random, so a swapped
-or forgotten tensor would show. The program is tools/demo/encoder.cpp.
+makes the ids of sentences and the vectors that transformers makes. Every
+weight is random, so a swapped or forgotten tensor would show. The program is
+tools/demo/encoder.cpp.
 TEXT
 "$PYTHON" tools/demo/encoder.py --program "$bin/posenc-demo-encoder" --out "$out/bert" ${1:+--saved "$1"} ||
   fail "C++ does not compute what transformers computed"

@@ -28,6 +28,19 @@ bool is_same_folder(const std::string& a, const std::string& b) {
   return !a.empty() && fs::equivalent(a, b, unknown);
 }
 
+// Models whose files have more than their layers' tensors, or those in another form.
+void check_form(const EncoderConfig& config) {
+  const EncoderStructure& structure = config.structure;
+  const char* const what = structure.is_grouped              ? "convolutions in groups"
+                           : *structure.rotary_table != '\0' ? "a table of its rotary embedding"
+                           : *structure.frequencies != '\0'  ? "frequencies of its rotary embedding"
+                                                             : nullptr;
+  TORCH_CHECK_VALUE(what == nullptr,
+                    "[save_pretrained] model_type must be that of an encoder whose file has "
+                    "nothing but its modules' tensors. Got ",
+                    config.model.type, ", which has ", what);
+}
+
 void check_target(const EncoderImpl& model, const std::string& folder,
                   const SavePretrainedOptions& options) {
   TORCH_CHECK_VALUE(options.max_shard_bytes() > 0,
@@ -172,6 +185,7 @@ void save_pretrained(const Encoder& model, const std::string& folder,
   const torch::NoGradGuard no_grad;
   check_target(*model, folder, options);
   SavedConfig saved = saved_config(*model, options);
+  check_form(saved.encoder);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
   set_place(saved, options, rest);

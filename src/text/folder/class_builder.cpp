@@ -133,10 +133,10 @@ void ClassBuilder::read_special_tokens() {
     const auto given = std::ranges::find(own, name, &std::pair<std::string, GivenToken>::first);
     special_tokens_.emplace_back(name, given != own.end() ? given->second : *token);
   }
-  for (const auto& [name, token] : own) {
+  for (const auto& one : own) {
     if (std::ranges::none_of(special_tokens_,
-                             [&](const auto& known) { return known.first == name; })) {
-      special_tokens_.emplace_back(name, token);
+                             [&](const auto& known) { return known.first == one.first; })) {
+      special_tokens_.emplace_back(one.first, one.second);
     }
   }
   const bool has_extra = arguments.has("extra_special_tokens");

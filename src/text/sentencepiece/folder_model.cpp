@@ -192,7 +192,8 @@ void take_file_or_sentencepiece(ClassBuilder& builder, const VocabularyFiles& fi
     model.fuse_unk = true;
     for (const auto& [id, token] :
          builder.arguments.added()) {  // which name what the file calls a placeholder
-      const auto named = [&](const Piece& piece) { return piece.text == token.content; };
+      const std::string_view content = token.content;
+      const auto named = [&](const Piece& piece) { return piece.text == content; };
       if (std::ranges::any_of(model.vocab, named)) continue;
       const auto piece = std::ranges::find(model.vocab, static_cast<uint32_t>(id), &Piece::id);
       if (piece != model.vocab.end()) piece->text = builder.definition.strings->keep(token.content);

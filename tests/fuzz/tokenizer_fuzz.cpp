@@ -1,0 +1,35 @@
+// A tokenizer.json, and a text after a NUL, which the tokenizer encodes and decodes.
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fuzz/check.h"
+#include "io/base/text.h"
+#include "posenc/text/error.h"
+#include "text/definition.h"
+#include "text/machine.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  using namespace posenc;
+  using posenc::testing::promise;
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  const std::size_t end = all.find('\0');
+  const std::string_view file = all.substr(0, end);
+  std::string_view given = end == all.npos ? "Hello, world! \xC3\xA9 42" : all.substr(end + 1);
+  if (!io::is_utf8(given)) given = "a b";
+  try {
+    const text::Machine machine(text::read_definition(file));
+    text::EncodeRequest request;
+    request.wanted = {.places = true, .tokens = true};
+    text::EncodedRows rows;
+    machine.encode(given, std::nullopt, request, 0, rows);
+    promise(rows.ids.size() == rows.offsets.size() && rows.ids.size() == rows.tokens.size(),
+            "a place and a name for each id");
+    for (const text::Place& place : rows.offsets) {
+      promise(place.begin <= place.end, "places in order");
+    }
+    machine.decode(rows.ids, /*skip_special_tokens=*/false);
+  } catch (const c10::Error&) {  // TokenizerError, and ValueError for what cannot be encoded
+  }
+  return 0;
+}
