@@ -30,7 +30,7 @@ void add_classify(CLI::App& app) {
       ->capture_default_str()
       ->check(whole(1, kMostTexts));
   sub->footer(
-      "Example:\n  echo 'What a day' | posenc classify models/emotions\n"
+      "Example:\n  posenc classify models/emotions --text lines.txt\n"
       "  posenc classify models/reranker --pair --text pairs.txt");
   sub->callback([options] { classify_lines(*options); });
 }
@@ -44,7 +44,7 @@ void add_fill(CLI::App& app) {
   sub->add_option("--top", options->top, "number of tokens for each mask")
       ->capture_default_str()
       ->check(whole(1, kMostTexts));
-  sub->footer("Example:\n  echo 'Paris is in [MASK].' | posenc fill models/bert-base-uncased");
+  sub->footer("Example:\n  posenc fill models/bert-base-uncased --text lines.txt");
   sub->callback([options] { fill_lines(*options); });
 }
 

@@ -32,7 +32,7 @@ void add_tokenize(CLI::App& app) {
       "--json", options->json,
       "write an object for each line: `ids`, `tokens`, `type_ids`, `mask` and `offsets`, the "
       "begin and end of each token in characters");
-  sub->footer("Example:\n  echo 'Hello world' | posenc tokenize models/bert-base-uncased --json");
+  sub->footer("Example:\n  posenc tokenize models/bert-base-uncased lines.txt --json");
   sub->callback([options] { tokenize_lines(*options); });
 }
 
@@ -43,7 +43,7 @@ void add_detokenize(CLI::App& app) {
   sub->add_option("FILE", options->file, "ids separated by blanks; default, or -: standard input")
       ->check(input_path());
   sub->add_flag("--keep-special", options->keep_special, "also write special tokens");
-  sub->footer("Example:\n  echo '101 7592 2088 102' | posenc detokenize models/bert-base-uncased");
+  sub->footer("Example:\n  posenc detokenize models/bert-base-uncased ids.txt");
   sub->callback([options] { detokenize_lines(*options); });
 }
 

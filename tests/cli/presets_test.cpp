@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
@@ -33,8 +34,11 @@ TEST_F(Embeddings, OfVisionAreListedWithTheirRules) {
 TEST_F(Embeddings, AreTheLastPartsOfTheList) {
   const std::string embeddings = posenc({"presets", "--embeddings"}).out,
                     all = posenc({"presets"}).out, vision = posenc({"presets", "--vision"}).out,
-                    end = embeddings + "\n" + vision;
-  EXPECT_NE(embeddings.find("embeddings gpt2: gpt2, gpt_bigcode, gpt_neo"), std::string::npos)
+                    encoders = posenc({"presets", "--encoders"}).out,
+                    end = embeddings + "\n" + vision + "\n" + encoders;
+  EXPECT_NE(encoders.find("eurobert"), std::string::npos) << encoders;
+  EXPECT_NE(embeddings.find("embeddings gpt2: flaubert, gpt2, gpt_bigcode, gpt_neo"),
+            std::string::npos)
       << embeddings;
   EXPECT_NE(vision.find("vision embeddings vit: flava_image_model, vit, vit_msn"),
             std::string::npos)
@@ -45,6 +49,12 @@ TEST_F(Embeddings, AreTheLastPartsOfTheList) {
   EXPECT_EQ(posenc({"presets", "--rotary"}).out.find("embeddings bert"), std::string::npos);
   EXPECT_EQ(posenc({"presets", "--rotary", "--embeddings"}).status, 2);
   EXPECT_EQ(posenc({"presets", "--vision", "--embeddings"}).status, 2);
+  EXPECT_EQ(posenc({"presets", "--vision", "--encoders"}).status, 2);
+  const auto listed = nlohmann::json::parse(posenc({"presets", "--encoders", "--json"}).out);
+  const auto bert = std::find_if(listed.begin(), listed.end(),
+                                 [](const auto& one) { return one["model_type"] == "bert"; });
+  ASSERT_NE(bert, listed.end());
+  EXPECT_EQ((*bert)["heads"], nlohmann::json({"sequence", "token", "question", "masked"}));
 }
 
 }  // namespace

@@ -50,8 +50,11 @@ TEST_F(Tokenize, WritesTheTextOfIds) {
 
 TEST_F(Tokenize, Refuses) {
   const std::string made = tokenizer();
-  expect_refused(posenc({"tokenize", made, text_file("bytes", "a\n\xC3(\n")}), "tokenize",
-                 "line 2 must be UTF-8. Got another byte at 0");
+  const auto stopped = posenc({"tokenize", made, text_file("bytes", "a\n\xC3(\n")});
+  EXPECT_EQ(stopped.status, 1);
+  EXPECT_EQ(stopped.out, "2 1 3\n");  // of the line before
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "line 2 must be UTF-8. Got another byte at 0",
+                      stopped.err);
   expect_refused(posenc({"tokenize", "--pair", made, text_file("one", "a\n")}), "tokenize",
                  "line 1 must have two texts, separated by one tab");
   expect_refused(posenc({"detokenize", made, text_file("words", "2 x\n")}), "detokenize",

@@ -18,7 +18,7 @@ class BadFile : public InFolder {};
 
 TEST_F(Usage, HelpShowsAnExample) {
   for (const std::string sub : {"table", "presets", "identify", "inspect", "convert", "tokenize",
-                                "translate", "version", "help"}) {
+                                "detokenize", "classify", "fill", "translate", "version", "help"}) {
     const auto result = posenc({sub, "--help"});
     EXPECT_EQ(result.status, 0) << sub;
     EXPECT_EQ(result.err, "") << sub;

@@ -17,6 +17,7 @@ from encoders import saved as saved_by_transformers
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
+REFUSED = {"esm", "roformer", "squeezebert"}  # whose files have more than tensors of modules
 
 
 def tensors_in(folder: Path) -> dict[str, torch.Tensor]:
@@ -137,7 +138,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
         with torch.no_grad():
-            kinds = draw.sample(sorted(KINDS), MODELS)
+            kinds = draw.sample(sorted(set(KINDS) - REFUSED), MODELS)
             made = [case_of(draw, programs, kind, number) for number, kind in enumerate(kinds)]
             results = programs.compute([case for case, *_ in made])
             whys = [(what, judged(case, got, head, kind)) for (case, head, what), got, kind in zip(made, results, kinds)]
