@@ -84,7 +84,7 @@ struct SentenceStagesOptions {
 /// ```cpp
 /// posenc::SentenceStages stages(posenc::SentenceStagesOptions(8).stages(
 ///     {posenc::sentence::Pooling{}, posenc::sentence::Normalize{}}));
-/// torch::Tensor vectors = stages->forward(torch::randn({2, 5, 8}));  // (2, 8)
+/// torch::Tensor of_texts = stages->forward(torch::randn({2, 5, 8}));  // (2, 8)
 /// ```
 ///
 /// Keys: those of sentence-transformers, `<i>.linear.weight`, `<i>.linear.bias`,

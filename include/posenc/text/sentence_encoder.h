@@ -42,7 +42,7 @@ struct SentenceEncodeOptions {
 ///
 /// ```cpp
 /// auto model = posenc::load_sentence_encoder("models/all-MiniLM-L6-v2");
-/// auto vectors = model.encode({"How are you?", "Wie geht es dir?"});  // (2, 384)
+/// auto vectors = model.encode({"How are you?", "Wie geht es dir?"});  // (2, D)
 /// ```
 ///
 /// Any number of threads may use one; copies refer to the same model.
