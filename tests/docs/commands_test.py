@@ -156,7 +156,9 @@ class Commands(unittest.TestCase):
             (folder / "bin" / "posenc").symlink_to(Path(options.posenc).resolve())
             (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
             (folder / "models").mkdir()
-            (folder / "models" / "bert-base-uncased").symlink_to(live / "encoder" / "bert")
+            for model, made in {"bert-base-uncased": "masked", "all-MiniLM-L6-v2": "bert", "bert-emotions": "emotions"}.items():
+                (folder / "models" / model).symlink_to(live / "encoder" / made)
+            (folder / "lines.txt").write_text("A cat sleeps.\nInterest rates rise.\n")
             (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
             shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")
             make_model(folder)

@@ -112,6 +112,8 @@ std::multimap<std::string, Module> modules() {
       {"RotaryPositionEmbedding2d",
        make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},
       {"RMSNorm", make<RMSNormImpl>(8)},
+      {"TransformerNorm", make<TransformerNormImpl>(8)},
+      {"TransformerNorm", make<TransformerNormImpl>(TransformerNormOptions(8).kind(NormKind::RMS))},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
       {"LayerScale", make<LayerScaleImpl>(8)},
       {"VisionEmbeddings", make<VisionEmbeddingsImpl>(VisionEmbeddingsOptions(4, 2, 6))},

@@ -3,7 +3,7 @@
 
     make_models.py --out FOLDER
 
-`bert` and `emotions`, a classifier, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer
+`bert`, `emotions`, a classifier, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer
 of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
@@ -47,6 +47,12 @@ def emotions():
 
     labels = {0: "sadness", 1: "joy", 2: "surprise"}
     return BertForSequenceClassification(BertConfig(**SIZES, max_position_embeddings=64, id2label=labels))
+
+
+def masked():
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(BertConfig(**SIZES, max_position_embeddings=64))
 
 
 def save_tokenizer(folder: Path) -> None:
@@ -185,7 +191,8 @@ def main() -> None:
             write(model, types_and_positions(), out / "bert_types.safetensors")
     torch.manual_seed(6)
     drawn(emotions()).save_pretrained(out / "emotions")
-    for name in ("bert", "emotions"):
+    drawn(masked()).save_pretrained(out / "masked")
+    for name in ("bert", "emotions", "masked"):
         save_tokenizer(out / name)
     for name, make in trained().items():
         torch.manual_seed(7)
