@@ -22,10 +22,10 @@ using embeddings::PositionIds;
 using embeddings::Projection;
 using testing::message_of;
 
-// A configuration of `model_type` with further settings; ESM has no vocab_size by default.
+// A configuration of `model_type` with further settings; ESM has no sizes by default.
 std::string config_of(const std::string& model_type, const std::string& settings = "") {
   return R"({"model_type": ")" + model_type + "\"" + (settings.empty() ? "" : ", ") + settings +
-         (model_type == "esm" ? R"(, "vocab_size": 33})" : "}");
+         (model_type == "esm" ? R"(, "vocab_size": 33, "pad_token_id": 1})" : "}");
 }
 std::string preset_refusal(const std::string& config) {
   return message_of([&] { encoder_embeddings_options_from_hf(config); });

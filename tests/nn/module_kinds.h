@@ -281,9 +281,9 @@ inline const Kind kModules[] = {
      on_vectors<TransformerNormImpl>},
     {"TransformerEncoderLayerOfGemma",
      "self_attn.in_proj_weight self_attn.out_proj.weight self_attn.q_norm.weight "
-     "self_attn.k_norm.weight self_attn.rotary.inv_freq linear1.weight linear2.weight "
+     "self_attn.k_norm.weight linear1.weight linear2.weight "
      "norm1.weight norm2.weight post_norm1.weight post_norm2.weight",
-     "self_attn.rotary.inv_freq",
+     "",
      "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
      "norm_first=true, bias=false, feed_forward=gated, post_norms=true, norm_kind=rms, "
      "num_kv_heads=1, head_dim=6, rotary=true, qk_norm=true, attention_scale=0.5, window=2)",

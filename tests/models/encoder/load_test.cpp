@@ -206,7 +206,7 @@ TEST(LoadEncoder, ReadsEveryModelTypeWithoutSettings) {
   for (const auto& type : encoder_model_types()) {
     SCOPED_TRACE(type);
     json config = {{"model_type", type}};
-    if (type == "esm") config["vocab_size"] = 33;  // which has no default
+    if (type == "esm") config.update({{"vocab_size", 33}, {"pad_token_id", 1}});  // no defaults
     for (const char* inner : {"text_config"}) config[inner] = json::object();
     EXPECT_NO_THROW(encoder_options_from_hf(config.dump()));
   }
