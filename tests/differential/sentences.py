@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch.nn import functional
 
-from encoders import KINDS, NOT_FROZEN, TOLERANCE, settings
+from encoders import KINDS, TOLERANCE, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 8
@@ -236,8 +236,6 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         for case in cases:
             count += 1
             result = next(results)
-            if isinstance(result, str) and case.options["frozen"] and NOT_FROZEN in result:
-                continue
             why = result if isinstance(result, str) else compare(result["vectors"], case.expected["vectors"])
             if why:
                 failures.append(Failure(f"{what}, {case.options}", why))
