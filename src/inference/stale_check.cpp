@@ -86,8 +86,6 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
   const ScaledWeights scaled(source);
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
-    TORCH_CHECK_TYPE(tensor.scalar_type() == torch::kFloat,
-                     "[freeze] the model must be float32: ", name, ". Got ", tensor.scalar_type());
     TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", name, ". Got ",
                       tensor.device());
     const auto product = scaled.bytes_of_product(tensor);
@@ -96,9 +94,16 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
                         torch_internals::version_of(tensor),
                         product.value_or(static_cast<int64_t>(tensor.nbytes())), is_copied});
   };
-  for (const auto& item : source.named_parameters()) add(item.key(), item.value());
+  for (const auto& item : source.named_parameters()) {
+    const torch::Tensor& tensor = item.value();
+    TORCH_CHECK_TYPE(!tensor.defined() || tensor.scalar_type() == torch::kFloat,
+                     "[freeze] the model must be float32: ", item.key(), ". Got ",
+                     tensor.scalar_type());
+    add(item.key(), tensor);
+  }
   for (const auto& item : source.named_buffers()) {
-    // No layer computes with integers: counters may be anything, and change.
+    // No layer computes with integers: counters may be anything, and change. Rotary frequencies
+    // are float64 where the model computes its angles in it (RoFormer).
     if (item.value().defined() && item.value().is_floating_point()) add(item.key(), item.value());
   }
 }

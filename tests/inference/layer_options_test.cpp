@@ -96,6 +96,16 @@ torch::Tensor any_tokens(Dice& dice, int64_t batch, int64_t length) {
   return tokens;
 }
 
+// Its angles are computed in float64.
+TEST(LayerOptions, FrozenEncodersRotateAsRoFormer) {
+  const torch::NoGradGuard no_grad;
+  auto options = LayerOptions(16, 2).dropout(0.0).rotary(rotary_preset("roformer", 8));
+  TransformerEncoder model(TransformerEncoderOptions(options, 2));
+  model->eval();
+  const auto x = torch::randn({2, 5, 16});
+  EXPECT_TRUE(freeze(model).forward(x).allclose(model->forward(x), 1e-5, 1e-5));
+}
+
 TEST(LayerOptions, FrozenEncodersComputeWhatTheModulesCompute) {
   const torch::NoGradGuard no_grad;
   for (unsigned number = 0; number < 80; ++number) {

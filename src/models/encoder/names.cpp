@@ -160,16 +160,6 @@ void add_pooling(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
-// The names of a whole layer, up to its number: one, or in XLM one for each kind of part.
-std::set<std::string> layer_patterns(const EncoderLayerKeys& keys) {
-  if (is_named(keys.layer)) return {keys.layer};
-  std::set<std::string> patterns;
-  for (const std::string name : {keys.query, keys.wide, keys.norm1, keys.norm2}) {
-    patterns.insert(name.substr(0, name.find('*') + 1) + ".");
-  }
-  return patterns;
-}
-
 KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
   KeyMap map;
@@ -237,6 +227,15 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 
 }  // namespace
 
+std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys) {
+  if (is_named(keys.layer)) return {keys.layer};
+  std::set<std::string> patterns;
+  for (const std::string name : {keys.query, keys.wide, keys.norm1, keys.norm2}) {
+    patterns.insert(name.substr(0, name.find('*') + 1) + ".");
+  }
+  return patterns;
+}
+
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
                                              int64_t index, Part part) {
   std::vector<std::string> names;
@@ -285,7 +284,7 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
     counts = {counts.front() / inner, inner};
   }
   for (const EncoderLayerKeys& keys : config.structure.keys) {
-    for (const std::string& layer : layer_patterns(keys)) {
+    for (const std::string& layer : encoder_layer_patterns(keys)) {
       drop_later_layers(map, source, prefix, layer, counts);
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 /// Which of the structure's names of the layers' tensors the file has.
 int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
                        const std::string& prefix);
+
+/// What the names of a layer's tensors begin with, up to its number: one pattern, or in XLM one for
+/// each kind of part.
+std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys);
 
 /// The names that the tensor `part` of layer `index` may have in a file, such as
 /// `encoder.layer.0.attention.self.query.weight`.

@@ -162,7 +162,9 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                                    : ids.to(at::kInt);
       return rows_at(hidden, marks.argmax(-1));  // the first of several
     }
-    case Pooling::LastToken: return rows_at(hidden, last_tokens(options, ids));
+    case Pooling::LastToken:  // the last row of inputs_embeds, as in transformers
+      if (ids.defined()) return rows_at(hidden, last_tokens(options, ids));
+      [[fallthrough]];
     case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
     default: return hidden.select(1, 0);
   }

@@ -16,8 +16,10 @@ constexpr const char* kSaveRest = "save_pretrained";
 // Whether a tensor that a key map drops is that of a layer, which the encoder has or is without.
 bool is_of_layer(std::string_view name, const EncoderConfig& config) {
   KeyMap layers;
-  for (const EncoderLayerKeys& keys : config.structure.keys)
-    layers.emplace_back(std::string(keys.layer) + "*", "");
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
+    for (const std::string& layer : encoder_layer_patterns(keys))
+      layers.emplace_back(layer + "*", "");
+  }
   return io::find_rule(name, layers).has_value();
 }
 
@@ -29,9 +31,11 @@ std::set<std::size_t> own_entries(const EncoderConfig& config, const io::TensorS
   for (const auto& entry : mapped.entries()) {
     for (const auto& part : entry.parts) {
       if (part.index == io::MappedSource::kAbsent) continue;
-      const bool is_own = entry.name.has_value() ||
-                          is_of_layer(std::string_view(part.name).substr(prefix.size()), config);
-      if (is_own) own.insert(part.index);
+      const std::string_view name = std::string_view(part.name).substr(prefix.size());
+      const std::string_view frequencies = config.structure.frequencies;
+      const bool has_frequencies = !frequencies.empty() && name.ends_with(frequencies);
+      if (entry.name.has_value() || has_frequencies || is_of_layer(name, config))
+        own.insert(part.index);
     }
   }
   return own;

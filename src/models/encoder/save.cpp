@@ -28,19 +28,6 @@ bool is_same_folder(const std::string& a, const std::string& b) {
   return !a.empty() && fs::equivalent(a, b, unknown);
 }
 
-// Models whose files have more than their layers' tensors, or those in another form.
-void check_form(const EncoderConfig& config) {
-  const EncoderStructure& structure = config.structure;
-  const char* const what = structure.is_grouped              ? "convolutions in groups"
-                           : *structure.rotary_table != '\0' ? "a table of its rotary embedding"
-                           : *structure.frequencies != '\0'  ? "frequencies of its rotary embedding"
-                                                             : nullptr;
-  TORCH_CHECK_VALUE(what == nullptr,
-                    "[save_pretrained] model_type must be that of an encoder whose file has "
-                    "nothing but its modules' tensors. Got ",
-                    config.model.type, ", which has ", what);
-}
-
 void check_target(const EncoderImpl& model, const std::string& folder,
                   const SavePretrainedOptions& options) {
   TORCH_CHECK_VALUE(options.max_shard_bytes() > 0,
@@ -70,10 +57,40 @@ void add_tensor(StateDict& tensors, const std::vector<std::string>& names, const
     tensors.insert(names[i], tensor.slice(0, first[i], first[i + 1]));
 }
 
+// The weight (out, in / groups, 1) of a grouped convolution that is Linear's (out, in).
+at::Tensor grouped(const std::string& name, const at::Tensor& weight, int64_t groups) {
+  const int64_t out = weight.size(0) / groups, in = weight.size(1) / groups;
+  const at::Tensor blocks = weight.view({groups, out, groups, in}).diagonal(0, 0, 2);
+  TORCH_CHECK_VALUE(blocks.count_nonzero().equal(weight.count_nonzero()), "[save_pretrained] ",
+                    name, " must be zero between the ", groups,
+                    " groups of the convolution that it is in transformers. Got other numbers");
+  return blocks.permute({2, 0, 1}).reshape({weight.size(0), in, 1});  // (out, in, g) -> (g, out, in)
+}
+
+// Turns the weights of layers into those of convolutions, where the file has these.
+void group_weights(StateDict& tensors, const LoadOptions& names) {
+  for (auto& item : tensors) {
+    const std::string_view own = std::string_view(item.key()).substr(names.prefix().size());
+    const auto found = io::find_rule(own, names.key_map());
+    if (!found) continue;
+    const KeySource& source = names.key_map()[found->rule].sources.items[found->source];
+    if (source.change() == KeySource::Change::Ungroup)
+      item.value() = grouped(item.key(), item.value(), source.first());
+  }
+}
+
 void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings) {
   TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(),
                     "qkv_bias must be true for an encoder whose ", name,
                     " is not zeros. Got false");
+}
+
+// The frequencies of the rotary embedding, which ESM's class has among its weights.
+void add_frequencies(StateDict& tensors, const EncoderImpl& model,
+                     const EncoderStructure& structure, const std::string& prefix) {
+  if (*structure.frequencies == '\0') return;
+  const auto& rotary = model.encoder->layers->ptr<TransformerEncoderLayerImpl>(0)->self_attn->rotary;
+  if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
 }
 
 // The encoder's tensors as a file of transformers has them.
@@ -104,12 +121,23 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     const auto* const out = parameters.find(layer + "out_proj.weight");
     add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1));
   }
+  if (config.structure.is_grouped) group_weights(tensors, names);
+  add_frequencies(tensors, model, config.structure, names.prefix());
   return tensors;
 }
 
 bool has_name_with(const StateDict& tensors, const std::string& text) {
   return std::any_of(tensors.begin(), tensors.end(),
                      [&](const auto& item) { return item.key().find(text) != std::string::npos; });
+}
+
+// XLM's languages are optional.
+std::string module_beside(const EncoderConfig& config) {
+  const std::string beside = config.structure.beside;
+  if (beside != "lang_embeddings") return beside;
+  const Settings& settings = config.settings;
+  const bool has_it = settings.flag("use_lang_emb") && settings.whole("n_langs", 1, INT32_MAX) > 1;
+  return has_it ? beside : "";
 }
 
 // What the class has that is named in `architectures`, as far as it is known.
@@ -125,10 +153,9 @@ void check_complete(const EncoderConfig& config, const StateDict& tensors,
                        has_name_with(tensors, structure.pooler);
   TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
                     base_class, remedy, ". Got no pooler");
-  TORCH_CHECK_VALUE(!std::string_view(structure.dropped).starts_with("decoder") ||
-                        has_name_with(tensors, "decoder."),
-                    "[save_pretrained] a ", base_class, " must have a decoder", remedy,
-                    ". Got only the encoder");
+  const std::string beside = module_beside(config);
+  TORCH_CHECK_VALUE(beside.empty() || has_name_with(tensors, beside + "."), "[save_pretrained] a ",
+                    base_class, " must have its ", beside, remedy, ". Got only the encoder");
 }
 
 void add_all(StateDict& tensors, const StateDict& more) {
@@ -185,7 +212,6 @@ void save_pretrained(const Encoder& model, const std::string& folder,
   const torch::NoGradGuard no_grad;
   check_target(*model, folder, options);
   SavedConfig saved = saved_config(*model, options);
-  check_form(saved.encoder);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
   set_place(saved, options, rest);

@@ -92,6 +92,50 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   if (counts) add("padding_idx", options.padding_idx().value_or(-1));
 }
 
+// What decides the results of a layer besides.
+void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
+  const auto add = [&](const char* name, auto value) {
+    values.emplace_back(name, static_cast<double>(value));
+  };
+  add("window", layer.window().value_or(-1));
+  add("num_kv_heads", layer.num_kv_heads().value_or(layer.num_heads()));
+  add("head_dim", layer.head_dim().value_or(layer.d_model() / layer.num_heads()));
+  add("qk_norm", layer.qk_norm());
+  add("post_norms", layer.post_norms());
+  add("first_norm", layer.first_norm());
+  add("attention_scale", layer.attention_scale().value_or(0.0));
+}
+
+// Those of the layers that there are.
+std::vector<TransformerLayerOptions> layer_options(const EncoderImpl& model) {
+  std::vector<TransformerLayerOptions> all;
+  for (const auto& layer : *model.encoder->layers)
+    all.push_back(layer->as<TransformerEncoderLayerImpl>()->options);
+  return all;
+}
+
+void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
+  const auto& where = saved.settings;
+  const std::vector<TransformerLayerOptions> layers = layer_options(model);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const TransformerLayerOptions own = saved.options.encoder().layer_at(static_cast<int64_t>(i));
+    NamedValues wanted, got;
+    add_layer(layers[i], wanted);
+    add_layer(own, got);
+    for (std::size_t j = 0; j < wanted.size(); ++j) {
+      TORCH_CHECK_VALUE(wanted[j].second == got[j].second, where.where(), wanted[j].first,
+                        " of layer ", i, " must be that of the encoder, ", wanted[j].second,
+                        ". Got ", got[j].second);
+    }
+    const bool rotates = layers[i].rotary().has_value();
+    const bool same =
+        rotates == own.rotary().has_value() &&
+        (!rotates || layers[i].rotary()->rotary() == own.rotary()->rotary());
+    TORCH_CHECK_VALUE(same, where.where(), "the rotary embedding of layer ", i,
+                      " must be that of the encoder. Got another");
+  }
+}
+
 NamedValues values_of(const EncoderOptions& options) {
   NamedValues values;
   const auto add = [&](const char* name, auto value) {
@@ -105,6 +149,8 @@ NamedValues values_of(const EncoderOptions& options) {
   add("feed_forward", layer.feed_forward());
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());
+  add("zero_padding", options.zero_padding());
+  add("token_dropout_id", options.token_dropout_id().value_or(-1));
   add("relative_buckets", options.relative_buckets());
   add("norm after the layers", options.encoder().norm());
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
@@ -130,6 +176,7 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
     TORCH_CHECK_VALUE(wanted[i].second == got[i].second, config.where(), wanted[i].first,
                       " must be that of the encoder, ", wanted[i].second, ". Got ", got[i].second);
   }
+  check_same_layers(saved, model);
 }
 
 void set_dtype(json& object) {

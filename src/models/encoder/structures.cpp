@@ -156,6 +156,7 @@ const EncoderStructure kMegatronBert = {.keys = kMegatronBertKeys, .norm_first =
 const EncoderStructure kRobertaPreLayerNorm = {.keys = kPreLayerNormKeys, .norm_first = true,
     .last_norm = "LayerNorm", .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kRobertaXL = {.keys = kRobertaXLKeys, .norm_first = true,
+    .output_dropout = Rate::None,
     .last_norm = "encoder.LayerNorm", .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDistilBert = {.keys = kDistilBertKeys,
     .attention_output_dropout = Rate::None};
@@ -165,10 +166,10 @@ const EncoderStructure kAlbert = {.keys = kAlbertKeys,
     .projection = "encoder.embedding_hidden_mapping_in", .output_dropout = Rate::None,
     .pooling = Pooling::TanhOfFirst, .pooler = "pooler", .shares_layers = true};
 const EncoderStructure kBart = {.keys = kBartKeys, .embeddings = "encoder.",
-    .shared = "shared.weight", .dropped = "decoder.*"};
+    .shared = "shared.weight", .dropped = "decoder.*", .beside = "decoder"};
 const EncoderStructure kMBart = {.keys = kBartKeys, .embeddings = "encoder.",
     .shared = "shared.weight", .norm_first = true, .last_norm = "encoder.layer_norm",
-    .dropped = "decoder.*"};
+    .dropped = "decoder.*", .beside = "decoder"};
 const EncoderStructure kClipText = {.keys = kClipKeys, .norm_first = true,
     .last_norm = "final_layer_norm", .raw_hidden_states = true, .is_causal = true,
     .pooling = Pooling::EndToken};
@@ -199,14 +200,14 @@ const EncoderStructure kGemma3 = {.keys = kGemma3Keys, .embeddings = "", .norm_f
     .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
     .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
 const EncoderStructure kLuke = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
-    .dropped = "entity_embeddings.* *_query.*"};
+    .dropped = "entity_embeddings.* *_query.*", .beside = "entity_embeddings"};
 const EncoderStructure kSqueezeBert = {.keys = kSqueezeBertKeys, .pooling = Pooling::TanhOfFirst,
     .is_grouped = true, .more = read_squeezebert};
 const EncoderStructure kXlm = {.keys = kXlmKeys, .embeddings = "", .dropped = "lang_embeddings.*",
-    .more = read_xlm};
+    .beside = "lang_embeddings", .more = read_xlm};
 const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
     .last_norm = "encoder.emb_layer_norm_after", .pooling = Pooling::TanhOfFirst,
-    .dropped = "*.inv_freq contact_head.* *position_ids",
+    .dropped = "*.inv_freq contact_head.* *position_ids", .beside = "contact_head",
     .frequencies = "rotary_embeddings.inv_freq", .more = read_esm_layers};
 const EncoderStructure kRoFormer = {.keys = kBertKeys, .projection = "embeddings_project",
     .rotates = true, .dropped = "encoder.embed_positions.weight",

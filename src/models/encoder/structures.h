@@ -57,6 +57,7 @@ struct EncoderStructure {
   bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
   const char* relative_bias = "";  ///< MPNet: the table of a relative bias
   const char* dropped = "";  ///< patterns of keys that are not the encoder's, with blanks between
+  const char* beside = "";   ///< a module among them without which its class is not complete
   /// A tensor with what the rotary embedding computes: RoFormer's table, of which a file may have
   /// no other, or ESM's frequencies, which are those of the file.
   const char* rotary_table = "";

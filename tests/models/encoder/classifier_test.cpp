@@ -54,6 +54,19 @@ TEST(Classifier, ReadsTheLabelsAndTheKindOfAFolder) {
   EXPECT_TRUE(bit_equal(out.logits, expected));
 }
 
+// transformers takes the last column of inputs_embeds, among which it cannot find padding.
+TEST(Classifier, PoolsTheLastOfGivenVectors) {
+  const char* config = R"({"model_type": "llama", "vocab_size": 11, "hidden_size": 8,
+      "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 12})";
+  Encoder model(
+      encoder_options_from_hf(config).pooling(encoder::Pooling::LastToken).pad_token_id(0));
+  model->eval();
+  const auto inputs = EncoderInputs().inputs_embeds(torch::randn({2, 4, 8}));
+  const auto out = model->forward({}, inputs);
+  EXPECT_TRUE(bit_equal(out.pooled, out.last_hidden_state.select(1, 3)));
+  EXPECT_TRUE(freeze(model).forward({}, inputs).pooled.allclose(out.pooled, 1e-5, 1e-5));
+}
+
 TEST(Classifier, ReadsFilesWithoutAPrefixToo) {
   auto folder = sequence_folder();
   const auto logits = load_classifier(folder.write())->forward(tiny_ids()).logits;

@@ -41,6 +41,14 @@ TEST(EncoderConfig, BartTakesTheUsualNames) {
   EXPECT_EQ(usual.embeddings()->d_model(), 512);
 }
 
+// XLMRobertaXLOutput has none.
+TEST(EncoderConfig, XlmRobertaXLDropsOutNothingAfterTheFeedForward) {
+  const auto layer =
+      of({{"model_type", "xlm-roberta-xl"}, {"hidden_dropout_prob", 0.5}}).encoder().layer();
+  EXPECT_EQ(layer.dropouts()->output, 0.0);
+  EXPECT_EQ(layer.dropouts()->attention_output, 0.5);
+}
+
 json small(const char* type, const json& more) {
   json config = {{"model_type", type},       {"hidden_size", 16},      {"num_attention_heads", 4},
                  {"num_hidden_layers", 4},   {"intermediate_size", 8}, {"vocab_size", 9},

@@ -165,6 +165,95 @@ TEST(SavePretrained, LeavesNoPartOutByMistake) {
   EXPECT_FALSE(load_encoder(out / "new")->forward(ids_to_save()).pooled.defined());
 }
 
+json small_config(const char* type, const json& more) {
+  json config = {{"model_type", type},     {"vocab_size", 11},        {"hidden_size", 8},
+                 {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 12},
+                 {"pad_token_id", 0},      {"max_position_embeddings", 9}};
+  config.update(more);
+  return config;
+}
+
+TEST(SavePretrained, RefusesSettingsOfOtherLayers) {
+  Encoder model(encoder_options_from_hf(
+      small_config("modernbert", {{"global_attn_every_n_layers", 2}, {"local_attention", 4}}).dump()));
+  const TempDir out;
+  const auto refusal = [&](const std::string& settings) {
+    return message_of([&] {
+      save_pretrained(model, out / "new", SavePretrainedOptions().config(settings));
+    });
+  };
+  EXPECT_CONTAINS(refusal(R"({"local_attention": 8})"),
+                  "window of layer 1 must be that of the encoder, 2. Got 4");
+  EXPECT_CONTAINS(refusal(R"({"global_rope_theta": 7.0})"),
+                  "the rotary embedding of layer 0 must be that of the encoder");
+  EXPECT_FALSE(fs::exists(out / "new"));
+}
+
+// Its layers have no prefix of their own, so that all names look like those of a layer.
+TEST(SavePretrained, KeepsTheLanguagesOfXlm) {
+  const TempDir out;
+  Encoder model(encoder_options_from_hf(
+      small_config("xlm", {{"n_langs", 2}, {"use_lang_emb", true}}).dump()));
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(model, out / "new"); }),
+                  "a XLMModel must have its lang_embeddings");
+  save_pretrained(model, out / "new", SavePretrainedOptions().allow_missing(true));
+  auto tensors = load_safetensors(out / "new/model.safetensors").tensors;
+  tensors.insert("lang_embeddings.weight", torch::randn({2, 8}));
+  save_safetensors(out / "new/model.safetensors", tensors);
+  save_pretrained(model, out / "whole", SavePretrainedOptions().rest_of(out / "new"));
+  const auto saved = load_safetensors(out / "whole/model.safetensors").tensors;
+  ASSERT_TRUE(saved.contains("lang_embeddings.weight"));
+  EXPECT_TRUE(bit_equal(saved["lang_embeddings.weight"], tensors["lang_embeddings.weight"]));
+}
+
+TEST(SavePretrained, WritesConvolutionsInGroups) {
+  const auto config = small_config("squeezebert", {{"embedding_size", 8},
+                                                   {"q_groups", 2},
+                                                   {"k_groups", 4},
+                                                   {"v_groups", 1},
+                                                   {"post_attention_groups", 2},
+                                                   {"intermediate_groups", 4},
+                                                   {"output_groups", 2}});
+  Encoder model(encoder_options_from_hf(config.dump()));
+  const TempDir out;
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(model, out / "new"); }),
+                  "query.weight must be zero between the 2 groups of the convolution");
+  const torch::NoGradGuard no_grad;
+  const auto keep_groups = [](const torch::Tensor& weight, int64_t groups) {
+    const auto blocks = torch::eye(groups).repeat_interleave(weight.size(0) / groups, 0);
+    weight.mul_(blocks.repeat_interleave(weight.size(1) / groups, 1));
+  };
+  for (const auto& item : *model->encoder->layers) {
+    auto* layer = item->as<TransformerEncoderLayerImpl>();
+    keep_groups(layer->self_attn->in_proj_weight.narrow(0, 0, 8), 2);
+    keep_groups(layer->self_attn->in_proj_weight.narrow(0, 8, 8), 4);
+    keep_groups(layer->self_attn->out_proj->weight, 2);
+    keep_groups(layer->linear1->weight, 4);
+    keep_groups(layer->linear2->weight, 2);
+  }
+  model->eval();
+  save_pretrained(model, out / "new");
+  const auto saved = load_safetensors(out / "new/model.safetensors").tensors;
+  EXPECT_EQ(saved["encoder.layers.0.intermediate.conv1d.weight"].sizes(),
+            (std::vector<int64_t>{12, 2, 1}));
+  EXPECT_TRUE(bit_equal(load_encoder(out / "new")->forward(ids_to_save()).pooled,
+                        model->forward(ids_to_save()).pooled));
+}
+
+TEST(SavePretrained, WritesTheFrequenciesOfEsm) {
+  Encoder model(encoder_options_from_hf(
+      small_config("esm", {{"position_embedding_type", "rotary"}, {"mask_token_id", 1}}).dump()));
+  for (const auto& layer : *model->encoder->layers)
+    layer->as<TransformerEncoderLayerImpl>()->self_attn->rotary->inv_freq.mul_(1.5);
+  model->eval();
+  const TempDir out;
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(model, out / "new"); }),
+                  "a EsmModel must have its contact_head");
+  save_pretrained(model, out / "new", SavePretrainedOptions().allow_missing(true));
+  EXPECT_TRUE(bit_equal(load_encoder(out / "new")->forward(ids_to_save()).pooled,
+                        model->forward(ids_to_save()).pooled));
+}
+
 TEST(SavePretrained, NamesAFileThatIsNoFolder) {
   auto model = load_encoder(TinyFolder::bert().write());
   const TempDir out;
