@@ -146,6 +146,12 @@ Elementwise activation_in_head(const Settings& config, const HeadStructure& stru
   }
 }
 
+double norm_eps_in(const Settings& config, const HeadStructure& structure, double of_layers) {
+  const std::string setting = structure.norm_eps_setting;
+  if (!setting.empty()) return config.real(setting);
+  return structure.norm_eps > 0.0 ? structure.norm_eps : of_layers;
+}
+
 EncoderHeadOptions head_options(const Settings& config, const HeadStructure& structure,
                                 EncoderOptions& encoder, int64_t outputs) {
   const auto& layer = encoder.encoder().layer();
@@ -158,7 +164,7 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
         .activation(activation_in_head(config, structure));
   }
   if (*structure.norm != '\0') {
-    options.norm(structure.norm_eps > 0.0 ? structure.norm_eps : layer.layer_norm_eps())
+    options.norm(norm_eps_in(config, structure, layer.layer_norm_eps()))
         .norm_bias(has_bias_in(config, structure.norm_bias));
   }
   options.bias(structure.has_bias && has_bias_in(config, structure.bias_setting));
@@ -183,6 +189,7 @@ HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Kind wanted = kind ? *kind : kind_in(config);
   const KindRow& row = kKinds[static_cast<std::size_t>(wanted)];
   const HeadStructure& structure = structure_of(encoder, row);
+  if (structure.check != nullptr) structure.check(config);
   std::vector<std::string> labels;
   if (wanted == Kind::Sequence || wanted == Kind::Token) labels = labels_in(config);
   int64_t outputs = static_cast<int64_t>(labels.size());

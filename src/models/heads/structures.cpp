@@ -1,10 +1,29 @@
 #include "models/heads/structures.h"
 
+#include "models/settings.h"
+
 namespace posenc::heads {
 namespace {
 
 using encoder::Pooling;
 using head::Rows;
+
+// XLMSequenceSummary with the defaults of its class but for the number of labels.
+void check_summary(const Settings& config) {
+  if (config.text("summary_type", "first") != "first") {
+    config.refuse("summary_type", "must be first, the only one that posenc has");
+  }
+  for (const char* name : {"summary_use_proj", "summary_proj_to_labels"}) {
+    if (!config.flag(name, true)) config.refuse(name, "must be true");
+  }
+  if (config.has("summary_activation") && config.text("summary_activation") != "") {
+    config.refuse("summary_activation", "must be null");
+  }
+}
+
+void check_softmax(const Settings& config) {
+  if (config.flag("asm", false)) config.refuse("asm", "must be false");
+}
 
 // clang-format off
 constexpr HeadStructure kToken = {.out = "classifier"};
@@ -26,6 +45,27 @@ constexpr HeadStructure kBertMasked = {.out = "cls.predictions.decoder",
 
 constexpr HeadStructure kRobertaMasked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
     .activation = "gelu", .norm = "lm_head.layer_norm", .bias = "lm_head.bias", .is_tied = true};
+
+// The width before the output is that of the table.
+constexpr HeadStructure narrow_bert_masked() {
+  HeadStructure head = kBertMasked;
+  head.dense_setting = "embedding_size";
+  return head;
+}
+
+// Its layers have an epsilon of their own.
+constexpr HeadStructure squeezed_masked() {
+  HeadStructure head = kBertMasked;
+  head.norm_eps_setting = "layer_norm_eps";
+  return head;
+}
+
+// Its output layer is not tied.
+constexpr HeadStructure luke_masked() {
+  HeadStructure head = kRobertaMasked;
+  head.is_tied = false;
+  return head;
+}
 
 constexpr HeadStructure modern(const char* out) {
   return {.out = out, .dense = "head.dense", .dense_bias = "classifier_bias",
@@ -85,6 +125,8 @@ const HeadStructures kEuroBert = {
 const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
                .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
+const HeadStructures kLuke = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = luke_masked()};
 const HeadStructures kModernBert = {.sequence = modern_sequence(), .token = modern("classifier"),
     .question = modern("classifier"), .masked = modern_masked()};
 const HeadStructures kNomicBert = {
@@ -97,9 +139,16 @@ const HeadStructures kRemBert = {.sequence = kOfPooler, .token = kToken, .questi
                .dense_setting = "output_embedding_size", .activation_setting = "hidden_act",
                .norm = "cls.predictions.LayerNorm"}};
 const HeadStructures kRoFormer = {.sequence = of_first("", "hidden_act"), .token = kToken,
-    .question = kQuestion, .masked = kBertMasked};
+    .question = kQuestion, .masked = narrow_bert_masked()};
 const HeadStructures kSplinter = {
     .question = {.lacks = "attention between questions and spans"}};
+const HeadStructures kSqueezeBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = squeezed_masked()};
+const HeadStructures kXlm = {
+    .sequence = {.out = "sequence_summary.summary", .rows = Rows::Pooled,
+                 .pooling = Pooling::First, .check = check_summary},
+    .token = kToken, .question = {.lacks = "a search for the end of each start"},
+    .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
 // clang-format on
 
 }  // namespace posenc::heads

@@ -5,6 +5,8 @@
 
 namespace posenc {
 
+class Settings;
+
 /// A head of transformers, which takes the output of the encoder of the same model type: its parts
 /// by their names in a file, without `.weight` and `.bias`. The defaults are those of most heads.
 struct HeadStructure {
@@ -25,6 +27,7 @@ struct HeadStructure {
   const char* other_norm = "";          ///< a further name of it
   const char* norm_bias = "";           ///< the setting that says if it has a bias; empty: it has
   double norm_eps = 0.0;                ///< zero: that of the layers
+  const char* norm_eps_setting = "";    ///< in place of both, the setting that has it
   bool has_bias = true;                 ///< of the output layer
   const char* bias_setting = "";        ///< the setting that says so
   const char* bias = "";                ///< a further name of the output layer's bias
@@ -32,6 +35,8 @@ struct HeadStructure {
   /// is false.
   bool is_tied = false;
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
+  /// Refuses settings of the head that posenc lacks; null: there are none.
+  void (*check)(const Settings& config) = nullptr;
 };
 
 /// The heads of a model type.
@@ -43,8 +48,8 @@ struct HeadStructures {
 namespace heads {
 
 extern const HeadStructures kAlbert, kBert, kBertGeneration, kDecoder, kDistilBert, kElectra,
-    kEncoderDecoder, kEsm, kEuroBert, kGte, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer,
-    kSplinter;
+    kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kModernBert, kNomicBert, kRemBert, kRoberta,
+    kRoFormer, kSplinter, kSqueezeBert, kXlm;
 
 }  // namespace heads
 }  // namespace posenc
