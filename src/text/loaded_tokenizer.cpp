@@ -30,15 +30,38 @@ std::string whole_file(const std::string& path) {
   }
 }
 
+bool is_of_type(const nlohmann::json& component, const char* type) {
+  return component.is_object() && component.value("type", "") == type;
+}
+
+// BertNormalizer's own lowercasing does not count, as in sentence-transformers.
+void put_lowercase_first(nlohmann::json& normalizer) {
+  const nlohmann::json lowercase = {{"type", "Lowercase"}};
+  nlohmann::json list = nlohmann::json::array();
+  if (is_of_type(normalizer, "Sequence")) {
+    list = normalizer["normalizers"];
+  } else if (!normalizer.is_null()) {
+    list.push_back(normalizer);
+  }
+  const bool has_it = std::any_of(list.begin(), list.end(), [](const nlohmann::json& one) {
+    return is_of_type(one, "Lowercase");
+  });
+  if (has_it) return;
+  list.insert(list.begin(), lowercase);
+  normalizer = {{"type", "Sequence"}, {"normalizers", std::move(list)}};
+}
+
 }  // namespace
 
 LoadedTokenizer::LoadedTokenizer(Definition definition, FolderSettings settings)
     : settings_(std::move(settings)),
       machine_(std::move(definition), settings_.split_special_tokens) {}
 
-std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder) {
+std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder,
+                                                                    bool lowercases_first) {
   try {
     FolderTokenizer read = read_folder(folder);
+    if (lowercases_first) put_lowercase_first(read.definition.normalizer);
     read_padding(
         read.definition.padding);  // each call has its own rules, but these have to be right
     read_truncation(read.definition.truncation);

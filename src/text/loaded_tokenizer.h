@@ -16,8 +16,10 @@ namespace posenc::text {
 /// What a Tokenizer holds: the machine, and what the folder or the file says beside it.
 class LoadedTokenizer {
  public:
-  /// That of a folder, as transformers loads it. Throws TokenizerError.
-  static std::shared_ptr<const LoadedTokenizer> from_folder(const std::string& folder);
+  /// That of a folder, as transformers loads it; with `lowercases_first` as sentence-transformers
+  /// does for `do_lower_case`. Throws TokenizerError.
+  static std::shared_ptr<const LoadedTokenizer> from_folder(const std::string& folder,
+                                                            bool lowercases_first);
   /// That of a file, as tokenizers loads it: its blocks `padding` and `truncation` count. Throws
   /// TokenizerError.
   static std::shared_ptr<const LoadedTokenizer> from_file(const std::string& path);

@@ -71,8 +71,8 @@ Encoding encoding_of(EncodedRows& rows, std::size_t row) {
 
 }  // namespace
 
-Tokenizer Tokenizer::from_folder(const std::string& folder) {
-  return Tokenizer(text::LoadedTokenizer::from_folder(folder));
+Tokenizer Tokenizer::from_folder(const std::string& folder, bool lowercases_first) {
+  return Tokenizer(text::LoadedTokenizer::from_folder(folder, lowercases_first));
 }
 
 Tokenizer Tokenizer::from_file(const std::string& path) {

@@ -88,8 +88,7 @@ class SentenceEncoder {
 /// Loads a model from a folder of sentence-transformers, or an encoder of transformers.
 ///
 /// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
-/// Tokenizer::from_folder(); c10::ValueError for `do_lower_case` with a tokenizer that does not
-/// lowercase.
+/// Tokenizer::from_folder().
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {});
 
 /// Prints the class and its main options on one line.

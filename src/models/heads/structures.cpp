@@ -8,19 +8,6 @@ namespace {
 using encoder::Pooling;
 using head::Rows;
 
-// XLMSequenceSummary with the defaults of its class but for the number of labels.
-void check_summary(const Settings& config) {
-  if (config.text("summary_type", "first") != "first") {
-    config.refuse("summary_type", "must be first, the only one that posenc has");
-  }
-  for (const char* name : {"summary_use_proj", "summary_proj_to_labels"}) {
-    if (!config.flag(name, true)) config.refuse(name, "must be true");
-  }
-  if (config.has("summary_activation") && config.text("summary_activation") != "") {
-    config.refuse("summary_activation", "must be null");
-  }
-}
-
 void check_softmax(const Settings& config) {
   if (config.flag("asm", false)) config.refuse("asm", "must be false");
 }
@@ -145,8 +132,7 @@ const HeadStructures kSplinter = {
 const HeadStructures kSqueezeBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = squeezed_masked()};
 const HeadStructures kXlm = {
-    .sequence = {.out = "sequence_summary.summary", .rows = Rows::Pooled,
-                 .pooling = Pooling::First, .check = check_summary},
+    .sequence = {.lacks = "a last hidden state whose rows of padding are zero"},
     .token = kToken, .question = {.lacks = "a search for the end of each start"},
     .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
 // clang-format on

@@ -157,7 +157,7 @@ std::optional<int64_t> longest(const SentenceFolder& folder, const Tokenizer& to
 }
 
 Tokenizer tokenizer_in(const SentenceFolder& folder) {
-  if (!folder.is_static) return Tokenizer::from_folder(folder.tokenizer);
+  if (!folder.is_static) return Tokenizer::from_folder(folder.tokenizer, folder.do_lower_case);
   return Tokenizer::from_file(
       (std::filesystem::path(folder.tokenizer) / "tokenizer.json").string());
 }
@@ -212,9 +212,6 @@ const Tokenizer& SentenceEncoder::tokenizer() const { return parts_->tokenizer; 
 
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options) {
   const SentenceFolder read = read_sentence_folder(folder);
-  TORCH_CHECK_VALUE(!read.do_lower_case, "[load_sentence_encoder] ", folder,
-                    ": do_lower_case must be false: posenc lowercases only where the tokenizer "
-                    "does. Got true");
   text::SentenceEncoderParts parts = {.folder = read,
                                       .tokenizer = text::tokenizer_in(read),
                                       .encoder = std::nullopt,
