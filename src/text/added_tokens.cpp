@@ -28,10 +28,10 @@ bool begins_with_word(std::string_view text) {
   return !text.empty() && unicode::is_word(next_character(text, at));
 }
 
-// Where the blanks begin that `text` ends with.
-std::size_t blanks_at_end(std::string_view text) {
+// Where the blanks begin that `text` ends with, from `least` on.
+std::size_t blanks_at_end(std::string_view text, std::size_t least) {
   std::size_t end = text.size();
-  while (end > 0) {
+  while (end > least) {
     const std::size_t begin = previous_character(text, end);
     std::size_t at = begin;
     if (!unicode::is_white_space(next_character(text, at))) break;
@@ -107,7 +107,10 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& mod
     if (token.special) special_.insert(token.content);
     const auto known = tokens_.find(token.content);
     if (known != tokens_.end()) {
-      known->second.token = token;
+      AddedToken& old = known->second.token;
+      AddedToken replaced = token;
+      replaced.replace(old);
+      old = std::move(replaced);
       continue;
     }
     auto id = model.token_to_id(token.content);
@@ -115,7 +118,7 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& mod
       id = next_id++;
       ++new_tokens_;
     }
-    tokens_.emplace(token.content, Searched{token, *id, token.content});
+    tokens_.emplace(token.content, Searched{token, *id, token.content, token.content});
   }
   for (const AddedToken& each : tokens) {  // in their order, so that an error is the same each time
     if (each.content.empty()) continue;
@@ -125,14 +128,15 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& mod
       if (place->second == &searched) continue;  // repeated
       refuse_two("id", place->second->token, searched.token);
     }
-    if (searched.token.normalized && normalizer != nullptr) {
+    if ((searched.token.normalized || searched.token.was_normalized) && normalizer != nullptr) {
       AlignedText text(searched.text, 0, false);
       normalizer->normalize(text);
-      searched.text = text.text();
-      if (searched.text.empty()) {
+      searched.spelling = text.text();
+      if (searched.spelling.empty()) {
         throw TokenizerError("added tokens: must not be normalised to nothing. Got " +
                              io::in_quotes(each.content));
       }
+      if (searched.token.normalized) searched.text = searched.spelling;
     }
     const Searched* other = (searched.token.normalized ? normalized_ : raw_).add(searched);
     if (other != nullptr) refuse_two("normal form", other->token, searched.token);
@@ -156,7 +160,7 @@ void AddedTokens::cut(std::string_view text, bool is_normalized,
     const bool is_refused = found->token.single_word && (ends_with_word(text.substr(0, begin)) ||
                                                          begins_with_word(text.substr(end)));
     if (is_refused) continue;
-    if (found->token.lstrip) begin = std::max(blanks_at_end(text.substr(0, begin)), done);
+    if (found->token.lstrip) begin = std::max(blanks_at_end(text.substr(0, begin), done), done);
     if (found->token.rstrip) end = blanks_from(text, end);
     if (begin > end) {  // it is of blanks that the token before it has taken
       throw TokenizerError(
@@ -179,7 +183,7 @@ std::optional<uint32_t> AddedTokens::token_to_id(std::string_view token) const {
 std::optional<std::string_view> AddedTokens::id_to_token(uint32_t id) const {
   const auto found = by_id_.find(id);
   if (found == by_id_.end()) return std::nullopt;
-  return found->second->text;
+  return found->second->spelling;
 }
 
 bool AddedTokens::is_special(std::string_view token) const { return special_.contains(token); }

@@ -34,7 +34,7 @@ class AddedTokens {
   void cut(std::string_view text, bool is_normalized, std::vector<AddedPart>& parts) const;
 
   std::optional<uint32_t> token_to_id(std::string_view token) const;
-  /// Those that are normalised are spelled as their normal form.
+  /// Those that are or were normalised are spelled as their normal form.
   std::optional<std::string_view> id_to_token(uint32_t id) const;
   bool is_special(std::string_view token) const;
   /// Number of tokens that the model lacks.
@@ -45,7 +45,8 @@ class AddedTokens {
   struct Searched {
     AddedToken token;
     uint32_t id;
-    std::string text;
+    std::string text;      // that is searched
+    std::string spelling;  // that is decoded
   };
   // The texts of one of the two searches, as a trie.
   struct Trie {

@@ -64,6 +64,13 @@ struct AddedToken {
   bool normalized = true;
   bool special = false;
   std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
+  // Whether it or one that it replaces was normalized: it is spelled in its normal form from then on.
+  bool was_normalized = false;
+
+  /// Takes the place of an older token with the same content.
+  void replace(const AddedToken& old) {
+    was_normalized = was_normalized || old.normalized || old.was_normalized;
+  }
 };
 
 /// All that a tokenizer.json says. Components are kept as the file has them: objects with `type`,

@@ -180,6 +180,13 @@ class Models(unittest.TestCase):
             self.assertIn("rows", self.posenc.ask(encode=word, ids_only=True), name)
             self.assertLess(time.monotonic() - begin, 20, name)  # where each character took a look at all others, it would be minutes
 
+    def test_many_blanks_take_no_longer_than_their_length(self):
+        blank = {**TOKEN, "content": " ", "lstrip": True}
+        self.assertEqual(self.posenc.ask(load=json.dumps({"model": WORD_LEVEL, "added_tokens": [blank]})), {})
+        begin = time.monotonic()
+        self.assertEqual(len(self.posenc.ask(encode=" " * 200_000, ids_only=True)["rows"][0]["ids"]), 200_000)
+        self.assertLess(time.monotonic() - begin, 20)  # where each one looked for the begin of all, it would be minutes
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

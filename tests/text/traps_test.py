@@ -6,6 +6,7 @@
 
 import argparse
 import copy
+import itertools
 import json
 import os
 import sys
@@ -121,6 +122,14 @@ class Traps(unittest.TestCase):
         self.assertEqual((self.posenc.ask(token_to_id="Foo"), self.posenc.ask(token_to_id="foo")), ({"id": 3}, {"id": None}))
         for skip in (False, True):
             self.assertEqual(self.posenc.ask(decode=[3, 8], skip=skip), self.package.decode([3, 8], skip))
+
+    def test_a_repeated_token_keeps_its_normal_form(self):
+        model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
+        for flags in itertools.product((False, True), repeat=4):
+            tokens = [added("Foo", normalized=flags[0], special=flags[1]), added("Foo", normalized=flags[2], special=flags[3])]
+            self.compare(file({"type": "Lowercase"}, model=model, added=tokens), ["Foo", "foo"])
+            for skip in (False, True):
+                self.assertEqual(self.posenc.ask(decode=[1], skip=skip), self.package.decode([1], skip), flags)
 
     def test_what_the_package_decides_at_random_is_an_error(self):
         model = {"type": "WordLevel", "vocab": {"[UNK]": 0, "b": 1}, "unk_token": "[UNK]"}

@@ -22,9 +22,10 @@ void TokenIds::add(const std::vector<AddedToken>& tokens) {
       added_.push_back({token, known ? *known : next++});
     } else {
       AddedToken& old = added_[found->second].token;
-      const bool was_special = old.special;
-      old = token;
-      old.special |= was_special;  // it stays so for decoding
+      AddedToken replaced = token;
+      replaced.replace(old);
+      replaced.special |= old.special;  // it stays so for decoding
+      old = std::move(replaced);
     }
   }
 }
