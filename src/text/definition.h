@@ -64,7 +64,8 @@ struct AddedToken {
   bool normalized = true;
   bool special = false;
   std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
-  // Whether it or one that it replaces was normalized: it is spelled in its normal form from then on.
+  // Whether it or one that it replaces was normalized: it is spelled in its normal form from then
+  // on.
   bool was_normalized = false;
 
   /// Takes the place of an older token with the same content.

@@ -114,7 +114,7 @@ json answer(Loaded& loaded, const json& given) {
     loaded = {};
     const std::string path = given["folder"].get<std::string>();
     json facts = folder_json(read_folder(path));
-    loaded.folder = LoadedTokenizer::from_folder(path);
+    loaded.folder = LoadedTokenizer::from_folder(path, /*lowercases_first=*/false);
     return facts;
   }
   const Machine* const machine = loaded.file ? loaded.file.get() : &loaded.folder->machine();
