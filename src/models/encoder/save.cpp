@@ -64,7 +64,8 @@ at::Tensor grouped(const std::string& name, const at::Tensor& weight, int64_t gr
   TORCH_CHECK_VALUE(blocks.count_nonzero().equal(weight.count_nonzero()), "[save_pretrained] ",
                     name, " must be zero between the ", groups,
                     " groups of the convolution that it is in transformers. Got other numbers");
-  return blocks.permute({2, 0, 1}).reshape({weight.size(0), in, 1});  // (out, in, g) -> (g, out, in)
+  return blocks.permute({2, 0, 1}).reshape(
+      {weight.size(0), in, 1});  // (out, in, g) -> (g, out, in)
 }
 
 // Turns the weights of layers into those of convolutions, where the file has these.
@@ -89,7 +90,8 @@ void check_zeros(const std::string& name, const at::Tensor& tensor, const Settin
 void add_frequencies(StateDict& tensors, const EncoderImpl& model,
                      const EncoderStructure& structure, const std::string& prefix) {
   if (*structure.frequencies == '\0') return;
-  const auto& rotary = model.encoder->layers->ptr<TransformerEncoderLayerImpl>(0)->self_attn->rotary;
+  const auto& rotary =
+      model.encoder->layers->ptr<TransformerEncoderLayerImpl>(0)->self_attn->rotary;
   if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
 }
 

@@ -128,9 +128,8 @@ void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
                         ". Got ", got[j].second);
     }
     const bool rotates = layers[i].rotary().has_value();
-    const bool same =
-        rotates == own.rotary().has_value() &&
-        (!rotates || layers[i].rotary()->rotary() == own.rotary()->rotary());
+    const bool same = rotates == own.rotary().has_value() &&
+                      (!rotates || layers[i].rotary()->rotary() == own.rotary()->rotary());
     TORCH_CHECK_VALUE(same, where.where(), "the rotary embedding of layer ", i,
                       " must be that of the encoder. Got another");
   }

@@ -166,21 +166,22 @@ TEST(SavePretrained, LeavesNoPartOutByMistake) {
 }
 
 json small_config(const char* type, const json& more) {
-  json config = {{"model_type", type},     {"vocab_size", 11},        {"hidden_size", 8},
-                 {"num_hidden_layers", 2}, {"num_attention_heads", 2}, {"intermediate_size", 12},
-                 {"pad_token_id", 0},      {"max_position_embeddings", 9}};
+  json config = {{"model_type", type},       {"vocab_size", 11},
+                 {"hidden_size", 8},         {"num_hidden_layers", 2},
+                 {"num_attention_heads", 2}, {"intermediate_size", 12},
+                 {"pad_token_id", 0},        {"max_position_embeddings", 9}};
   config.update(more);
   return config;
 }
 
 TEST(SavePretrained, RefusesSettingsOfOtherLayers) {
   Encoder model(encoder_options_from_hf(
-      small_config("modernbert", {{"global_attn_every_n_layers", 2}, {"local_attention", 4}}).dump()));
+      small_config("modernbert", {{"global_attn_every_n_layers", 2}, {"local_attention", 4}})
+          .dump()));
   const TempDir out;
   const auto refusal = [&](const std::string& settings) {
-    return message_of([&] {
-      save_pretrained(model, out / "new", SavePretrainedOptions().config(settings));
-    });
+    return message_of(
+        [&] { save_pretrained(model, out / "new", SavePretrainedOptions().config(settings)); });
   };
   EXPECT_CONTAINS(refusal(R"({"local_attention": 8})"),
                   "window of layer 1 must be that of the encoder, 2. Got 4");
