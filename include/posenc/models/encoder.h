@@ -33,7 +33,9 @@ enum class Pooling {
   LinearOfLast,  ///< pooler(x) of the last row: SigLIP's texts
   NormOfFirst,   ///< pooler_norm(x) of the first row: CLIP's images
   Attention,     ///< attention_pooler(x), of all rows: SigLIP's images
-  LastToken,     ///< the row of the last id that is not pad_token_id: classifiers of Llama's family
+  /// The row of the last id that is not pad_token_id, the last row of inputs_embeds: classifiers of
+  /// Llama's family.
+  LastToken,
 };
 
 /// Where an encoder came from, which save_pretrained() needs to write it back.
