@@ -10,7 +10,7 @@ from transformers.models.auto.tokenization_auto import MODELS_WITH_INCORRECT_HUB
 
 # What posenc says of folders that it refuses and transformers does not: those without their vocabulary, of which
 # transformers makes a tokenizer of a few tokens, those where two tokens get one id, and other classes.
-REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got"
+REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got|another token than those before"
 
 CLASSES = {
     "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra DPRReader DPRQuestionEncoder".split(),
