@@ -33,7 +33,8 @@ struct Pooling {
 
 /// y = activation(x W^T + b); with a residual connection + x, or + x R^T if the widths differ.
 struct Dense {
-  int64_t in_features, out_features;           ///< widths
+  int64_t in_features;                         ///< width of x
+  int64_t out_features;                        ///< width of y
   bool bias = true;                            ///< whether there is b
   Elementwise activation = Elementwise::Tanh;  ///< what follows
   bool use_residual = false;                   ///< whether there is a residual connection

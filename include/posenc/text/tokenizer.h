@@ -85,6 +85,7 @@ class Tokenizer {
 
   /// The text of ids (L); without special tokens unless `skip_special_tokens` is false.
   std::string decode(const torch::Tensor& ids, bool skip_special_tokens = true) const;
+  /// The same for a list of ids.
   std::string decode(const std::vector<int64_t>& ids, bool skip_special_tokens = true) const;
   /// Decodes ids that come one by one.
   DecodeStream decode_stream(bool skip_special_tokens = true) const;
