@@ -34,6 +34,11 @@ struct AttentionPoolingOptions {
 ///
 /// x: (B, L, D)  ->  (B, D).
 ///
+/// ```cpp
+/// posenc::AttentionPooling pooling(posenc::AttentionPoolingOptions(8, /*num_heads=*/2).d_ff(16));
+/// torch::Tensor whole = pooling->forward(torch::randn({2, 5, 8}));  // (2, 8)
+/// ```
+///
 /// Keys: `probe` (1, 1, D), `attention.*` (MultiheadAttention), `layernorm.*`, `linear1.*`
 /// (d_ff, D), `linear2.*`.
 ///
