@@ -14,7 +14,7 @@ cat <<TEXT
 
 == What you have seen, in $((SECONDS - began)) seconds
 
-  1. text to vectors in C++ with transformers' BERT as it was saved, the same
+  1. text to vectors in C++, the ids and the vectors of transformers' BERT
   2. a Python module of other names, bit-identical in C++
   3. every module of five notebooks, bit-identical, and a mistake detected
   4. a Transformer trained in C++, tested on words that it had not seen
