@@ -64,7 +64,7 @@ struct AddedToken {
   bool normalized = true;
   bool special = false;
   std::optional<uint64_t> id;  // in the file; the tokenizer gives its own
-  // Whether it or one that it replaces was normalized: it is spelled in its normal form from then
+  // Whether it or one that it replaces was `normalized`: it is spelled in its normal form from then
   // on.
   bool was_normalized = false;
 

@@ -63,7 +63,7 @@ class Tokenizer {
   /// The tokenizer of a model's folder, as `AutoTokenizer.from_pretrained(folder)` makes it: its
   /// tokenizer_config.json decides, and tokenizer.json, vocab.txt, vocab.json and merges.txt, or a
   /// SentencePiece model have the vocabulary. With `lowercases_first` text is lowercased before the
-  /// tokenizer's own normalizer, unless that has a `Lowercase` of its own: `do_lower_case` of
+  /// tokenizer's own `normalizer`, unless that has a `Lowercase` of its own: `do_lower_case` of
   /// sentence-transformers.
   static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false);
   /// The tokenizer that a tokenizer.json describes, as `tokenizers.Tokenizer.from_file(path)` makes
