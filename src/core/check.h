@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "core/position_limit.h"
+
 namespace posenc {
 
 /// Throws c10::ValueError `[module] dropout must lie in [0, 1). Got p` unless p is in [0, 1).
@@ -15,9 +17,5 @@ inline void check_dropout(const char* module, double p) {
 inline void check_positive(const char* module, const char* what, int64_t value) {
   TORCH_CHECK_VALUE(value > 0, "[", module, "] ", what, " must be positive. Got ", value);
 }
-
-/// Positions are below this, and tables have at most that many rows: the exact evaluation is proven
-/// up to it, and offsets cannot overflow.
-constexpr int64_t kPositionLimit = int64_t{1} << 31;
 
 }  // namespace posenc

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/check.h"
+#include "core/position_limit.h"
 #include "platform/memory.h"
 
 namespace posenc::exact {
