@@ -22,6 +22,12 @@ const char* encoder_option(const TransformerLayerOptions& options);
 /// The probability of each dropout.
 LayerDropouts dropouts_of(const TransformerLayerOptions& options);
 
+/// The mask combined with the layer's window, if it has one.
+inline AttentionMask with_window(const AttentionMask& mask,
+                                 const TransformerLayerOptions& options) {
+  return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
+}
+
 MultiheadAttention make_attention(const TransformerLayerOptions& options);
 /// The two linear layers of the feed-forward network.
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);

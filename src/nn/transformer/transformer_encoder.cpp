@@ -37,9 +37,8 @@ class WindowMasks {
     for (const auto& [window, heads, ready] : ready_) {
       if (window == layer.window() && heads == shape.heads) return ready;
     }
-    const AttentionMask own =
-        layer.window() ? mask_ & AttentionMask::window(*layer.window()) : mask_;
-    ready_.push_back({layer.window(), shape.heads, own.resolved(shape, like_)});
+    ready_.push_back(
+        {layer.window(), shape.heads, with_window(mask_, layer).resolved(shape, like_)});
     return ready_.back().mask;
   }
 

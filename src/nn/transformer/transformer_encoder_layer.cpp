@@ -52,16 +52,13 @@ void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
                                                    const AttentionMask& mask,
                                                    const torch::Tensor& position_ids) {
-  return run(x, options.window() ? mask & AttentionMask::window(*options.window()) : mask,
-             position_ids, nullptr);
+  return run(x, with_window(mask, options), position_ids, nullptr);
 }
 
 std::tuple<torch::Tensor, torch::Tensor> TransformerEncoderLayerImpl::forward_with_weights(
     const torch::Tensor& x, const AttentionMask& mask, const torch::Tensor& position_ids) {
   torch::Tensor weights;
-  const torch::Tensor out =
-      run(x, options.window() ? mask & AttentionMask::window(*options.window()) : mask,
-          position_ids, &weights);
+  const torch::Tensor out = run(x, with_window(mask, options), position_ids, &weights);
   return {out, weights};
 }
 
