@@ -5,7 +5,9 @@ relative to their largest number where that is more than 1, on tokens that are n
 """
 
 import json
+import logging
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -380,18 +382,24 @@ def by_command_line(programs: Programs, folder: str, given: dict) -> dict | str:
     return done.stderr.strip() if done.returncode else load_file(out)
 
 
-def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+@contextmanager
+def one_thread(level: int):
+    """Sets what transformers logs, and one thread for the programs, as Python has here: the bits of a projection in the
+    embeddings, a matrix product, depend on their number."""
     import transformers
 
-    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.set_verbosity(level)
     transformers.utils.logging.disable_progress_bar()
-    # A projection in the embeddings is a matrix product, whose bits depend on the number of threads: one, as in Python here.
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
-        with torch.no_grad():
-            return compared(draw, programs)
+        yield
     finally:
         del os.environ["OMP_NUM_THREADS"]
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    with one_thread(logging.ERROR), torch.no_grad():
+        return compared(draw, programs)
 
 
 def compared(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:

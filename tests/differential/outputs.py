@@ -1,11 +1,11 @@
 """What encoders return besides the last hidden state: hidden_states, attentions; what they take besides ids:
 inputs_embeds, with their gradients; and training with a seed, with each dropout that a configuration has."""
 
-import os
+import logging
 
 import torch
 
-from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, settings
+from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, one_thread, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
@@ -113,15 +113,8 @@ def judged(case: Case, got, given: dict) -> str:
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    import transformers
-
-    transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
-    transformers.utils.logging.disable_progress_bar()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
+    with one_thread(logging.CRITICAL):
         made = [case_of(draw, programs, kind, number) for number, kind in enumerate(draw.sample(sorted(KINDS), MODELS))]
         results = programs.compute([case for case, *_ in made])
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
     whys = [(what, judged(case, got, given)) for (case, given, what), got in zip(made, results)]
     return len(made), [Failure(what, why) for what, why in whys if why]

@@ -1,10 +1,10 @@
 """Encoders of texts and images whose vectors are compared: CLIP, Chinese CLIP, CLIPSeg and SigLIP, with random settings."""
 
-import os
+import logging
 
 import torch
 
-from encoders import KINDS, TOLERANCE, saved, settings
+from encoders import KINDS, TOLERANCE, one_thread, saved, settings
 from harness import Case, Draw, Failure, Programs
 
 PAIRS = ("clip", "chinese_clip", "clipseg", "siglip")
@@ -57,16 +57,8 @@ def judged(case: Case, got) -> str:
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    import transformers
-
-    transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
-    transformers.utils.logging.disable_progress_bar()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        with torch.no_grad():
-            made = [case_of(draw, programs, kind, number) for number, kind in enumerate(PAIRS)]
-            results = programs.compute([case for case, _ in made])
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
+    with one_thread(logging.CRITICAL), torch.no_grad():
+        made = [case_of(draw, programs, kind, number) for number, kind in enumerate(PAIRS)]
+        results = programs.compute([case for case, _ in made])
     whys = [(what, judged(case, got)) for (case, what), got in zip(made, results)]
     return len(made), [Failure(what, why) for what, why in whys if why]

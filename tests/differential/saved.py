@@ -6,13 +6,13 @@ folder has to be in it unchanged.
 """
 
 import json
-import os
+import logging
 from pathlib import Path
 
 import torch
 from safetensors import safe_open
 
-from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, rewritten, settings
+from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, one_thread, rewritten, settings
 from encoders import saved as saved_by_transformers
 from harness import Case, Draw, Failure, Programs
 
@@ -139,17 +139,9 @@ def read_layers(config: dict, kind) -> int:
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    import transformers
-
-    transformers.utils.logging.set_verbosity(transformers.utils.logging.CRITICAL)
-    transformers.utils.logging.disable_progress_bar()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        with torch.no_grad():
-            kinds = draw.sample(sorted(KINDS), MODELS)
-            made = [case_of(draw, programs, kind, number) for number, kind in enumerate(kinds)]
-            results = programs.compute([case for case, *_ in made])
-            whys = [(what, judged(case, got, head, kind)) for (case, head, what), got, kind in zip(made, results, kinds)]
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
+    with one_thread(logging.CRITICAL), torch.no_grad():
+        kinds = draw.sample(sorted(KINDS), MODELS)
+        made = [case_of(draw, programs, kind, number) for number, kind in enumerate(kinds)]
+        results = programs.compute([case for case, *_ in made])
+        whys = [(what, judged(case, got, head, kind)) for (case, head, what), got, kind in zip(made, results, kinds)]
     return len(made), [Failure(what, why) for what, why in whys if why]
