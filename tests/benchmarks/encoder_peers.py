@@ -38,7 +38,7 @@ def bert(name: str, attention: str = "sdpa"):
     width, hidden, layers = BERT_SIZES[name]
     config = BertConfig(vocab_size=VOCAB, hidden_size=width, num_attention_heads=HEADS, intermediate_size=hidden, num_hidden_layers=layers,
                         max_position_embeddings=POSITIONS, pad_token_id=PAD, attn_implementation=attention)  # fmt: skip
-    return without_pooler(BertModel(config).eval())
+    return BertModel(config).eval()
 
 
 def modernbert(name: str, attention: str = "sdpa"):
@@ -178,7 +178,7 @@ class OnnxRuntime:
         axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
         sizes = {"input_ids": axes, "attention_mask": axes}
         inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
-        exported = torch.onnx.export(MODELS[name](name), (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False)
+        exported = torch.onnx.export(without_pooler(MODELS[name](name)), (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False)
         exported.save(FOLDER / "model.onnx")
 
     def call(self, rows, threads):
@@ -219,12 +219,12 @@ def answer(peer, line: str) -> str:
 
 
 PEERS = {
-    "transformers": lambda name: Transformers(MODELS[name](name)),
-    "transformers_eager": lambda name: Transformers(MODELS[name](name, "eager")),
+    "transformers": lambda name: Transformers(without_pooler(MODELS[name](name))),
+    "transformers_eager": lambda name: Transformers(without_pooler(MODELS[name](name, "eager"))),
     "torch_nn": TorchNN,
     "ctranslate2": CTranslate2,
     "onnxruntime": OnnxRuntime,
-    "checkpoint": lambda name: write_checkpoint(MODELS[name](name)),
+    "checkpoint": lambda name: write_checkpoint(without_pooler(MODELS[name](name))),
 }
 if __name__ == "__main__":
     FOLDER = Path(sys.argv[1])
