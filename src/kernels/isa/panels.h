@@ -74,14 +74,13 @@ POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, 
 }
 
 // The matrix whose elements (column, k) multiply the panel's columns, in one of two layouts.
-struct ByRows {  // a column of the product is a row in memory, prefetched a few rows ahead
-  static constexpr int64_t kAhead = 4096;  // floats, as in linear_few.cpp
+struct ByRows {  // a column of the product is a row in memory; those of the next tile are prefetched
   const float* from;
   int64_t stride;
   POSENC_INLINE ByRows skip(int64_t columns) const { return {from + columns * stride, stride}; }
   POSENC_INLINE float at(int64_t c, int64_t k) const { return from[c * stride + k]; }
   POSENC_INLINE void prefetch(int64_t c, int64_t k) const {
-    __builtin_prefetch(from + c * stride + k + kAhead, 0, 2);
+    __builtin_prefetch(from + (c + kColumns) * stride + k, 0, 2);
   }
 };
 struct ByColumns {  // a row in memory holds element k of all columns
