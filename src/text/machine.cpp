@@ -12,8 +12,8 @@ namespace posenc::text {
 namespace {
 
 void require_utf8(std::string_view text, std::size_t index, const char* what) {
-  TORCH_CHECK_VALUE(text.size() < std::numeric_limits<uint32_t>::max(), "[Tokenizer] ", what, " ",
-                    index, ": must have less than 4 GiB. Got ", text.size(), " bytes");
+  TORCH_CHECK_VALUE(text.size() < kTextLimit, "[Tokenizer] ", what, " ", index,
+                    ": must have less than 4 GiB. Got ", text.size(), " bytes");
   const std::size_t good = io::utf8_prefix(text);
   TORCH_CHECK_VALUE(good == text.size(), "[Tokenizer] ", what, " ", index,
                     ": must be UTF-8. Got another byte at ", good);

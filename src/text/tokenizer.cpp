@@ -110,6 +110,17 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
   return encodings;
 }
 
+std::vector<int64_t> Tokenizer::encode_ids(std::string_view text,
+                                           std::optional<std::string_view> pair,
+                                           const TokenizerOptions& options) const {
+  text::EncodeRequest request = text::request_of(*loaded_, options);
+  request.wanted = {};
+  request.overflow = false;
+  EncodedRows rows;
+  loaded_->machine().encode(text, pair, request, 0, rows);
+  return {rows.ids.begin(), rows.ids.end()};
+}
+
 std::string Tokenizer::decode(const torch::Tensor& ids, bool skip_special_tokens) const {
   TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 1, "[Tokenizer] ids must be (L). Got ",
                     ids.defined() ? ids.dim() : 0, " dimensions");
@@ -125,12 +136,8 @@ std::string Tokenizer::decode(const std::vector<int64_t>& ids, bool skip_special
 
 DecodeStream Tokenizer::decode_stream(bool skip_special_tokens) const {
   // As in transformers, a stream has the tokenizer's text, without what decode() does to the whole.
-  const auto decode = [loaded = loaded_, skip_special_tokens](const std::vector<int64_t>& ids) {
-    std::vector<uint32_t> checked;
-    for (const int64_t id : ids) checked.push_back(checked_id(id));
-    return loaded->machine().decode(checked, skip_special_tokens);
-  };
-  return DecodeStream(std::make_shared<text::StreamState>(decode));
+  const std::shared_ptr<const text::Machine> machine(loaded_, &loaded_->machine());
+  return DecodeStream(std::make_shared<text::StreamState>(machine, skip_special_tokens));
 }
 
 std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
@@ -157,8 +164,7 @@ std::optional<int64_t> Tokenizer::special_token_id(std::string_view name) const 
 }
 
 std::optional<std::string> DecodeStream::step(int64_t id) {
-  checked_id(id);
-  return state_->step(id);
+  return state_->step(checked_id(id));
 }
 
 }  // namespace posenc

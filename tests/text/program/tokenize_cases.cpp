@@ -3,7 +3,7 @@
 //   {"load": the text of a tokenizer.json}                     {}
 //   {"folder": path}                        {"definition": ..., "settings": ...}: see folder_json.h
 //   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...},
-//   "ids_only": bool}
+//   "ids_only": bool, "tokens": bool}
 //       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
 //   {"decode": [id, ...], "skip": bool}                        {"text": text}
 //   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the
@@ -70,7 +70,7 @@ json encode(const Machine& machine, const json& given) {
   request.add_special_tokens = given.value("special", true);
   request.overflow = true;
   const bool ids_only = given.value("ids_only", false);
-  request.wanted = {!ids_only, !ids_only};
+  request.wanted = {!ids_only, !ids_only && given.value("tokens", true)};
   if (given.contains("truncation") && !given["truncation"].is_null()) {
     request.truncation = truncation_of(given["truncation"]);
   }
@@ -83,9 +83,7 @@ json encode(const Machine& machine, const json& given) {
 
 json stream(const Machine& machine, const json& given) {
   const bool skip = given["skip"].get<bool>();
-  StreamState state([&](const std::vector<int64_t>& ids) {
-    return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
-  });
+  StreamState state({std::shared_ptr<void>(), &machine}, skip);
   json steps = json::array();
   for (const uint32_t id : given["stream"]) {
     try {
