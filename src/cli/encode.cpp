@@ -114,23 +114,7 @@ constexpr int64_t kMostTextsAtATime = 1 << 20;
 
 // The options of --text.
 void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* text) {
-  auto* name = sub.add_option_function<std::string>(
-      "--prompt",
-      [&options](const std::string& given) {
-        options.prompt_name = given;
-        options.has_prompt_name = true;
-      },
-      "name of one of the model's prompts; '' for none; default: the model's own");
-  name->needs(text);
-  sub.add_option_function<std::string>(
-         "--prompt-text",
-         [&options](const std::string& given) {
-           options.prompt = given;
-           options.has_prompt = true;
-         },
-         "text that is put before each line")
-      ->needs(text)
-      ->excludes(name);
+  for (auto* option : add_prompt_options(sub, options.prompt, "each line")) option->needs(text);
   sub.add_flag("--normalize", options.normalize, "divide each vector by its length")->needs(text);
   sub.add_option("--truncate-dim", options.truncate_dim, "keep this many entries of each vector")
       ->needs(text)

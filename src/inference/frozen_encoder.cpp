@@ -42,17 +42,6 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
   return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
 }
 
-// The layers of a frozen model keep what they compute in buffers that the next layer overwrites.
-void refuse_records(const EncoderInputs& inputs) {
-  const std::pair<const char*, bool> records[] = {
-      {"output_hidden_states", inputs.output_hidden_states()},
-      {"output_attentions", inputs.output_attentions()}};
-  for (const auto& [name, is_wanted] : records) {
-    TORCH_CHECK_VALUE(!is_wanted, "[FrozenEncoder] ", name,
-                      " must be false: the Encoder that was frozen has them. Got true");
-  }
-}
-
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
 // given as pairs.
 AttentionMask mask_of_all_rows(const AttentionMask& mask) {
@@ -88,7 +77,9 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
   check_encoder_inputs(parts.options, input, given);
-  inference::refuse_records(given);
+  TORCH_CHECK_VALUE(!given.output_attentions(),
+                    "[FrozenEncoder] output_attentions must be false: the Encoder that was frozen "
+                    "has them. Got true");
   const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
   EncoderOutput out;
@@ -96,9 +87,14 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
   const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state =
-      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
-                           rotary_position_ids(parts.options, inputs));
+      parts.layers.forward_with(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
+                                record, rotary_position_ids(parts.options, inputs));
+  out.hidden_states = std::move(record.hidden_states);
+  if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);
@@ -107,8 +103,10 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
   if (all_rows) {
-    out.last_hidden_state =
-        out.last_hidden_state.masked_fill(inputs.attention_mask().eq(0).unsqueeze(-1), 0.0);
+    const at::Tensor is_masked = inputs.attention_mask().eq(0).unsqueeze(-1);
+    out.last_hidden_state = out.last_hidden_state.masked_fill(is_masked, 0.0);
+    for (std::size_t i = 1; i < out.hidden_states.size(); ++i)
+      out.hidden_states[i] = out.hidden_states[i].masked_fill(is_masked, 0.0);
   }
   if (parts.pooler_weight.defined()) {
     out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);

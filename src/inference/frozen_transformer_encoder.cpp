@@ -26,6 +26,17 @@ void check_position_ids(const torch::Tensor& position_ids, int64_t batch, int64_
 
 torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const AttentionMask& mask,
                                                 const torch::Tensor& position_ids) const {
+  TransformerEncoderRecord nothing;
+  return forward_with(x, mask, nothing, position_ids);
+}
+
+torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
+                                                     const AttentionMask& mask,
+                                                     TransformerEncoderRecord& record,
+                                                     const torch::Tensor& position_ids) const {
+  TORCH_CHECK_VALUE(!record.output_attentions,
+                    "[FrozenTransformerEncoder] output_attentions must be false: the "
+                    "TransformerEncoder that was frozen has them. Got true");
   const torch::NoGradGuard no_grad;
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& layer = model->options.layer();
@@ -39,9 +50,17 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const At
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
   const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
+  std::vector<torch::Tensor> outputs;
+  auto* const wanted = record.output_hidden_states ? &outputs : nullptr;
+  const auto sequences = [&](const torch::Tensor& packed) {
+    const torch::Tensor out = packing.unpack(packed);
+    return layer.batch_first() ? out : out.transpose(0, 1);
+  };
   const torch::Tensor out =
-      packing.unpack(inference::run(model->stack, rows, packing, rest, position_ids));
-  return layer.batch_first() ? out : out.transpose(0, 1);
+      sequences(inference::run(model->stack, rows, packing, rest, position_ids, wanted));
+  if (record.output_hidden_states) record.hidden_states.push_back(x);
+  for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
+  return out;
 }
 
 const TransformerEncoderOptions& FrozenTransformerEncoder::options() const {

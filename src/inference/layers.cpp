@@ -17,8 +17,9 @@ const float* input_of(const Stream& stream, const Norm& before) {
 class EncoderRun {
  public:
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
-             const ScoreMask& mask, const at::Tensor& position_ids)
-      : stack_(stack), stream_(stream), packing_(packing), mask_(mask) {
+             const ScoreMask& mask, const at::Tensor& position_ids,
+             std::vector<at::Tensor>* outputs)
+      : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
     int64_t width = 0, query_width = 0;
     for (const EncoderLayer& layer : stack.layers) {
       width = std::max(width, layer.sizes.width());
@@ -80,6 +81,10 @@ class EncoderRun {
     add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * width, width,
                   layer.post_attention, layer.after_attention);
     feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
+    if (outputs_ != nullptr) {
+      std::copy_n(part.x, part.rows * part.width,
+                  (*outputs_)[i].data_ptr<float>() + begin * part.width);
+    }
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
     } else {
@@ -91,7 +96,8 @@ class EncoderRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  at::Tensor projected_, context_;  // of one layer
+  std::vector<at::Tensor>* outputs_;  // of each layer; null: they are not wanted
+  at::Tensor projected_, context_;    // of one layer
   std::vector<RowRotation> rotations_;
 };
 
@@ -115,10 +121,14 @@ at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::
 }  // namespace
 
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids) {
+               const ScoreMask& mask, const at::Tensor& position_ids,
+               std::vector<at::Tensor>* outputs) {
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
   const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
-  EncoderRun(stack, stream, packing, mask, position_ids).run();
+  if (outputs != nullptr) {
+    for (size_t i = 0; i < stack.layers.size(); ++i) outputs->push_back(at::empty_like(x));
+  }
+  EncoderRun(stack, stream, packing, mask, position_ids, outputs).run();
   return stack.result(stream) == stream.x ? x : input;
 }
 

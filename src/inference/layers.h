@@ -65,8 +65,10 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
                           GemmSelector& gemm);
 
 /// Runs rows (rows, D) through all layers; may overwrite them. position_ids: as in RowPositions.
+/// The output of each layer is added to `outputs` (rows, D) unless it is null.
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids = {});
+               const ScoreMask& mask, const at::Tensor& position_ids = {},
+               std::vector<at::Tensor>* outputs = nullptr);
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
                const ScoreMask& memory_mask);

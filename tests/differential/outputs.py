@@ -65,6 +65,10 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
         given["attention_mask"] = mask = torch.ones_like(mask) if training or cotangent is not None else mask.sort(1, descending=True).values
     options = {"op": "outputs", "folder": str(folder), "training": training, "seed": draw.getrandbits(31),
                "hidden_states": draw.coin(0.8), "attentions": draw.coin(0.8) and not squeezes}  # fmt: skip
+    # Only the module has gradients and attention weights.
+    if frozen := not training and cotangent is None and options["seed"] % 2 == 0:
+        options["attentions"] = False
+    options["frozen"] = frozen
     expected = expected_of(base, given, options, cotangent)
     tensors = given if cotangent is None else given | {"cotangent": cotangent}
     return Case(options, tensors, expected), given, f"{kind_name} {options} {model.config}"

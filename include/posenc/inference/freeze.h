@@ -63,6 +63,11 @@ class FrozenTransformerEncoder {
   /// Errors: those of the module; c10::TypeError for dtypes other than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {}) const;
+  /// forward() that also records the hidden states, in which the rows of masked keys are zero after
+  /// the layers; c10::ValueError for output_attentions, which the module has.
+  torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
+                             TransformerEncoderRecord& record,
+                             const torch::Tensor& position_ids = {}) const;
 
   /// The options of the source.
   const TransformerEncoderOptions& options() const;

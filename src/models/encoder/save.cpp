@@ -1,4 +1,4 @@
-// save_pretrained() of an encoder.
+// save_pretrained() of an encoder, alone or with a head.
 
 #include <torch/nn/module.h>
 
@@ -11,6 +11,7 @@
 #include "models/encoder/parts.h"
 #include "models/encoder/rest.h"
 #include "models/encoder/save_config.h"
+#include "models/heads/save.h"
 #include "models/hf/model_class.h"
 #include "models/model_folder.h"
 #include "models/pretrained/write_folder.h"
@@ -178,7 +179,8 @@ void add_all(StateDict& tensors, const StateDict& more) {
 // Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
 // with a head if there is one, and else as they came. The part of a pair that is saved alone has no
 // prefix.
-void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest) {
+void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest,
+               bool has_head) {
   encoder::Origin& origin = saved.encoder.options.origin();
   if (!options.rest_of().empty()) {
     origin.prefix = rest.origin.prefix;
@@ -187,7 +189,7 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   }
   const std::string_view own = saved.encoder.model.prefix;
   const bool has_part = own == "text_model." || own == "vision_model.";
-  if (!options.head().is_empty()) {
+  if (has_head) {
     origin.prefix = saved.encoder.model.prefix;
   } else if (has_part) {
     origin.prefix.clear();
@@ -195,15 +197,50 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
 }
 
 void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
-                      const std::string& base_class) {
+                      const std::string& own_class) {
   if (!options.architecture().empty()) {
     saved.object["architectures"] = {options.architecture()};
   } else if (options.rest_of().empty() || !saved.object.contains("architectures")) {
-    TORCH_CHECK_VALUE(!base_class.empty(),
+    TORCH_CHECK_VALUE(!own_class.empty(),
                       "[save_pretrained] SavePretrainedOptions::architecture must be the class of ",
                       saved.encoder.model.type, " in transformers. Got no class");
-    saved.object["architectures"] = {base_class};
+    saved.object["architectures"] = {own_class};
   }
+}
+
+// Without the tensors that another folder has of the head.
+StateDict without(const StateDict& tensors, const StateDict& head) {
+  StateDict others;
+  for (const auto& item : tensors) {
+    if (!head.contains(item.key())) others.insert(item.key(), item.value());
+  }
+  return others;
+}
+
+// `classifier` is null for an encoder alone.
+void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
+                const std::string& folder, const SavePretrainedOptions& options) {
+  const torch::NoGradGuard no_grad;
+  check_target(model, folder, options);
+  SavedConfig saved = saved_config(model, options, classifier);
+  RestOfFolder rest;
+  if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
+  set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty());
+  const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  const bool has_class = classifier != nullptr && !base_class.empty();
+  set_architecture(saved, options,
+                   has_class ? head_class(base_class, classifier->options.kind()) : base_class);
+  StateDict tensors = encoder_tensors(model, saved.encoder);
+  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
+                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
+  const StateDict head = classifier == nullptr
+                             ? options.head()
+                             : head_tensors(*classifier, *saved.head, saved.encoder.settings);
+  add_all(tensors, classifier == nullptr ? rest.tensors : without(rest.tensors, head));
+  add_all(tensors, head);
+  const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
+  if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
+  write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
 }
 
 }  // namespace
@@ -211,22 +248,17 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
 void save_pretrained(const Encoder& model, const std::string& folder,
                      const SavePretrainedOptions& options) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
-  const torch::NoGradGuard no_grad;
-  check_target(*model, folder, options);
-  SavedConfig saved = saved_config(*model, options);
-  RestOfFolder rest;
-  if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
-  set_place(saved, options, rest);
-  const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
-  set_architecture(saved, options, base_class);
-  StateDict tensors = encoder_tensors(*model, saved.encoder);
-  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
-                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
-  add_all(tensors, rest.tensors);
-  add_all(tensors, options.head());
-  const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
-  if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
-  write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
+  save_model(*model, nullptr, folder, options);
+}
+
+void save_pretrained(const Classifier& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
+  TORCH_CHECK_VALUE(options.head().is_empty(),
+                    "[save_pretrained] SavePretrainedOptions::head must be empty for a Classifier, "
+                    "which has its own. Got ",
+                    options.head().begin()->key());
+  save_model(*model->encoder, model.get(), folder, options);
 }
 
 }  // namespace posenc

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "models/heads/save.h"
 #include "models/hf/config_class.h"
 #include "models/hf/setting_names.h"
 #include "models/model_folder.h"
@@ -16,7 +17,8 @@ using nlohmann::json;
 constexpr const char* kSave = "save_pretrained";
 
 // The config.json that is completed, and the settings of the caller over it.
-json given_config(const EncoderImpl& model, const SavePretrainedOptions& options) {
+json given_config(const EncoderImpl& model, const SavePretrainedOptions& options,
+                  const ClassifierImpl* classifier) {
   json config = json::object();
   if (!options.rest_of().empty()) {
     config = model_config(kSave, options.rest_of()).object();
@@ -25,6 +27,7 @@ json given_config(const EncoderImpl& model, const SavePretrainedOptions& options
         Settings::parse(kSave, "the configuration of the encoder", model.options.origin().config)
             .object();
   }
+  if (classifier != nullptr) set_labels(config, classifier->options);
   if (!options.config().empty()) {
     config.update(
         Settings::parse(kSave, "SavePretrainedOptions::config", options.config()).object());
@@ -185,8 +188,9 @@ void set_dtype(json& object) {
 
 }  // namespace
 
-SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options) {
-  json object = given_config(model, options);
+SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options,
+                         const ClassifierImpl* classifier) {
+  json object = given_config(model, options, classifier);
   const auto read = [&] { return read_encoder_config(Settings::of_object(kSave, object)); };
   const EncoderConfig before = read();
   const hf::ModelType* const whole = hf::find_model_type(object["model_type"].get<std::string>());
@@ -205,7 +209,10 @@ SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& 
     if (object[part].contains("dtype")) set_dtype(object[part]);
   }
   set_dtype(object);
-  SavedConfig saved{object, read(), !part.empty() && keeps_whole};
+  SavedConfig saved{object, read(), !part.empty() && keeps_whole, std::nullopt};
+  if (classifier != nullptr) {
+    saved.head.emplace(read_head_config(saved.encoder, classifier->options.kind()));
+  }
   saved.encoder.options.origin() = model.options.origin();
   check_same(saved.encoder, model);
   saved.encoder.options.pooling(model.options.pooling());

@@ -184,6 +184,13 @@ std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
   return kinds;
 }
 
+std::string problem_name(head::Problem problem) {
+  for (const ProblemRow& row : kProblems) {
+    if (row.problem == problem) return row.name;
+  }
+  return "";
+}
+
 HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Settings& config = encoder.settings;
   const Kind wanted = kind ? *kind : kind_in(config);

@@ -19,6 +19,9 @@ struct HeadConfig {
   std::optional<head::Problem> problem;
 };
 
+/// What config.json calls a problem.
+std::string problem_name(head::Problem problem);
+
 /// Reads the head of `kind`, or of the kind that `architectures` names, and changes what the
 /// encoder in `encoder` pools to what the head takes. Throws c10::ValueError as load_classifier()
 /// documents.

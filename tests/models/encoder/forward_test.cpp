@@ -144,6 +144,25 @@ TEST(EncoderModel, ReturnsWhatIsAskedFor) {
                   "[FrozenEncoder] output_attentions must be false");
 }
 
+TEST(EncoderModel, GivesItsHiddenStatesFrozenToo) {
+  const ShortBatch batch;
+  auto model = small_encoder();
+  const auto inputs = EncoderInputs(batch.inputs).output_hidden_states(true);
+  const auto wanted = model->forward(batch.ids, inputs),
+             got = freeze(model).forward(batch.ids, inputs);
+  ASSERT_EQ(got.hidden_states.size(), 3U);
+  const auto is_token = batch.inputs.attention_mask().ne(0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(within(Op::Layers, got.hidden_states[i].index({is_token}),
+                       wanted.hidden_states[i].index({is_token})))
+        << i;
+    if (i == 0) continue;
+    const auto masked = got.hidden_states[i].index({is_token.logical_not()});
+    EXPECT_TRUE(masked.numel() > 0 && masked.eq(0).all().item<bool>()) << i;
+  }
+  EXPECT_TRUE(bit_equal(got.hidden_states[2], got.last_hidden_state));
+}
+
 TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
   const ShortBatch batch;
   auto model = small_encoder();
