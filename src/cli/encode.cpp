@@ -93,7 +93,8 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
 
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenClassifier model = freeze(load_classifier(arguments.folder));
-  const at::Tensor input = encoder_input(given, /*is_text=*/true, arguments.input);
+  const bool is_text = model.options().encoder().embeddings().has_value();
+  const at::Tensor input = encoder_input(given, is_text, arguments.input);
   const ClassifierOutput out = model.forward(input, optional_inputs(given));
   StateDict result = outputs(out.encoder);
   result.insert("logits", out.logits.contiguous());
@@ -169,10 +170,11 @@ void add_encode(CLI::App& app) {
                   ".pth")
       ->required()
       ->check(output_path());
-  sub->add_flag("--head", arguments->head,
-                "also `logits` of the model's head: labels of sequences (B, labels) or tokens "
-                "(B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
-                "(B, L, V)")
+  sub->add_flag(
+         "--head", arguments->head,
+         "also `logits` of the model's head: labels of sequences or images (B, labels) or "
+         "tokens (B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
+         "(B, L, V)")
       ->excludes(text);
   add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +

@@ -47,9 +47,10 @@ namespace {
 StateDict classify(const Json& options, const StateDict& tensors) {
   const EncoderInputs inputs = encoder_inputs(tensors);
   Classifier model = load_classifier(options.at("folder"));
-  const at::Tensor& ids = tensors["input_ids"];
-  const ClassifierOutput out = options.at("frozen").get<bool>() ? freeze(model).forward(ids, inputs)
-                                                                : model->forward(ids, inputs);
+  const at::Tensor input = encoder_input(tensors);
+  const ClassifierOutput out = options.at("frozen").get<bool>()
+                                   ? freeze(model).forward(input, inputs)
+                                   : model->forward(input, inputs);
   StateDict results;
   results.insert("logits", out.logits);
   return results;

@@ -171,7 +171,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         rotary = draw.coin(0.8)
         norm = draw.coin()
         return {**text, "position_embedding_type": "rotary" if rotary else "absolute", "emb_layer_norm_before": norm,
-                "token_dropout": rotary and not norm and draw.coin(0.8), "mask_token_id": draw.choice([4, 5, 7]),
+                "token_dropout": draw.coin(0.7), "mask_token_id": draw.choice([4, 5, 7]),
                 "rope_theta": draw.choice([100.0, 10000.0])}  # fmt: skip
     if kind_name == "squeezebert":
         # Groups divide the channels on both sides.

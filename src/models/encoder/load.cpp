@@ -134,12 +134,15 @@ void read_saved_tables(const EncoderConfig& config, const io::TensorSource& sour
 }  // namespace
 
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
-                         const std::function<void(EncoderFolder&)>& read) {
+                         const std::function<void(EncoderFolder&)>& read,
+                         const std::function<std::string(const Settings&)>& part_of) {
   check_load_options(caller, options);
   check_is_folder(caller, folder);
   check_holds_encoder(caller, folder);
-  EncoderConfig config = io::in_context(
-      caller, folder, [&] { return read_encoder_config(model_config(caller, folder)); });
+  EncoderConfig config = io::in_context(caller, folder, [&] {
+    const Settings settings = model_config(caller, folder);
+    return read_encoder_config(settings, part_of ? part_of(settings) : "");
+  });
   const std::string path = weights_in(caller, folder);
   io::in_context(caller, path, [&] {
     const io::FileSource file(path);

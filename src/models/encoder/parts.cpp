@@ -6,7 +6,9 @@
 
 #include <utility>
 
+#include "functional/lookup.h"
 #include "posenc/functional/relative_position_bias.h"
+#include "posenc/sinusoid/positions.h"
 
 namespace posenc {
 namespace {
@@ -79,22 +81,9 @@ EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
   return EncoderInputs(inputs).attention_mask(mask);
 }
 
-at::Tensor masked_embeddings(const EncoderOptions& options, const at::Tensor& ids,
-                             const EncoderInputs& inputs, const at::Tensor& embeddings) {
-  const at::Tensor& mask = inputs.attention_mask();
-  at::Tensor rows = embeddings;
-  if (options.token_dropout_id() && ids.defined()) {  // not for inputs_embeds
-    constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
-    const at::Tensor dropped = ids.eq(*options.token_dropout_id());
-    const at::Tensor count = dropped.sum(-1).to(at::kFloat);
-    const at::Tensor share = mask.defined() ? count / mask.ne(0).sum(-1) : count / ids.size(1);
-    rows = rows.masked_fill(dropped.unsqueeze(-1), 0.0) * kShareInTraining /
-           (1.0 - share).view({-1, 1, 1}).to(rows.scalar_type());
-  }
-  if (!options.zero_padding() || !mask.defined()) return rows;
-  return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
-}
+namespace {
 
+// The inputs of the embeddings of token ids.
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
                                           const EncoderInputs& inputs) {
   const bool are_rotated = rotary_position_ids(options, inputs).defined() &&
@@ -105,6 +94,69 @@ EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
       .position_ids(are_rotated ? at::Tensor() : inputs.position_ids())
       .task_type_ids(inputs.task_type_ids())
       .inputs_embeds(inputs.inputs_embeds());
+}
+
+at::Tensor raw_embeds(const EncoderOptions& options, const EncoderInputs& inputs) {
+  const at::Tensor& embeds = inputs.inputs_embeds();
+  const int64_t width = options.encoder().layer().d_model();
+  TORCH_CHECK_VALUE(embeds.size(2) == width, "[Encoder] inputs_embeds must be (B, L, ", width,
+                    "). Got ", embeds.sizes());
+  return embeds;
+}
+
+// The rows of ids in the table, after token dropout.
+at::Tensor dropped_tokens(const EncoderOptions& options, const at::Tensor& tokens,
+                          const at::Tensor& ids, const at::Tensor& mask) {
+  constexpr functional::LookupNames kTokens = {"Encoder", "id", "vocab_size"};
+  constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
+  const int64_t padding = functional::padding_row(
+      "Encoder", "padding_idx", options.embeddings()->padding_idx(), tokens.size(0));
+  const at::Tensor rows = functional::lookup(kTokens, ids, tokens, padding);
+  const at::Tensor dropped = ids.eq(*options.token_dropout_id());
+  const at::Tensor count = dropped.sum(-1).to(at::kFloat);
+  const at::Tensor share = mask.defined() ? count / mask.ne(0).sum(-1) : count / ids.size(1);
+  return rows.masked_fill(dropped.unsqueeze(-1), 0.0) * kShareInTraining /
+         (1.0 - share).view({-1, 1, 1}).to(rows.scalar_type());
+}
+
+// Whether the embeddings are the rows of tokens, with nothing added.
+bool are_tokens_alone(const EncoderEmbeddingsOptions& options) {
+  return options.position_ids() == embeddings::PositionIds::None &&
+         options.type_vocab_size() == 0 && options.task_type_vocab_size() == 0 &&
+         !options.types_from_tokens() && options.norm() == embeddings::Norm::None &&
+         options.projection() == embeddings::Projection::None && options.dropout() == 0.0;
+}
+
+at::Tensor embed_dropped(const EncoderOptions& options, const at::Tensor& tokens,
+                         const at::Tensor& ids, const EncoderInputs& inputs, EmbedTokens embed) {
+  const EncoderEmbeddingsOptions& own = *options.embeddings();
+  const at::Tensor rows = dropped_tokens(options, tokens, ids, inputs.attention_mask());
+  EncoderEmbeddingsInputs given = embeddings_inputs(options, inputs);
+  const bool has_others = given.position_ids().defined() || given.token_type_ids().defined() ||
+                          given.task_type_ids().defined();  // which are refused
+  if (are_tokens_alone(own) && !has_others) return rows;
+  if (own.position_ids() == embeddings::PositionIds::FromIds && !given.position_ids().defined())
+    given.position_ids(positions_from_ids(ids, *own.padding_idx()));
+  return embed({}, given.inputs_embeds(rows));
+}
+
+}  // namespace
+
+at::Tensor embed_tokens(const EncoderOptions& options, const at::Tensor& tokens,
+                        const at::Tensor& ids, const EncoderInputs& inputs, EmbedTokens embed) {
+  if (options.raw_inputs_embeds() && inputs.inputs_embeds().defined())
+    return raw_embeds(options, inputs);
+  const at::Tensor rows = options.token_dropout_id() && ids.defined()
+                              ? embed_dropped(options, tokens, ids, inputs, embed)
+                              : embed(ids, embeddings_inputs(options, inputs));
+  const at::Tensor& mask = inputs.attention_mask();
+  if (!options.zero_padding() || !mask.defined()) return rows;
+  return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
+}
+
+at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs) {
+  const at::Tensor& mask = inputs.attention_mask();
+  return options.zero_hidden_padding() && mask.defined() ? mask.ne(0) : at::Tensor();
 }
 
 at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs) {
@@ -165,6 +217,7 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
     case Pooling::LastToken:  // the last row of inputs_embeds, as in transformers
       if (ids.defined()) return rows_at(hidden, last_tokens(options, ids));
       [[fallthrough]];
+    case Pooling::Last:
     case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
     default: return hidden.select(1, 0);
   }

@@ -149,6 +149,8 @@ NamedValues values_of(const EncoderOptions& options) {
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());
   add("zero_padding", options.zero_padding());
+  add("zero_hidden_padding", options.zero_hidden_padding());
+  add("raw_inputs_embeds", options.raw_inputs_embeds());
   add("token_dropout_id", options.token_dropout_id().value_or(-1));
   add("relative_buckets", options.relative_buckets());
   add("norm after the layers", options.encoder().norm());
