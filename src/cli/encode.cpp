@@ -27,7 +27,7 @@ struct EncodeArguments {
 };
 
 constexpr const char* kOptionalInputs[] = {"attention_mask", "position_ids", "token_type_ids",
-                                           "task_type_ids"};
+                                           "task_type_ids", "bbox"};
 
 // The ids or the pixels.
 at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string& path) {
@@ -70,7 +70,8 @@ EncoderInputs optional_inputs(const StateDict& given) {
       .attention_mask(tensor("attention_mask"))
       .token_type_ids(tensor("token_type_ids"))
       .position_ids(tensor("position_ids"))
-      .task_type_ids(tensor("task_type_ids"));
+      .task_type_ids(tensor("task_type_ids"))
+      .bbox(tensor("bbox"));
 }
 
 StateDict outputs(const EncoderOutput& out) {
@@ -157,7 +158,8 @@ void add_encode(CLI::App& app) {
   auto* in = sub->add_option(
       "--in", arguments->input,
       "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for tokens, "
-      "`token_type_ids`, `position_ids` and `task_type_ids`; or `pixel_values` (B, C, H, W)");
+      "`token_type_ids`, `position_ids`, `task_type_ids` and, for LayoutLM, `bbox` (B, L, 4); or "
+      "`pixel_values` (B, C, H, W)");
   in->check(input_path());
   auto* text = sub->add_option("--text", arguments->text.file,
                                "text file in UTF-8, a text a line; -: standard input");

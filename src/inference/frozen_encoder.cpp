@@ -69,9 +69,11 @@ AttentionMask mask_of_all_rows(const AttentionMask& mask) {
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
 functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
-  for (at::Tensor* tensor : {&weights.tokens, &weights.positions, &weights.token_types,
-                             &weights.task_types, &weights.norm_weight, &weights.norm_bias,
-                             &weights.projection_weight, &weights.projection_bias}) {
+  for (at::Tensor* tensor :
+       {&weights.tokens, &weights.positions, &weights.token_types, &weights.task_types,
+        &weights.x_positions, &weights.y_positions, &weights.h_positions, &weights.w_positions,
+        &weights.norm_weight, &weights.norm_bias, &weights.projection_weight,
+        &weights.projection_bias}) {
     if (tensor->defined()) *tensor = tensor->detach();
   }
   return weights;
@@ -105,7 +107,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
   out.last_hidden_state =
       parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
-                           rotary_position_ids(parts.options, inputs));
+                           rotary_position_ids(parts.options, input, inputs));
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);

@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "models/encoder/config.h"
 #include "models/encoder/parts.h"
+#include "nn/augmented_positions.h"
 #include "nn/weights.h"
 
 namespace posenc {
@@ -37,6 +38,12 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(options.zero_padding() || !options.zero_hidden_padding(),
                     "[Encoder] zero_hidden_padding(true) must be with zero_padding(true). Got "
                     "zero_padding(false)");
+  const auto& rotary = options.encoder().layer().rotary();
+  TORCH_CHECK_VALUE(!rotary || rotary->rotary().axial() != is_text,
+                    "[Encoder] the rotary embedding of the layers must have one position of each ",
+                    is_text ? "token of text. Got several" : "axis of images. Got one position");
+  check_augmentation("Encoder", {options.pos_embed_shift(), options.pos_embed_jitter(),
+                                 options.pos_embed_rescale()});
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
                            options.pooling() == encoder::Pooling::LargestToken ||
                            options.pooling() == encoder::Pooling::LastToken;
@@ -148,7 +155,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   record.output_attentions = inputs.output_attentions();
   out.last_hidden_state = encoder->forward_with(
       out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-      rotary_position_ids(options, inputs), kept_rows(options, inputs));
+      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs));
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

@@ -31,7 +31,8 @@ EncoderInputs encoder_inputs(const StateDict& tensors) {
       .attention_mask(tensor_or_none(tensors, "attention_mask"))
       .token_type_ids(tensor_or_none(tensors, "token_type_ids"))
       .position_ids(tensor_or_none(tensors, "position_ids"))
-      .task_type_ids(tensor_or_none(tensors, "task_type_ids"));
+      .task_type_ids(tensor_or_none(tensors, "task_type_ids"))
+      .bbox(tensor_or_none(tensors, "bbox"));
 }
 
 StateDict encoder_results(const EncoderOutput& out) {

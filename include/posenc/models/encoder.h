@@ -79,6 +79,14 @@ struct EncoderOptions {
   /// a sequence are real ones, of which it has n that are not this id. Pooling::LastToken needs it
   /// for more than one sequence.
   TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;
+  /// For images whose patches the layers rotate by their places: in training their coordinates are
+  /// shifted, and multiplied, by numbers that RotaryPositionEmbedding2dOptions explains under
+  /// `shift`, `jitter` and `rescale`; all layers share one draw. 0: not at all. DINOv3.
+  TORCH_ARG(double, pos_embed_shift) = 0.0;
+  /// See pos_embed_shift.
+  TORCH_ARG(double, pos_embed_jitter) = 0.0;
+  /// See pos_embed_shift.
+  TORCH_ARG(double, pos_embed_rescale) = 0.0;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;
   /// Rows of their table, the first of which are used; relative_buckets unless set.
@@ -106,6 +114,9 @@ struct EncoderInputs {
   TORCH_ARG(torch::Tensor, position_ids) = {};
   /// The task type of each token, (B, L): ERNIE.
   TORCH_ARG(torch::Tensor, task_type_ids) = {};
+  /// The box (x0, y0, x1, y1) of each token on its page, integers (B, L, 4): LayoutLM; zeros unless
+  /// given.
+  TORCH_ARG(torch::Tensor, bbox) = {};
   /// The vectors of the tokens, (B, L, E), in place of the rows of ids, which are then an undefined
   /// tensor: vectors of a prompt, for example. They are not scaled; positions and types are added,
   /// but with raw_inputs_embeds.

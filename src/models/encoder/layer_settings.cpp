@@ -203,6 +203,19 @@ void read_modernbert(const Settings& config, const hf::ModelType& model, Encoder
   layers.front().first_norm(false);
 }
 
+void read_dinov3(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.query_bias(config.flag("query_bias"))
+      .key_bias(config.flag("key_bias"))
+      .value_bias(config.flag("value_bias"))
+      .out_bias(config.flag("proj_bias"));
+  layer.linear1_bias(config.flag("mlp_bias")).linear2_bias(config.flag("mlp_bias"));
+  if (config.flag("use_gated_mlp")) layer.feed_forward(FeedForward::Gated);
+  options.pos_embed_shift(config.real_if("pos_embed_shift").value_or(0.0))
+      .pos_embed_jitter(config.real_if("pos_embed_jitter").value_or(0.0))
+      .pos_embed_rescale(config.real_if("pos_embed_rescale").value_or(0.0));
+}
+
 void read_esm_layers(const Settings& config, const hf::ModelType& model, EncoderOptions& options) {
   const bool rotates = options.embeddings()->position_ids() == embeddings::PositionIds::None;
   if (rotates) set_rotary(config, model, "", own_layer(options));

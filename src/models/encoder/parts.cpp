@@ -3,12 +3,16 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
 
 #include <utility>
 
 #include "functional/lookup.h"
+#include "nn/augmented_positions.h"
 #include "posenc/functional/relative_position_bias.h"
 #include "posenc/sinusoid/positions.h"
+#include "posenc/sinusoid/rotary.h"
 
 namespace posenc {
 namespace {
@@ -66,7 +70,8 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
       {"attention_mask", inputs.attention_mask()},
       {"token_type_ids", inputs.token_type_ids()},
       {"position_ids", inputs.position_ids()},
-      {"task_type_ids", inputs.task_type_ids()}};
+      {"task_type_ids", inputs.task_type_ids()},
+      {"bbox", inputs.bbox()}};
   for (const auto& [name, tensor] : of_text) {
     TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of images takes no ", name);
   }
@@ -86,13 +91,14 @@ namespace {
 // The inputs of the embeddings of token ids.
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
                                           const EncoderInputs& inputs) {
-  const bool are_rotated = rotary_position_ids(options, inputs).defined() &&
+  const bool are_rotated = options.encoder().layer().rotary() && inputs.position_ids().defined() &&
                            options.embeddings()->position_ids() == embeddings::PositionIds::None;
   return EncoderEmbeddingsInputs()
       .attention_mask(inputs.attention_mask())
       .token_type_ids(inputs.token_type_ids())
       .position_ids(are_rotated ? at::Tensor() : inputs.position_ids())
       .task_type_ids(inputs.task_type_ids())
+      .bbox(inputs.bbox())
       .inputs_embeds(inputs.inputs_embeds());
 }
 
@@ -123,7 +129,8 @@ at::Tensor dropped_tokens(const EncoderOptions& options, const at::Tensor& token
 bool are_tokens_alone(const EncoderEmbeddingsOptions& options) {
   return options.position_ids() == embeddings::PositionIds::None &&
          options.type_vocab_size() == 0 && options.task_type_vocab_size() == 0 &&
-         !options.types_from_tokens() && options.norm() == embeddings::Norm::None &&
+         options.box_positions() == 0 && !options.types_from_tokens() &&
+         options.norm() == embeddings::Norm::None &&
          options.projection() == embeddings::Projection::None && options.dropout() == 0.0;
 }
 
@@ -133,7 +140,8 @@ at::Tensor embed_dropped(const EncoderOptions& options, const at::Tensor& tokens
   const at::Tensor rows = dropped_tokens(options, tokens, ids, inputs.attention_mask());
   EncoderEmbeddingsInputs given = embeddings_inputs(options, inputs);
   const bool has_others = given.position_ids().defined() || given.token_type_ids().defined() ||
-                          given.task_type_ids().defined();  // which are refused
+                          given.task_type_ids().defined() ||
+                          given.bbox().defined();  // which are refused
   if (are_tokens_alone(own) && !has_others) return rows;
   if (own.position_ids() == embeddings::PositionIds::FromIds && !given.position_ids().defined())
     given.position_ids(positions_from_ids(ids, *own.padding_idx()));
@@ -159,8 +167,26 @@ at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs)
   return options.zero_hidden_padding() && mask.defined() ? mask.ne(0) : at::Tensor();
 }
 
-at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs) {
-  return options.encoder().layer().rotary() ? inputs.position_ids() : at::Tensor();
+int64_t tokens_before_patches(const EncoderOptions& options) {
+  if (!options.patches()) return 0;
+  const VisionEmbeddingsOptions& patches = *options.patches();
+  return patches.class_tokens() + (patches.distillation_token() ? 1 : 0) +
+         patches.register_tokens().value_or(0);
+}
+
+at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& input,
+                               const EncoderInputs& inputs, bool is_training) {
+  const auto& rotary = options.encoder().layer().rotary();
+  if (!rotary || !options.patches()) return rotary ? inputs.position_ids() : at::Tensor();
+  const VisionEmbeddingsOptions& patches = *options.patches();
+  at::Tensor grid = rotary_grid(rotary->rotary(), {input.size(-2) / patches.patch_height(),
+                                                   input.size(-1) / patches.patch_width()});
+  const PositionAugmentation augmentation = {options.pos_embed_shift(), options.pos_embed_jitter(),
+                                             options.pos_embed_rescale()};
+  if (is_training && !augmentation.is_none()) grid = augmented_positions(grid, augmentation);
+  const int64_t before = tokens_before_patches(options);
+  // An angle of 0 leaves a token as it is.
+  return at::cat({at::zeros({before, grid.size(1)}, grid.options()), grid}).to(input.device());
 }
 
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

@@ -27,8 +27,13 @@ at::Tensor embed_tokens(const EncoderOptions& options, const at::Tensor& tokens,
 at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs);
 
 /// The position ids that the layers rotate by; undefined for 0, 1, ... and without a rotary
-/// embedding.
-at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs);
+/// embedding. Those of images are the coordinates (T, 2) of all tokens of `input`, zeros for those
+/// before the patches, and in training random ones.
+at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& input,
+                               const EncoderInputs& inputs, bool is_training = false);
+
+/// The tokens of images before those of their patches: class tokens and registers.
+int64_t tokens_before_patches(const EncoderOptions& options);
 
 /// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

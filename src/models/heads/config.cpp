@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "core/named.h"
+#include "models/encoder/parts.h"
 
 namespace posenc {
 namespace {
@@ -132,14 +133,6 @@ Rows summary_rows(const Settings& config, EncoderOptions& encoder) {
   return Rows::Pooled;
 }
 
-// The tokens before those of the patches.
-int64_t rows_before_patches(const EncoderOptions& encoder) {
-  if (!encoder.patches()) return 0;
-  const VisionEmbeddingsOptions& patches = *encoder.patches();
-  return patches.class_tokens() + (patches.distillation_token() ? 1 : 0) +
-         patches.register_tokens().value_or(0);
-}
-
 Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOptions& encoder) {
   if (structure.is_summary) return summary_rows(config, encoder);
   if (structure.pooling != encoder::Pooling::None) encoder.pooling(structure.pooling);
@@ -191,7 +184,7 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
   EncoderHeadOptions options(layer.d_model() * (rows == Rows::FirstAndMean ? 2 : 1), outputs);
   options.rows(rows);
   if (rows == Rows::MeanOfRows || rows == Rows::FirstAndMean)
-    options.first_row(rows_before_patches(encoder));
+    options.first_row(tokens_before_patches(encoder));
   if (structure.is_summary) options.output_activation(activation_if(config, "summary_activation"));
   if (*structure.dense != '\0') {
     const std::string width = structure.dense_setting;
