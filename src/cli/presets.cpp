@@ -170,6 +170,7 @@ std::vector<std::string> heads_of(const std::string& model_type) {
       case head::Kind::Token: names.emplace_back("token"); break;
       case head::Kind::Question: names.emplace_back("question"); break;
       case head::Kind::Masked: names.emplace_back("masked"); break;
+      case head::Kind::Image: names.emplace_back("image"); break;
     }
   }
   return names;

@@ -40,6 +40,9 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
     if (all[i].is_of(*rotary, sizes)) return i;
   }
   all.emplace_back(*rotary, sizes);
+  TORCH_CHECK_VALUE(all.front().is_axial() == all.back().is_axial(),
+                    "[freeze] the rotary embeddings of all layers must rotate by one position of a "
+                    "token, or all by one for each axis. Got some of either");
   return all.size() - 1;
 }
 

@@ -11,15 +11,20 @@ using inference::Packing;
 
 namespace {
 
-void check_position_ids(const torch::Tensor& position_ids, int64_t batch, int64_t length) {
+// Positions of each token, or of each of its axes.
+void check_position_ids(bool axial, const torch::Tensor& position_ids, int64_t batch,
+                        int64_t length) {
+  TORCH_CHECK_VALUE(position_ids.defined() || !axial,
+                    "[FrozenTransformerEncoder] an axial rotary embedding needs position_ids");
   if (!position_ids.defined()) return;
-  const bool fits =
-      (position_ids.dim() == 1 || position_ids.dim() == 2) && position_ids.size(-1) == length &&
-      (position_ids.dim() == 1 || position_ids.size(0) == 1 || position_ids.size(0) == batch);
+  const int64_t axes = axial ? 1 : 0, dim = position_ids.dim() - axes;
+  const bool fits = (dim == 1 || dim == 2) && position_ids.size(-1 - axes) == length &&
+                    (dim == 1 || position_ids.size(0) == 1 || position_ids.size(0) == batch);
   TORCH_CHECK_VALUE(fits && position_ids.is_cpu(),
-                    "[FrozenTransformerEncoder] position_ids must be (L) or (B, L) = [", batch,
-                    ", ", length, "] on the CPU. Got ", position_ids.sizes(), " on ",
-                    position_ids.device());
+                    "[FrozenTransformerEncoder] position_ids must be ",
+                    axial ? "(L, axes) or (B, L, axes) = [" : "(L) or (B, L) = [", batch, ", ",
+                    length, axial ? ", axes" : "", "] on the CPU. Got ", position_ids.sizes(),
+                    " on ", position_ids.device());
 }
 
 }  // namespace
@@ -44,7 +49,7 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   model->stale_check.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
-  check_position_ids(position_ids, batch, length);
+  check_position_ids(model->stack.is_axial(), position_ids, batch, length);
   const Packing packing = Packing::of(mask, batch, length);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)

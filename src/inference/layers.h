@@ -55,6 +55,9 @@ struct Stack {
 };
 struct EncoderStack : Stack<EncoderLayer> {
   std::vector<Rotation> rotations;
+
+  /// Whether tokens have a position for each of several axes.
+  bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
 };
 using DecoderStack = Stack<DecoderLayer>;
 

@@ -52,6 +52,7 @@ KINDS = {
     "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
     "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
     "dinov2_with_registers": Kind("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", (), "dino"),
+    "dinov3_vit": Kind("DINOv3ViTConfig", "DINOv3ViTModel", (), "dino"),
     "distilbert": Kind("DistilBertConfig", "DistilBertModel", ("DistilBertForSequenceClassification",), "distilbert"),
     "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
     "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
@@ -62,6 +63,7 @@ KINDS = {
     "gte": Kind("GteConfig", "GteModel", ("GteForMaskedLM",), "rotary"),
     "ijepa": Kind("IJepaConfig", "IJepaModel", (), "vision"),
     "jina_embeddings_v3": Kind("JinaEmbeddingsV3Config", "JinaEmbeddingsV3Model", ("JinaEmbeddingsV3ForMaskedLM",), "rotary"),
+    "layoutlm": Kind("LayoutLMConfig", "LayoutLMModel", ("LayoutLMForMaskedLM", "LayoutLMForSequenceClassification")),
     "llama": Kind("LlamaConfig", "LlamaModel", ("LlamaForCausalLM", "LlamaForSequenceClassification"), "llama"),
     "luke": Kind("LukeConfig", "LukeModel", ("LukeForMaskedLM",)),
     "mbart": Kind("MBartConfig", "MBartModel", ("MBartForConditionalGeneration",), "bart"),
@@ -147,7 +149,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
     # At least 8 channels: the norm of fewer is nearly a step, which no two libraries round alike.
-    widths = [2, 4, 8, 16] if dialect in ROTATING or kind_name in ("esm", "roformer") else [1, 2, 4, 5, 8, 16]
+    widths = [2, 4, 8, 16] if dialect in ROTATING or kind_name in ("esm", "roformer") else [4, 8, 16] if kind_name == "dinov3_vit" else [1, 2, 4, 5, 8, 16]
     hidden = heads * draw.choice([width for width in widths if heads * width >= 8])
     wide, layers = draw.randint(1, 70), draw.randint(1, 3)
     vocab, activation = draw.randint(8, 80), draw.choice(ACTIVATIONS)
@@ -171,7 +173,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         rotary = draw.coin(0.8)
         norm = draw.coin()
         return {**text, "position_embedding_type": "rotary" if rotary else "absolute", "emb_layer_norm_before": norm,
-                "token_dropout": rotary and not norm and draw.coin(0.8), "mask_token_id": draw.choice([4, 5, 7]),
+                "token_dropout": draw.coin(0.7), "mask_token_id": draw.choice([4, 5, 7]),
                 "rope_theta": draw.choice([100.0, 10000.0])}  # fmt: skip
     if kind_name == "squeezebert":
         # Groups divide the channels on both sides.
@@ -180,6 +182,8 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         both = {name: draw.choice([count for count in range(1, wide + 1) if hidden % count == 0 and wide % count == 0])
                 for name in ("intermediate_groups", "output_groups")}  # fmt: skip
         return {**text, "embedding_size": hidden, **groups, **both}
+    if kind_name == "layoutlm":
+        return {**text, "max_2d_position_embeddings": draw.randint(4, 20)}
     if dialect == "xlm":
         return {"emb_dim": hidden, "n_heads": heads, "n_layers": layers, "vocab_size": vocab, "layer_norm_eps": eps,
                 "gelu_activation": draw.coin(), "max_position_embeddings": text["max_position_embeddings"],
@@ -202,6 +206,12 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         del text["type_vocab_size"]
         text = {**text, "eos_token_id": draw.choice([2, 5]), "pad_token_id": 1, "bos_token_id": 0}
         return text if dialect == "clip" else {"text_config": text, "vision_config": {**vision, "num_channels": 3}}
+    if kind_name == "dinov3_vit":
+        del vision["qkv_bias"]
+        return {**vision, **{name: draw.coin() for name in ("query_bias", "key_bias", "value_bias", "proj_bias", "mlp_bias", "use_gated_mlp")},
+                "num_register_tokens": draw.choice([0, 1, 4]), "rope_theta": draw.choice([10.0, 100.0]), "layerscale_value": 0.5,
+                "pos_embed_shift": draw.choice([None, 0.3]), "pos_embed_jitter": draw.choice([None, 1.5]),
+                "pos_embed_rescale": draw.choice([None, 2.0])}  # fmt: skip
     if dialect == "dino":
         del vision["intermediate_size"]
         return {**vision, "mlp_ratio": draw.choice([1, 2, 4])}
@@ -219,6 +229,8 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
     """The part of a model that posenc loads."""
     if dialect == "pair":
         return model.text_model
+    if type(model).__name__ == "DINOv3ViTModel":  # whose part `model` is its layers
+        return model
     base = getattr(model, model.base_model_prefix, model)
     return base.get_encoder() if dialect == "bart" else base
 
@@ -244,6 +256,9 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     if (draw.coin() or config.model_type == "luke") and (has_types or dialect == "xlm"):
         types = config.vocab_size if dialect == "xlm" else config.type_vocab_size
         given["token_type_ids"] = draw.integers(types, batch, length)
+    if config.model_type == "layoutlm" and draw.coin(0.8):
+        corners = draw.integers(config.max_2d_position_embeddings, batch, length, 2, 2).sort(2).values
+        given["bbox"] = corners.flatten(2)  # x0, y0, x1, y1
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none

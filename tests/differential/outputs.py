@@ -10,7 +10,7 @@ from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "activation_dropout",
-         "encoder_layerdrop", "drop_path_rate", "mlp_dropout", "embedding_dropout", "hidden_dropout")  # fmt: skip
+         "encoder_layerdrop", "layerdrop", "drop_path_rate", "mlp_dropout", "embedding_dropout", "hidden_dropout")  # fmt: skip
 # Models whose vectors of tokens are their ids' alone: the text models of CLIP find the end among the ids.
 WITHOUT_EMBEDS = ("clip", "pair", "vision", "dino")
 

@@ -76,8 +76,11 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
       "self_attn.in_proj_*");
   add({&EncoderLayerKeys::out}, "self_attn.out_proj.*");
+  const bool is_gated = config.options.encoder().layer().feed_forward() == FeedForward::Gated;
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
+  } else if (is_gated && is_named(keys.activated)) {
+    add({&EncoderLayerKeys::activated, &EncoderLayerKeys::wide}, "linear1.*");
   } else {
     add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, "linear1.*");
   }

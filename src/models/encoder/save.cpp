@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "io/load/key_map.h"
 #include "io/load/source.h"
@@ -12,6 +13,7 @@
 #include "models/encoder/rest.h"
 #include "models/encoder/save_config.h"
 #include "models/heads/save.h"
+#include "models/encoder/zero_biases.h"
 #include "models/hf/model_class.h"
 #include "models/model_folder.h"
 #include "models/pretrained/write_folder.h"
@@ -81,10 +83,27 @@ void group_weights(StateDict& tensors, const LoadOptions& names) {
   }
 }
 
-void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings) {
-  TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(),
-                    "qkv_bias must be true for an encoder whose ", name,
-                    " is not zeros. Got false");
+void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings,
+                 const char* setting) {
+  TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(), setting,
+                    " must be true for an encoder whose ", name, " is not zeros. Got false");
+}
+
+// Biases that the class has not, where it has some of those of queries, keys and values.
+StateDict without_absent_biases(const StateDict& tensors, const EncoderConfig& config,
+                                const std::string& prefix) {
+  const auto names = absent_biases(config, prefix);
+  const std::set<std::string> absent(names.begin(), names.end());
+  if (absent.empty()) return tensors;
+  StateDict kept;
+  for (const auto& item : tensors) {
+    if (absent.count(item.key()) == 0) {
+      kept.insert(item.key(), item.value());
+    } else {
+      check_zeros(item.key(), item.value(), config.settings, "the setting of its bias");
+    }
+  }
+  return kept;
 }
 
 // The frequencies of the rotary embedding, which ESM's class has among its weights.
@@ -107,7 +126,7 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   for (const auto& item : parameters) {
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
     if (format.optional.count(item.key()) != 0) {
-      check_zeros(item.key(), tensor, config.settings);
+      check_zeros(item.key(), tensor, config.settings, "qkv_bias");
       continue;
     }
     const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
@@ -126,7 +145,7 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   }
   if (config.structure.is_grouped) group_weights(tensors, names);
   add_frequencies(tensors, model, config.structure, names.prefix());
-  return tensors;
+  return without_absent_biases(tensors, config, names.prefix());
 }
 
 bool has_name_with(const StateDict& tensors, const std::string& text) {

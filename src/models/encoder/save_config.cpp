@@ -106,6 +106,9 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("qk_norm", layer.qk_norm());
   add("post_norms", layer.post_norms());
   add("first_norm", layer.first_norm());
+  add("query_bias", layer.query_bias());
+  add("key_bias", layer.key_bias());
+  add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
 }
 
@@ -152,7 +155,12 @@ NamedValues values_of(const EncoderOptions& options) {
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());
   add("zero_padding", options.zero_padding());
+  add("zero_hidden_padding", options.zero_hidden_padding());
+  add("raw_inputs_embeds", options.raw_inputs_embeds());
   add("token_dropout_id", options.token_dropout_id().value_or(-1));
+  add("pos_embed_shift", options.pos_embed_shift());
+  add("pos_embed_jitter", options.pos_embed_jitter());
+  add("pos_embed_rescale", options.pos_embed_rescale());
   add("relative_buckets", options.relative_buckets());
   add("norm after the layers", options.encoder().norm());
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);

@@ -18,11 +18,12 @@ struct EncoderLayerKeys {
   const char* layer;
   /// The projections; without a key and a value, query has the rows of all three in this order.
   const char *query, *key = "", *value = "", *out;
-  const char* wide;           ///< the first linear layer of the feed-forward network
-  const char* gate = "";      ///< the rows of its gate, if they are apart
-  bool gate_first = false;    ///< whether wide has the rows of the gate before those it gates
-  const char* narrow;         ///< the second linear layer of the feed-forward network
-  const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
+  const char* wide;            ///< the first linear layer of the feed-forward network
+  const char* activated = "";  ///< with gates, the rows that are activated, if wide is their gate
+  const char* gate = "";       ///< the rows of its gate, if they are apart
+  bool gate_first = false;     ///< whether wide has the rows of the gate before those it gates
+  const char* narrow;          ///< the second linear layer of the feed-forward network
+  const char *norm1, *norm2;   ///< of the attention, of the feed-forward network
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
 };
@@ -72,8 +73,8 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
-    kDinov2, kDistilBert, kElectra, kEsm, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke, kMBart,
-    kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
+    kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke,
+    kMBart, kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
     kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT,
     kXlm;
 

@@ -47,6 +47,12 @@ constexpr HeadStructure squeezed_masked() {
   return head;
 }
 
+// Linear layers on images; dinov2 has two rows, CLIP and others the mean of some.
+constexpr HeadStructures image_head(Rows rows) {
+  return {.image = {.out = "classifier", .rows = rows,
+                    .pooling = rows == Rows::Pooled ? Pooling::First : Pooling::None}};
+}
+
 // Its output layer is not tied.
 constexpr HeadStructure luke_masked() {
   HeadStructure head = kRobertaMasked;
@@ -100,6 +106,7 @@ const HeadStructures kElectra = {.sequence = of_first("gelu"), .token = kToken,
     .masked = {.out = "generator_lm_head", .dense = "generator_predictions.dense",
                .dense_setting = "embedding_size", .activation = "gelu",
                .norm = "generator_predictions.LayerNorm", .is_tied = true}};
+const HeadStructures kDinov2 = image_head(Rows::FirstAndMean);
 const HeadStructures kEncoderDecoder = {.sequence = {.lacks = "the decoder under it"},
     .question = {.lacks = "the decoder under it"}};
 const HeadStructures kEsm = {.sequence = of_first("tanh"), .token = kToken,
@@ -131,8 +138,10 @@ const HeadStructures kSplinter = {
     .question = {.lacks = "attention between questions and spans"}};
 const HeadStructures kSqueezeBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = squeezed_masked()};
+const HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
+const HeadStructures kViT = image_head(Rows::Pooled);
 const HeadStructures kXlm = {
-    .sequence = {.lacks = "a last hidden state whose rows of padding are zero"},
+    .sequence = {.out = "sequence_summary.summary", .rows = Rows::Pooled, .is_summary = true},
     .token = kToken, .question = {.lacks = "a search for the end of each start"},
     .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
 // clang-format on

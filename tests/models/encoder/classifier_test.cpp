@@ -200,5 +200,64 @@ TEST(Classifier, ProbabilitiesFollowTheProblem) {
       class_probabilities(options_of(1).problem(head::Problem::Regression), logits), logits));
 }
 
+EncoderOptions image_options() {
+  const auto layer = TransformerEncoderLayerOptions(8, 2).d_ff(12);
+  return EncoderOptions(VisionEmbeddingsOptions(8, 4, 8).register_tokens(2),
+                        TransformerEncoderOptions(layer, 1));
+}
+
+TEST(Classifier, TakesTheMeanOfPatches) {
+  const auto both = EncoderHeadOptions(16, 3).rows(head::Rows::FirstAndMean).first_row(3);
+  Classifier model(ClassifierOptions(image_options(), head::Kind::Image, both));
+  model->eval();
+  const auto pixels = torch::randn({2, 3, 8, 8});
+  const auto out = model->forward(pixels);
+  const auto& hidden = out.encoder.last_hidden_state;
+  ASSERT_EQ(hidden.size(1), 7);
+  const auto rows = torch::cat({hidden.select(1, 0), hidden.slice(1, 3).mean(1)}, 1);
+  EXPECT_TRUE(bit_equal(out.logits, model->head->logits(rows)));
+  EXPECT_TRUE(freeze(model).forward(pixels).logits.allclose(out.logits, 1e-5, 1e-5));
+  EXPECT_CONTAINS(
+      refusal([&] {
+        Classifier(ClassifierOptions(image_options(), head::Kind::Image,
+                                     EncoderHeadOptions(8, 3).rows(head::Rows::FirstAndMean)));
+      }),
+      "d_model of the head must be that of the encoder's output, 16. Got 8");
+  model->head->options.first_row(7);
+  EXPECT_CONTAINS(refusal([&] { model->forward(pixels); }),
+                  "[EncoderHead] there must be rows from first_row 7 on. Got [2, 7, 8]");
+}
+
+TEST(Classifier, ActivatesItsLogits) {
+  auto options = EncoderHeadOptions(8, 3).rows(head::Rows::MeanOfRows);
+  EncoderHead plain(options);
+  EncoderHead with(options.output_activation(Elementwise::Tanh));
+  const torch::NoGradGuard no_grad;
+  with->weight.copy_(plain->weight), with->bias.copy_(plain->bias);
+  EncoderOutput out;
+  out.last_hidden_state = torch::randn({2, 4, 8});
+  EXPECT_TRUE(bit_equal(with->forward(out), plain->forward(out).tanh()));
+}
+
+TEST(Classifier, RefusesSummariesWithoutLabels) {
+  TinyFolder folder;
+  folder.config = {{"model_type", "xlm"}, {"architectures", {"XLMForSequenceClassification"}},
+                   {"emb_dim", 8},        {"n_heads", 2},
+                   {"n_layers", 1},       {"vocab_size", 11}};
+  folder.add("attentions.0.q_lin.weight", {8, 8});
+  const auto refused = [&](const char* setting, const nlohmann::json& value) {
+    folder.config[setting] = value;
+    const std::string message = refusal([&] { load_classifier(folder.write()); });
+    folder.config.erase(setting);
+    return message;
+  };
+  EXPECT_CONTAINS(refused("summary_type", "attn"),
+                  "summary_type must be first, last, mean or cls_index");
+  EXPECT_CONTAINS(refused("summary_use_proj", false), "summary_use_proj must be true");
+  EXPECT_CONTAINS(refused("summary_proj_to_labels", false), "summary_proj_to_labels must be true");
+  EXPECT_CONTAINS(refused("summary_activation", "loud"),
+                  "summary_activation must be the name of an activation in transformers");
+}
+
 }  // namespace
 }  // namespace posenc::testing

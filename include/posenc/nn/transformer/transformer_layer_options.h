@@ -84,6 +84,13 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, bias) = true;
   /// Whether the projections of queries, keys and values have a bias; `bias` unless set.
   TORCH_ARG(std::optional<bool>, qkv_bias) = std::nullopt;
+  /// Whether queries have a bias, where `qkv_bias` gives them one; otherwise its rows of
+  /// in_proj_bias are zeros that get no gradient. DINOv3's keys have none.
+  TORCH_ARG(bool, query_bias) = true;
+  /// The same for keys.
+  TORCH_ARG(bool, key_bias) = true;
+  /// The same for values.
+  TORCH_ARG(bool, value_bias) = true;
   /// Whether the projection of the attention's output has one; `bias` unless set.
   TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
   /// Whether linear1 has one; `bias` unless set.
