@@ -95,21 +95,24 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   out.embeddings = masked_embeddings(parts.options, input, inputs, parts.embed(input, inputs));
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
-  const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const bool sees_all = sees_padding(parts.options);
+  const bool all_rows =
+      !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()
+                                ? inputs.attention_mask().eq(0).unsqueeze(-1)
+                                : at::Tensor();
   out.last_hidden_state =
       parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
                            rotary_position_ids(parts.options, inputs));
+  const at::Tensor hidden = out.last_hidden_state;
+  if (masked.defined()) out.last_hidden_state = hidden.masked_fill(masked, 0.0);
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);
     return out;
   }
-  out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
+  out.pooled = pooled_rows(parts.options, hidden, input);
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
-  if (all_rows) {
-    out.last_hidden_state =
-        out.last_hidden_state.masked_fill(inputs.attention_mask().eq(0).unsqueeze(-1), 0.0);
-  }
   if (parts.pooler_weight.defined()) {
     out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);
   }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <ostream>
 #include <utility>
@@ -85,6 +86,29 @@ at::Tensor hidden_of(const SentenceEncoderParts& parts, const at::Tensor& ids,
   return parts.encoder->forward(ids, inputs).last_hidden_state;
 }
 
+// Where tokens see padding, texts of one length are encoded at a time, without any.
+at::Tensor hidden_as_if_alone(const SentenceEncoderParts& parts, const at::Tensor& ids,
+                              const EncoderInputs& inputs) {
+  if (!sees_padding(parts.encoder->options())) return hidden_of(parts, ids, inputs);
+  const at::Tensor lengths = inputs.attention_mask().sum(1);
+  const auto* length = lengths.const_data_ptr<int64_t>();
+  std::map<int64_t, std::vector<int64_t>> rows_of;
+  for (int64_t row = 0; row < ids.size(0); ++row) rows_of[length[row]].push_back(row);
+  at::Tensor hidden;
+  for (const auto& [count, rows] : rows_of) {
+    if (count == 0) continue;
+    const at::Tensor index = at::tensor(rows, at::kLong);
+    const auto own = [&, count = count](const at::Tensor& x) {
+      return x.defined() ? x.index_select(0, index).narrow(1, 0, count) : x;
+    };
+    const at::Tensor part =
+        hidden_of(parts, own(ids), EncoderInputs().token_type_ids(own(inputs.token_type_ids())));
+    if (!hidden.defined()) hidden = at::zeros({ids.size(0), ids.size(1), part.size(2)});
+    hidden.narrow(1, 0, count).index_copy_(0, index, part);
+  }
+  return hidden;
+}
+
 at::Tensor encode_batch(const SentenceEncoderParts& parts, const std::vector<std::string>& texts,
                         const std::vector<int64_t>& order, int64_t prompt) {
   const TokenBatch batch = parts.tokenizer.encode(texts, tokenizer_options(parts));
@@ -101,7 +125,8 @@ at::Tensor encode_batch(const SentenceEncoderParts& parts, const std::vector<std
       parts.encoder->options().embeddings()->type_vocab_size() > 0) {
     inputs.token_type_ids(batch.token_type_ids);
   }
-  return stages.forward(hidden_of(parts, batch.input_ids, inputs), batch.attention_mask, prompt);
+  return stages.forward(hidden_as_if_alone(parts, batch.input_ids, inputs), batch.attention_mask,
+                        prompt);
 }
 
 // The mean of the rows of each text's tokens; zeros for a text without tokens.

@@ -53,8 +53,9 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
                          ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "distilbert",
-                                           "esm", "eurobert", "gemma3", "gte", "jina", "luke",
-                                           "modernbert", "mpnet", "nomic", "qwen3", "vit", "xlm"),
+                                           "esm", "eurobert", "fnet", "gemma3", "gte", "jina",
+                                           "luke", "modernbert", "mpnet", "nomic", "qwen3", "vit",
+                                           "xlm"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
