@@ -103,7 +103,9 @@ void check_common(const std::string& name, const Layer& layer,
                   const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model();
   check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
-  check_attention(name + ".self_attn", layer.self_attn, stack);
+  if (layer.options.mixing() == Mixing::Attention) {
+    check_attention(name + ".self_attn", layer.self_attn, stack);
+  }
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
   const int64_t parts = layer.options.feed_forward() == posenc::FeedForward::Gated ? 2 : 1;
   const int64_t d_ff =

@@ -47,29 +47,36 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
 }
 
 // What a block adds is normalised by `post`, which then takes the layer scale, or else scaled.
+Projection last(const torch::nn::Linear& module, const TransformerNorm& post,
+                const LayerScale& scale, GemmSelector& gemm) {
+  return post ? linear(module, gemm) : scaled(module, scale, gemm);
+}
+
+FeedForward feed_forward_of(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm) {
+  return {linear(layer.linear1, gemm),
+          last(layer.linear2, layer.post_norm2, layer.layer_scale2, gemm),
+          layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
+}
+
 EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm,
                            std::vector<Rotation>& rotations) {
+  if (layer.options.mixing() == Mixing::Fourier) {
+    return {.is_fourier = true, .feed_forward = feed_forward_of(layer, gemm)};
+  }
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
-  const auto last = [&](const torch::nn::Linear& module, const TransformerNorm& post,
-                        const LayerScale& scale) {
-    return post ? linear(module, gemm) : scaled(module, scale, gemm);
-  };
   const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
   return {
       .sizes = sizes,
       .in_proj = {attention.in_proj_weight, attention.in_proj_bias,
                   gemm.choose(attention.in_proj_weight)},
-      .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1),
+      .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1, gemm),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
       .rotation = add_rotation(rotations, attention.rotary, sizes),
       .score_scale = static_cast<float>(scale),
       .window = layer.options.window(),
-      .feed_forward = {linear(layer.linear1, gemm),
-                       last(layer.linear2, layer.post_norm2, layer.layer_scale2),
-                       layer.options.activation(),
-                       layer.options.feed_forward() == posenc::FeedForward::Gated},
+      .feed_forward = feed_forward_of(layer, gemm),
       .post_attention = Norm(layer.post_norm1, layer.layer_scale1),
       .post_feed_forward = Norm(layer.post_norm2, layer.layer_scale2),
   };
@@ -115,6 +122,7 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::stri
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     stack.layers.push_back(encoder_layer(layer, gemm, stack.rotations));
+    stack.sees_padding |= stack.layers.back().is_fourier;
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }

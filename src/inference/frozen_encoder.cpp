@@ -95,7 +95,12 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
-  const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const bool sees_all = sees_padding(parts.options);
+  const bool all_rows =
+      !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()
+                                ? inputs.attention_mask().eq(0).unsqueeze(-1)
+                                : at::Tensor();
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state =
@@ -104,19 +109,19 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;
+  const at::Tensor hidden = out.last_hidden_state;
+  if (masked.defined()) {
+    out.last_hidden_state = hidden.masked_fill(masked, 0.0);
+    for (std::size_t i = 1; i < out.hidden_states.size(); ++i)
+      out.hidden_states[i] = out.hidden_states[i].masked_fill(masked, 0.0);
+  }
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);
     return out;
   }
-  out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
+  out.pooled = pooled_rows(parts.options, hidden, input);
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
-  if (all_rows) {
-    const at::Tensor is_masked = inputs.attention_mask().eq(0).unsqueeze(-1);
-    out.last_hidden_state = out.last_hidden_state.masked_fill(is_masked, 0.0);
-    for (std::size_t i = 1; i < out.hidden_states.size(); ++i)
-      out.hidden_states[i] = out.hidden_states[i].masked_fill(is_masked, 0.0);
-  }
   if (parts.pooler_weight.defined()) {
     out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);
   }

@@ -1,5 +1,6 @@
 #include <ostream>
 
+#include "functional/attention_mask_internals.h"
 #include "inference/checks.h"
 #include "inference/model.h"
 #include "nn/transformer/layer_parts.h"
@@ -50,7 +51,11 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   check_position_ids(model->stack.is_axial(), position_ids, batch, length);
-  const Packing packing = Packing::of(mask, batch, length);
+  const bool sees_padding = model->stack.sees_padding;
+  TORCH_CHECK_VALUE(!sees_padding || AttentionMaskAccess::without_keys(mask).is_none(),
+                    "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
+                    "which mixes all tokens. Got another mask");
+  const Packing packing = sees_padding ? Packing(batch, length) : Packing::of(mask, batch, length);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);

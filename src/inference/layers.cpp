@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "functional/fourier_mixing.h"
+
 namespace posenc::inference {
 namespace {
 
@@ -39,7 +41,11 @@ class EncoderRun {
       project(0, begin, end);
     });
     for (size_t i = 0; i < stack_.layers.size(); ++i) {
-      attend(stack_.layers[i]);
+      if (stack_.layers[i].is_fourier) {
+        transform(i);
+      } else {
+        attend(stack_.layers[i]);
+      }
       by_rows(stream_.rows, [&](int64_t begin, int64_t end) { finish(i, begin, end); });
     }
   }
@@ -49,11 +55,11 @@ class EncoderRun {
   void project(size_t i, int64_t begin, int64_t end) {
     const EncoderLayer& layer = stack_.layers[i];
     const Stream part = stream_.part(begin, end);
-    const Norm& before = i == 0 ? stack_.entry : stack_.layers[i - 1].after_feed_forward;
+    if (layer.is_fourier) return;
     const HeadSizes& sizes = layer.sizes;
     const int64_t stride = projected_.size(1);
     float* const heads = projected_.data_ptr<float>() + begin * stride;
-    layer.in_proj.run(input_of(part, before), part.width, part.rows, heads, stride, part.regime);
+    layer.in_proj.run(input_of(part, before(i)), part.width, part.rows, heads, stride, part.regime);
     if (layer.query_norm) {
       normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, layer.query_norm);
       normalise_heads(heads + sizes.query_width(), stride, part.rows, sizes.kv_heads,
@@ -73,13 +79,30 @@ class EncoderRun {
                       context_.data_ptr<float>());
   }
 
+  // What layer i adds to the stream, of all rows.
+  void transform(size_t i) {
+    auto* const input = const_cast<float*>(input_of(stream_, before(i)));  // which is only read
+    const at::Tensor rows = at::from_blob(input, {packing_.batch, packing_.length, stream_.width},
+                                          at::TensorOptions(at::kFloat));
+    transformed_ = functional::fourier_mixing(rows).contiguous();
+  }
+
+  // The norm of the input of layer i.
+  const Norm& before(size_t i) const {
+    return i == 0 ? stack_.entry : stack_.layers[i - 1].after_feed_forward;
+  }
+
   // All of layer i after the attention, and the heads of the next layer.
   void finish(size_t i, int64_t begin, int64_t end) {
     const EncoderLayer& layer = stack_.layers[i];
     const Stream part = stream_.part(begin, end);
     const int64_t width = layer.sizes.query_width();
-    add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * width, width,
-                  layer.post_attention, layer.after_attention);
+    if (layer.is_fourier) {
+      add(part, transformed_.const_data_ptr<float>() + begin * part.width, layer.after_attention);
+    } else {
+      add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * width, width,
+                    layer.post_attention, layer.after_attention);
+    }
     feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
     if (outputs_ != nullptr) {
       std::copy_n(part.x, part.rows * part.width,
@@ -96,8 +119,8 @@ class EncoderRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  std::vector<at::Tensor>* outputs_;  // of each layer; null: they are not wanted
-  at::Tensor projected_, context_;    // of one layer
+  std::vector<at::Tensor>* outputs_;              // of each layer; null: they are not wanted
+  at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
 };
 

@@ -24,7 +24,8 @@ void add_layer(const Options& options, Values& values) {
 
 void read(const TransformerEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
-  add(values, {static_cast<double>(layer.options.feed_forward()),
+  add(values, {static_cast<double>(layer.options.mixing()),
+               static_cast<double>(layer.options.feed_forward()),
                static_cast<double>(layer.options.window().value_or(-1))});
 }
 

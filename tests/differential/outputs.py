@@ -46,9 +46,8 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     base = encoder_of(model, kind.dialect)
     has_types = any("token_type_embeddings" in name for name in base.state_dict())
     given = inputs_of(draw, kind.dialect, model.config, has_types)
-    # SqueezeBERT drops out transposed tensors, and returns scores in place of attention weights.
-    squeezes = kind_name == "squeezebert"
-    training, cotangent = draw.coin() and not squeezes, None
+    # SqueezeBERT drops out transposed tensors, and returns scores in place of attention weights; FNet has none.
+    training, cotangent = draw.coin() and kind_name != "squeezebert", None
     if "pixel_values" in given:  # other sizes have areas of their own
         given["pixel_values"] = given["pixel_values"][..., :12, :12]
         given["pixel_values"] = draw.normal(*given["pixel_values"].shape[:2], 12, 12)
@@ -64,7 +63,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     if mask is not None:
         given["attention_mask"] = mask = torch.ones_like(mask) if training or cotangent is not None else mask.sort(1, descending=True).values
     options = {"op": "outputs", "folder": str(folder), "training": training, "seed": draw.getrandbits(31),
-               "hidden_states": draw.coin(0.8), "attentions": draw.coin(0.8) and not squeezes}  # fmt: skip
+               "hidden_states": draw.coin(0.8), "attentions": draw.coin(0.8) and not squeezes and kind_name != "fnet"}  # fmt: skip
     # Only the module has gradients and attention weights.
     if frozen := not training and cotangent is None and options["seed"] % 2 == 0:
         options["attentions"] = False

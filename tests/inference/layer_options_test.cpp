@@ -145,6 +145,39 @@ TEST(LayerOptions, FrozenEncodersComputeWhatTheModulesCompute) {
   }
 }
 
+// Alone and beside layers with attention: all rows are computed, as padding is mixed in.
+TEST(LayerOptions, FrozenEncodersMixByFourier) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 12; ++number) {
+    SCOPED_TRACE(number);
+    Dice dice(300 + number);
+    torch::manual_seed(seed(number));
+    const int64_t width = 8 * dice(1, 5), batch = dice(1, 3), length = dice(1, 40);
+    const auto options = [&](int64_t heads) {
+      return LayerOptions(width, heads).d_ff(30).norm_first(number % 2 == 0);
+    };
+    const auto fourier = options(1).mixing(Mixing::Fourier);
+    TransformerEncoder encoder(
+        TransformerEncoderOptions(fourier, 3)
+            .layers({fourier, number % 3 == 0 ? fourier : options(2), fourier})
+            .norm(dice.coin()));
+    encoder->eval();
+    const auto frozen = freeze(encoder);
+    const auto x = torch::randn({batch, length, width});
+    const auto mask = AttentionMask::key_padding(any_tokens(dice, batch, length));
+    torch::Tensor first;
+    for (const int threads : {1, 3}) {
+      const Threads set(threads);
+      const auto got = frozen.forward(x, mask);
+      if (!first.defined()) first = got;
+      EXPECT_TRUE(bit_equal(got, first)) << threads;
+    }
+    EXPECT_TRUE(first.allclose(encoder->forward(x, mask), 1e-4, 1e-5));
+    EXPECT_ERROR(frozen.forward(x, AttentionMask::causal()), c10::ValueError,
+                 "mask must be of keys only with Mixing::Fourier");
+  }
+}
+
 // A sequence has the same bits alone and in a batch, also where a window ends between its tokens.
 TEST(LayerOptions, PaddingChangesNoBitOfAWindow) {
   const torch::NoGradGuard no_grad;

@@ -104,9 +104,15 @@ struct EncoderOptions {
   TORCH_ARG(encoder::Origin, origin) = {};
 };
 
+/// Whether padding changes the rows of real tokens, whatever the attention_mask, as in FNet, whose
+/// layers mix all tokens. Each text of a batch is encoded as if alone only among texts of its
+/// length.
+bool sees_padding(const EncoderOptions& options);
+
 /// Inputs of an encoder besides the ids; all are optional.
 struct EncoderInputs {
-  /// Bool or integer (B, L), nonzero for tokens and 0 for padding.
+  /// Bool or integer (B, L), nonzero for tokens and 0 for padding. FNet's layers see padding with
+  /// any mask.
   TORCH_ARG(torch::Tensor, attention_mask) = {};
   /// The type of each token, (B, L).
   TORCH_ARG(torch::Tensor, token_type_ids) = {};

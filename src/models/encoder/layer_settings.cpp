@@ -225,6 +225,16 @@ void read_esm_layers(const Settings& config, const hf::ModelType& model, Encoder
       config.whole("mask_token_id", 0, options.embeddings()->vocab_size() - 1));
 }
 
+// For sequences that are shorter than tpu_short_seq_length, FNetBasicFourierTransform then computes
+// something else where SciPy is installed, and needs its matrices in the file.
+void read_fnet(const Settings& config, const hf::ModelType&, EncoderOptions&) {
+  constexpr int64_t kMostWithMatrices = 4096;
+  if (!config.flag("use_tpu_fourier_optimizations")) return;
+  if (config.whole("max_position_embeddings", 1, INT64_MAX) > kMostWithMatrices) return;
+  config.refuse("use_tpu_fourier_optimizations",
+                "must be false with a max_position_embeddings of at most 4096");
+}
+
 // SqueezeBertLayerNorm has an epsilon of its own.
 void read_squeezebert(const Settings&, const hf::ModelType&, EncoderOptions& options) {
   own_layer(options).layer_norm_eps(1e-12);

@@ -29,7 +29,8 @@ void check_encoder_sizes(const EncoderFolder& open) {
   check_stated_sizes(open.caller, open.folder, open.source,
                      encoder_stated_sizes(config, open.prefix));
   const int64_t layers = config.options.encoder().num_layers();
-  const auto names = encoder_layer_names(config, open.prefix, layers - 1, &EncoderLayerKeys::query);
+  const auto names =
+      encoder_layer_names(config, open.prefix, layers - 1, first_part_of_layer(config));
   const bool has_last = std::any_of(names.begin(), names.end(), [&](const auto& name) {
     return find_entry(open.source, name) != nullptr;
   });

@@ -69,6 +69,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
         grouped.push_back(KeySource::ungrouped(in_file(part) + ".weight", groups_of(config, part)));
       }
     }
+    if (sources.empty()) return;
     const std::string weight = to + name.substr(0, name.find('*')) + "weight";
     if (!grouped.empty()) map.emplace_back(KeySources(std::move(grouped)), weight);
     map.emplace_back(KeySources(std::move(sources)), to + name);
@@ -212,7 +213,7 @@ void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource
 // For a file whose names have another prefix.
 WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& given) {
-  const auto wanted = encoder_layer_names(config, "", 0, &EncoderLayerKeys::query);
+  const auto wanted = encoder_layer_names(config, "", 0, first_part_of_layer(config));
   for (const auto& entry : source.entries()) {
     for (const auto& name : wanted) {
       if (!entry.name.ends_with("." + name)) continue;
@@ -229,6 +230,11 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 }
 
 }  // namespace
+
+const char* EncoderLayerKeys::*first_part_of_layer(const EncoderConfig& config) {
+  const bool attends = is_named(config.structure.keys.front().query);
+  return attends ? &EncoderLayerKeys::query : &EncoderLayerKeys::wide;
+}
 
 std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys) {
   if (is_named(keys.layer)) return {keys.layer};
@@ -253,7 +259,7 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
                            const std::string& given) {
   const hf::ModelType& model = config.model;
   for (const std::string& prefix : {given + model.prefix, given + model.old_prefix, given}) {
-    for (const auto& name : encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query)) {
+    for (const auto& name : encoder_layer_names(config, prefix, 0, first_part_of_layer(config))) {
       if (find_entry(source, name) != nullptr) return prefix;
     }
   }
@@ -262,7 +268,7 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 
 int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
                        const std::string& prefix) {
-  const auto names = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
+  const auto names = encoder_layer_names(config, prefix, 0, first_part_of_layer(config));
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (find_entry(source, names[i]) != nullptr) return static_cast<int64_t>(i);
   }

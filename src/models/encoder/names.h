@@ -24,6 +24,9 @@ int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& sour
 /// each kind of part.
 std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys);
 
+/// The part by whose name a file's layers are found: the queries, if the layers have an attention.
+const char* EncoderLayerKeys::*first_part_of_layer(const EncoderConfig& config);
+
 /// The names that the tensor `part` of layer `index` may have in a file, such as
 /// `encoder.layer.0.attention.self.query.weight`.
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,

@@ -6,6 +6,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "functional/lookup.h"
@@ -50,6 +51,16 @@ void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
 }
 
 }  // namespace
+
+bool sees_padding(const EncoderOptions& options) {
+  const TransformerEncoderOptions& stack = options.encoder();
+  const auto mixes_all = [](const TransformerLayerOptions& layer) {
+    return layer.mixing() == Mixing::Fourier;
+  };
+  return stack.layers().empty()
+             ? mixes_all(stack.layer())
+             : std::any_of(stack.layers().begin(), stack.layers().end(), mixes_all);
+}
 
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {

@@ -151,6 +151,7 @@ NamedValues values_of(const EncoderOptions& options) {
   add("activation", layer.activation());
   add("norm_first", layer.norm_first());
   add("norm_kind", layer.norm_kind());
+  add("mixing", layer.mixing());
   add("feed_forward", layer.feed_forward());
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());

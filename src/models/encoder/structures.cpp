@@ -141,6 +141,10 @@ const EncoderLayerKeys kSqueezeBertKeys[] = {{
     .out = "post_attention.conv1d", .wide = "intermediate.conv1d", .narrow = "output.conv1d",
     .norm1 = "post_attention.layernorm", .norm2 = "output.layernorm"}};
 
+const EncoderLayerKeys kFNetKeys[] = {{
+    .layer = "encoder.layer.*.", .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "fourier.output.LayerNorm", .norm2 = "output.LayerNorm"}};
+
 const EncoderLayerKeys kXlmKeys[] = {{
     .layer = "", .query = "attentions.*.q_lin", .key = "attentions.*.k_lin",
     .value = "attentions.*.v_lin", .out = "attentions.*.out_lin", .wide = "ffns.*.lin1",
@@ -221,6 +225,9 @@ const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
 const EncoderStructure kRoFormer = {.keys = kBertKeys, .projection = "embeddings_project",
     .rotates = true, .dropped = "encoder.embed_positions.weight",
     .rotary_table = "encoder.embed_positions.weight"};
+const EncoderStructure kFNet = {.keys = kFNetKeys, .mixing = Mixing::Fourier,
+    .attention_output_dropout = Rate::None, .pooling = Pooling::TanhOfFirst,
+    .more = read_fnet};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
     .raw_hidden_states = true, .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,

@@ -17,7 +17,8 @@ struct EncoderLayerKeys {
   /// The prefix of layer *, such as `encoder.layer.*.`; empty if each name has an asterisk.
   const char* layer;
   /// The projections; without a key and a value, query has the rows of all three in this order.
-  const char *query, *key = "", *value = "", *out;
+  /// All are empty without an attention.
+  const char *query = "", *key = "", *value = "", *out = "";
   const char* wide;            ///< the first linear layer of the feed-forward network
   const char* activated = "";  ///< with gates, the rows that are activated, if wide is their gate
   const char* gate = "";       ///< the rows of its gate, if they are apart
@@ -44,6 +45,7 @@ struct EncoderStructure {
   const char* norm = "";        ///< a further name of the embeddings' norm
   bool norm_first = false;
   NormKind norm_kind = NormKind::Layer;
+  Mixing mixing = Mixing::Attention;
   FeedForward feed_forward = FeedForward::Plain;
   bool rotates = false;  ///< whether the layers have the model's rotary embedding
   Rate attention_output_dropout = Rate::Hidden;
@@ -73,7 +75,7 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
-    kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke,
+    kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke,
     kMBart, kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
     kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT,
     kXlm;

@@ -157,7 +157,7 @@ constexpr ModelType kModelTypes[] = {
     {.type = "flex_olmo", .rotary = "olmo"},
     {.type = "flint", .rotary = "llama"},
     {.type = "fnet", .embeddings = "bert_narrow", .tables = &tables::kFNet,
-     .lacks = "Fourier transforms in place of attention"},
+     .layers = &layers::kFNet, .heads = &heads::kBert, .prefix = "fnet."},
     {.type = "funnel", .embeddings = "nomic", .tables = &tables::kFunnel,
      .lacks = "pooling between layers and relative attention"},
     {.type = "gemma", .rotary = "llama"},

@@ -129,7 +129,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     const bool is_skipped = is_training() && options.layer_dropout() > 0.0 &&
                             torch::rand({}).item<double>() < options.layer_dropout();
     if (is_skipped) continue;  // and not recorded, as in transformers
-    out = one.run(out, masks.of(one.options), position_ids,
+    const bool attends = one.options.mixing() == Mixing::Attention;
+    out = one.run(out, attends ? masks.of(one.options) : mask, position_ids,
                   record.output_attentions ? &weights : nullptr);
     if (factors.defined()) out = out * factors;
     if (record.output_attentions) record.attentions.push_back(weights);

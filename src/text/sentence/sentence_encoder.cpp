@@ -101,6 +101,31 @@ at::Tensor encode_ids(const SentenceEncoderParts& parts, const at::Tensor& ids,
   return stages.forward(out.last_hidden_state, mask, prompt, ids, out.hidden_states);
 }
 
+// Where tokens see padding, texts of one length are encoded at a time, without any.
+at::Tensor encode_as_if_alone(const SentenceEncoderParts& parts, const at::Tensor& ids,
+                              const EncoderInputs& inputs, const at::Tensor& mask, int64_t prompt) {
+  if (!mask.defined() || !sees_padding(parts.encoder->options()))
+    return encode_ids(parts, ids, inputs, mask, prompt);
+  const at::Tensor lengths = mask.sum(1);
+  const auto* length = lengths.const_data_ptr<int64_t>();
+  std::map<int64_t, std::vector<int64_t>> rows_of;
+  for (int64_t row = 0; row < ids.size(0); ++row) rows_of[length[row]].push_back(row);
+  at::Tensor vectors;
+  for (const auto& [count, rows] : rows_of) {
+    const at::Tensor index = at::tensor(rows, at::kLong);
+    const int64_t columns = std::max<int64_t>(count, 1);  // a text without tokens is all padding
+    const auto own = [&](const at::Tensor& x) {
+      return x.defined() ? x.index_select(0, index).narrow(1, 0, columns) : x;
+    };
+    const at::Tensor part =
+        encode_ids(parts, own(ids), EncoderInputs().token_type_ids(own(inputs.token_type_ids())),
+                   count == 0 ? own(mask) : at::Tensor(), prompt);
+    if (!vectors.defined()) vectors = at::zeros({ids.size(0), part.size(1)});
+    vectors.index_copy_(0, index, part);
+  }
+  return vectors;
+}
+
 at::Tensor encode_batch(const SentenceEncoderParts& parts, const std::vector<std::string>& texts,
                         const std::vector<int64_t>& order, int64_t prompt) {
   TokenBatch batch = parts.tokenizer.encode(texts, parts.tokenizer_options);
@@ -119,8 +144,8 @@ at::Tensor encode_batch(const SentenceEncoderParts& parts, const std::vector<std
     inputs.token_type_ids(batch.token_type_ids);
   }
   const bool is_full = rows == 1 && !is_empty;  // nothing is padded
-  return encode_ids(parts, batch.input_ids, inputs, is_full ? at::Tensor() : batch.attention_mask,
-                    prompt);
+  return encode_as_if_alone(parts, batch.input_ids, inputs,
+                            is_full ? at::Tensor() : batch.attention_mask, prompt);
 }
 
 // The mean of the rows of each text's tokens; zeros for a text without tokens.

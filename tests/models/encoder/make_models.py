@@ -111,6 +111,7 @@ def trained():
         "esm1b": lambda: t.EsmModel(t.EsmConfig(
             **TEXT, pad_token_id=1, position_embedding_type="absolute", emb_layer_norm_before=True, token_dropout=True, mask_token_id=11)),
         "eurobert": lambda: t.EuroBertModel(t.EuroBertConfig(**TEXT, pad_token_id=1, num_key_value_heads=2)),
+        "fnet": lambda: t.FNetModel(t.FNetConfig(**TEXT)),
         "gemma3": lambda: t.Gemma3TextModel(t.Gemma3TextConfig(
             **causal, head_dim=6, sliding_window_pattern=2, use_bidirectional_attention=True)),
         "gte": lambda: t.GteModel(t.GteConfig(**TEXT)),

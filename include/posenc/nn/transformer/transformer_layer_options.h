@@ -31,6 +31,12 @@ Activation activation_of(const std::string& name);
 /// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
 std::string to_string(Activation activation);
 
+/// What mixes the tokens of a sequence in a layer.
+enum class Mixing {
+  Attention,  ///< self-attention
+  Fourier,    ///< the real part of the Fourier transform over tokens and channels: FNet
+};
+
 /// The structure of a feed-forward network.
 enum class FeedForward {
   Plain,  ///< linear2(activation(linear1(x)))
@@ -64,6 +70,9 @@ struct TransformerLayerOptions {
   TORCH_ARG(double, dropout) = 0.1;
   /// A probability for each of them in place of `dropout`, as most models have.
   TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
+  /// What mixes tokens. Mixing::Fourier has no weights; it needs a num_heads of 1, and none of the
+  /// attention's options, post_norms or layer_scale. Encoders only.
+  TORCH_ARG(Mixing, mixing) = Mixing::Attention;
   /// The structure of the feed-forward network. Encoders only.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.
