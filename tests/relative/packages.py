@@ -49,15 +49,15 @@ def missing() -> str:
 
 
 if not missing():
-    stand_in = NoTorchvision()
-    sys.meta_path.append(stand_in)
+    finder = NoTorchvision()
+    sys.meta_path.append(finder)
     import timm.layers.pos_embed_rel as rel
     import timm.models.levit as levit
     import timm.models.mvitv2 as mvitv2
     import timm.models.tiny_vit as tiny_vit
     import x_transformers.x_transformers as xt
 
-    sys.meta_path.remove(stand_in)  # transformers asks whether there is a torchvision
+    sys.meta_path.remove(finder)  # transformers asks whether there is a torchvision
     for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
         del sys.modules[name]
 

@@ -1,9 +1,6 @@
 // DeBERTa: content to position and position to content.
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/bmm.h>
-#include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -13,6 +10,7 @@
 
 #include "posenc/relative/index.h"
 #include "posenc/relative/scores.h"
+#include "posenc/relative/term.h"
 #include "relative/masked.h"
 #include "relative/presets/rows.h"
 
@@ -38,13 +36,6 @@ at::Tensor projected(const Given& given, const char* weight, const char* bias,
   const at::Tensor matrix = given.tensor(weight, {width, table.size(1)});
   return at::linear(table.unsqueeze(0), matrix, bias ? given.tensor(bias, {width}) : at::Tensor())
       .squeeze(0);
-}
-
-// The scores of rows, (..., Q, R), at the index of each key (Q, K).
-at::Tensor gathered(const at::Tensor& scores, const at::Tensor& index) {
-  std::vector<int64_t> sizes = scores.sizes().vec();
-  sizes.back() = index.size(-1);
-  return at::gather(scores, -1, index.expand(sizes));
 }
 
 // sqrt(D n) in float32.
@@ -75,21 +66,19 @@ RelativeOutputs deberta(const Given& given) {
   const at::Tensor table = relative.slice(0, most - span, most + span);
   const at::Tensor scale = root(input.head_dim, terms.count());
   const at::Tensor q = input.q / scale.to(input.q.scalar_type());
-  const at::Tensor places = at::arange(input.queries, at::kLong);
-  const at::Tensor index = relative_index(places, places, Clamp{span, span - 1, true});
+  const Clamp index = {span, span - 1, /*query_minus_key=*/true};
   at::Tensor scores = at::matmul(q, input.k.transpose(-1, -2)), term;
   if (terms.c2p) {
     const at::Tensor rows =
         of_heads(projected(given, "w.pos_proj.weight", nullptr, table, width), input.heads);
-    term = gathered(at::matmul(q, rows.unsqueeze(0).transpose(-1, -2)), index);
+    term = relative_term(q, rows.unsqueeze(0), input.keys, index);
   }
   if (terms.p2c) {
     at::Tensor rows = of_heads(
         projected(given, "w.pos_q_proj.weight", "w.pos_q_proj.bias", table, width), input.heads);
     // The scale is not rounded to the dtype here.
     rows = (rows / scale).unsqueeze(0);
-    const at::Tensor back =
-        gathered(at::matmul(input.k, rows.transpose(-1, -2)), index.t()).transpose(-1, -2);
+    const at::Tensor back = relative_term(input.k, rows, input.queries, index, Contract::Key);
     term = term.defined() ? term + back : back;
   }
   if (term.defined()) scores = scores + term;
@@ -105,33 +94,28 @@ RelativeOutputs deberta_v2(const Given& given) {
   const bool shares = given.flag("share_key");
   const at::Tensor table = given.tensor("relative", {2 * span, kAny});
   const at::Tensor scale = root(input.head_dim, terms.count()).to(input.q.scalar_type());
-  const at::Tensor places = at::arange(input.queries, at::kLong);
-  const at::Tensor index = buckets > 0
-                               ? relative_index(places, places, SignedLog{buckets, most})
-                               : relative_index(places, places, Clamp{span, span - 1, true});
+  const Index index = buckets > 0 ? Index(SignedLog{buckets, most})
+                                  : Index(Clamp{span, span - 1, /*query_minus_key=*/true});
   const auto rows = [&](const char* weight, const char* bias) {
     return of_heads(projected(given, weight, bias, table, width), input.heads)
-        .repeat({input.batch, 1, 1});
+        .repeat({input.batch, 1, 1})
+        .view({input.batch, input.heads, -1, input.head_dim});
   };
-  const at::Tensor q = input.q.reshape({-1, input.queries, input.head_dim});
-  const at::Tensor k = input.k.reshape({-1, input.keys, input.head_dim});
-  at::Tensor scores = at::bmm(q, k.transpose(-1, -2) / scale), term;
+  const at::Tensor q = input.q.contiguous(), k = input.k.contiguous();
+  at::Tensor scores = at::matmul(q, k.transpose(-1, -2) / scale), term;
   if (terms.c2p) {
     const at::Tensor keys = shares ? rows("w.key_proj.weight", "w.key_proj.bias")
                                    : rows("w.pos_key_proj.weight", "w.pos_key_proj.bias");
-    term = gathered(at::bmm(q, keys.transpose(-1, -2)), index) / scale;
+    term = relative_term(q, keys, input.keys, index) / scale;
   }
   if (terms.p2c) {
     const at::Tensor queries = shares ? rows("w.query_proj.weight", "w.query_proj.bias")
                                       : rows("w.pos_query_proj.weight", "w.pos_query_proj.bias");
-    const at::Tensor back =
-        gathered(at::bmm(k, queries.transpose(-1, -2)), index.t()).transpose(-1, -2) / scale;
+    const at::Tensor back = relative_term(k, queries, input.queries, index, Contract::Key) / scale;
     term = term.defined() ? term + back : back;
   }
   if (term.defined()) scores = scores + term;
-  return {{"scores",
-           masked_scores(given, scores.view({input.batch, input.heads, input.queries, input.keys}),
-                         input)}};
+  return {{"scores", masked_scores(given, scores, input)}};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "posenc/relative/scores.h"
+#include "posenc/relative/term.h"
 #include "relative/masked.h"
 #include "relative/presets/rows.h"
 
@@ -42,9 +43,10 @@ XlParts xl_parts(const Given& given, const QueriesAndKeys& input, const XlNames&
   };
   const at::Tensor rows = at::linear(pe, given.tensor(names.linear, {width, width}))
                               .view({pe.size(0), -1, input.heads, input.head_dim})
-                              .permute({0, 2, 3, 1});
-  const at::Tensor bd = at::matmul(input.q + bias(names.bias_v), rows);
-  return {input.q + bias(names.bias_u), relative_shift(bd, input.keys, input.queries - 1)};
+                              .transpose(1, 2);
+  const at::Tensor bd =
+      relative_term(input.q + bias(names.bias_v), rows, input.keys, Shift{input.queries - 1});
+  return {input.q + bias(names.bias_u), bd};
 }
 
 constexpr XlNames kConformer = {"pe", "w.linear_pos.weight", "w.pos_bias_u", "w.pos_bias_v"};
