@@ -25,15 +25,17 @@ at::Tensor relative_position_bias(const at::Tensor& table, int64_t queries, int6
                     "[RelativePositionBias] the numbers of queries and keys must not be negative. "
                     "Got ",
                     queries, " and ", keys);
-  // An index depends on the distance only: entry j of query i is that of key 0 of a query that is j
-  // places earlier. The last query comes first, so that the queries are windows of one row.
+  // An index depends on the distance only, so that the entries of each query are a part of one row;
+  // that of the last query comes first.
   const int64_t first = offset + queries - 1;
   const int64_t entries = queries > 0 && keys > 0 ? queries + keys - 1 : 0;
-  const at::Tensor distances =
-      at::arange(-first, entries - first, table.options().dtype(at::kLong).requires_grad(false));
-  const at::Tensor row = table.t().index_select(1, relative_index(distances, index));
+  const auto places = table.options().dtype(at::kLong).requires_grad(false);
+  const at::Tensor row =
+      table.t().index_select(1, relative_index(at::arange(-first, entries - first, places), index));
   if (entries == 0) return row.reshape({1, table.size(1), queries, keys});
-  return row.unfold(1, keys, 1).flip(1).unsqueeze(0);  // (H, R) -> (H, Q, K) -> (1, H, Q, K)
+  const at::Tensor parts = row.unfold(1, keys, 1);  // (H, R) -> (H, Q, K), a view
+  // index_select and not flip, whose result has the order of the view's strides.
+  return parts.index_select(1, at::arange(queries - 1, -1, -1, places)).unsqueeze(0);
 }
 
 at::Tensor relative_position_bias(const at::Tensor& table, const at::Tensor& queries,

@@ -66,7 +66,7 @@ TEST(RelativePreset, NamesWhatIsMissingOrWrong) {
     EXPECT_ERROR(relative_outputs("t5", inputs), c10::ValueError, text);
   };
   wrong("num_buckets", std::string("many"), "[t5] `num_buckets` must be an integer. Got many");
-  wrong("num_buckets", int64_t{31}, "must be even");
+  wrong("max_distance", int64_t{8}, "max_distance must be larger than 8");
   wrong("bidirectional", int64_t{1}, "[t5] `bidirectional` must be true or false. Got 1");
   wrong("offset", int64_t{-1}, "[t5] `offset` must be at least 0. Got -1");
   wrong("heads", int64_t{2},

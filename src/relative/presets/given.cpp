@@ -3,7 +3,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
+#include <type_traits>
+#include <variant>
 
 namespace posenc::relative {
 namespace {
@@ -46,6 +49,12 @@ void Given::wrong(const char* name, const char* what) const {
 
 void Given::require(bool kept, const std::string& what, const std::string& got) const {
   TORCH_CHECK_VALUE(kept, "[", preset_, "] ", what, ". Got ", got);
+}
+
+void Given::require_dtype(const char* name, const at::Tensor& given) const {
+  TORCH_CHECK_TYPE(given.scalar_type() == dtype(), "[", preset_, "] `", name,
+                   "` must have the dtype of the settings, ", text("dtype"), ". Got ",
+                   given.scalar_type());
 }
 
 bool Given::flag(const char* name) const {
@@ -151,9 +160,8 @@ at::Tensor as_projected(const at::Tensor& x) {
 QueriesAndKeys queries_and_keys(const Given& given) {
   const at::Tensor q = given.of_rank("q", 4);
   const at::Tensor k = given.tensor("k", {q.size(0), q.size(1), kAny, q.size(3)});
-  TORCH_CHECK_TYPE(q.scalar_type() == given.dtype() && k.scalar_type() == given.dtype(),
-                   "q and k must have the dtype of the settings, ", given.dtype(), ". Got ",
-                   q.scalar_type(), " and ", k.scalar_type());
+  given.require_dtype("q", q);
+  given.require_dtype("k", k);
   return {as_projected(q), as_projected(k), q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
 }
 

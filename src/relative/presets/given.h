@@ -41,6 +41,8 @@ class Given {
   /// The same, integers or bool.
   at::Tensor integers(const char* name, std::initializer_list<int64_t> sizes) const;
 
+  /// Throws c10::TypeError unless the tensor called `name` has the dtype of the settings.
+  void require_dtype(const char* name, const at::Tensor& given) const;
   /// Throws c10::ValueError `[preset] what must rule. Got value` unless `kept`.
   void require(bool kept, const std::string& what, const std::string& got) const;
 
