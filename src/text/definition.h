@@ -89,6 +89,9 @@ struct Definition {
 /// The definition in the text of a tokenizer.json. Throws TokenizerError.
 Definition read_definition(std::string_view json);
 
+/// The added tokens in the text of a tokenizer.json, whatever else it says. Throws TokenizerError.
+std::vector<AddedToken> read_added_tokens(std::string_view json);
+
 /// Reads the model of a tokenizer.json, an object, to `definition`. Throws TokenizerError.
 void read_model(JsonCursor& cursor, Definition& definition);
 void read_model(std::string_view json, Definition& definition);

@@ -63,7 +63,8 @@ Encoding encoding_of(EncodedRows& rows, std::size_t row) {
     encoding.ids.push_back(rows.ids[i]);
     encoding.tokens.push_back(std::move(rows.tokens[i]));
     encoding.type_ids.push_back(rows.type_ids[i]);
-    encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
+    if (!rows.offsets.empty())
+      encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
     encoding.special_tokens_mask.push_back(rows.special_tokens_mask[i]);
   }
   return encoding;
@@ -101,7 +102,7 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             std::optional<std::string_view> pair,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
-  request.wanted = {true, true};
+  request.wanted = {loaded_->machine().has_offsets(), true};
   EncodedRows rows;
   loaded_->machine().encode(text, pair, request, 0, rows);
   std::vector<Encoding> encodings;
@@ -139,14 +140,14 @@ std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
 
 std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return std::nullopt;
-  const auto token = loaded_->machine().id_to_token(static_cast<uint32_t>(id));
-  if (!token) return std::nullopt;
-  return std::string(*token);
+  return loaded_->machine().id_to_token(static_cast<uint32_t>(id));
 }
 
 int64_t Tokenizer::vocab_size() const {
   return static_cast<int64_t>(loaded_->machine().vocab_size());
 }
+
+bool Tokenizer::has_offsets() const { return loaded_->machine().has_offsets(); }
 
 std::optional<int64_t> Tokenizer::model_max_length() const {
   return loaded_->settings().model_max_length;

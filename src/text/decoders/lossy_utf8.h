@@ -12,4 +12,10 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 /// that is not UTF-8, is replaced by U+FFFD, as in Rust's `from_utf8_lossy`.
 std::string lossy_utf8(std::string bytes);
 
+/// The same with U+FFFD for each single byte that is not UTF-8, as in SentencePiece.
+std::string lossy_utf8_by_byte(std::string_view bytes);
+
+/// `bytes` without those that are not UTF-8, as Python's `decode(errors="ignore")`.
+std::string utf8_without_errors(std::string_view bytes);
+
 }  // namespace posenc::text
