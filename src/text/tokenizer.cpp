@@ -102,6 +102,10 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             std::optional<std::string_view> pair,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
+  const std::string& infill = loaded_->settings().infill_token;
+  TORCH_CHECK_VALUE(pair || infill.empty() || text.find(infill) == std::string_view::npos,
+                    "[Tokenizer] a single text must not have ", infill,
+                    ", at which CodeLlamaTokenizer would fill in");
   request.wanted = {loaded_->machine().has_offsets(), true};
   EncodedRows rows;
   loaded_->machine().encode(text, pair, request, 0, rows);

@@ -110,12 +110,35 @@ def wav2vec2(rng, folder, models):
     return {**config, "word_delimiter_token": rng.choice(["|", "a", "x"])} if rng.random() < 0.2 else config
 
 
+def pairs_of(rng, tokens, after):
+    """The lines of merges: pairs that make up tokens, some of which are none."""
+    words = [token + "</w>" if rng.random() < 0.5 else token for token in tokens if len(token) > 1]
+    pairs = [(word[:at], word[at:]) for word in words for at in range(1, len(word)) if "<" not in word[at + 1 :] or word[at:] == word[-5:]]
+    pairs += [(rng.choice("abcde"), rng.choice("abcde") + rng.choice(["", "</w>"])) for _ in range(20)]
+    rng.shuffle(pairs)
+    return [f"{left} {right}{after}\n" for left, right in pairs if left.split() == [left] and right.split() == [right]]
+
+
+def ctrl(rng, folder, models):
+    tokens = vocabulary(rng, ["<unk>", "a@@", "b@@", "ab@@", "x@@"])
+    write(folder, "vocab.json", tokens)
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(pairs_of(rng, tokens, "")), encoding="utf-8")
+    return {}
+
+
+def phobert(rng, folder, models):
+    tokens = [token for token in vocabulary(rng, ["a@@", "b@@", "ab@@", "x@@"]) if token.strip() == token and token not in SPECIALS]
+    (folder / "vocab.txt").write_text("".join(f"{token} {rng.randint(1, 99)}\n" for token in tokens), encoding="utf-8")
+    (folder / "bpe.codes").write_text("".join(pairs_of(rng, tokens, " 7")), encoding="utf-8")
+    return {}
+
+
 def no_files(rng, folder, models):
     return {}
 
 
 CLASSES = {"Marian": marian, "M2M100": m2m100, "Siglip": siglip, "ByT5": byt5, "Esm": esm, "Canine": no_files, "Perceiver": no_files,
-           "BertGeneration": bert_generation, "SpeechT5": speecht5, "Speech2Text": speech2text, "Wav2Vec2CTC": wav2vec2}  # fmt: skip
+           "BertGeneration": bert_generation, "SpeechT5": speecht5, "Speech2Text": speech2text, "Wav2Vec2CTC": wav2vec2, "CTRL": ctrl, "Phobert": phobert}  # fmt: skip
 
 
 def common_config(rng: random.Random) -> dict:

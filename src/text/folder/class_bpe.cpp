@@ -62,7 +62,10 @@ void construct_code_llama(ClassBuilder& builder) {
                                                      {"eot_token", "\u2581<EOT>"},
                                                      {"fill_token", "<FILL_ME>"}};
   for (const auto& [name, otherwise] : own) {
-    if (const ClassBuilder::Named token = builder.named(name, otherwise)) extra.push_back(*token);
+    const ClassBuilder::Named token = builder.named(name, otherwise);
+    if (!token) continue;
+    extra.push_back(*token);
+    if (std::string_view(name) == "fill_token") builder.settings.infill_token = token->content;
   }
   builder.set_extra(extra);
   builder.arguments.set_default("add_bos_token", true);

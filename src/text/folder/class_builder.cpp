@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "text/folder/mistral_regex.h"
 #include "text/folder/model_files.h"
 
 namespace posenc::text {
@@ -122,6 +123,7 @@ void ClassBuilder::finish() {
   ids_ = std::make_unique<TokenIds>(definition);
   ids_->add(definition.added_tokens);
   add_folder_tokens();
+  fix_mistral_regex(*this);
   if (updates_post_processor_) update_post_processor();
 }
 

@@ -57,6 +57,8 @@ class ClassBuilder : public BaseConstructor {
   /// The id of a token, or of the unknown token where there is none; nothing if that is missing
   /// too.
   std::optional<uint64_t> id(const std::string& token) const;
+  /// Number of tokens, added ones included.
+  std::size_t vocabulary_size() const { return ids_->size(); }
   /// The token of an id after finish(); nothing if there is none.
   std::optional<std::string> token(uint64_t id) const { return ids_->token(id); }
   /// The id of a named token after finish(); `otherwise` where there is no such token.

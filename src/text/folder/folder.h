@@ -26,6 +26,7 @@ struct FolderSettings {
   bool clean_up_tokenization_spaces = false;
   bool split_special_tokens = false;  ///< special tokens in a text are not recognised
   std::string blank_in_decoded;  ///< CLIP: decoded text has it replaced by a blank, and is stripped
+  std::string infill_token;      ///< CodeLlama: cuts a single text in two, which is not supported
   /// Whisper: decoded text has no time stamps, and where special tokens are skipped no prompt.
   struct SpeechTokens {
     std::optional<uint64_t> prompt, start;

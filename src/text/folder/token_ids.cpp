@@ -43,6 +43,13 @@ std::optional<std::string> TokenIds::token(uint64_t id) const {
   return own ? std::optional<std::string>(*own) : std::nullopt;
 }
 
+std::size_t TokenIds::size() const {
+  const auto is_new = [&](const Entry& entry) {
+    return !vocabulary_.id(entry.token.content).has_value();
+  };
+  return count_ + static_cast<std::size_t>(std::ranges::count_if(added_, is_new));
+}
+
 bool TokenIds::is_added(std::string_view token) const {
   return places_.contains(std::string(token));
 }
