@@ -81,6 +81,7 @@ struct Definition {
   std::shared_ptr<Strings> merge_strings =
       std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
+  nlohmann::json target_post_processor;  // for texts of the target language; null for the other
   nlohmann::json truncation, padding;
   ModelDefinition model;
   std::vector<AddedToken> added_tokens;  // in the file's order; ids in the file are not used

@@ -24,6 +24,8 @@ Machine::Machine(Definition definition, bool split_special_tokens)
       post_processor_(definition_.post_processor),
       decoder_(make_decoder(definition_.decoder)),
       added_tokens_(definition_.added_tokens, *model_, normalizer_.get(), split_special_tokens) {
+  if (!definition_.target_post_processor.is_null())
+    target_post_processor_.emplace(definition_.target_post_processor);
   // The model has what it needs of these.
   definition_.model.vocab = {};
   definition_.model.merges = {};
@@ -37,9 +39,11 @@ Machine::~Machine() = default;
 void Machine::encode(std::string_view text, std::optional<std::string_view> pair,
                      const EncodeRequest& request, std::size_t index, EncodedRows& rows) const {
   require_utf8(text, pair, index);
-  const Plan& plan = post_processor_.plan(pair.has_value(), request.add_special_tokens);
+  const PostProcessor& post_processor =
+      request.target && target_post_processor_ ? *target_post_processor_ : post_processor_;
+  const Plan& plan = post_processor.plan(pair.has_value(), request.add_special_tokens);
   Wanted wanted = request.wanted;
-  wanted.tokens = wanted.tokens || (wanted.places && post_processor_.trims());
+  wanted.tokens = wanted.tokens || (wanted.places && post_processor.trims());
   Workspaces<Workspace>::Lease lease(workspaces_, [this] {
     auto made = std::make_unique<Workspace>();
     made->scratch = model_->scratch();
@@ -56,15 +60,17 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
   TruncationRule rule;
   rule.max_length = std::numeric_limits<std::size_t>::max();
   if (request.truncation)
-    rule = checked(*request.truncation, pair.has_value(), request.add_special_tokens);
+    rule =
+        checked(*request.truncation, post_processor, pair.has_value(), request.add_special_tokens);
   truncate(rule, work.lengths, work.windows);
   add_rows(plan, work.texts, work.windows, request.overflow, request.wanted, index, rows);
 }
 
 // The rule for the text without special tokens.
-TruncationRule Machine::checked(TruncationRule rule, bool is_pair, bool add_special_tokens) const {
+TruncationRule Machine::checked(TruncationRule rule, const PostProcessor& post_processor,
+                                bool is_pair, bool add_special_tokens) const {
   const auto room = [&](bool pair) {
-    return room_for_text(rule, post_processor_.added_tokens(pair));
+    return room_for_text(rule, post_processor.added_tokens(pair));
   };
   // The package asks this of every rule, with the special tokens of one text.
   TORCH_CHECK_VALUE(rule.stride <= room(false), "[Tokenizer] `stride` must be less than the ",

@@ -48,13 +48,15 @@ class Machine : public TextMachine {
 
   std::optional<std::string_view> spelling_of(uint32_t id) const;
 
-  TruncationRule checked(TruncationRule rule, bool is_pair, bool add_special_tokens) const;
+  TruncationRule checked(TruncationRule rule, const PostProcessor& post_processor, bool is_pair,
+                         bool add_special_tokens) const;
 
   Definition definition_;  // the vocabulary's strings
   std::unique_ptr<const Model> model_;
   NormalizerPtr normalizer_;
   PreTokenizerPtr pre_tokenizer_;
   PostProcessor post_processor_;
+  std::optional<PostProcessor> target_post_processor_;
   std::unique_ptr<const Decoder> decoder_;
   AddedTokens added_tokens_;
   mutable Workspaces<Workspace> workspaces_;

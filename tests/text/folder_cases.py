@@ -10,7 +10,7 @@ from transformers.models.auto.tokenization_auto import MODELS_WITH_INCORRECT_HUB
 
 # What posenc says of folders that it refuses and transformers does not: those without their vocabulary, of which
 # transformers makes a tokenizer of a few tokens, those where two tokens get one id, and other classes.
-REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got|another token than those before|tokens of Whisper|be a token of ESMC"
+REFUSED = r"its files: must include|holes where tokens are added|must be there for (Splinter|MBart|Nllb|Seamless)|none for|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got|another token than those before|tokens of Whisper|be a token of ESMC"
 
 CLASSES = {
     "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra DPRReader DPRQuestionEncoder".split(),
@@ -138,7 +138,7 @@ def tokenizer_config(rng: random.Random, name) -> dict:
             legacy clean_up_tokenization_spaces add_bos_token add_eos_token split_special_tokens""".split():
         if rng.random() < 0.2:
             config[option] = rng.random() < 0.5
-    choices = {"strip_accents": [True, False, None], "extra_ids": [0, 1, 5], "unk_id": [0, 1, 2], "src_lang": ["de_DE", "fra_Latn", "eng"], "language": ["English", "de", "castilian"],
+    choices = {"strip_accents": [True, False, None], "extra_ids": [0, 1, 5], "unk_id": [0, 1, 2], "src_lang": ["de_DE", "fra_Latn", "eng"], "tgt_lang": ["de_DE", "fra_Latn", "eng", None], "language": ["English", "de", "castilian"],
                "task": ["transcribe", "translate"], "predict_timestamps": [True, False],
                "model_max_length": [512, 10**30, 77], "padding_side": ["left", "right"], "truncation_side": ["left", "right"]}  # fmt: skip
     for option, values in choices.items():

@@ -74,6 +74,9 @@ class ClassBuilder : public BaseConstructor {
                     const std::vector<std::string>& specials);
   void set_template_with_ids(const Template& single, const Template& pair,
                              const std::vector<std::pair<std::string, uint64_t>>& specials);
+  /// The same for texts of the target language.
+  void set_target_template(const Template& single, const Template& pair,
+                           const std::vector<std::string>& specials);
   /// The template of the beginning and the end token, as far as they are added.
   void update_post_processor();
   using TokenId = std::pair<std::string, uint64_t>;
