@@ -99,11 +99,13 @@ class Folders(unittest.TestCase):
         where = f"{question}\nposenc: {ours}\npackage: {theirs}\n{where}"
         if "error" in theirs or "error" in ours:
             if "error" not in theirs:  # transformers then leaves more tokens than were asked for, or removes all
-                self.assertRegex(ours["error"], "max_length|OnlySecond", where)
+                self.assertRegex(ours["error"], "max_length|OnlySecond|has no unknown one", where)
             self.assertIn("error", ours, where)
             return
         row = ours["rows"][0]
-        self.assertEqual((row["ids"], row["type_ids"]), (theirs["input_ids"], theirs["token_type_ids"]), where)
+        self.assertEqual(row["ids"], theirs["input_ids"], where)
+        types = theirs["token_type_ids"]  # too many where an end was there already
+        self.assertEqual(row["type_ids"], types[: len(row["ids"])], where)
         mask = theirs["special_tokens_mask"]
         if len(mask) == len(row["ids"]):  # else the package forgets that it has not repeated the end
             self.assertEqual(row["special_tokens_mask"], mask, where)

@@ -141,14 +141,21 @@ void PythonBuilder::add_special_tokens() {
   for (const auto& [name, token] : special_tokens_) add(token.content);
   for (const GivenToken& token : extra_) add(token.content);
   for (const auto& [id, token] : made) parts_.added.add(id, token);
+  parts_.added.update_cuts();
+  if (kind != Kind::Sentencepiece) return;
+  for (const auto& [name, token] : special_tokens_) parts_.added.add_cut(token.content);
+  for (const GivenToken& token : extra_) parts_.added.add_cut(token.content);
 }
 
 void PythonBuilder::add_known(const AddedToken& token) {
   std::optional<uint32_t> id = parts_.python_class->find(token.content);
-  for (const auto& [place, other] : parts_.added.tokens()) {
-    if (other.content == token.content) id = place;
+  if (const uint32_t* const added = parts_.added.id(token.content)) {
+    const AddedToken* const there = parts_.added.find(*added);
+    if (there != nullptr && there->content == token.content) id = *added;
   }
-  if (id) parts_.added.add(*id, token);
+  if (!id) return;
+  parts_.added.add(*id, token);
+  parts_.added.add_cut(token.content);
 }
 
 uint32_t PythonBuilder::id(const std::string& token) const {

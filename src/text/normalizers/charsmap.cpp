@@ -37,7 +37,13 @@ Charsmap::Charsmap(const std::string& blob, const char* part) {
   if (!is_valid()) bad("have a trie that stays inside its arrays");
 }
 
-// Whether no text leads out of the trie, nor to a value past the texts.
+// Whether a text begins there, and not within a character.
+bool Charsmap::is_text(uint32_t value) const {
+  if (value >= texts_.size()) return value == texts_.size();
+  return (static_cast<unsigned char>(texts_[value]) & 0xC0) != 0x80;
+}
+
+// Whether no text leads out of the trie, nor to a value that is not one of a text.
 bool Charsmap::is_valid() const {
   std::vector<bool> seen(units_.size());
   std::vector<std::size_t> open = {children_of(units_[0])};
@@ -53,7 +59,7 @@ bool Charsmap::is_valid() const {
       if ((unit & 0x800000FFu) != label) continue;
       const std::size_t child = (node ^ label) ^ children_of(unit);
       if (child >= units_.size()) return false;
-      if (has_value(unit) && (units_[child] & 0x7FFFFFFFu) > texts_.size()) return false;
+      if (has_value(unit) && !is_text(units_[child] & 0x7FFFFFFFu)) return false;
       open.push_back(child);
     }
   }

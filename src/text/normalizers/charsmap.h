@@ -24,6 +24,7 @@ class Charsmap {
 
  private:
   bool is_valid() const;
+  bool is_text(uint32_t value) const;
   std::string_view text_at(uint32_t value) const;
   // Calls `found` with the length and the value of each key that `text` begins with, until it
   // returns false.

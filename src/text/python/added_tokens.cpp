@@ -19,7 +19,10 @@ std::u32string letters_of(std::string_view text) {
 void PythonAddedTokens::add(uint32_t id, const AddedToken& token) {
   tokens_.insert_or_assign(id, token);
   ids_.insert_or_assign(token.content, id);
-  add_cut(token.content);
+}
+
+void PythonAddedTokens::update_cuts() {
+  for (const auto& [id, token] : tokens_) add_cut(token.content);
 }
 
 void PythonAddedTokens::add_cut(std::string_view text) {

@@ -18,6 +18,8 @@ class PythonAddedTokens {
  public:
   /// Adds a token; one that had the id has it no more, but its text keeps it.
   void add(uint32_t id, const AddedToken& token);
+  /// Cuts texts at the tokens that there are now, and still at those before.
+  void update_cuts();
   /// A text at which texts are cut without being one of these tokens.
   void add_cut(std::string_view text);
   /// Says that a token is special.

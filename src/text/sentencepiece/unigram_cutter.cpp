@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "posenc/text/error.h"
 #include "text/models/trie.h"
 #include "text/sentencepiece/pieces.h"
 #include "text/unicode/utf8.h"
@@ -36,6 +37,8 @@ class UnigramCutter : public PieceCutter {
       if (!table.is_searched(id) || table.type(id) == SentencePiece::Type::Unused) continue;
       keys.push_back({table.text(id), static_cast<uint32_t>(id)});
     }
+    if (keys.empty())
+      throw TokenizerError("the pieces: must have one that texts are cut into. Got none");
     root_ = trie_.add(keys);
     unknown_score_ = least - kUnknownPiecePenalty;
   }
