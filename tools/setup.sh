@@ -60,7 +60,7 @@ if [ "$(uname)" = Darwin ]; then
   formulae=()
   command -v brew >/dev/null || fail "on macOS, Homebrew (https://brew.sh) is needed to install what posenc is built with"
   need_formula() { local name; for name; do brew list --versions "$name" >/dev/null 2>&1 || formulae+=("$name"); done; }
-  need_formula cmake ninja ccache fmt nlohmann-json cli11 sentencepiece oniguruma
+  need_formula cmake ninja ccache fmt nlohmann-json cli11 oniguruma
   if wants docs || wants test; then need_formula doxygen; fi
   if wants test; then need_formula googletest mpfr gmp pkgconf; fi
   if wants bench; then need_formula google-benchmark; fi
@@ -85,7 +85,7 @@ if wants build || wants demo || wants test || wants bench; then
   need_command cmake cmake
   need_command ninja ninja-build
   need_command ccache ccache
-  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libsentencepiece-dev libonig-dev libgloo-dev; do need_package "$package"; done
+  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libonig-dev libgloo-dev; do need_package "$package"; done
 fi
 if wants test; then need_command pkg-config pkg-config; fi
 if wants docs || wants test; then need_command doxygen doxygen; fi

@@ -7,9 +7,10 @@
 namespace posenc::text {
 
 void StreamState::follow_end() {
-  end_ = machine_->decoder() == nullptr ? nullptr : machine_->decoder()->follow_end();
+  end_ = teller_ == nullptr || teller_->decoder() == nullptr ? nullptr
+                                                             : teller_->decoder()->follow_end();
   if (!end_) return;
-  for (const uint32_t id : ids_) end_->add(*machine_->decoded_token(id, skip_special_tokens_));
+  for (const uint32_t id : ids_) end_->add(*teller_->decoded_token(id, skip_special_tokens_));
 }
 
 // Goes back to before the last id.
@@ -20,8 +21,9 @@ void StreamState::forget_last(bool was_text_empty) {
 }
 
 std::optional<std::string> StreamState::step(uint32_t id) {
-  const auto token = machine_->decoded_token(id, skip_special_tokens_);
-  if (!token) {
+  const bool is_told = teller_ != nullptr;
+  const auto token = is_told ? teller_->decoded_token(id, skip_special_tokens_) : std::nullopt;
+  if (is_told && !token) {
     if (ids_.empty()) decode();  // which may be an error
     return std::nullopt;
   }

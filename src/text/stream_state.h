@@ -17,8 +17,10 @@ namespace posenc::text {
 /// again.
 class StreamState {
  public:
-  StreamState(std::shared_ptr<const Machine> machine, bool skip_special_tokens)
-      : machine_(std::move(machine)), skip_special_tokens_(skip_special_tokens) {
+  StreamState(std::shared_ptr<const TextMachine> machine, bool skip_special_tokens)
+      : machine_(std::move(machine)),
+        teller_(dynamic_cast<const Machine*>(machine_.get())),
+        skip_special_tokens_(skip_special_tokens) {
     follow_end();
   }
 
@@ -31,7 +33,8 @@ class StreamState {
   void follow_end();
   void forget_last(bool was_text_empty);
 
-  std::shared_ptr<const Machine> machine_;
+  std::shared_ptr<const TextMachine> machine_;
+  const Machine* teller_;  // that tells the end of a text; null for the tokenizers of Python
   bool skip_special_tokens_;
   std::vector<uint32_t> ids_;        // only those that have a token
   std::unique_ptr<DecodedEnd> end_;  // of their text; null if the decoder does not tell it

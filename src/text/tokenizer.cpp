@@ -63,10 +63,23 @@ Encoding encoding_of(EncodedRows& rows, std::size_t row) {
     encoding.ids.push_back(rows.ids[i]);
     encoding.tokens.push_back(std::move(rows.tokens[i]));
     encoding.type_ids.push_back(rows.type_ids[i]);
-    encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
+    if (!rows.offsets.empty())
+      encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
     encoding.special_tokens_mask.push_back(rows.special_tokens_mask[i]);
   }
   return encoding;
+}
+
+// A text or a pair that is no part of a batch.
+EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_view text,
+                         std::optional<std::string_view> pair, const text::EncodeRequest& request) {
+  const std::string& infill = tokenizer.settings().infill_token;
+  TORCH_CHECK_VALUE(pair || infill.empty() || text.find(infill) == std::string_view::npos,
+                    "[Tokenizer] a single text must not have ", infill,
+                    ", at which CodeLlamaTokenizer would fill in");
+  EncodedRows rows;
+  tokenizer.machine().encode(text, pair, request, 0, rows);
+  return rows;
 }
 
 }  // namespace
@@ -101,9 +114,8 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             std::optional<std::string_view> pair,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
-  request.wanted = {true, true};
-  EncodedRows rows;
-  loaded_->machine().encode(text, pair, request, 0, rows);
+  request.wanted = {loaded_->machine().has_offsets(), true};
+  EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   std::vector<Encoding> encodings;
   for (std::size_t row = 0; row < rows.ends.size(); ++row)
     encodings.push_back(encoding_of(rows, row));
@@ -116,8 +128,7 @@ std::vector<int64_t> Tokenizer::encode_ids(std::string_view text,
   text::EncodeRequest request = text::request_of(*loaded_, options);
   request.wanted = {};
   request.overflow = false;
-  EncodedRows rows;
-  loaded_->machine().encode(text, pair, request, 0, rows);
+  const EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   return {rows.ids.begin(), rows.ids.end()};
 }
 
@@ -136,7 +147,7 @@ std::string Tokenizer::decode(const std::vector<int64_t>& ids, bool skip_special
 
 DecodeStream Tokenizer::decode_stream(bool skip_special_tokens) const {
   // As in transformers, a stream has the tokenizer's text, without what decode() does to the whole.
-  const std::shared_ptr<const text::Machine> machine(loaded_, &loaded_->machine());
+  const std::shared_ptr<const text::TextMachine> machine(loaded_, &loaded_->machine());
   return DecodeStream(std::make_shared<text::StreamState>(machine, skip_special_tokens));
 }
 
@@ -146,14 +157,14 @@ std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
 
 std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return std::nullopt;
-  const auto token = loaded_->machine().id_to_token(static_cast<uint32_t>(id));
-  if (!token) return std::nullopt;
-  return std::string(*token);
+  return loaded_->machine().id_to_token(static_cast<uint32_t>(id));
 }
 
 int64_t Tokenizer::vocab_size() const {
   return static_cast<int64_t>(loaded_->machine().vocab_size());
 }
+
+bool Tokenizer::has_offsets() const { return loaded_->machine().has_offsets(); }
 
 std::optional<int64_t> Tokenizer::model_max_length() const {
   return loaded_->settings().model_max_length;

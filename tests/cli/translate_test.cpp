@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "cli/program.h"
-#include "cli/translate/marian_tokenizer.h"
 #include "io/files.h"
 #include "models/marian/live.h"
 #include "posenc/models/marian.h"
+#include "posenc/text/tokenizer.h"
 #include "support/search_reference.h"
 
 namespace posenc::testing {
@@ -66,7 +66,7 @@ class Translate : public InFolder {
 bool is_tie(const std::string& model, const std::vector<int64_t>& source,
             const std::vector<int64_t>& expected, const std::string& got, double score) {
   const auto marian = load_marian(marian_path(model));
-  const cli::MarianTokenizer tokenizer(marian_path(model));
+  const auto tokenizer = Tokenizer::from_folder(marian_path(model));
   SearchReference reference(marian.model, torch::tensor(source).unsqueeze(0), {}, marian.generation,
                             Op::Scores);
   bool found = false;
@@ -161,7 +161,8 @@ TEST_F(Translate, SpacesAreCleanedUpWhereTheFolderSaysSo) {
   EXPECT_EQ(after.find(" ,"), std::string::npos);
   EXPECT_EQ(before.find(" ,") == std::string::npos, after == before);
   set(model + "/tokenizer_config.json", "unk_token", 7);
-  expect_refused(translate(model, text), "translate", "unk_token must be a token. Got 7");
+  expect_refused(translate(model, text), "translate",
+                 "unk_token: must be a string, null or an AddedToken. Got 7");
 }
 
 TEST_F(Translate, BlankLinesStayAndNothingGivesNothing) {
@@ -209,10 +210,13 @@ TEST_F(Translate, ALineThatIsTooLong) {
 
 // Truncation removes the last tokens of the text, but not the end token.
 TEST_F(Translate, TruncationKeepsTheEndToken) {
-  const cli::MarianTokenizer tokenizer(marian_path("shared"));
+  const auto tokenizer = Tokenizer::from_folder(marian_path("shared"));
+  const auto tokens = [&](const std::string& text) {
+    return tokenizer.encode_one(text).front().ids.size();
+  };
   std::string line = "seven";
-  while (tokenizer.encode(line + " seven").size() <= 48) line += " seven";
-  ASSERT_EQ(tokenizer.encode(line).size(), 48u) << "a word is a token";
+  while (tokens(line + " seven") <= 48) line += " seven";
+  ASSERT_EQ(tokens(line), 48u) << "a word is a token";
   const auto cut = translate(marian_path("shared"), line + " seven seven\n", {"--truncate"});
   EXPECT_EQ(cut.out, translate(marian_path("shared"), line + "\n").out);
 }
@@ -270,13 +274,6 @@ TEST_F(Translate, AnotherArchitecture) {
                  "model_type must be \"marian\". Got \"t5\"");
 }
 
-TEST_F(Translate, AVocabularyThatDoesNotFitTheWeights) {
-  const auto model = copy("shared");
-  set(model + "/vocab.json", "new", 98);
-  expect_refused(translate(model, "six\n"), "translate",
-                 "the ids in vocab.json must be below vocab_size 98 of the weights. Got 98");
-}
-
 TEST_F(Translate, AnInvalidVocabulary) {
   const auto model = copy("shared");
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -307,10 +304,11 @@ TEST_F(Translate, PiecesThatAreNotAFile) {
     const auto model = copy("shared");
     std::filesystem::remove(model + "/" + name);
     std::filesystem::create_directory(model + "/" + name);
-    expect_refused(translate(model, "six\n"), "translate", name + ": must be a regular file");
+    expect_refused(translate(model, "six\n"), "translate", "must include " + name);
     std::filesystem::remove(model + "/" + name);
     write_bytes(model + "/" + name, "");
-    expect_refused(translate(model, "six\n"), "translate", name + ": is empty");
+    expect_refused(translate(model, "six\n"), "translate",
+                   name + ": must be a SentencePiece model. Got one without pieces");
     std::filesystem::remove_all(model);
   }
 }

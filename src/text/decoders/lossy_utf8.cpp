@@ -20,16 +20,42 @@ std::size_t measure_utf8(std::string_view bytes, std::size_t at, bool& is_whole)
   return size;
 }
 
-std::string lossy_utf8(std::string bytes) {
-  if (io::is_utf8(bytes)) return bytes;
+namespace {
+
+// What is whole, and `replacement(size)` for parts of that size that are not.
+template <typename Replacement>
+std::string repaired(std::string_view bytes, const Replacement& replacement) {
   std::string text;
   for (std::size_t at = 0; at < bytes.size();) {
     bool is_whole;
     const std::size_t size = measure_utf8(bytes, at, is_whole);
-    text += is_whole ? std::string_view(bytes).substr(at, size) : kReplacement;
+    if (is_whole) {
+      text += bytes.substr(at, size);
+    } else {
+      text += replacement(size);
+    }
     at += size;
   }
   return text;
+}
+
+}  // namespace
+
+std::string lossy_utf8(std::string bytes) {
+  if (io::is_utf8(bytes)) return bytes;
+  return repaired(bytes, [](std::size_t) { return kReplacement; });
+}
+
+std::string lossy_utf8_by_byte(std::string_view bytes) {
+  return repaired(bytes, [](std::size_t size) {
+    std::string all;
+    for (std::size_t i = 0; i < size; ++i) all += kReplacement;
+    return all;
+  });
+}
+
+std::string utf8_without_errors(std::string_view bytes) {
+  return repaired(bytes, [](std::size_t) { return std::string_view(); });
 }
 
 }  // namespace posenc::text

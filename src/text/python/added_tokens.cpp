@@ -1,44 +1,34 @@
-#include "cli/translate/added_tokens.h"
+#include "text/python/added_tokens.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "cli/translate/spaces.h"
+#include "text/python/text.h"
+#include "text/unicode/utf8.h"
 
-namespace posenc::cli {
+namespace posenc::text {
 namespace {
 
-// Decodes valid UTF-8.
 std::u32string letters_of(std::string_view text) {
   std::u32string letters;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-    char32_t letter = length == 1 ? byte : byte & (0xffU >> (length + 1));
-    for (std::size_t k = 1; k < length; ++k) {
-      letter = letter << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3fU);
-    }
-    letters += letter;
-    i += length;
-  }
+  for (std::size_t at = 0; at < text.size();) letters += next_character(text, at);
   return letters;
-}
-
-std::size_t bytes_of(char32_t letter) {
-  return letter < 0x80 ? 1 : letter < 0x800 ? 2 : letter < 0x10000 ? 3 : 4;
 }
 
 }  // namespace
 
-AddedTokens::AddedTokens(std::map<int64_t, AddedToken> tokens,
-                         std::unordered_map<std::string, int64_t> ids)
-    : tokens_(std::move(tokens)), ids_(std::move(ids)) {
-  for (const auto& [id, token] : tokens_) insert(letters_of(token.text));
+void PythonAddedTokens::add(uint32_t id, const AddedToken& token) {
+  tokens_.insert_or_assign(id, token);
+  ids_.insert_or_assign(token.content, id);
 }
 
-void AddedTokens::insert(std::u32string_view token) {
+void PythonAddedTokens::update_cuts() {
+  for (const auto& [id, token] : tokens_) add_cut(token.content);
+}
+
+void PythonAddedTokens::add_cut(std::string_view text) {
+  if (text.empty()) return;
   std::size_t node = 0;
-  for (const char32_t letter : token) {
+  for (const char32_t letter : letters_of(text)) {
     const auto [next, is_new] = nodes_[node].next.emplace(letter, nodes_.size());
     node = next->second;
     if (is_new) nodes_.emplace_back();
@@ -46,17 +36,17 @@ void AddedTokens::insert(std::u32string_view token) {
   nodes_[node].is_token = true;
 }
 
-const AddedToken* AddedTokens::find(int64_t id) const {
+const AddedToken* PythonAddedTokens::find(uint32_t id) const {
   const auto found = tokens_.find(id);
   return found == tokens_.end() ? nullptr : &found->second;
 }
 
-const int64_t* AddedTokens::id(const std::string& text) const {
+const uint32_t* PythonAddedTokens::id(std::string_view text) const {
   const auto found = ids_.find(text);
   return found == ids_.end() ? nullptr : &found->second;
 }
 
-bool AddedTokens::follow(std::size_t& node, char32_t letter) const {
+bool PythonAddedTokens::follow(std::size_t& node, char32_t letter) const {
   const auto found = nodes_[node].next.find(letter);
   if (found == nodes_[node].next.end()) return false;
   node = found->second;
@@ -67,9 +57,9 @@ bool AddedTokens::follow(std::size_t& node, char32_t letter) const {
 // token that begins there or earlier, adds its cuts, and returns its end. A start whose next letter
 // did not match still takes part, continuing after that letter. That follows transformers'
 // Trie.split, because the ids must be the same.
-std::size_t AddedTokens::longest(std::u32string_view text, const std::vector<Start>& starts,
-                                 std::size_t which, std::size_t current,
-                                 std::vector<std::size_t>& cuts) const {
+std::size_t PythonAddedTokens::longest(std::u32string_view text, const std::vector<Start>& starts,
+                                       std::size_t which, std::size_t current,
+                                       std::vector<std::size_t>& cuts) const {
   std::size_t start = starts[which].at, end = current;
   for (const auto& earlier : starts) {
     if (earlier.at > start) break;
@@ -89,7 +79,7 @@ std::size_t AddedTokens::longest(std::u32string_view text, const std::vector<Sta
   return end;
 }
 
-std::vector<std::size_t> AddedTokens::cuts(std::u32string_view text) const {
+std::vector<std::size_t> PythonAddedTokens::cuts(std::u32string_view text) const {
   std::vector<std::size_t> cuts;
   std::vector<Start> starts, going_on;
   std::size_t skip = 0;
@@ -120,26 +110,35 @@ std::vector<std::size_t> AddedTokens::cuts(std::u32string_view text) const {
   return cuts;
 }
 
-std::vector<std::string> AddedTokens::split(std::string_view text) const {
-  const auto letters = letters_of(text);
-  std::vector<std::string> parts;
+void PythonAddedTokens::split(std::string_view text, std::vector<std::string>& parts) const {
+  parts.clear();
+  if (nodes_.size() == 1) {
+    if (!text.empty()) parts.emplace_back(text);
+    return;
+  }
+  const std::u32string letters = letters_of(text);
   std::size_t letter = 0, byte = 0;
   for (const std::size_t cut : cuts(letters)) {
     const std::size_t begin = byte;
-    for (; letter < cut; ++letter) byte += bytes_of(letters[letter]);
+    for (; letter < cut; ++letter) byte += utf8_length(static_cast<unsigned char>(text[byte]));
     if (byte > begin) parts.emplace_back(text.substr(begin, byte - begin));
   }
+  apply_flags(parts);
+  std::erase(parts, "");
+}
+
+void PythonAddedTokens::apply_flags(std::vector<std::string>& parts) const {
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const int64_t* found = id(parts[i]);
-    if (found == nullptr) continue;
-    const AddedToken& token = *find(*found);
+    const uint32_t* const found = id(parts[i]);
+    const AddedToken* const token = found == nullptr ? nullptr : find(*found);
+    if (token == nullptr || !(token->lstrip || token->rstrip || token->single_word)) continue;
     const std::string part = parts[i];
     // The original neighbours: the next rule still applies to one that a previous rule has emptied.
     const std::string left = i > 0 ? parts[i - 1] : "";
     const std::string right = i + 1 < parts.size() ? parts[i + 1] : "";
-    if (token.strips_right && !right.empty()) parts[i + 1] = without_left_spaces(right);
-    if (token.strips_left && !left.empty()) parts[i - 1] = without_right_spaces(left);
-    if (!token.single_word) continue;
+    if (token->rstrip && !right.empty()) parts[i + 1] = python::left_stripped(right);
+    if (token->lstrip && !left.empty()) parts[i - 1] = python::right_stripped(left);
+    if (!token->single_word) continue;
     if (!left.empty() && left.back() != ' ') {
       parts[i - 1] += part;
       parts[i].clear();
@@ -148,8 +147,6 @@ std::vector<std::string> AddedTokens::split(std::string_view text) const {
       parts[i].clear();
     }
   }
-  std::erase(parts, "");
-  return parts;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::text
