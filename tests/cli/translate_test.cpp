@@ -284,7 +284,7 @@ TEST_F(Translate, AnInvalidVocabulary) {
       {"{\"a\": {}}", "must have a number at byte 6"},
       {"[]", "must have an object at byte 0"},
       {"{", "must have JSON in UTF-8 as the vocabulary"},
-      {"{\"</s>\": 0}", "vocab.json: must have the unknown token. Got none for \"<unk>\""},
+      {"{\"</s>\": 0}", "vocab.json: must have the unknown token. Got no id for \"<unk>\""},
   };
   for (const auto& [text, message] : cases) {
     write_bytes(model + "/vocab.json", text);
