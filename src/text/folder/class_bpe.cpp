@@ -188,6 +188,7 @@ void construct_esmc(ClassBuilder& builder) {
   builder.named("mask_token", "<mask>");
   builder.named("eos_token", "<eos>");
   builder.named("chain_break_token", "|");
+  builder.arguments.set_default("extra_special_tokens", Settings());  // so the older name is unused
   builder.finish();
   std::vector<std::pair<std::string, uint64_t>> specials;
   for (const char* name : {"cls_token", "eos_token"}) {

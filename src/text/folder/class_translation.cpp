@@ -28,7 +28,7 @@ std::string token_of(const ClassBuilder& builder, const std::string& language) {
   return builder.has_id(language) ? language : builder.named_text("unk_token");
 }
 
-// Where the tokens of a language stand.
+// Where the tokens of a language are.
 enum class Place { AfterEnd, First };
 
 // The language of a text, and for texts of the target language that of these: the same unless the

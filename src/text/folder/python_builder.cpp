@@ -66,7 +66,10 @@ std::shared_ptr<const Vocabulary> PythonBuilder::json_vocabulary(const char* nam
   try {
     Definition definition;
     read_vocabulary(files_.read(name), definition);
-    return std::make_shared<Vocabulary>(definition);
+    auto vocabulary = std::make_shared<Vocabulary>(definition);
+    if (vocabulary->size() != definition.model.vocab.size())
+      throw TokenizerError("must have each token once. Got one twice");
+    return vocabulary;
   } catch (const TokenizerError& error) {
     throw error.in_file(files_.path(name));
   }

@@ -16,7 +16,7 @@ namespace posenc::text {
 
 /// Makes a tokenizer as the constructor of a class of transformers that is written in Python does:
 /// the class names its tokens and makes its PythonClass, then calls finish() where Python calls
-/// PythonBackend's constructor, and then says what stands around its texts.
+/// PythonBackend's constructor, and then says what is around its texts.
 class PythonBuilder : public BaseConstructor {
  public:
   /// `file_tokens` are the added tokens of tokenizer.json, if there is one.
@@ -53,7 +53,7 @@ class PythonBuilder : public BaseConstructor {
   /// That of a named token. Throws TokenizerError for none.
   uint32_t named_id(const char* name) const { return id(named_text(name)); }
 
-  /// What stands around texts, as pieces between blanks: "A", "B", or a named token such as
+  /// What is around texts, as pieces between blanks: "A", "B", or a named token such as
   /// "eos_token".
   PythonTemplate around(std::string_view single, std::string_view pair) const;
   void set_around(PythonTemplate around) { parts_.around = std::move(around); }

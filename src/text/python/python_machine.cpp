@@ -14,7 +14,7 @@
 namespace posenc::text {
 namespace {
 
-// A template as add_rows() takes it: what stands before the first text, and after each.
+// A template as add_rows() takes it: what is before the first text, and after each.
 Plan plan_of(const PythonTemplate::Items& items, bool add_special_tokens, bool is_marked) {
   Plan plan;
   std::vector<Plan::Special> before;

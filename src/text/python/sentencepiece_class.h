@@ -62,7 +62,7 @@ class TranslatedPieces : public PythonClass {
   std::vector<std::optional<uint32_t>> ids_;  // of each piece
 };
 
-/// The text of tokens between which special ones stand as they are, each with `after` after it.
+/// The text of tokens between which special ones are left as they are, each with `after` after it.
 std::string join_around_specials(const SentencePieceProcessor& pieces,
                                  const std::vector<std::string>& tokens,
                                  const PythonAddedTokens& added, std::string_view after);

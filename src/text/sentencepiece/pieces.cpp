@@ -59,7 +59,7 @@ PieceTable::PieceTable(const SentencePieceModel& model) {
       if (!has_byte[byte]) refuse_piece("be there for each byte", byte_pieces()[byte]);
     }
   } else if (unknown_ == PieceMatch::kNoPiece) {
-    throw TokenizerError("the pieces: must have an unknown one. Got none");
+    throw TokenizerError("the pieces: must have an unknown one. Got no unknown piece");
   }
   searched_.emplace(searched);
   reserved_.emplace(reserved);

@@ -38,7 +38,7 @@ class UnigramCutter : public PieceCutter {
       keys.push_back({table.text(id), static_cast<uint32_t>(id)});
     }
     if (keys.empty())
-      throw TokenizerError("the pieces: must have one that texts are cut into. Got none");
+      throw TokenizerError("the pieces: must have one that texts are cut into. Got no such piece");
     root_ = trie_.add(keys);
     unknown_score_ = least - kUnknownPiecePenalty;
   }

@@ -73,7 +73,7 @@ void construct_m2m100(PythonBuilder& builder) {
   const std::string unknown = PythonBuilder::text_of(builder.named("unk_token", "<unk>"));
   builder.named("pad_token", "<pad>");
   if (!vocabulary->id(unknown))
-    refuse("vocab.json", "have the unknown token", "none for " + shown(unknown));
+    refuse("vocab.json", "have the unknown token", "no id for " + shown(unknown));
   builder.finish(std::make_unique<M2M100Class>(pieces, vocabulary, unknown, languages));
   const auto around = [&](const std::string& language) {
     PythonTemplate made = builder.around("A eos_token", "A B eos_token");

@@ -68,7 +68,7 @@ void construct_marian(PythonBuilder& builder) {
   builder.arguments.set_default("model_max_length", 512);
   const std::string unknown = PythonBuilder::text_of(builder.named("unk_token", "<unk>"));
   if (!files.vocabulary->id(unknown))
-    refuse("vocab.json", "have the unknown token", "none for " + shown(unknown));
+    refuse("vocab.json", "have the unknown token", "no id for " + shown(unknown));
   builder.finish(std::make_unique<MarianClass>(files, false, unknown));
   builder.set_target(std::make_unique<MarianClass>(files, true, unknown));
   PythonTemplate around = builder.around("A eos_token", "A B eos_token");

@@ -41,7 +41,7 @@ void construct_speech2text(PythonBuilder& builder) {
   const std::string unknown = PythonBuilder::text_of(builder.named("unk_token", "<unk>"));
   builder.named("pad_token", "<pad>");
   if (!vocabulary->id(unknown))
-    refuse("vocab.json", "have the unknown token", "none for " + shown(unknown));
+    refuse("vocab.json", "have the unknown token", "no id for " + shown(unknown));
 
   std::optional<PythonTemplate::Item> prefix;
   if (const std::string codes = builder.arguments.text("lang_codes", ""); !codes.empty()) {

@@ -70,7 +70,7 @@ class MarkedPartsClass : public VocabularyClass {
   IsSpace is_space_;
 };
 
-// The pairs in the lines of a file, but for what stands before and after them.
+// The pairs in the lines of a file, but for what is before and after them.
 WordMerges merges_in(const PythonBuilder& builder, const char* file, std::size_t lines_before,
                      std::size_t columns_after) {
   WordMerges merges;
