@@ -163,8 +163,6 @@ std::optional<int64_t> Tokenizer::special_token_id(std::string_view name) const 
   return loaded_->special_token_id(name);
 }
 
-std::optional<std::string> DecodeStream::step(int64_t id) {
-  return state_->step(checked_id(id));
-}
+std::optional<std::string> DecodeStream::step(int64_t id) { return state_->step(checked_id(id)); }
 
 }  // namespace posenc
