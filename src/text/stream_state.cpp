@@ -6,10 +6,25 @@
 
 namespace posenc::text {
 
+StreamState::Hints StreamState::hints(const Machine& machine, bool skip_special_tokens) {
+  Hints hints;
+  hints.token = [&machine, skip_special_tokens](int64_t id) {
+    return machine.decoded_token(static_cast<uint32_t>(id), skip_special_tokens);
+  };
+  if (const Decoder* decoder = machine.decoder())
+    hints.follow_end = [decoder] { return decoder->follow_end(); };
+  return hints;
+}
+
+StreamState::StreamState(Decode decode, Hints hints)
+    : decode_(std::move(decode)), hints_(std::move(hints)) {
+  follow_end();
+}
+
 void StreamState::follow_end() {
-  end_ = machine_->decoder() == nullptr ? nullptr : machine_->decoder()->follow_end();
+  end_ = hints_.follow_end && hints_.token ? hints_.follow_end() : nullptr;
   if (!end_) return;
-  for (const uint32_t id : ids_) end_->add(*machine_->decoded_token(id, skip_special_tokens_));
+  for (const int64_t id : ids_) end_->add(*hints_.token(id));
 }
 
 // Goes back to before the last id.
@@ -19,10 +34,10 @@ void StreamState::forget_last(bool was_text_empty) {
   follow_end();
 }
 
-std::optional<std::string> StreamState::step(uint32_t id) {
-  const auto token = machine_->decoded_token(id, skip_special_tokens_);
-  if (!token) {
-    if (ids_.empty()) decode();  // which may be an error
+std::optional<std::string> StreamState::step(int64_t id) {
+  std::optional<std::string_view> token;
+  if (hints_.token && !(token = hints_.token(id))) {
+    if (ids_.empty()) decode_(ids_);  // which may be an error
     return std::nullopt;
   }
   const bool was_text_empty = is_text_empty_;
@@ -35,7 +50,7 @@ std::optional<std::string> StreamState::step(uint32_t id) {
       is_text_empty_ = false;
       return std::nullopt;
     }
-    text = decode();
+    text = decode_(ids_);
   } catch (...) {
     forget_last(was_text_empty);
     throw;
@@ -50,7 +65,7 @@ std::optional<std::string> StreamState::step(uint32_t id) {
   std::string added = text.substr(prefix_.size());
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(prefix_count_));
   prefix_count_ = ids_.size();
-  prefix_ = decode();
+  prefix_ = decode_(ids_);
   is_text_empty_ = prefix_.empty();
   follow_end();
   return added;

@@ -57,6 +57,13 @@ std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* id
   return tokenizer.decode(checked, skip_special_tokens);
 }
 
+EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_view text,
+                         std::optional<std::string_view> pair, const text::EncodeRequest& request) {
+  EncodedRows rows;
+  tokenizer.machine().encode(text, pair, request, 0, rows);
+  return rows;
+}
+
 Encoding encoding_of(EncodedRows& rows, std::size_t row) {
   Encoding encoding;
   for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {
@@ -102,8 +109,7 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
   request.wanted = {true, true};
-  EncodedRows rows;
-  loaded_->machine().encode(text, pair, request, 0, rows);
+  EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   std::vector<Encoding> encodings;
   for (std::size_t row = 0; row < rows.ends.size(); ++row)
     encodings.push_back(encoding_of(rows, row));
@@ -116,8 +122,7 @@ std::vector<int64_t> Tokenizer::encode_ids(std::string_view text,
   text::EncodeRequest request = text::request_of(*loaded_, options);
   request.wanted = {};
   request.overflow = false;
-  EncodedRows rows;
-  loaded_->machine().encode(text, pair, request, 0, rows);
+  const EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   return {rows.ids.begin(), rows.ids.end()};
 }
 
@@ -136,8 +141,13 @@ std::string Tokenizer::decode(const std::vector<int64_t>& ids, bool skip_special
 
 DecodeStream Tokenizer::decode_stream(bool skip_special_tokens) const {
   // As in transformers, a stream has the tokenizer's text, without what decode() does to the whole.
-  const std::shared_ptr<const text::Machine> machine(loaded_, &loaded_->machine());
-  return DecodeStream(std::make_shared<text::StreamState>(machine, skip_special_tokens));
+  const auto decode = [loaded = loaded_, skip_special_tokens](const std::vector<int64_t>& ids) {
+    std::vector<uint32_t> checked;
+    for (const int64_t id : ids) checked.push_back(checked_id(id));
+    return loaded->machine().decode(checked, skip_special_tokens);
+  };
+  return DecodeStream(std::make_shared<text::StreamState>(
+      decode, text::StreamState::hints(loaded_->machine(), skip_special_tokens)));
 }
 
 std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {

@@ -140,12 +140,12 @@ TEST_F(TokenizerTensors, IdsAlone) {
 TEST_F(TokenizerTensors, ATextOf4GiBIsRefused) {
   constexpr std::size_t kBytes = UINT32_MAX;
   // Pages that are not read take no memory.
-  void* pages = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* pages =
+      mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
   const std::string_view text(static_cast<const char*>(pages), kBytes);
   const Tokenizer made = tokenizer();
-  const std::string message =
-      error_of<c10::ValueError>([&] { made.encode_one("a", text); });
+  const std::string message = error_of<c10::ValueError>([&] { made.encode_one("a", text); });
   EXPECT_NE(message.find("[Tokenizer] second text of pair 0: must have less than 4 GiB. Got "
                          "4294967295 bytes"),
             std::string::npos)
