@@ -37,7 +37,30 @@ class DoubleArray {
 
   // Whether no text leads out of the trie, nor to a value of `values` or more.
   bool is_valid(std::size_t values) const {
-    if (units_.empty()) return false;
+    return !units_.empty() && (has_valid_units(values) || has_valid_nodes(values));
+  }
+
+ private:
+  static std::size_t offset(uint32_t unit) {
+    return static_cast<std::size_t>(unit >> 10) << ((unit & 0x200u) >> 6);
+  }
+
+  // Whether no unit leads out, whether a text reaches it or not: a single pass, in which the tables
+  // that SentencePiece writes hold.
+  bool has_valid_units(std::size_t values) const {
+    if ((offset(units_[0]) | 0xFF) >= units_.size()) return false;
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      const uint32_t unit = units_[i];
+      if ((unit & 0x80000000u) != 0) continue;  // a value
+      const std::size_t child = i ^ offset(unit);
+      if ((child | 0xFF) >= units_.size()) return false;
+      if ((unit >> 8 & 1) != 0 && (units_[child] & 0x7FFFFFFFu) >= values) return false;
+    }
+    return true;
+  }
+
+  // The same of those units that a text reaches.
+  bool has_valid_nodes(std::size_t values) const {
     std::vector<bool> seen(units_.size());
     std::vector<std::size_t> open = {offset(units_[0])};
     while (!open.empty()) {
@@ -57,11 +80,6 @@ class DoubleArray {
       }
     }
     return true;
-  }
-
- private:
-  static std::size_t offset(uint32_t unit) {
-    return static_cast<std::size_t>(unit >> 10) << ((unit & 0x200u) >> 6);
   }
 
   std::vector<uint32_t> units_;
