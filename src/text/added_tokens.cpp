@@ -106,7 +106,7 @@ void AddedTokens::cut(std::string_view text, bool is_normalized,
   parts.clear();
   const TokenSearch::Matches matches(is_normalized ? normalized_ : raw_, text);
   TokenSearch::Match match;
-  std::size_t done = 0;                        // the end of what has been added
+  std::size_t done = 0;                          // the end of what has been added
   std::size_t blanks_begin = 0, blanks_end = 0;  // the blanks that `rstrip` has found last
   for (std::size_t at = 0; matches.next(at, match); at = match.end) {
     std::size_t begin = match.begin, end = match.end;

@@ -19,8 +19,8 @@ struct SplitToken {
 
 /// A part of a text, which is not empty, or an added token: that is cut no more.
 struct Split {
-  uint32_t begin, end;            ///< of no meaning for a token
-  std::optional<uint32_t> token;  ///< its index in SplitText::tokens
+  uint32_t begin, end;               ///< of no meaning for a token
+  std::optional<uint32_t> token;     ///< its index in SplitText::tokens
   bool begins_with_nothing = false;  ///< as AlignedText::begins_with_nothing()
 };
 

@@ -25,7 +25,7 @@ struct Wanted {
 class TextTokens {
  public:
   std::vector<uint32_t> ids;
-  std::vector<Place> offsets;            ///< in characters; empty unless wanted
+  std::vector<Place> offsets;  ///< in characters; empty unless wanted
   /// Empty unless wanted; valid as long as the text, and until the next one.
   std::vector<std::string_view> tokens;
 

@@ -31,7 +31,7 @@ class Text(unittest.TestCase):
             (root / "bad.json").write_text(json.dumps(TOKENIZER | {"decoder": {"type": "Nope"}}))
             ids, text, error = run(program, root / "good.json", root / "bad.json").splitlines()
             self.assertEqual((ids.split(), text), ("2 3 4 2 0 0".split(), "hello world"))
-            self.assertRegex(error, "decoder: `type` must be a decoder of tokenizers 0.23. Got .*Nope")
+            self.assertRegex(error, r"decoder: `type`: must be a decoder of tokenizers 0\.23\. Got .*Nope")
 
 
 if __name__ == "__main__":

@@ -159,8 +159,8 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 KINDS = {
-    "BERT, cased": lambda folder: transformers.BertTokenizer(vocab=word_piece(False, BERT), do_lower_case=False),
-    "BERT, uncased": lambda folder: transformers.BertTokenizer(vocab=word_piece(True, BERT)),
+    "BERT cased": lambda folder: transformers.BertTokenizer(vocab=word_piece(False, BERT), do_lower_case=False),
+    "BERT uncased": lambda folder: transformers.BertTokenizer(vocab=word_piece(True, BERT)),
     "RoBERTa": lambda folder: transformers.RobertaTokenizer(*byte_bpe(*ROBERTA)),
     "XLM-R": lambda folder: unigram(folder, "XLMRobertaTokenizer", ROBERTA),
     "MPNet": lambda folder: transformers.MPNetTokenizer(vocab=word_piece(True, [*ROBERTA, "[UNK]"])),

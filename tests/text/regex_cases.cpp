@@ -61,8 +61,7 @@ int main() {
     const std::string text = question == "all" ? all_characters() : read_text(words);
     try {
       if (question == "find" || question == "all") {
-        std::cout << (pattern ? matches(*pattern, text) : "error: no expression")
-                  << '\n';
+        std::cout << (pattern ? matches(*pattern, text) : "error: no expression") << '\n';
       } else {
         pattern.reset();
         pattern = question == "literal" ? Pattern::literal(text) : Pattern::regex(text);

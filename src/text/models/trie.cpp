@@ -91,9 +91,8 @@ template <typename Branches>
 Trie::Node Trie::find_base(const Branches& branches) {
   for (std::size_t w = first_open(); w < free_.size(); ++w) {
     for (uint64_t bits = free_[w]; bits != 0; bits &= bits - 1) {
-      const Node base =
-          static_cast<Node>(64 * w + static_cast<unsigned>(std::countr_zero(bits))) ^
-          branches.front().byte;
+      const Node base = static_cast<Node>(64 * w + static_cast<unsigned>(std::countr_zero(bits))) ^
+                        branches.front().byte;
       if (std::all_of(branches.begin() + 1, branches.end(),
                       [&](const Branch& branch) { return is_free(base ^ branch.byte); }))
         return base;

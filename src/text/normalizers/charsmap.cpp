@@ -34,7 +34,7 @@ Charsmap::Charsmap(const std::string& blob, const char* part) {
   for (std::size_t i = 0; i < units_.size(); ++i) units_[i] = unit_at(blob, 4 + 4 * i);
   texts_ = blob.substr(4 + bytes);
   if (!io::is_utf8(texts_)) bad("have texts in UTF-8");
-  if (!is_valid()) bad("have a trie that stays inside its arrays");
+  if (!has_valid_units() && !has_valid_nodes()) bad("have a trie that stays inside its arrays");
 }
 
 // Whether a text begins there, and not within a character.
@@ -43,8 +43,22 @@ bool Charsmap::is_text(uint32_t value) const {
   return (static_cast<unsigned char>(texts_[value]) & 0xC0) != 0x80;
 }
 
-// Whether no text leads out of the trie, nor to a value that is not one of a text.
-bool Charsmap::is_valid() const {
+// Whether no unit leads out of the trie, nor to a value that is not one of a text, whether a text
+// reaches it or not: a single pass, in which the tables that SentencePiece writes hold.
+bool Charsmap::has_valid_units() const {
+  if ((children_of(units_[0]) | 0xFF) >= units_.size()) return false;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const uint32_t unit = units_[i];
+    if ((unit & 0x80000000u) != 0) continue;  // a value
+    const std::size_t child = i ^ children_of(unit);
+    if ((child | 0xFF) >= units_.size()) return false;
+    if (has_value(unit) && !is_text(units_[child] & 0x7FFFFFFFu)) return false;
+  }
+  return true;
+}
+
+// The same of those units that a text reaches.
+bool Charsmap::has_valid_nodes() const {
   std::vector<bool> seen(units_.size());
   std::vector<std::size_t> open = {children_of(units_[0])};
   while (!open.empty()) {

@@ -23,7 +23,8 @@ class Charsmap {
   bool begins_key(char byte) const;
 
  private:
-  bool is_valid() const;
+  bool has_valid_units() const;
+  bool has_valid_nodes() const;
   bool is_text(uint32_t value) const;
   std::string_view text_at(uint32_t value) const;
   // Calls `found` with the length and the value of each key that `text` begins with, until it

@@ -121,8 +121,7 @@ constexpr uint32_t kNotGraph = Cn | Cc | Cs | Zs | Zl | Zp;
 
 // The classes of POSIX whose names are properties, too.
 std::optional<CharacterSet> posix_property_set(std::string_view name) {
-  if (name == "alpha" || name == "alphabetic")
-    return with_others(kLetters | Nl, kOtherAlphabetic);
+  if (name == "alpha" || name == "alphabetic") return with_others(kLetters | Nl, kOtherAlphabetic);
   if (name == "alnum") return with_others(kLetters | Nl | Nd, kOtherAlphabetic);
   if (name == "upper" || name == "uppercase") return with_others(Lu, kOtherUppercase);
   if (name == "lower" || name == "lowercase") return with_others(Ll, kOtherLowercase);

@@ -10,8 +10,7 @@
 namespace posenc::text {
 namespace {
 
-/// Bytes that the searches of a text may look at, for each of its own and beside: as in
-/// oniguruma.cpp.
+/// Bytes that the searches of a text may look at, for each of its own and beside.
 constexpr std::size_t kMostWork = 20'000'000, kMostWorkPerByte = 20;
 
 bool search_literal(const std::string& literal, std::string_view text, std::size_t from,

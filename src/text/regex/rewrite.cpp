@@ -214,7 +214,8 @@ class Rewriter {
     // Outside of brackets a class does not ignore case.
     if (depth_ > 0 && options_.ignores_case && with_both_cases(set) != set) {
       refuse(
-          "not ignore case in brackets with a class such as \\p{Lu} and something that is no set of "
+          "not ignore case in brackets with a class such as \\p{Lu} and something that is no set "
+          "of "
           "characters, since Oniguruma's letters may be older",
           text_);
     }

@@ -94,7 +94,11 @@ json encode(const TextMachine& machine, const json& given) {
 
 json stream(const TextMachine& machine, const json& given) {
   const bool skip = given["skip"].get<bool>();
-  StreamState state({std::shared_ptr<void>(), &machine}, skip);
+  StreamState state(
+      [&](const std::vector<int64_t>& ids) {
+        return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
+      },
+      StreamState::hints(machine, skip));
   json steps = json::array();
   for (const uint32_t id : given["stream"]) {
     try {
