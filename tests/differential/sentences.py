@@ -126,7 +126,7 @@ def dropout(draw: Draw, folder: Path, width: int):
 
 def weighted_layers(draw: Draw, folder: Path, width: int, encoder):
     """Has an effect only if the encoder gives its layers."""
-    layers = encoder.config.num_hidden_layers
+    layers = encoder.config.num_hidden_layers * getattr(encoder.config, "inner_group_num", 1)  # ALBERT's
     start = draw.randint(0, layers)
     weights = draw.normal(layers + 1 - start).abs() + 0.1
     write(folder, {draw.choice(["embedding_dimension", "word_embedding_dimension"]): width, "layer_start": start, "num_hidden_layers": layers},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "io/load/key_map.h"
 #include "io/load/source.h"
@@ -208,11 +209,11 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
   }
 }
 
-// Without the tensors that another folder has of the head.
-StateDict without(const StateDict& tensors, const StateDict& head) {
+// Those that are not the head's.
+StateDict without(const StateDict& tensors, const std::set<std::string>& names) {
   StateDict others;
   for (const auto& item : tensors) {
-    if (!head.contains(item.key())) others.insert(item.key(), item.value());
+    if (names.count(item.key()) == 0) others.insert(item.key(), item.value());
   }
   return others;
 }
@@ -236,7 +237,8 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   const StateDict head = classifier == nullptr
                              ? options.head()
                              : head_tensors(*classifier, *saved.head, saved.encoder.settings);
-  add_all(tensors, classifier == nullptr ? rest.tensors : without(rest.tensors, head));
+  add_all(tensors,
+          saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
   add_all(tensors, head);
   const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
   if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
