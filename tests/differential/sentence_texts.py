@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from encoders import KINDS, one_thread, settings
 from harness import Case, Draw, Failure, Programs
-from sentences import chain, compare, typed
+from sentences import chain, compare, static_table, typed
 from tokenizer_folders import texts, tokenizer
 
 MODELS, TEXTS, LIMITS = 8, 5, [8, 16, 40]
@@ -67,6 +67,26 @@ def whole_settings(draw: Draw) -> dict:
     return config if draw.coin(0.9) else {}
 
 
+def static_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str]:
+    """A table of tokens in place of the encoder, whose tokenizer may cut texts off."""
+    root, width = programs.folder / f"texts-{number}", draw.choice([8, 12])
+    root.mkdir()
+    words = tokenizer(draw, draw.choice(sorted(TOKENIZERS.values()))).backend_tokenizer
+    if draw.coin():
+        words.enable_truncation(draw.choice(LIMITS))
+    if draw.coin():
+        words.enable_padding()
+    words.save(str(root / "tokenizer.json"))
+    static_table(draw, root, words.get_vocab_size(), width)
+    listed = [{"idx": 0, "name": "0", "path": "", "type": typed(draw, "StaticEmbedding")},
+              {"idx": 1, "name": "1", "path": "1_Normalize", "type": typed(draw, "Normalize")}]  # fmt: skip
+    (root / "1_Normalize").mkdir()
+    (root / "modules.json").write_text(json.dumps(listed[: draw.randint(1, 2)]))
+    config = whole_settings(draw)
+    (root / "config_sentence_transformers.json").write_text(json.dumps(config))
+    return root, config, "a static embedding"
+
+
 def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str]:
     """Returns the folder, its config_sentence_transformers.json, and what it has."""
     kind_name = draw.choice(sorted(TOKENIZERS))
@@ -114,7 +134,7 @@ def sentence_cases(draw: Draw, programs: Programs, number: int) -> list[tuple[Ca
     """The folder, and at times what the package makes of it: the layout of its own release."""
     from sentence_transformers import SentenceTransformer
 
-    root, config, what = sentence_folder(draw, programs, number)
+    root, config, what = (static_folder if number == 0 else sentence_folder)(draw, programs, number)
     folders = [root]
     if draw.coin():
         folders.append(Path(f"{root}-again"))
