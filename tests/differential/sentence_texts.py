@@ -94,7 +94,7 @@ def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, 
     words = tokenizer(draw, name, **limits)
     model = drawn_model(draw, kind_name, KINDS[kind_name].model, words)
     root = programs.folder / f"texts-{number}"
-    bare = draw.coin(0.15)
+    bare = draw.coin(0.2)  # the package reads no settings
     inner = "" if bare else draw.choice(["", "0_Transformer"])
     if not bare:
         model.config.output_hidden_states = draw.coin()
@@ -102,11 +102,11 @@ def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, 
         words.model_max_length = draw.choice(LIMITS)
     model.save_pretrained(root / inner)
     words.save_pretrained(root / inner)
-    if bare:
+    if bare and draw.coin():
         return root, {}, f"{kind_name} alone"
     listed = [{"idx": 0, "name": "0", "path": inner, "type": typed(draw, "Transformer")}]
     chain(draw, root, model, listed)
-    config = whole_settings(draw)
+    config = {"model_type": "CrossEncoder"} if bare else whole_settings(draw)
     (root / "modules.json").write_text(json.dumps(listed))
     (root / inner / draw.choice(["sentence_bert_config.json", "sentence_roberta_config.json"])).write_text(json.dumps(stage_settings(draw)))
     if config:

@@ -26,7 +26,8 @@ ACTIVATIONS = ["activation.Tanh", "activation.ReLU", "activation.GELU", "activat
 
 def typed(draw: Draw, kind: str) -> str:
     new = "base.modules" if kind in ("Transformer", "Dense", "Normalize") else "sentence_transformer.modules"
-    stem = {"LayerNorm": "layer_norm", "WordWeights": "word_weights", "WeightedLayerPooling": "weighted_layer_pooling"}.get(kind, kind.lower())
+    stem = {"LayerNorm": "layer_norm", "WordWeights": "word_weights", "WeightedLayerPooling": "weighted_layer_pooling",
+            "StaticEmbedding": "static_embedding"}.get(kind, kind.lower())
     return draw.choice([f"sentence_transformers.models.{kind}", f"sentence_transformers.models.{kind}.{kind}",
                         f"sentence_transformers.{new}.{stem}.{kind}"])  # fmt: skip
 
