@@ -66,7 +66,9 @@ StateDict train_classifier(const Json& options, const StateDict& tensors) {
                                        tensors["wanted"])
       .backward();
   optimizer.step();
-  save_pretrained(model, options.at("out"));
+  SavePretrainedOptions how;
+  if (options.at("keeps_rest")) how.rest_of(options.at("folder"));
+  save_pretrained(model, options.at("out"), how);
   StateDict results;
   results.insert("logits", model->forward(tensors["input_ids"], inputs).logits);
   return results;

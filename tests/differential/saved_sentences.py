@@ -21,7 +21,7 @@ MODELS, LEAST = 4, 7
 def case_of(draw: Draw, programs: Programs, number: int) -> tuple[Case, str]:
     import transformers
 
-    root, _, what = sentence_folder(draw, programs, number)
+    root, config, what = sentence_folder(draw, programs, number)
     inner = "0_Transformer" if (root / "0_Transformer").exists() else ""
     vocab = transformers.AutoConfig.from_pretrained(root / inner).vocab_size
     # What must not be copied: weights in another form.
@@ -30,7 +30,7 @@ def case_of(draw: Draw, programs: Programs, number: int) -> tuple[Case, str]:
     mask = (torch.arange(max(rows)) < torch.tensor(rows)[:, None]).long()
     given = {"input_ids": draw.integers(vocab, *mask.shape), "attention_mask": mask, "cotangent": draw.normal(1) * 0.1}
     options = {"op": "train_sentences", "folder": str(root), "out": f"{root}-saved"}
-    return Case(options, given, {}), what
+    return Case(options, given, {}, refused="must be no cross-encoder" if "model_type" in config else ""), what
 
 
 def by_package(folder: Path, given: dict) -> torch.Tensor:
@@ -51,12 +51,14 @@ def judged(case: Case, got) -> str:
     import transformers
 
     if isinstance(got, str):
-        return got
+        return "" if case.refused and case.refused in got else got
+    if case.refused:
+        return "was not refused"
     folder, out = Path(case.options["folder"]), Path(case.options["out"])
     modules = json.loads((out / "modules.json").read_text())
     encoder = out / modules[0]["path"]
     config = json.loads((encoder / "config.json").read_text())
-    if any(out.rglob("*.h5")) or any(out.rglob("*.bin")):
+    if any(out.rglob("*.h5")):
         return "other weights were copied"
     for file in (path.relative_to(folder) for path in folder.rglob("*.json")):
         if file.name not in ("config.json", "model.safetensors.index.json") and not (out / file).exists():

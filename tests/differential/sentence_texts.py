@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from encoders import KINDS, one_thread, settings
 from harness import Case, Draw, Failure, Programs
-from sentences import chain, compare, typed
+from sentences import chain, compare, static_table, typed
 from tokenizer_folders import texts, tokenizer
 
 MODELS, TEXTS, LIMITS = 8, 5, [8, 16, 40]
@@ -35,6 +35,8 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words, **more):
     chosen |= {"vocab_size": len(words), "pad_token_id": words.pad_token_id, "max_position_embeddings": 100, **more}
     if kind_name == "mpnet":
         chosen["relative_attention_num_buckets"] = 32
+    if "num_labels" in more and "roberta" not in kind_name and "type_vocab_size" in chosen:
+        chosen["type_vocab_size"] = 2  # a pair has two
     model = getattr(transformers, head)(getattr(transformers, kind.config)(**chosen)).eval()
     for parameter in model.parameters():
         parameter.copy_(draw.normal(*parameter.shape) * 0.2 + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
@@ -65,6 +67,26 @@ def whole_settings(draw: Draw) -> dict:
     return config if draw.coin(0.9) else {}
 
 
+def static_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str]:
+    """A table of tokens in place of the encoder, whose tokenizer may cut texts off."""
+    root, width = programs.folder / f"texts-{number}", draw.choice([8, 12])
+    root.mkdir()
+    words = tokenizer(draw, draw.choice(sorted(TOKENIZERS.values()))).backend_tokenizer
+    if draw.coin():
+        words.enable_truncation(draw.choice(LIMITS))
+    if draw.coin():
+        words.enable_padding()
+    words.save(str(root / "tokenizer.json"))
+    static_table(draw, root, words.get_vocab_size(), width)
+    listed = [{"idx": 0, "name": "0", "path": "", "type": typed(draw, "StaticEmbedding")},
+              {"idx": 1, "name": "1", "path": "1_Normalize", "type": typed(draw, "Normalize")}]  # fmt: skip
+    (root / "1_Normalize").mkdir()
+    (root / "modules.json").write_text(json.dumps(listed[: draw.randint(1, 2)]))
+    config = whole_settings(draw)
+    (root / "config_sentence_transformers.json").write_text(json.dumps(config))
+    return root, config, "a static embedding"
+
+
 def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str]:
     """Returns the folder, its config_sentence_transformers.json, and what it has."""
     kind_name = draw.choice(sorted(TOKENIZERS))
@@ -72,7 +94,7 @@ def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, 
     words = tokenizer(draw, name, **limits)
     model = drawn_model(draw, kind_name, KINDS[kind_name].model, words)
     root = programs.folder / f"texts-{number}"
-    bare = draw.coin(0.15)
+    bare = draw.coin(0.2)  # the package reads no settings
     inner = "" if bare else draw.choice(["", "0_Transformer"])
     if not bare:
         model.config.output_hidden_states = draw.coin()
@@ -80,11 +102,11 @@ def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, 
         words.model_max_length = draw.choice(LIMITS)
     model.save_pretrained(root / inner)
     words.save_pretrained(root / inner)
-    if bare:
+    if bare and draw.coin():
         return root, {}, f"{kind_name} alone"
     listed = [{"idx": 0, "name": "0", "path": inner, "type": typed(draw, "Transformer")}]
     chain(draw, root, model, listed)
-    config = whole_settings(draw)
+    config = {"model_type": "CrossEncoder"} if bare else whole_settings(draw)
     (root / "modules.json").write_text(json.dumps(listed))
     (root / inner / draw.choice(["sentence_bert_config.json", "sentence_roberta_config.json"])).write_text(json.dumps(stage_settings(draw)))
     if config:
@@ -112,15 +134,18 @@ def sentence_cases(draw: Draw, programs: Programs, number: int) -> list[tuple[Ca
     """The folder, and at times what the package makes of it: the layout of its own release."""
     from sentence_transformers import SentenceTransformer
 
-    root, config, what = sentence_folder(draw, programs, number)
-    model = SentenceTransformer(str(root), device="cpu")
+    root, config, what = (static_folder if number == 0 else sentence_folder)(draw, programs, number)
     folders = [root]
     if draw.coin():
         folders.append(Path(f"{root}-again"))
-        model.save_pretrained(str(folders[1]), create_model_card=False)
+        SentenceTransformer(str(root), device="cpu").save_pretrained(str(folders[1]), create_model_card=False)
     calls = [call(draw, config) for _ in range(3)]
-    expected = {str(i): by_package(model, wanted) for i, wanted in enumerate(calls)}
-    return [(Case({"op": "sentence_texts", "folder": str(folder), "calls": calls}, {}, expected), f"{what}, {folder.name}") for folder in folders]
+    cases = []
+    for folder in folders:
+        model = SentenceTransformer(str(folder), device="cpu")
+        expected = {str(i): by_package(model, wanted) for i, wanted in enumerate(calls)}
+        cases.append((Case({"op": "sentence_texts", "folder": str(folder), "calls": calls}, {}, expected), f"{what}, {folder.name}"))
+    return cases
 
 
 def cross_encoder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str | None]:

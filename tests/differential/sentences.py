@@ -26,7 +26,8 @@ ACTIVATIONS = ["activation.Tanh", "activation.ReLU", "activation.GELU", "activat
 
 def typed(draw: Draw, kind: str) -> str:
     new = "base.modules" if kind in ("Transformer", "Dense", "Normalize") else "sentence_transformer.modules"
-    stem = {"LayerNorm": "layer_norm", "WordWeights": "word_weights", "WeightedLayerPooling": "weighted_layer_pooling"}.get(kind, kind.lower())
+    stem = {"LayerNorm": "layer_norm", "WordWeights": "word_weights", "WeightedLayerPooling": "weighted_layer_pooling",
+            "StaticEmbedding": "static_embedding"}.get(kind, kind.lower())
     return draw.choice([f"sentence_transformers.models.{kind}", f"sentence_transformers.models.{kind}.{kind}",
                         f"sentence_transformers.{new}.{stem}.{kind}"])  # fmt: skip
 
@@ -126,7 +127,7 @@ def dropout(draw: Draw, folder: Path, width: int):
 
 def weighted_layers(draw: Draw, folder: Path, width: int, encoder):
     """Has an effect only if the encoder gives its layers."""
-    layers = encoder.config.num_hidden_layers
+    layers = encoder.config.num_hidden_layers * getattr(encoder.config, "inner_group_num", 1)  # ALBERT's
     start = draw.randint(0, layers)
     weights = draw.normal(layers + 1 - start).abs() + 0.1
     write(folder, {draw.choice(["embedding_dimension", "word_embedding_dimension"]): width, "layer_start": start, "num_hidden_layers": layers},
@@ -263,21 +264,27 @@ def one(draw: Draw, programs: Programs, number: int) -> tuple[list[Case], str]:
     return cases, f"{kind_name}, {[stage['type'] for stage in listed]}"
 
 
-def static(draw: Draw, programs: Programs) -> tuple[list[Case], str]:
-    """A table of tokens in place of the encoder, as sentence-transformers or model2vec writes it."""
-    root, rows, width = programs.folder / "static", draw.randint(5, 30), draw.choice([8, 12])
-    root.mkdir()
+def static_table(draw: Draw, root: Path, rows: int, width: int) -> torch.Tensor:
+    """A table of tokens as sentence-transformers or model2vec writes it, which may have more rows then; returns the rows of tokens."""
     tensors = {"embedding.weight": draw.normal(rows, width)}
     table = tensors["embedding.weight"]
     if draw.coin(0.7):
         tensors = {"embeddings": table}
         if draw.coin():
-            tensors["mapping"] = draw.integers(rows, 40)
+            tensors["mapping"] = draw.integers(rows, rows + 10)
             table = table[tensors["mapping"]]
         if draw.coin():
             tensors["weights"] = draw.normal(len(table)).double() if draw.coin() else draw.normal(len(table))
             table = (table * tensors["weights"][:, None]).float()
     save_file(tensors, root / "model.safetensors")
+    return table
+
+
+def static(draw: Draw, programs: Programs) -> tuple[list[Case], str]:
+    """A table of tokens in place of the encoder."""
+    root, width = programs.folder / "static", draw.choice([8, 12])
+    root.mkdir()
+    table = static_table(draw, root, draw.randint(5, 30), width)
     listed = [{"idx": 0, "name": "0", "path": "", "type": typed(draw, "StaticEmbedding")}]
     run, _ = normalize(draw, root / "1_Normalize", width)
     listed.append({"idx": 1, "name": "1", "path": "1_Normalize", "type": typed(draw, "Normalize")})

@@ -25,9 +25,9 @@ def word_pieces(specials: list[str]) -> dict:
     return {"vocab": {token: number for number, token in enumerate(specials + PIECES)}}
 
 
-def byte_level() -> dict:
+def byte_level(*specials: str) -> dict:
     vocab, merges = byte_pairs()
-    return {"vocab": dict(vocab), "merges": list(merges)}
+    return {"vocab": {token: number for number, token in enumerate([*specials, *vocab])}, "merges": list(merges)}
 
 
 def unigrams() -> dict:
@@ -41,7 +41,7 @@ CLASSES = {
     "BertTokenizer": lambda: word_pieces(BERT),
     "DistilBertTokenizer": lambda: word_pieces(BERT),
     "MPNetTokenizer": lambda: word_pieces(["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"]),
-    "RobertaTokenizer": byte_level,
+    "RobertaTokenizer": lambda: byte_level("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
     "Qwen2Tokenizer": byte_level,
     "XLMRobertaTokenizer": unigrams,
 }

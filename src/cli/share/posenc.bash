@@ -23,6 +23,8 @@ _posenc() {
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
     'encode --batch') return ;;
+    'classify --prompt') return ;;
+    'classify --prompt-text') return ;;
     'classify --batch') return ;;
     'fill --top') return ;;
     'tokenize --max-length') return ;;
@@ -43,7 +45,7 @@ _posenc() {
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
     encode) options='-h --help --in --text --out --head --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --batch' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --batch' ;;
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;

@@ -166,9 +166,7 @@ void add_pooling(KeyMap& map, const EncoderConfig& config) {
 
 KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
-  KeyMap map;
-  std::istringstream dropped(structure.dropped);
-  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  KeyMap map = encoder_dropped_map(structure);
   add_embeddings(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
@@ -230,6 +228,13 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 }
 
 }  // namespace
+
+KeyMap encoder_dropped_map(const EncoderStructure& structure) {
+  KeyMap map;
+  std::istringstream dropped(structure.dropped);
+  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  return map;
+}
 
 const char* EncoderLayerKeys::*first_part_of_layer(const EncoderConfig& config) {
   const bool attends = is_named(config.structure.keys.front().query);

@@ -162,22 +162,27 @@ std::string module_beside(const EncoderConfig& config) {
   return has_it ? beside : "";
 }
 
-// What the class has that is named in `architectures`, as far as it is known.
-void check_complete(const EncoderConfig& config, const StateDict& tensors,
-                    const std::string& base_class) {
+constexpr const char* kRemedy =
+    ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
+    "random by from_pretrained()";
+
+void check_has_pooler(const EncoderConfig& config, const StateDict& tensors,
+                      const std::string& name) {
   const EncoderStructure& structure = config.structure;
-  const std::string remedy =
-      ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
-      "random by from_pretrained()";
   EncoderConfig whole = config;
   whole.options.pooling(structure.pooling);
   const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) ||
                        has_name_with(tensors, structure.pooler);
-  TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
-                    base_class, remedy, ". Got no pooler");
+  TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ", name,
+                    kRemedy, ". Got no pooler");
+}
+
+// What classes of a model type have beside the encoder, with a head or without.
+void check_has_beside(const EncoderConfig& config, const StateDict& tensors,
+                      const std::string& name) {
   const std::string beside = module_beside(config);
   TORCH_CHECK_VALUE(beside.empty() || has_name_with(tensors, beside + "."), "[save_pretrained] a ",
-                    base_class, " must have its ", beside, remedy, ". Got only the encoder");
+                    name, " must have its ", beside, kRemedy, ". Got only the encoder");
 }
 
 void add_all(StateDict& tensors, const StateDict& more) {
@@ -227,11 +232,11 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
   }
 }
 
-// Without the tensors that another folder has of the head.
-StateDict without(const StateDict& tensors, const StateDict& head) {
+// Those that are not the head's.
+StateDict without(const StateDict& tensors, const std::set<std::string>& names) {
   StateDict others;
   for (const auto& item : tensors) {
-    if (!head.contains(item.key())) others.insert(item.key(), item.value());
+    if (names.count(item.key()) == 0) others.insert(item.key(), item.value());
   }
   return others;
 }
@@ -255,10 +260,15 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   const StateDict head = classifier == nullptr
                              ? options.head()
                              : head_tensors(*classifier, *saved.head, saved.encoder.settings);
-  add_all(tensors, classifier == nullptr ? rest.tensors : without(rest.tensors, head));
+  add_all(tensors,
+          saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
   add_all(tensors, head);
-  const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
-  if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
+  if (options.rest_of().empty() && !options.allow_missing()) {
+    const std::string name = saved.object["architectures"][0];
+    const bool is_base = name == base_class;
+    if (is_base) check_has_pooler(saved.encoder, tensors, name);
+    if (is_base || classifier != nullptr) check_has_beside(saved.encoder, tensors, name);
+  }
   write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
 }
 

@@ -72,6 +72,15 @@ void set_labels(nlohmann::json& config, const ClassifierOptions& options) {
   if (options.problem()) config["problem_type"] = problem_name(*options.problem());
 }
 
+std::set<std::string> names_of_head(const HeadStructure& structure) {
+  std::set<std::string> names = {structure.bias};
+  for (const std::string layer :
+       {structure.dense, structure.norm, structure.other_norm, structure.out}) {
+    for (const char* part : {".weight", ".bias", ".gamma", ".beta"}) names.insert(layer + part);
+  }
+  return names;
+}
+
 StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
                        const Settings& settings) {
   const EncoderHeadImpl& head = *model.head;

@@ -122,6 +122,21 @@ void save_stages(const fs::path& folder, const SavedModel& model, const Sentence
   }
 }
 
+bool is_stage_weights(const fs::path& file) {
+  return file.filename() == "model.safetensors" || file.filename() == "pytorch_model.bin";
+}
+
+// The files of a stage after the first; of one without an effect, which is not among the stages,
+// its weights too.
+void copy_stage(const std::string& path, const fs::path& root, const SavedModel& model) {
+  const std::string own = (model.modules.folder / path).string();
+  const bool has_effect = std::any_of(model.stages.begin(), model.stages.end(),
+                                      [&](const auto& stage) { return stage.folder == own; });
+  copy_files(own, root / path, [&](const fs::path& file) {
+    return is_copied(file, false) || (!has_effect && is_stage_weights(file));
+  });
+}
+
 // All but the encoder.
 void save_rest(const fs::path& root, const SavedModel& model, const SentenceStages& stages) {
   const fs::path source = model.modules.folder, inner = model.modules.stages.front().path;
@@ -132,11 +147,12 @@ void save_rest(const fs::path& root, const SavedModel& model, const SentenceStag
   if (!model.modules.is_listed) {
     return write_json_file(modules, usual_modules(root, model, stages));
   }
-  const auto is_setting = [](const fs::path& file) { return is_copied(file, false); };
-  if (!inner.empty()) copy_files(source, root, is_setting);
+  if (!inner.empty()) {
+    copy_files(source, root, [](const fs::path& file) { return is_copied(file, false); });
+  }
   for (std::size_t i = 1; i < model.modules.stages.size(); ++i) {
     const std::string& path = model.modules.stages[i].path;
-    if (!path.empty()) copy_files(source / path, root / path, is_setting);
+    if (!path.empty()) copy_stage(path, root, model);
   }
   save_stages(root, model, stages);
   copy_files(source, root, [](const fs::path& file) { return file.filename() == kModules; });

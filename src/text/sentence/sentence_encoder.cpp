@@ -148,13 +148,13 @@ at::Tensor encode_batch(const SentenceEncoderParts& parts, const std::vector<std
                             is_full ? at::Tensor() : batch.attention_mask, prompt);
 }
 
-// The mean of the rows of each text's tokens; zeros for a text without tokens.
+// The mean of the rows of each text's tokens, without special ones; zeros for a text without
+// tokens.
 at::Tensor encode_static(const SentenceEncoderParts& parts, const std::vector<std::string>& texts) {
   std::vector<int64_t> ids, offsets;
-  const auto options = TokenizerOptions().add_special_tokens(false);
   for (const std::string& text : texts) {
     offsets.push_back(static_cast<int64_t>(ids.size()));
-    const auto rows = parts.tokenizer.encode_one(text, std::nullopt, options);
+    const auto rows = parts.tokenizer.encode_one(text, std::nullopt, parts.tokenizer_options);
     ids.insert(ids.end(), rows.front().ids.begin(), rows.front().ids.end());
   }
   const auto bags =
@@ -259,14 +259,16 @@ SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOpt
                                       .prompt_lengths = {}};
   parts.stages = load_sentence_stages(folder);
   parts.width = parts.stages->width();
+  const auto own_length = parts.tokenizer.model_max_length();
   if (read.is_static) {
     parts.table = load_static_embedding(read.encoder);
+    parts.max_length = own_length;  // of tokenizer.json
   } else {
     parts.encoder = freeze(load_encoder(read.encoder), options);
-    parts.max_length = max_tokens_of_text(read.max_seq_length, parts.tokenizer.model_max_length(),
-                                          read.max_positions);
+    parts.max_length = max_tokens_of_text(read.max_seq_length, own_length, read.max_positions);
   }
   parts.tokenizer_options = text::options_of_texts(parts.max_length);
+  parts.tokenizer_options.add_special_tokens(!read.is_static);
   for (const auto& [name, prompt] : read.prompts) {
     parts.prompt_lengths.emplace(prompt, text::tokens_of_prompt(parts, prompt));
   }

@@ -6,6 +6,7 @@
 #include "models/encoder/tiny_folder.h"
 #include "posenc/inference/frozen_classifier.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -257,6 +258,44 @@ TEST(Classifier, RefusesSummariesWithoutLabels) {
   EXPECT_CONTAINS(refused("summary_proj_to_labels", false), "summary_proj_to_labels must be true");
   EXPECT_CONTAINS(refused("summary_activation", "loud"),
                   "summary_activation must be the name of an activation in transformers");
+}
+
+// tests/differential/saved_heads.py opens the folders in transformers.
+TEST(Classifier, IsSavedWithItsLabelsAndRead) {
+  const TempDir out;
+  const std::pair<TinyFolder, head::Kind> cases[] = {{sequence_folder(), head::Kind::Sequence},
+                                                     {masked_folder(), head::Kind::Masked}};
+  for (const auto& [folder, kind] : cases) {
+    auto model = load_classifier(folder.write());
+    if (kind == head::Kind::Sequence) {
+      model->options.labels({"a", "b", "c"}).problem(head::Problem::MultiLabel);
+    }
+    const std::string path = out / std::to_string(static_cast<int>(kind));
+    save_pretrained(model, path);
+    auto again = load_classifier(path);
+    EXPECT_EQ(again->options.kind(), kind);
+    EXPECT_EQ(again->options.labels(), model->options.labels());
+    EXPECT_EQ(again->options.problem(), model->options.problem());
+    EXPECT_EQ(again->options.head().tied(), model->options.head().tied());
+    EXPECT_TRUE(bit_equal(again->forward(tiny_ids()).logits, model->forward(tiny_ids()).logits));
+  }
+}
+
+TEST(Classifier, IsNotSavedAsSomethingElse) {
+  const TempDir out;
+  const auto folder = sequence_folder();
+  auto model = load_classifier(folder.write());
+  StateDict head;
+  head.insert("classifier.weight", torch::ones({3, 8}));
+  EXPECT_ERROR(save_pretrained(model, out / "new", SavePretrainedOptions().head(head)),
+               c10::ValueError, "head must be empty for a Classifier, which has its own");
+  const std::string two = R"({"id2label": {"0": "no", "1": "yes"}})";
+  EXPECT_ERROR(save_pretrained(model, out / "new", SavePretrainedOptions().config(two)),
+               c10::ValueError, "outputs of the head must be that of the Classifier, 3. Got 2");
+  model->head->options.activation(Elementwise::Tanh);
+  EXPECT_ERROR(save_pretrained(model, out / "new"), c10::ValueError,
+               "activation of the head must be that of the Classifier");
+  EXPECT_EQ(out.entries(), 0U);
 }
 
 }  // namespace

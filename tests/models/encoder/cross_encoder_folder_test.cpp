@@ -46,7 +46,7 @@ TEST(CrossEncoderFolder, HasPromptsAndLengthsOfItsStage) {
            {{"model_type", "CrossEncoder"},
             {"prompts", {{"query", "q: "}, {"none", nullptr}}},
             {"default_prompt_name", "query"}});
-  put_json(path, "modules.json", {listed_stage("Transformer", "")});
+  put_json(path, "modules.json", json::array({listed_stage("Transformer", "")}));
   put_json(
       path, "sentence_bert_config.json",
       {{"transformer_task", "sequence-classification"},
