@@ -318,7 +318,15 @@ def read_again(model, folder: Path, implementation: str):
     lacking = other.load_state_dict(model.state_dict(), strict=False).missing_keys
     if lacking:
         raise LookupError(f"{lacking}")
-    return other
+    return as_loaded(other)
+
+
+def as_loaded(model):
+    """Zeroes what from_pretrained zeroes whatever a file has: the row of padding of Chinese CLIP's texts."""
+    for module in model.modules():
+        if type(module).__name__ == "ChineseCLIPTextEmbeddings" and module.word_embeddings.padding_idx is not None:
+            module.word_embeddings.weight.data[module.word_embeddings.padding_idx] = 0
+    return model
 
 
 def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tensor]:
@@ -348,6 +356,9 @@ def compare(got: dict, expected: dict, mask: torch.Tensor | None, with_pooled: b
             return f"{name}: {tuple(a.shape)} for {tuple(b.shape)}"
         if name == "last_hidden_state" and mask is not None:
             a, b = a[mask != 0], b[mask != 0]
+        if not torch.equal(a.isnan(), b.isnan()):  # ESM drops all tokens of a text of masks
+            return f"{name}: other elements are NaN"
+        a, b = a.nan_to_num(), b.nan_to_num()
         worst = (a - b).abs().max().item()
         if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
             return f"{name}: off by {worst:.3g}"

@@ -5,7 +5,7 @@ import logging
 
 import torch
 
-from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, one_thread, settings
+from encoders import KINDS, TOLERANCE, as_loaded, encoder_of, inputs_of, one_thread, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
@@ -35,7 +35,7 @@ def drawn_model(draw: Draw, kind_name: str):
         for name, parameter in model.named_parameters():
             if "embed_positions" not in name or kind_name != "roformer":  # sinusoids
                 parameter.copy_(draw.normal(*parameter.shape) * 0.2)
-    return model
+    return as_loaded(model)
 
 
 def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[Case, dict, str]:
