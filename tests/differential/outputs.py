@@ -5,7 +5,7 @@ import logging
 
 import torch
 
-from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, one_thread, settings
+from encoders import KINDS, as_loaded, encoder_of, inputs_of, off_by, one_thread, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
@@ -35,7 +35,7 @@ def drawn_model(draw: Draw, kind_name: str):
         for name, parameter in model.named_parameters():
             if "embed_positions" not in name or kind_name != "roformer":  # sinusoids
                 parameter.copy_(draw.normal(*parameter.shape) * 0.2)
-    return model
+    return as_loaded(model)
 
 
 def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[Case, dict, str]:
@@ -109,9 +109,8 @@ def judged(case: Case, got, given: dict) -> str:
             a, b = a[mask != 0], b[mask != 0]
         elif mask is not None and a.dim() == 4:  # the weights of real tokens
             a, b = a.transpose(1, 2)[mask != 0], b.transpose(1, 2)[mask != 0]
-        worst = (a - b).abs().max().item()
-        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
-            return f"{key}: off by {worst:.3g} of {b.abs().max().item():.3g}"
+        if why := off_by(a, b):
+            return f"{key}: {why}"
     return ""
 
 

@@ -67,7 +67,7 @@ EmbeddingsCase random_embeddings(Dice& dice, int64_t dim, int64_t batch, int64_t
     w.task_types = embeddings_table(dice, 3, dim);
     if (dice.coin()) c.how.task_type_ids(embeddings_ids(dice, 3, shape));
   }
-  if (dice.below(4) == 0) {
+  if (!w.task_types.defined() && dice.below(4) == 0) {
     const int64_t edges = 2 + dice.below(9);
     for (torch::Tensor* table : {&w.x_positions, &w.y_positions, &w.h_positions, &w.w_positions})
       *table = embeddings_table(dice, edges, dim);
@@ -197,6 +197,18 @@ TEST_F(EmbeddingsFused, TypesFromTokensAreAddedAndTheirGradientIsTheCompositions
   expect_embeddings_bits(c, 0, false);
   c.weights.tokens = c.weights.tokens.clone().requires_grad_();
   EXPECT_FALSE(is_fused(c));
+}
+
+TEST_F(EmbeddingsFused, TakesEightTablesAndNoMore) {
+  EmbeddingsCase c = bert();
+  for (torch::Tensor* table : {&c.weights.x_positions, &c.weights.y_positions,
+                               &c.weights.h_positions, &c.weights.w_positions})
+    *table = torch::randn({3, 5});
+  EXPECT_TRUE(is_fused(c));
+  c.weights.task_types = torch::randn({2, 5});
+  EXPECT_FALSE(is_fused(c));
+  EXPECT_TRUE(bit_equal(encoder_embeddings(c.ids, c.weights, c.how),
+                        encoder_embeddings_composed(c.ids, c.weights, c.how)));
 }
 
 TEST_F(EmbeddingsFused, LeavesTheRestToTheComposition) {

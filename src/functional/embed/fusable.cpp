@@ -135,11 +135,12 @@ class Planner {
   }
 
  private:
-  // Adds a table of which nothing is read yet. Returns its number of rows, 0 for an unfit one.
+  // Adds a table of which nothing is read yet. Returns its number of rows, 0 for an unfit one, or
+  // one too many: no model has boxes beside task types.
   C10_ALWAYS_INLINE int64_t add(const at::Tensor& table, const std::optional<int64_t>& padding) {
     const RowView view(table);
-    if (!is_plain(table) || table.scalar_type() != plan_.sum_type() || !view.whole ||
-        view.width != q_.dim)
+    if (q_.tables == kernel::kEmbeddingsTables || !is_plain(table) ||
+        table.scalar_type() != plan_.sum_type() || !view.whole || view.width != q_.dim)
       return 0;
     int64_t row = -1;
     if (!find_padding_row(padding, view.count, row)) return 0;

@@ -133,6 +133,12 @@ void read_saved_tables(const EncoderConfig& config, const io::TensorSource& sour
   }
 }
 
+void zero_padding_row(EncoderImpl& model) {
+  const auto& row = model.embeddings->tokens->options.padding_idx();
+  const torch::NoGradGuard no_grad;
+  if (row) model.embeddings->tokens->weight.select(0, *row).zero_();
+}
+
 }  // namespace
 
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
@@ -188,6 +194,7 @@ Encoder encoder_in(const EncoderFolder& open) {
   Encoder model = empty_encoder(open.config, names);
   io::LoadPlan(*model, source, load, names).apply();
   read_saved_tables(open.config, open.source, open.prefix, *model);
+  if (open.config.structure.zeroes_padding_row) zero_padding_row(*model);
   const auto name_in_file = [&](const std::string& name) {
     const auto found = io::names_in_file(name, load);
     return found.empty() ? open.prefix + name : found.front();

@@ -161,6 +161,8 @@ constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelTy
 
 const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kBertWithoutPooler = {.keys = kBertKeys};
+const EncoderStructure kChineseClipText = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
+    .zeroes_padding_row = true};
 const EncoderStructure kElectra = {.keys = kBertKeys, .projection = "embeddings_project"};
 const EncoderStructure kRemBert = {.keys = kBertKeys,
     .projection = "encoder.embedding_hidden_mapping_in", .pooling = Pooling::TanhOfFirst};

@@ -65,6 +65,8 @@ struct EncoderStructure {
   /// no other, or ESM's frequencies, which are those of the file.
   const char* rotary_table = "";
   const char* frequencies = "";
+  /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
+  bool zeroes_padding_row = false;
   bool is_grouped = false;  ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
@@ -74,11 +76,11 @@ struct EncoderStructure {
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
-    kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke,
-    kMBart, kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
-    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT,
-    kXlm;
+extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
+    kClipText, kClipVision, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte,
+    kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2,
+    kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision,
+    kSqueezeBert, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

@@ -47,7 +47,8 @@ constexpr ProblemRow kProblems[] = {
 // ELECTRA's discriminator finds exchanged tokens.
 Kind kind_of_class(const Settings& config, const std::string& name) {
   for (const KindRow& row : kKinds) {
-    if (name.ends_with(row.ending)) return row.kind;
+    const std::string ending = row.ending;  // XLM's simple head is that of other models
+    if (name.ends_with(ending) || name.ends_with(ending + "Simple")) return row.kind;
   }
   const bool has_two_heads = name.ends_with("ForPreTraining") && !name.starts_with("Electra");
   if (has_two_heads || name.ends_with("WithLMHeadModel")) return Kind::Masked;

@@ -12,6 +12,18 @@ void check_softmax(const Settings& config) {
   if (config.flag("asm", false)) config.refuse("asm", "must be false");
 }
 
+// XLM's other head for questions searches for the ends of the most probable beginnings.
+void check_simple(const Settings& config) {
+  constexpr const char* kArchitectures = "architectures";
+  const nlohmann::json& classes = config.value(kArchitectures);
+  const bool is_list = classes.is_array() && !classes.empty() && classes[0].is_string();
+  if (is_list && classes[0].get<std::string>().ends_with("ForQuestionAnswering")) {
+    config.refuse(kArchitectures,
+                  "must be ...ForQuestionAnsweringSimple: a search for the end of each start is "
+                  "not supported");
+  }
+}
+
 // clang-format off
 constexpr HeadStructure kToken = {.out = "classifier"};
 constexpr HeadStructure kQuestion = {.out = "qa_outputs"};
@@ -142,7 +154,8 @@ const HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
 const HeadStructures kViT = image_head(Rows::Pooled);
 const HeadStructures kXlm = {
     .sequence = {.out = "sequence_summary.summary", .rows = Rows::Pooled, .is_summary = true},
-    .token = kToken, .question = {.lacks = "a search for the end of each start"},
+    .token = kToken, 
+    .question = {.out = "qa_outputs", .check = check_simple},
     .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
 // clang-format on
 

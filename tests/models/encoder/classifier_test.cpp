@@ -219,13 +219,13 @@ TEST(Classifier, TakesTheMeanOfPatches) {
   EXPECT_TRUE(bit_equal(out.logits, model->head->logits(rows)));
   EXPECT_TRUE(freeze(model).forward(pixels).logits.allclose(out.logits, 1e-5, 1e-5));
   EXPECT_CONTAINS(
-      refusal([&] {
+      message_of([&] {
         Classifier(ClassifierOptions(image_options(), head::Kind::Image,
                                      EncoderHeadOptions(8, 3).rows(head::Rows::FirstAndMean)));
       }),
       "d_model of the head must be that of the encoder's output, 16. Got 8");
   model->head->options.first_row(7);
-  EXPECT_CONTAINS(refusal([&] { model->forward(pixels); }),
+  EXPECT_CONTAINS(message_of([&] { model->forward(pixels); }),
                   "[EncoderHead] there must be rows from first_row 7 on. Got [2, 7, 8]");
 }
 
@@ -248,7 +248,7 @@ TEST(Classifier, RefusesSummariesWithoutLabels) {
   folder.add("attentions.0.q_lin.weight", {8, 8});
   const auto refused = [&](const char* setting, const nlohmann::json& value) {
     folder.config[setting] = value;
-    const std::string message = refusal([&] { load_classifier(folder.write()); });
+    const std::string message = message_of([&] { load_classifier(folder.write()); });
     folder.config.erase(setting);
     return message;
   };
