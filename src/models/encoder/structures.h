@@ -77,10 +77,10 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte,
-    kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2,
-    kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision,
-    kSqueezeBert, kViT, kXlm;
+    kClipText, kClipVision, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kFNet,
+    kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kModernBert, kMPNet,
+    kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText,
+    kSiglipVision, kSqueezeBert, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc
