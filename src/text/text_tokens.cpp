@@ -100,7 +100,7 @@ void TextTokens::cut(std::string_view text, const Steps& steps, const Wanted& wa
   }
 }
 
-// Adds the parts of a piece, which is at the end of the text or comes to stand there.
+// Adds the parts of a piece, which is at the end of the text or is appended to it.
 void TextTokens::add_piece(const AlignedText& piece, const Wanted& wanted) {
   const std::size_t base = &piece == &split_.text ? 0 : split_.text.text().size();
   std::string_view bytes = piece.text();

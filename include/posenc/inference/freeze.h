@@ -106,8 +106,7 @@ class FrozenTransformer {
   std::shared_ptr<const inference::TransformerModel> model_;
 };
 
-/// Freezes an encoder. The result computes the same as the model in eval mode; the model itself may
-/// be in either mode.
+/// Freezes an encoder. The result computes the same as the model in eval mode, whatever its mode.
 ///
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
 /// than the CPU, and for layers that were exchanged for some of another number of heads, layout,

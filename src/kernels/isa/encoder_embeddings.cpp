@@ -1,3 +1,4 @@
+// posenc-budget: one kernel, and the order of its sums
 // The embeddings of an encoder: rows of the tokens, of positions and of types are added,
 // normalised, and some elements dropped. Compiled once per instruction set, with -ffp-contract=off.
 //

@@ -154,7 +154,7 @@ const HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
 const HeadStructures kViT = image_head(Rows::Pooled);
 const HeadStructures kXlm = {
     .sequence = {.out = "sequence_summary.summary", .rows = Rows::Pooled, .is_summary = true},
-    .token = kToken, 
+    .token = kToken,
     .question = {.out = "qa_outputs", .check = check_simple},
     .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
 // clang-format on

@@ -1,3 +1,4 @@
+// posenc-budget: one class, an input after the other
 // Encoder and its frozen form: inputs, outputs and errors.
 
 #include <gtest/gtest.h>

@@ -125,8 +125,7 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, qk_norm) = false;
   /// The factor of the scores; 1 / sqrt(head_dim) unless set.
   TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
-  /// Token i attends to tokens i - window .. i + window only, both included; to all unless set. A
-  /// causal mask leaves i - window .. i.
+  /// Token i attends to tokens i - window .. i + window only; causal: i - window .. i; unset: all.
   TORCH_ARG(std::optional<int64_t>, window) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
