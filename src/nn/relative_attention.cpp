@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 
@@ -27,7 +28,7 @@ void RelativeAttentionImpl::reset() {
   std::vector<int64_t> sizes = {rows, options.head_dim()};
   if (options.num_heads() > 0) sizes.insert(sizes.begin(), options.num_heads());
   weight = register_parameter("weight", torch::empty(sizes));
-  reset_parameters();
+  if (!SkipInit::is_active()) reset_parameters();
 }
 
 void RelativeAttentionImpl::reset_parameters() { torch::nn::init::normal_(weight); }

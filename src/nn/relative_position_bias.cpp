@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 #include "posenc/relative/bias.h"
 
 namespace posenc {
@@ -23,7 +24,7 @@ void RelativePositionBiasImpl::reset() {
                     rows);
   relative_index(torch::zeros({0}, torch::kLong), options.index());  // checks its members
   weight = register_parameter("weight", torch::empty({rows, options.num_heads()}));
-  reset_parameters();
+  if (!SkipInit::is_active()) reset_parameters();
 }
 
 void RelativePositionBiasImpl::reset_parameters() { torch::nn::init::normal_(weight); }

@@ -157,7 +157,8 @@ TEST_F(Translate, SpacesAreCleanedUpWhereTheFolderSaysSo) {
   const std::string text = "twelve, six, nine hundred and eleven\n";  // gives ", neun..."
   const auto before = translate(model, text).out;
   set(model + "/tokenizer_config.json", "clean_up_tokenization_spaces", true);
-  set(model + "/tokenizer_config.json", "eos_token", {{"content", "</s>"}});
+  set(model + "/tokenizer_config.json", "eos_token",
+      {{"__type", "AddedToken"}, {"content", "</s>"}});
   const auto after = translate(model, text).out;
   EXPECT_EQ(after.find(" ,"), std::string::npos);
   EXPECT_EQ(before.find(" ,") == std::string::npos, after == before);

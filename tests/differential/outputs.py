@@ -63,7 +63,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     if mask is not None:
         given["attention_mask"] = mask = torch.ones_like(mask) if training or cotangent is not None else mask.sort(1, descending=True).values
     options = {"op": "outputs", "folder": str(folder), "training": training, "seed": draw.getrandbits(31),
-               "hidden_states": draw.coin(0.8), "attentions": draw.coin(0.8) and not squeezes and kind_name != "fnet"}  # fmt: skip
+               "hidden_states": draw.coin(0.8), "attentions": draw.coin(0.8) and kind_name not in ("fnet", "squeezebert")}  # fmt: skip
     # Only the module has gradients and attention weights.
     if frozen := not training and cotangent is None and options["seed"] % 2 == 0:
         options["attentions"] = False

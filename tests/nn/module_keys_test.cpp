@@ -15,6 +15,8 @@
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
+#include "posenc/nn/relative_attention.h"
+#include "posenc/nn/relative_position_bias.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
@@ -111,6 +113,9 @@ std::multimap<std::string, Module> modules() {
       {"RotaryEmbedding", make<RotaryEmbeddingImpl>(rotary_preset("llama", 8))},
       {"RotaryPositionEmbedding2d",
        make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},
+      {"RelativePositionBias", make<RelativePositionBiasImpl>(relative::Buckets{8, 20}, 2)},
+      {"RelativeAttention",
+       make<RelativeAttentionImpl>(RelativeAttentionOptions(relative::Clamp{2, 1}, 8))},
       {"RMSNorm", make<RMSNormImpl>(8)},
       {"TransformerNorm", make<TransformerNormImpl>(8)},
       {"TransformerNorm", make<TransformerNormImpl>(TransformerNormOptions(8).kind(NormKind::RMS))},

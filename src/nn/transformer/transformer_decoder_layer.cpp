@@ -26,13 +26,13 @@ TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayer
 }
 
 void TransformerDecoderLayerImpl::reset() {
-  check_layer("TransformerDecoderLayer", options);
-  const LayerDropouts drops = dropouts_of(options);
   const char* of_encoders = encoder_option(options);
   TORCH_CHECK_VALUE(of_encoders == nullptr,
                     "[TransformerDecoderLayer] the options must be those of "
                     "a decoder layer. Got ",
                     of_encoders, ", which only encoder layers have");
+  check_layer("TransformerDecoderLayer", options);
+  const LayerDropouts drops = dropouts_of(options);
   self_attn = register_module("self_attn", make_attention(options));
   multihead_attn = register_module("multihead_attn", make_attention(options));
   linear1 = register_module("linear1", make_linear1(options));
