@@ -79,12 +79,14 @@ namespace functional {
 
 /// The tensors of the embeddings. Steps whose tensor is undefined are skipped.
 struct EncoderEmbeddingsWeights {
-  at::Tensor tokens;       ///< (V, E)
-  at::Tensor positions;    ///< (P, E); (P, D) with Projection::Tokens
-  at::Tensor token_types;  ///< (K, E); as positions
-  at::Tensor task_types;   ///< (T, E), added last; as positions
-  /// (Q, E) each, of the boxes of tokens, added after their positions: LayoutLM. All or none.
-  at::Tensor x_positions, y_positions, h_positions, w_positions;
+  at::Tensor tokens;             ///< (V, E)
+  at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
+  at::Tensor token_types;        ///< (K, E); as positions
+  at::Tensor task_types;         ///< (T, E), added last; as positions
+  at::Tensor x_positions;        ///< (Q, E), of the boxes' x, added after the positions: LayoutLM
+  at::Tensor y_positions;        ///< the same of y; all four are given or none
+  at::Tensor h_positions;        ///< the same of their heights
+  at::Tensor w_positions;        ///< the same of their widths
   at::Tensor norm_weight;        ///< the width where the norm is
   at::Tensor norm_bias;          ///< as norm_weight
   at::Tensor projection_weight;  ///< (D, E)
