@@ -25,7 +25,7 @@ console.log(JSON.stringify(queries.map((query) => find(index, query).map((found)
 FOUND = {
     "sentence": "Sentence vectors",
     "sentences": "Sentence vectors",
-    "padding": "padding",
+    "padding": "key_padding",
     "mean pooling": "mean_pool",
     "padding mask": "key_padding",
     "token embedding": "TokenEmbedding",

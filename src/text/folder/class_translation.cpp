@@ -29,15 +29,15 @@ std::string token_of(const ClassBuilder& builder, const std::string& language) {
 }
 
 // Where the tokens of a language are.
-enum class Place { AfterEnd, First };
+enum class LanguagePlace { AfterEnd, First };
 
 // The language of a text, and for texts of the target language that of these: the same unless the
 // folder has another.
-void set_languages(ClassBuilder& builder, Place place, const std::string& source,
+void set_languages(ClassBuilder& builder, LanguagePlace place, const std::string& source,
                    const std::string& target) {
   const std::string eos = builder.named_text("eos_token");
   const auto set = [&](const std::string& language, auto&& set_template) {
-    if (place == Place::AfterEnd) {
+    if (place == LanguagePlace::AfterEnd) {
       set_template(Template{"$A", eos, language}, Template{"$A", "$B", eos, language});
     } else {
       set_template(Template{language, "$A", eos}, Template{language, "$A", "$B", eos});
@@ -71,7 +71,7 @@ void construct_mbart(ClassBuilder& builder) {
   builder.set_extra(extra);
   builder.finish();
   const std::string source = builder.arguments.text("src_lang", "en_XX");
-  set_languages(builder, Place::AfterEnd, token_of(builder, source),
+  set_languages(builder, LanguagePlace::AfterEnd, token_of(builder, source),
                 token_of(builder, builder.arguments.text("tgt_lang", source)));
 }
 
@@ -127,7 +127,7 @@ void construct_mbart50(ClassBuilder& builder) {
   const std::string source = builder.arguments.text("src_lang", "en_XX");
   if (std::ranges::count(mbart50_codes(), source) == 0)
     refuse("src_lang", "be a language of mBART-50", source);
-  set_languages(builder, Place::First, token_of(builder, source),
+  set_languages(builder, LanguagePlace::First, token_of(builder, source),
                 token_of(builder, builder.arguments.text("tgt_lang", source)));
 }
 
@@ -149,7 +149,7 @@ void construct_nllb(ClassBuilder& builder) {
   const bool is_old = builder.arguments.flag("legacy_behaviour", false);
   builder.finish();
   const std::string source = builder.arguments.text("src_lang", "eng_Latn");
-  set_languages(builder, is_old ? Place::AfterEnd : Place::First, source,
+  set_languages(builder, is_old ? LanguagePlace::AfterEnd : LanguagePlace::First, source,
                 builder.arguments.text("tgt_lang", source));
 }
 
