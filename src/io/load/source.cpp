@@ -173,9 +173,30 @@ bool MemorySource::equal(std::size_t a, std::size_t b) const {
   return same_memory(tensors_[a], tensors_[b]) || same_bytes(tensors_[a], tensors_[b]);
 }
 
+void SelectedSource::select(std::size_t index, Entry entry) {
+  entries_.push_back(std::move(entry));
+  index_.push_back(index);
+}
+
+at::Tensor SelectedSource::tensor(std::size_t index) const { return source_.tensor(index_[index]); }
+
+at::Tensor SelectedSource::head(std::size_t index, int64_t axis, int64_t count) const {
+  return source_.head(index_[index], axis, count);
+}
+
+void SelectedSource::copy_to(std::size_t index, const at::Tensor& target) const {
+  source_.copy_to(index_[index], target);
+}
+
+bool SelectedSource::equal(std::size_t a, std::size_t b) const {
+  return source_.equal(index_[a], index_[b]);
+}
+
+void SelectedSource::check_values(std::size_t index) const { source_.check_values(index_[index]); }
+
 RenamedSource::RenamedSource(const TensorSource& source, const std::string& prefix,
                              const KeyMap& map)
-    : source_(source) {
+    : SelectedSource(source) {
   for (std::size_t i = 0; i < source.entries().size(); ++i) {
     Entry entry = source.entries()[i];
     if (entry.name.rfind(prefix, 0) == 0) {
@@ -186,26 +207,9 @@ RenamedSource::RenamedSource(const TensorSource& source, const std::string& pref
         entry.name = prefix + name;
       }
     }
-    entries_.push_back(std::move(entry));
-    index_.push_back(i);
+    select(i, std::move(entry));
   }
 }
-
-at::Tensor RenamedSource::tensor(std::size_t index) const { return source_.tensor(index_[index]); }
-
-at::Tensor RenamedSource::head(std::size_t index, int64_t axis, int64_t count) const {
-  return source_.head(index_[index], axis, count);
-}
-
-void RenamedSource::copy_to(std::size_t index, const at::Tensor& target) const {
-  source_.copy_to(index_[index], target);
-}
-
-bool RenamedSource::equal(std::size_t a, std::size_t b) const {
-  return source_.equal(index_[a], index_[b]);
-}
-
-void RenamedSource::check_values(std::size_t index) const { source_.check_values(index_[index]); }
 
 void check_renames(const char* caller, const KeyMap& map) {
   check_key_map(map);

@@ -95,14 +95,9 @@ class MemorySource : public TensorSource {
   std::vector<at::Tensor> tensors_;
 };
 
-/// The tensors of a source under the names that a key map gives them: what a reader of a format
-/// sees of a file whose names are not those of the format. The source has to outlive it.
-class RenamedSource : public TensorSource {
+/// Some tensors of a source, maybe under other names. The source has to outlive it.
+class SelectedSource : public TensorSource {
  public:
-  /// Renames what follows `prefix`, which stays in the names; names without it do not change. A
-  /// tensor whose new name is empty is left out.
-  RenamedSource(const TensorSource& source, const std::string& prefix, const KeyMap& map);
-
   std::string subject() const override { return source_.subject(); }
   at::Tensor tensor(std::size_t index) const override;
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
@@ -111,9 +106,25 @@ class RenamedSource : public TensorSource {
   void check_values(std::size_t index) const override;
   void check_unchanged() const override { source_.check_unchanged(); }
 
+ protected:
+  explicit SelectedSource(const TensorSource& source) : source_(source) {}
+  /// Adds the source's entry `index` as `entry`.
+  void select(std::size_t index, Entry entry);
+
+  std::size_t selected() const { return index_.size(); }
+
  private:
   const TensorSource& source_;
-  std::vector<std::size_t> index_;  // in the source, one per entry
+  std::vector<std::size_t> index_;  // in the source, of the first entries
+};
+
+/// The tensors of a source under the names that a key map gives them: what a reader of a format
+/// sees of a file whose names are not those of the format.
+class RenamedSource : public SelectedSource {
+ public:
+  /// Renames what follows `prefix`, which stays in the names; names without it do not change. A
+  /// tensor whose new name is empty is left out.
+  RenamedSource(const TensorSource& source, const std::string& prefix, const KeyMap& map);
 };
 
 /// Throws c10::ValueError, naming the public function `caller`, for a map with rules that do more

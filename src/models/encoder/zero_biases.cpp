@@ -29,36 +29,35 @@ std::vector<std::string> absent_biases(const EncoderConfig& config, const std::s
 
 ZeroBiases::ZeroBiases(const io::TensorSource& source, const std::vector<std::string>& names,
                        int64_t width)
-    : source_(source), width_(width) {
+    : SelectedSource(source), width_(width) {
   const std::set<std::string> replaced(names.begin(), names.end());
   for (std::size_t i = 0; i < source.entries().size(); ++i) {
     if (replaced.count(source.entries()[i].name) != 0) continue;
-    index_.push_back(i);
-    entries_.push_back(source.entries()[i]);
+    select(i, source.entries()[i]);
   }
   for (const std::string& name : names) entries_.push_back({.name = name, .sizes = {width}});
 }
 
 at::Tensor ZeroBiases::tensor(std::size_t index) const {
-  return is_zeros(index) ? at::zeros({width_}) : source_.tensor(index_[index]);
+  return is_zeros(index) ? at::zeros({width_}) : SelectedSource::tensor(index);
 }
 
 at::Tensor ZeroBiases::head(std::size_t index, int64_t axis, int64_t count) const {
-  return is_zeros(index) ? at::zeros({count}) : source_.head(index_[index], axis, count);
+  return is_zeros(index) ? at::zeros({count}) : SelectedSource::head(index, axis, count);
 }
 
 void ZeroBiases::copy_to(std::size_t index, const at::Tensor& target) const {
-  if (!is_zeros(index)) return source_.copy_to(index_[index], target);
+  if (!is_zeros(index)) return SelectedSource::copy_to(index, target);
   target.zero_();
 }
 
 bool ZeroBiases::equal(std::size_t a, std::size_t b) const {
   if (is_zeros(a) || is_zeros(b)) return is_zeros(a) && is_zeros(b);
-  return source_.equal(index_[a], index_[b]);
+  return SelectedSource::equal(a, b);
 }
 
 void ZeroBiases::check_values(std::size_t index) const {
-  if (!is_zeros(index)) source_.check_values(index_[index]);
+  if (!is_zeros(index)) SelectedSource::check_values(index);
 }
 
 }  // namespace posenc
