@@ -41,6 +41,16 @@ class Trie {
   }
   /// The value of the key that ends at `node`, or kNoValue.
   uint32_t value(Node node) const { return nodes_[node].value; }
+  /// Calls `found` with the end and the value of each key below `root` (none, if it is kNone) that
+  /// `text` has at byte `begin`, the shortest first.
+  template <typename Found>
+  void for_each_key(Node root, std::string_view text, std::size_t begin, Found&& found) const {
+    Node node = root;
+    for (std::size_t at = begin; node != kNone && at < text.size();) {
+      node = child(node, static_cast<unsigned char>(text[at++]));
+      if (node != kNone && value(node) != kNoValue) found(at, value(node));
+    }
+  }
   /// All nodes are below this; some of these numbers are none.
   Node limit() const { return static_cast<Node>(nodes_.size()); }
 

@@ -83,15 +83,10 @@ class Unigram : public VocabularyModel {
       const double so_far = steps[begin].score;
       const std::size_t next = begin + utf8_length(static_cast<unsigned char>(text[begin]));
       bool is_character_known = false;
-      Trie::Node node = root_;
-      for (std::size_t at = begin; at < text.size();) {
-        node = trie_.child(node, static_cast<unsigned char>(text[at++]));
-        if (node == Trie::kNone) break;
-        const uint32_t id = trie_.value(node);
-        if (id == Trie::kNoValue) continue;
-        reach(at, scores_[id] + so_far, begin, id);
-        is_character_known = is_character_known || at == next;
-      }
+      trie_.for_each_key(root_, text, begin, [&](std::size_t end, uint32_t id) {
+        reach(end, scores_[id] + so_far, begin, id);
+        is_character_known = is_character_known || end == next;
+      });
       if (!is_character_known) reach_unknown(text, begin, next, unk_score_ + so_far, steps);
       begin = next;
     }

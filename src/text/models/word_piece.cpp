@@ -121,12 +121,7 @@ class WordPiece : public VocabularyModel {
   std::pair<std::size_t, uint32_t> longest(Trie::Node root, std::string_view word,
                                            std::size_t begin) const {
     std::pair<std::size_t, uint32_t> found{0, 0};
-    Trie::Node node = root;
-    for (std::size_t at = begin; at < word.size();) {
-      node = trie_.child(node, static_cast<unsigned char>(word[at++]));
-      if (node == Trie::kNone) break;
-      if (trie_.value(node) != Trie::kNoValue) found = {at, trie_.value(node)};
-    }
+    trie_.for_each_key(root, word, begin, [&](std::size_t end, uint32_t id) { found = {end, id}; });
     return found;
   }
 

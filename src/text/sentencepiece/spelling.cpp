@@ -30,11 +30,7 @@ Spelling::Spelling(const SentencePieceSpelling& rules, bool whitespace_is_suffix
 
 std::size_t Spelling::kept_prefix(std::string_view text) const {
   std::size_t longest = 0;
-  Trie::Node node = kept_;
-  for (std::size_t at = 0; node != Trie::kNone && at < text.size();) {
-    node = trie_.child(node, static_cast<unsigned char>(text[at++]));
-    if (node != Trie::kNone && trie_.value(node) != Trie::kNoValue) longest = at;
-  }
+  trie_.for_each_key(kept_, text, 0, [&](std::size_t end, uint32_t) { longest = end; });
   return longest;
 }
 

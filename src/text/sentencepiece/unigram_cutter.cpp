@@ -82,16 +82,11 @@ class UnigramCutter : public PieceCutter {
       const float so_far = steps[begin].score;
       const std::size_t next = begin + utf8_length(static_cast<unsigned char>(text[begin]));
       bool is_character_known = false;
-      Trie::Node node = root_;
-      for (std::size_t at = begin; at < text.size();) {
-        node = trie_.child(node, static_cast<unsigned char>(text[at++]));
-        if (node == Trie::kNone) break;
-        const uint32_t value = trie_.value(node);
-        if (value == Trie::kNoValue) continue;
+      trie_.for_each_key(root_, text, begin, [&](std::size_t end, uint32_t value) {
         const auto id = static_cast<int32_t>(value);
-        reach(begin, at, score_of(id, at - begin) + so_far, id);
-        is_character_known = is_character_known || at == next;
-      }
+        reach(begin, end, score_of(id, end - begin) + so_far, id);
+        is_character_known = is_character_known || end == next;
+      });
       if (!is_character_known) reach(begin, next, unknown_score_ + so_far, table_.unknown());
       begin = next;
     }
