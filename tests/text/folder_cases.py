@@ -242,3 +242,21 @@ def sentencepiece_folder(rng: random.Random, folder: Path, models: "dict[str, li
         write(folder, "tokenizer_config.json", tokenizer_config(rng, name and name + "Tokenizer"))
     if rng.random() < 0.2:
         write(folder, "special_tokens_map.json", {"bos_token": rng.choice(SPECIALS), "additional_special_tokens": ["am1"]})
+
+
+def settings_of(tokenizer) -> dict:
+    """What the program says of a loaded tokenizer, as transformers has it."""
+    length = tokenizer.model_max_length
+    backend = getattr(tokenizer, "backend_tokenizer", None)  # none of a class in Python
+    ignores_clean_up = type(getattr(backend, "model", None)).__name__ == "BPE"
+    return {
+        "class": type(tokenizer).__name__,
+        "padding_side": tokenizer.padding_side,
+        "truncation_side": tokenizer.truncation_side,
+        "model_max_length": length if length < 10**18 else None,
+        "special_tokens": [[name, str(token)] for name, token in tokenizer._special_tokens_map.items() if token is not None],
+        "extra_special_tokens": [str(token) for token in tokenizer._extra_special_tokens],
+        "model_input_names": tokenizer.model_input_names,
+        "clean_up_tokenization_spaces": bool(tokenizer.clean_up_tokenization_spaces) and not ignores_clean_up,
+        "split_special_tokens": bool(tokenizer.split_special_tokens),
+    }

@@ -47,22 +47,6 @@ def facts_of(definition: dict) -> dict:
             "added_tokens": {token["content"]: flags(token) for token in definition["added_tokens"]}}  # fmt: skip
 
 
-def settings_of(tokenizer) -> dict:
-    length = tokenizer.model_max_length
-    is_bpe = type(tokenizer.backend_tokenizer.model).__name__ == "BPE"
-    return {
-        "class": type(tokenizer).__name__,
-        "padding_side": tokenizer.padding_side,
-        "truncation_side": tokenizer.truncation_side,
-        "model_max_length": length if length < 10**18 else None,
-        "special_tokens": [[name, str(token)] for name, token in tokenizer._special_tokens_map.items() if token is not None],
-        "extra_special_tokens": [str(token) for token in tokenizer._extra_special_tokens],
-        "model_input_names": tokenizer.model_input_names,
-        "clean_up_tokenization_spaces": bool(tokenizer.clean_up_tokenization_spaces) and not is_bpe,
-        "split_special_tokens": bool(tokenizer.split_special_tokens),
-    }
-
-
 class Folders(unittest.TestCase):
     def setUp(self):
         self.posenc = cases.Posenc(options.cases)
@@ -126,7 +110,7 @@ class Folders(unittest.TestCase):
         for token in ours["definition"]["added_tokens"]:  # one that was special once stays so in decode()
             for other in theirs["added_tokens"]:
                 other["special"] |= token["content"] == other["content"] and token["special"]
-        self.assertEqual(ours["settings"], settings_of(tokenizer), where)
+        self.assertEqual(ours["settings"], folder_cases.settings_of(tokenizer), where)
         self.assertEqual(tokenizer.pad_token_type_id, 0, where)  # that of XLNet, 3, is lost in its constructor
         ours, theirs = facts_of(ours["definition"]), facts_of(theirs)
         for name in theirs:

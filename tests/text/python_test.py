@@ -24,21 +24,6 @@ def flags(token) -> dict:
     return {name: getattr(token, name) for name in ("content", "single_word", "lstrip", "rstrip")}
 
 
-def settings_of(tokenizer) -> dict:
-    length = tokenizer.model_max_length
-    return {
-        "class": type(tokenizer).__name__,
-        "padding_side": tokenizer.padding_side,
-        "truncation_side": tokenizer.truncation_side,
-        "model_max_length": length if length < 10**18 else None,
-        "special_tokens": [[name, str(token)] for name, token in tokenizer._special_tokens_map.items() if token is not None],
-        "extra_special_tokens": [str(token) for token in tokenizer._extra_special_tokens],
-        "model_input_names": tokenizer.model_input_names,
-        "clean_up_tokenization_spaces": bool(tokenizer.clean_up_tokenization_spaces),
-        "split_special_tokens": bool(tokenizer.split_special_tokens),
-    }
-
-
 class Folders(unittest.TestCase):
     def setUp(self):
         self.posenc = cases.Posenc(options.cases)
@@ -70,7 +55,7 @@ class Folders(unittest.TestCase):
         if "error" in ours:
             self.assertRegex(ours["error"], REFUSED, where)
             return "only posenc refuses"
-        self.assertEqual(ours["settings"], settings_of(tokenizer), where)
+        self.assertEqual(ours["settings"], folder_cases.settings_of(tokenizer), where)
         added = {name: {key: token[key] for key in ("content", "single_word", "lstrip", "rstrip")} for name, token in ours["python"]["added"].items()}
         self.assertEqual(added, {str(i): flags(token) for i, token in tokenizer.added_tokens_decoder.items()}, where)
         tokens = [token.content for token in tokenizer.added_tokens_decoder.values()]
