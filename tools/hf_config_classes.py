@@ -51,7 +51,8 @@ READ = set("""
     gelu_activation use_lang_emb n_langs sinusoidal_embeddings pre_norm max_2d_position_embeddings
     q_groups k_groups v_groups post_attention_groups intermediate_groups output_groups
     token_dropout emb_layer_norm_before mask_token_id position_embedding_type
-    use_tpu_fourier_optimizations
+    use_tpu_fourier_optimizations trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
+    key_query_shared_bottleneck num_feedforward_networks normalization_type
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

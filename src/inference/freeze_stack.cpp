@@ -1,5 +1,6 @@
 // The frozen layers of the modules' layers.
 
+#include "inference/bottleneck_layers.h"
 #include "inference/check_freezable.h"
 #include "inference/layers.h"
 #include "nn/transformer/layer_parts.h"
@@ -108,24 +109,30 @@ class Norms {
 
 }  // namespace
 
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm) {
-  check_freezable(encoder, prefix);
+EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm) {
   const auto& options = encoder.options.layer();
-  EncoderStack stack{{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}},
-                     {}};
+  norm_first = options.norm_first();
+  num_heads = heads = options.num_heads();
+  width = options.d_model();
   Norms norms(options.norm_first(), encoder.norm);
   // A layer that runs several times appears several times, with the same weights.
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
-    stack.layers.push_back(encoder_layer(layer, gemm, stack.rotations));
-    stack.sees_padding |= stack.layers.back().is_fourier;
+    layers.push_back(encoder_layer(layer, gemm, rotations));
+    sees_padding |= layers.back().is_fourier;
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }
-  norms.assign<EncoderLayer>(stack,
+  norms.assign<EncoderLayer>(*this,
                              {&EncoderLayer::after_attention, &EncoderLayer::after_feed_forward});
-  return stack;
+}
+
+std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
+                                                  const std::string& prefix, GemmSelector& gemm) {
+  check_freezable(encoder, prefix);
+  if (encoder.options.layer().bottleneck())
+    return std::make_unique<BottleneckLayers>(encoder, gemm);
+  return std::make_unique<EncoderStack>(encoder, gemm);
 }
 
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,

@@ -23,6 +23,7 @@ struct FrozenClassifierParts {
   std::optional<Projection> dense = {};
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
+  std::optional<Projection> beside = {};  // of the columns after those of `out`
 };
 
 namespace {
@@ -36,6 +37,18 @@ at::Tensor projected(const Projection& projection, const at::Tensor& rows) {
   projection.run(rows.const_data_ptr<float>(), rows.size(0), out.data_ptr<float>(),
                  row_regime(rows.size(0)));
   return out;
+}
+
+// The product of the output layer, whose weight may be in two parts.
+at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  if (!parts.beside) return projected(parts.out, rows);
+  const auto part = [&](const Projection& projection, int64_t begin) {
+    at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
+    projection.run(rows.const_data_ptr<float>() + begin, rows.size(1), rows.size(0),
+                   out.data_ptr<float>(), projection.out(), row_regime(rows.size(0)));
+    return out;
+  };
+  return part(parts.out, 0).add_(part(*parts.beside, parts.out.in()));
 }
 
 // activation(x), normalised, in place.
@@ -60,11 +73,11 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
   const at::Tensor given = rows.contiguous();
   const auto& options = parts.options.head();
   if (!options.dense() && !options.norm() && options.activation() == Elementwise::Identity) {
-    return projected(parts.out, given);
+    return output_of(parts, given);
   }
   const at::Tensor x = parts.dense ? projected(*parts.dense, given) : given.clone();
   finish_dense(parts, x);
-  return projected(parts.out, x);
+  return output_of(parts, x);
 }
 
 // The logits (B, L, outputs) of all tokens that are not masked.
@@ -138,6 +151,7 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
     if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
   }
   parts.out = projection(head.options.tied() ? model.table() : head.weight, head.bias);
+  if (head.weight_beside_table.defined()) parts.beside = projection(head.weight_beside_table, {});
   return FrozenClassifier(
       std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));
 }

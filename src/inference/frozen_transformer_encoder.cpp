@@ -35,17 +35,16 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const At
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   check_position_ids(position_ids, batch, length);
-  const bool sees_padding = model->stack.sees_padding;
-  TORCH_CHECK_VALUE(!sees_padding || AttentionMaskAccess::without_keys(mask).is_none(),
+  const inference::FrozenLayers& layers = *model->layers;
+  TORCH_CHECK_VALUE(!layers.sees_padding || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
-  const Packing packing = sees_padding ? Packing(batch, length) : Packing::of(mask, batch, length);
+  const Packing packing = layers.packing_of(mask, batch, length);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
   const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
-  const torch::Tensor out =
-      packing.unpack(inference::run(model->stack, rows, packing, rest, position_ids));
+  const torch::Tensor out = packing.unpack(layers.run(rows, packing, rest, position_ids));
   return layer.batch_first() ? out : out.transpose(0, 1);
 }
 

@@ -78,12 +78,16 @@ class EncoderRun {
                       context_.data_ptr<float>());
   }
 
-  // What layer i adds to the stream, of all rows.
+  // What layer i adds to the stream, of all rows, a sequence at a time: their complex numbers are
+  // few then.
   void transform(size_t i) {
     auto* const input = const_cast<float*>(input_of(stream_, before(i)));  // which is only read
-    const at::Tensor rows = at::from_blob(input, {packing_.batch, packing_.length, stream_.width},
-                                          at::TensorOptions(at::kFloat));
-    transformed_ = functional::fourier_mixing(rows).contiguous();
+    const int64_t batch = packing_.batch, length = packing_.length, width = stream_.width;
+    const at::Tensor rows =
+        at::from_blob(input, {batch, length, width}, at::TensorOptions(at::kFloat));
+    if (!transformed_.defined()) transformed_ = at::empty({batch, length, width}, at::kFloat);
+    for (int64_t b = 0; b < batch; ++b)
+      transformed_.narrow(0, b, 1).copy_(functional::fourier_mixing(rows.narrow(0, b, 1)));
   }
 
   // The norm of the input of layer i.
@@ -137,12 +141,12 @@ at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::
 
 }  // namespace
 
-at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids) {
-  const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
-  EncoderRun(stack, stream, packing, mask, position_ids).run();
-  return stack.result(stream) == stream.x ? x : input;
+at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                             const at::Tensor& position_ids) const {
+  const at::Tensor x = rows.contiguous(), input = norm_first ? at::empty_like(x) : x;
+  const Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  EncoderRun(*this, own, packing, mask, position_ids).run();
+  return result(own) == own.x ? x : input;
 }
 
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "inference/attention.h"
+#include "inference/frozen_layers.h"
 #include "inference/rotation.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
@@ -55,22 +56,23 @@ struct Stack {
     return layers.back().after_feed_forward ? stream.input : stream.x;
   }
 };
-struct EncoderStack : Stack<EncoderLayer> {
+/// The layers of a TransformerEncoder that are TransformerEncoderLayers.
+class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
+ public:
+  EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
+
+  at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                 const at::Tensor& position_ids) const override;
+
   std::vector<Rotation> rotations;
-  /// Whether tokens see padding, so that its rows must be computed.
-  bool sees_padding = false;
 };
 using DecoderStack = Stack<DecoderLayer>;
 
-/// `prefix` begins the names of the stack's parts in errors: `encoder.` or empty.
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm);
+/// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty.
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
                           GemmSelector& gemm);
 
-/// Runs rows (rows, D) through all layers; may overwrite them. position_ids: as in RowPositions.
-at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids = {});
+/// Runs rows (rows, D) through all layers; may overwrite them.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
                const ScoreMask& memory_mask);

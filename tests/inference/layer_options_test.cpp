@@ -157,10 +157,10 @@ TEST(LayerOptions, FrozenEncodersMixByFourier) {
       return LayerOptions(width, heads).d_ff(30).norm_first(number % 2 == 0);
     };
     const auto fourier = options(1).mixing(Mixing::Fourier);
+    const bool is_mixed = number % 3 != 0;
+    const auto other = is_mixed ? options(2) : fourier;
     TransformerEncoder encoder(
-        TransformerEncoderOptions(fourier, 3)
-            .layers({fourier, number % 3 == 0 ? fourier : options(2), fourier})
-            .norm(dice.coin()));
+        TransformerEncoderOptions(other, 3).layers({fourier, other, fourier}).norm(dice.coin()));
     encoder->eval();
     const auto frozen = freeze(encoder);
     const auto x = torch::randn({batch, length, width});

@@ -101,6 +101,9 @@ std::multimap<std::string, Module> modules() {
       {"MultiheadAttention", make<MultiheadAttentionImpl>(MultiheadAttentionOptions(8, 2).kdim(3))},
       {"LayerNorm", make<LayerNormImpl>(8)},
       {"TransformerEncoderLayer", make<TransformerEncoderLayerImpl>(layer)},
+      {"BottleneckEncoderLayer",
+       make<BottleneckEncoderLayerImpl>(
+           TransformerLayerOptions(layer).bottleneck(BottleneckOptions(4)))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
       {"TransformerEncoder",

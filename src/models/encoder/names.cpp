@@ -53,10 +53,35 @@ int64_t groups_of(const EncoderConfig& config, Part part) {
   return 1;
 }
 
+// What a MobileBertLayer has besides. The projections of the attention are apart where values are
+// wider.
+void add_bottleneck(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
+                    const std::string& from, const std::string& to) {
+  const std::pair<const char*, const char*> projections[] = {{"bottleneck.input", "input"},
+                                                             {"bottleneck.attention", "shared"},
+                                                             {"output.bottleneck", "output"}};
+  for (const auto& [in_file, own] : projections) {
+    map.emplace_back(from + in_file + ".dense.*", to + own + ".*");
+    add_norm(map, from + in_file + ".LayerNorm", to + own + "_norm");
+  }
+  map.emplace_back(from + "ffn.*.intermediate.dense.*", to + "ffn.*.linear1.*");
+  map.emplace_back(from + "ffn.*.output.dense.*", to + "ffn.*.linear2.*");
+  add_norm(map, from + "ffn.*.output.LayerNorm", to + "ffn.*.norm");
+  const auto& layer = config.options.encoder().layer();
+  const BottleneckOptions& own = *layer.bottleneck();
+  if (own.use_bottleneck_attention() || own.intra_bottleneck_size() == layer.d_model()) return;
+  map.emplace_back(from + keys.query + ".weight", to + "self_attn.q_proj_weight");
+  map.emplace_back(from + keys.key + ".weight", to + "self_attn.k_proj_weight");
+  map.emplace_back(from + keys.value + ".weight", to + "self_attn.v_proj_weight");
+}
+
 // `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
 // order: those of the attention come first.
 void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                const std::string& from, const std::string& to) {
+  const bool has_bottleneck = config.structure.has_bottleneck;
+  if (has_bottleneck) add_bottleneck(map, keys, config, from, to);
+  const std::string network = has_bottleneck ? "last_ffn." : "";
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
   // The weight and the bias, or the rows of them that the file has in several tensors.
@@ -80,11 +105,12 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
   } else {
-    add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, "linear1.*");
+    add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, network + "linear1.*");
   }
-  add({&EncoderLayerKeys::narrow}, "linear2.*");
+  add({&EncoderLayerKeys::narrow}, network + "linear2.*");
+  const char* const norm2 = has_bottleneck ? "last_ffn.norm" : "norm2";
   const std::pair<Part, const char*> norms[] = {{&EncoderLayerKeys::norm1, "norm1"},
-                                                {&EncoderLayerKeys::norm2, "norm2"},
+                                                {&EncoderLayerKeys::norm2, norm2},
                                                 {&EncoderLayerKeys::post_norm1, "post_norm1"},
                                                 {&EncoderLayerKeys::post_norm2, "post_norm2"},
                                                 {&EncoderLayerKeys::q_norm, "self_attn.q_norm"},

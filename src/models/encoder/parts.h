@@ -28,6 +28,9 @@ at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInput
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
                            const at::Tensor& relative_bias, int64_t length);
 
+/// Whether sees_padding() is because of the layers.
+bool layers_see_padding(const EncoderOptions& options);
+
 /// The row (B, D) of each sequence that is pooled; not for Pooling::None.
 at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                        const at::Tensor& ids);

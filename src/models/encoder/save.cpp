@@ -143,14 +143,15 @@ std::string module_beside(const EncoderConfig& config) {
 }
 
 // What the class has that is named in `architectures`, as far as it is known.
-void check_complete(const EncoderConfig& config, const StateDict& tensors,
+void check_complete(const SavedConfig& saved, const StateDict& tensors,
                     const std::string& base_class) {
+  const EncoderConfig& config = saved.encoder;
   const EncoderStructure& structure = config.structure;
   const std::string remedy =
       ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
       "random by from_pretrained()";
   EncoderConfig whole = config;
-  whole.options.pooling(structure.pooling);
+  whole.options.pooling(saved.pooling);
   const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) ||
                        has_name_with(tensors, structure.pooler);
   TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
@@ -225,7 +226,7 @@ void save_pretrained(const Encoder& model, const std::string& folder,
   add_all(tensors, rest.tensors);
   add_all(tensors, options.head());
   const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
-  if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
+  if (is_base && !options.allow_missing()) check_complete(saved, tensors, base_class);
   write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
 }
 

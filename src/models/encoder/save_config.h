@@ -12,7 +12,8 @@ namespace posenc {
 struct SavedConfig {
   nlohmann::json object;
   EncoderConfig encoder;
-  bool is_part;  ///< whether config.json is of a pair, of which the encoder is a part
+  bool is_part;              ///< whether config.json is of a pair, of which the encoder is a part
+  encoder::Pooling pooling;  ///< of the configuration, which the encoder may lack
 };
 
 /// Completes the config.json that the encoder came with. Throws c10::ValueError where it

@@ -192,6 +192,8 @@ const EncoderStructure kNomic = {.keys = kNomicKeys, .original_keys = 1, .norm =
     .feed_forward = FeedForward::Gated, .rotates = true, .more = without_biases};
 const EncoderStructure kGte = {.keys = kGteKeys, .original_keys = 1,
     .feed_forward = FeedForward::Gated, .rotates = true, .activation_dropout = Rate::Hidden, .pooling = Pooling::TanhOfFirst, .more = without_wide_bias};
+const EncoderStructure kMobileBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
+    .has_bottleneck = true, .more = read_mobilebert_layers};
 const EncoderStructure kModernBert = {.keys = kModernBertKeys, .norm_first = true,
     .feed_forward = FeedForward::Gated, .attention_output_dropout = Rate::Attention,
     .output_dropout = Rate::None, .last_norm = "final_norm", .more = read_modernbert};

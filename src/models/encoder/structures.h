@@ -64,7 +64,8 @@ struct EncoderStructure {
   /// no other, or ESM's frequencies, which are those of the file.
   const char* rotary_table = "";
   const char* frequencies = "";
-  bool is_grouped = false;  ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
+  bool has_bottleneck = false;  ///< MobileBERT: TransformerLayerOptions::bottleneck
+  bool is_grouped = false;      ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -75,9 +76,9 @@ namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
     kDinov2, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke,
-    kMBart, kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
-    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT,
-    kXlm;
+    kMBart, kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3,
+    kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert,
+    kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

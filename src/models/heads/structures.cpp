@@ -54,6 +54,13 @@ constexpr HeadStructure luke_masked() {
   return head;
 }
 
+// A table of tokens that is narrower than the encoder's output.
+constexpr HeadStructure mobile_masked() {
+  HeadStructure head = kBertMasked;
+  head.beside_table = "cls.predictions.dense";
+  return head;
+}
+
 constexpr HeadStructure modern(const char* out) {
   return {.out = out, .dense = "head.dense", .dense_bias = "classifier_bias",
           .activation_setting = "classifier_activation", .norm = "head.norm",
@@ -114,6 +121,8 @@ const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question =
                .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
 const HeadStructures kLuke = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = luke_masked()};
+const HeadStructures kMobileBert = {.sequence = kOfPooler, .token = kToken,
+    .question = kQuestion, .masked = mobile_masked()};
 const HeadStructures kModernBert = {.sequence = modern_sequence(), .token = modern("classifier"),
     .question = modern("classifier"), .masked = modern_masked()};
 const HeadStructures kNomicBert = {

@@ -34,6 +34,8 @@ struct HeadStructure {
   /// The output layer is the table of tokens, unless a file has another or `tie_word_embeddings`
   /// is false.
   bool is_tied = false;
+  /// Columns of the output layer's weight beside the table, transposed; empty: there are none.
+  const char* beside_table = "";
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
   /// Refuses settings of the head that posenc lacks; null: there are none.
   void (*check)(const Settings& config) = nullptr;
@@ -48,8 +50,8 @@ struct HeadStructures {
 namespace heads {
 
 extern const HeadStructures kAlbert, kBert, kBertGeneration, kDecoder, kDistilBert, kElectra,
-    kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kModernBert, kNomicBert, kRemBert, kRoberta,
-    kRoFormer, kSplinter, kSqueezeBert, kXlm;
+    kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert, kModernBert, kNomicBert, kRemBert,
+    kRoberta, kRoFormer, kSplinter, kSqueezeBert, kXlm;
 
 }  // namespace heads
 }  // namespace posenc

@@ -9,6 +9,24 @@
 namespace posenc {
 namespace {
 
+// Options of an attention would change nothing.
+void check_fourier(const TransformerLayerOptions& options) {
+  const std::pair<const char*, bool> others[] = {
+      {"num_heads", options.num_heads() != 1},
+      {"num_kv_heads", options.num_kv_heads().has_value()},
+      {"head_dim", options.head_dim().has_value()},
+      {"rotary", options.rotary().has_value()},
+      {"qk_norm", options.qk_norm()},
+      {"attention_scale", options.attention_scale().has_value()},
+      {"window", options.window().has_value()},
+      {"post_norms", options.post_norms()},
+      {"layer_scale", options.layer_scale().has_value()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[TransformerEncoderLayer] ", name,
+                      " must be its default with Mixing::Fourier. Got another");
+  }
+}
+
 torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
   TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
                     "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
@@ -26,6 +44,10 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayer
 
 void TransformerEncoderLayerImpl::reset() {
   check_layer("TransformerEncoderLayer", options);
+  TORCH_CHECK_VALUE(!options.bottleneck(),
+                    "[TransformerEncoderLayer] bottleneck must not be set, except in a "
+                    "BottleneckEncoderLayer. Got one");
+  if (options.mixing() == Mixing::Fourier) check_fourier(options);
   const LayerDropouts drops = dropouts_of(options);
   if (options.mixing() == Mixing::Attention) {
     self_attn = register_module("self_attn", make_attention(options));

@@ -112,6 +112,12 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
       {small("fnet", {{"use_tpu_fourier_optimizations", true}}),
        "use_tpu_fourier_optimizations must be false with a max_position_embeddings of at most "
        "4096"},
+      {small("mobilebert", {{"intra_bottleneck_size", 6}}),
+       "num_attention_heads must divide intra_bottleneck_size 6. Got 4"},
+      {small("mobilebert", {{"intra_bottleneck_size", 8}, {"key_query_shared_bottleneck", false}}),
+       "key_query_shared_bottleneck must be true without use_bottleneck_attention"},
+      {small("mobilebert", {{"normalization_type", "none"}}),
+       "normalization_type must be no_norm or layer_norm"},
       {small("flaubert", {{"pre_norm", true}}), "pre_norm must be false"},
       {small("xlm", {{"causal", true}}), "causal must be false"}};
   for (const auto& [config, message] : cases) {

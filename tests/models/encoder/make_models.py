@@ -113,6 +113,8 @@ def trained():
             **causal, head_dim=6, sliding_window_pattern=2, use_bidirectional_attention=True)),
         "gte": lambda: t.GteModel(t.GteConfig(**TEXT)),
         "jina": lambda: t.JinaEmbeddingsV3Model(t.JinaEmbeddingsV3Config(**TEXT)),
+        "mobilebert": lambda: t.MobileBertModel(t.MobileBertConfig(
+            **TEXT, embedding_size=6, intra_bottleneck_size=12, num_feedforward_networks=2)),
         "modernbert": lambda: t.ModernBertModel(t.ModernBertConfig(**modern)),
         "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**TEXT)),
         "luke": lambda: t.LukeModel(t.LukeConfig(**TEXT)),

@@ -10,6 +10,7 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/transformer/encoder_layer_base.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
@@ -49,7 +50,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// `FNetLayer` (Mixing::Fourier),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
 /// `Qwen3Attention` (head_dim, qk_norm) and `Gemma3DecoderLayer` (post_norms).
-class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
+class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
+                                    public EncoderLayerBase {
  public:
   /// A module with the default options.
   TransformerEncoderLayerImpl(int64_t d_model, int64_t num_heads)
@@ -58,9 +60,9 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_);
 
   void reset() override;
-  /// Draws new initial weights.
-  void reset_parameters();
+  void reset_parameters() override;
   void pretty_print(std::ostream& stream) const override;
+  const TransformerLayerOptions& layer_options() const override { return options; }
 
   /// Returns the layer's output. `mask` is combined with the layer's window. A rotary embedding
   /// rotates by positions 0, 1, ... or by `position_ids`, (L) or (B, L).
@@ -92,12 +94,8 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  friend class TransformerEncoderImpl;
-
-  // forward() with a mask that includes the window. Stores the attention weights unless `weights`
-  // is null.
   torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
-                    const torch::Tensor& position_ids, torch::Tensor* weights);
+                    const torch::Tensor& position_ids, torch::Tensor* weights) override;
 };
 
 TORCH_MODULE(TransformerEncoderLayer);

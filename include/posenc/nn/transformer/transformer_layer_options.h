@@ -9,6 +9,7 @@
 #include "posenc/core/base_arg.h"
 #include "posenc/export.h"
 #include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/transformer/bottleneck_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
@@ -73,6 +74,9 @@ struct TransformerLayerOptions {
   /// What mixes tokens. Mixing::Fourier has no weights; it needs a num_heads of 1, and none of the
   /// attention's options, post_norms or layer_scale. Encoders only.
   TORCH_ARG(Mixing, mixing) = Mixing::Attention;
+  /// Makes the layers of a TransformerEncoder BottleneckEncoderLayers: MobileBERT. These have no
+  /// norm_first, and of the options of encoders only norm_kind, attention_scale and the biases.
+  TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
   /// The structure of the feed-forward network. Encoders only.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.
