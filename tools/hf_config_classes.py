@@ -52,7 +52,7 @@ READ = set("""
     q_groups k_groups v_groups post_attention_groups intermediate_groups output_groups
     token_dropout emb_layer_norm_before mask_token_id position_embedding_type
     use_tpu_fourier_optimizations trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
-    key_query_shared_bottleneck num_feedforward_networks normalization_type
+    key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

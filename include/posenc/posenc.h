@@ -61,6 +61,7 @@
 #include "posenc/models/transformer.h"
 #include "posenc/models/tying.h"
 #include "posenc/models/vision_embeddings_preset.h"
+#include "posenc/nn/attention/convolutional_attention.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/encoder_embeddings.h"

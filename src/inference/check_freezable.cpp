@@ -100,6 +100,22 @@ bool has_no_norm1(const TransformerEncoderLayerImpl& layer) {
 }
 bool has_no_norm1(const TransformerDecoderLayerImpl&) { return false; }
 
+void check_convolution(const std::string& name, const TransformerEncoderLayerImpl& layer,
+                       int64_t embed_dim) {
+  if (layer.options.mixing() != Mixing::Convolution) return;
+  const auto& attention = module_of(name + ".conv_attn", layer.conv_attn);
+  const int64_t width = embed_dim / 2, kernel_size = layer.options.conv_kernel_size();
+  const std::string inner = name + ".conv_attn.";
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, embed_dim});
+  check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
+  check_tensor(inner + "depthwise_weight", attention.depthwise_weight, {embed_dim, kernel_size});
+  check_linear(inner + "pointwise", attention.pointwise, embed_dim, width);
+  check_linear(inner + "kernel", attention.kernel, width, layer.options.num_heads() * kernel_size);
+  check_linear(inner + "conv_out", attention.conv_out, embed_dim, width);
+  check_linear(inner + "out_proj", attention.out_proj, embed_dim, embed_dim);
+}
+void check_convolution(const std::string&, const TransformerDecoderLayerImpl&, int64_t) {}
+
 // What the two kinds of layer have in common. Each layer may have an activation and a d_ff of its
 // own.
 template <typename Layer>
@@ -110,6 +126,7 @@ void check_common(const std::string& name, const Layer& layer,
   if (layer.options.mixing() == Mixing::Attention) {
     check_attention(name + ".self_attn", layer.self_attn, stack);
   }
+  check_convolution(name, layer, width);
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
   const int64_t parts = layer.options.feed_forward() == posenc::FeedForward::Gated ? 2 : 1;
   const int64_t d_ff =

@@ -56,11 +56,26 @@ FeedForward feed_forward_of(const TransformerEncoderLayerImpl& layer, GemmSelect
           layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
 }
 
+EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm) {
+  const ConvolutionalAttentionImpl& own = *layer.conv_attn;
+  const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
+  return {
+      .convolution = Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, gemm),
+                                 linear(own.kernel, gemm), linear(own.conv_out, gemm), heads,
+                                 own.options.conv_kernel_size()},
+      .sizes = {heads, heads, head_dim},
+      .in_proj = {own.in_proj_weight, own.in_proj_bias, gemm.choose(own.in_proj_weight)},
+      .out_proj = linear(own.out_proj, gemm),
+      .score_scale = score_scale(head_dim),
+      .feed_forward = feed_forward_of(layer, gemm)};
+}
+
 EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm,
                            std::vector<Rotation>& rotations) {
   if (layer.options.mixing() == Mixing::Fourier) {
     return {.is_fourier = true, .feed_forward = feed_forward_of(layer, gemm)};
   }
+  if (layer.options.mixing() == Mixing::Convolution) return convolutional_layer(layer, gemm);
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
   const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
@@ -119,7 +134,8 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& 
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     layers.push_back(encoder_layer(layer, gemm, rotations));
-    sees_padding |= layers.back().is_fourier;
+    needs_key_masks |= layers.back().is_fourier;
+    sees_padding |= layers.back().is_fourier || layers.back().convolution.has_value();
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }

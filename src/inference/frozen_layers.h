@@ -25,7 +25,8 @@ class FrozenLayers {
   }
 
   int64_t num_heads = 1;
-  bool sees_padding = false;  ///< whether tokens see padding, so that its rows must be computed
+  bool needs_key_masks = false;  ///< whether other masks are refused
+  bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
 };
 
 /// `prefix` begins the names of the parts in errors: `encoder.` or empty.

@@ -36,7 +36,7 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const At
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   check_position_ids(position_ids, batch, length);
   const inference::FrozenLayers& layers = *model->layers;
-  TORCH_CHECK_VALUE(!layers.sees_padding || AttentionMaskAccess::without_keys(mask).is_none(),
+  TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
   const Packing packing = layers.packing_of(mask, batch, length);

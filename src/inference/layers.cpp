@@ -21,11 +21,14 @@ class EncoderRun {
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
              const ScoreMask& mask, const at::Tensor& position_ids)
       : stack_(stack), stream_(stream), packing_(packing), mask_(mask) {
-    int64_t width = 0, query_width = 0;
+    int64_t width = 0, query_width = 0, kernels = 0;
     for (const EncoderLayer& layer : stack.layers) {
       width = std::max(width, layer.sizes.width());
-      query_width = std::max(query_width, layer.sizes.query_width());
+      query_width = std::max(query_width, layer.context_width());
+      if (layer.convolution)
+        kernels = std::max(kernels, layer.convolution->heads * layer.convolution->size);
     }
+    if (kernels > 0) convolution_.emplace(stream.rows, stream.width, stream.width / 2, kernels);
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
     if (stack.rotations.empty()) return;
@@ -45,6 +48,9 @@ class EncoderRun {
       } else {
         attend(stack_.layers[i]);
       }
+      if (stack_.layers[i].convolution) {
+        by_rows(stream_.rows, [&](int64_t begin, int64_t end) { convolve(i, begin, end); });
+      }
       by_rows(stream_.rows, [&](int64_t begin, int64_t end) { finish(i, begin, end); });
     }
   }
@@ -59,6 +65,10 @@ class EncoderRun {
     const int64_t stride = projected_.size(1);
     float* const heads = projected_.data_ptr<float>() + begin * stride;
     layer.in_proj.run(input_of(part, before(i)), part.width, part.rows, heads, stride, part.regime);
+    if (layer.convolution) {
+      convolution_->project(*layer.convolution, input_of(part, before(i)), begin, part.rows,
+                            part.regime);
+    }
     if (layer.query_norm) {
       normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, layer.query_norm);
       normalise_heads(heads + sizes.query_width(), stride, part.rows, sizes.kv_heads,
@@ -74,8 +84,17 @@ class EncoderRun {
     const int64_t keys = layer.sizes.query_width(), kv_width = layer.sizes.kv_width();
     inference::attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
                        projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_,
-                       layer.sizes, layer.score_scale, mask_, layer.window},
+                       layer.sizes, layer.score_scale, mask_, layer.window, layer.context_width()},
                       context_.data_ptr<float>());
+  }
+
+  // The second half of the columns of the context of layer i, for rows [begin, end).
+  void convolve(size_t i, int64_t begin, int64_t end) {
+    const EncoderLayer& layer = stack_.layers[i];
+    const int64_t width = layer.context_width();
+    convolution_->run(*layer.convolution, packing_, input_of(stream_, before(i)),
+                      projected_.const_data_ptr<float>(), projected_.size(1), begin, end,
+                      context_.data_ptr<float>() + width / 2, width, stream_.regime);
   }
 
   // What layer i adds to the stream, of all rows, a sequence at a time: their complex numbers are
@@ -99,7 +118,7 @@ class EncoderRun {
   void finish(size_t i, int64_t begin, int64_t end) {
     const EncoderLayer& layer = stack_.layers[i];
     const Stream part = stream_.part(begin, end);
-    const int64_t width = layer.sizes.query_width();
+    const int64_t width = layer.context_width();
     if (layer.is_fourier) {
       add(part, transformed_.const_data_ptr<float>() + begin * part.width, layer.after_attention);
     } else {
@@ -120,6 +139,7 @@ class EncoderRun {
   const ScoreMask& mask_;
   at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
+  std::optional<ConvolutionRun> convolution_;
 };
 
 // Attention of a decoder's layer, with as many heads of keys as of queries.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "inference/attention.h"
+#include "inference/convolution.h"
 #include "inference/frozen_layers.h"
 #include "inference/rotation.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
@@ -18,6 +19,7 @@ namespace posenc::inference {
 struct EncoderLayer {
   /// No projections, but functional::fourier_mixing() of the whole batch.
   bool is_fourier = false;
+  std::optional<Convolution> convolution = std::nullopt;  ///< beside the attention
   HeadSizes sizes = {};
   Projection in_proj = {}, out_proj = {};         ///< (sizes.width(), D), (D, sizes.query_width())
   Norm query_norm = {}, key_norm = {};            ///< of each head
@@ -27,6 +29,9 @@ struct EncoderLayer {
   FeedForward feed_forward = {};
   Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
   Norm after_attention = {}, after_feed_forward = {};
+
+  /// The width of the rows of which out_proj is taken.
+  int64_t context_width() const { return (convolution ? 2 : 1) * sizes.query_width(); }
 };
 
 struct DecoderLayer {

@@ -25,8 +25,14 @@ void add_layer(const Options& options, Values& values) {
 void read(const TransformerEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
   add(values, {static_cast<double>(layer.options.mixing()),
+               static_cast<double>(layer.options.conv_kernel_size()),
                static_cast<double>(layer.options.feed_forward()),
                static_cast<double>(layer.options.window().value_or(-1))});
+}
+
+void read(const ConvolutionalAttentionImpl& attention, Values& values) {
+  add(values, {static_cast<double>(attention.options.num_heads()),
+               static_cast<double>(attention.options.conv_kernel_size())});
 }
 
 void read(const BottleneckEncoderLayerImpl& layer, Values& values) {
@@ -115,7 +121,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
         reader_if<RotaryEmbeddingImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<BottleneckFeedForwardImpl>}) {
+        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -21,7 +21,8 @@ MODELS, TOLERANCE = 6, 1e-5
 ACTIVATIONS = ["gelu", "relu", "gelu_new", "silu", "gelu_pytorch_tanh", "quick_gelu"]
 
 ROTATING = ("gemma3", "llama", "modernbert", "rotary")
-ILL_CONDITIONED = ("fnet", "mobilebert")  # large weights, in layers of sums over all tokens or without norms
+# Of the weights of ill-conditioned models: sums over all tokens of nearly equal ones, and layers without norms.
+SPREADS = {"fnet": [0.3], "mobilebert": [0.05, 0.1]}
 DICTS = ("chinese_clip", "clip", "clipseg")  # whose files may have text_config_dict
 
 
@@ -49,6 +50,7 @@ KINDS = {
     "clipseg": Kind("CLIPSegConfig", "CLIPSegModel", (), "pair"),
     "clip_text_model": Kind("CLIPTextConfig", "CLIPTextModel", ("CLIPTextModelWithProjection",), "clip"),
     "clipseg_text_model": Kind("CLIPSegTextConfig", "CLIPSegTextModel", (), "clip"),
+    "convbert": Kind("ConvBertConfig", "ConvBertModel", ("ConvBertForMaskedLM", "ConvBertForSequenceClassification")),
     "data2vec-text": Kind("Data2VecTextConfig", "Data2VecTextModel", ("Data2VecTextForMaskedLM",)),
     "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
     "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
@@ -183,6 +185,13 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         del text["num_attention_heads"]
         text |= {"hidden_size": draw.choice([16, 17, 32, 48]), "num_hidden_layers": min(layers, 2)}
         return {**text, **draw.choice([{}, {"use_tpu_fourier_optimizations": True, "max_position_embeddings": 4097}])}
+    if kind_name == "convbert":
+        ratio = draw.choice([1, 2, 3, 8])
+        inner = 2 * max(1, heads // ratio)  # half of the channels of a head are the attention's
+        hidden = inner * draw.choice([4, 5, 8, 11])
+        groups = draw.choice([1, 1, *(count for count in (2, 4, 5) if hidden % count == 0)])
+        return {**text, "hidden_size": hidden, "head_ratio": ratio, "conv_kernel_size": draw.choice([1, 3, 5, 9]), "num_groups": groups,
+                "intermediate_size": groups * draw.randint(1, 20), "embedding_size": draw.choice([hidden, 6, 16])}  # fmt: skip
     if kind_name == "mobilebert":
         return {**text, "num_hidden_layers": min(layers, 2), **bottlenecks(draw, heads, hidden)}  # its layers may be without norms
     if kind_name == "esm":
@@ -385,7 +394,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     cls = getattr(transformers, head)
     config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
     model = cls(config).eval()
-    spread = draw.choice([0.05, 0.1] if kind_name in ILL_CONDITIONED else [0.05, 0.3])
+    spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
     for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):
         parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     base = encoder_of(model, kind.dialect)

@@ -99,6 +99,8 @@ std::multimap<std::string, Module> modules() {
       {"FourierFeatures", make<FourierFeaturesImpl>(FourierFeaturesOptions(3, 2))},
       {"MultiheadAttention", make<MultiheadAttentionImpl>(8, 2)},
       {"MultiheadAttention", make<MultiheadAttentionImpl>(MultiheadAttentionOptions(8, 2).kdim(3))},
+      {"ConvolutionalAttention",
+       make<ConvolutionalAttentionImpl>(ConvolutionalAttentionOptions(8, 2))},
       {"LayerNorm", make<LayerNormImpl>(8)},
       {"TransformerEncoderLayer", make<TransformerEncoderLayerImpl>(layer)},
       {"BottleneckEncoderLayer",

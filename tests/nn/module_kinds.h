@@ -288,6 +288,15 @@ inline const Kind kModules[] = {
            TransformerNormOptions(8).kind(NormKind::Affine));
      },
      on_vectors<TransformerNormImpl>},
+    {"ConvolutionalAttention",
+     "in_proj_weight in_proj_bias depthwise_weight pointwise.weight pointwise.bias kernel.weight "
+     "kernel.bias conv_out.weight conv_out.bias out_proj.weight out_proj.bias",
+     "", "posenc::ConvolutionalAttention(embed_dim=8, num_heads=2, conv_kernel_size=3)",
+     [] {
+       return std::make_shared<ConvolutionalAttentionImpl>(
+           ConvolutionalAttentionOptions(8, 2).conv_kernel_size(3));
+     },
+     on_vectors<ConvolutionalAttentionImpl>},
     {"BottleneckEncoderLayer",
      "input.weight input.bias input_norm.weight input_norm.bias shared.weight shared.bias "
      "shared_norm.weight shared_norm.bias self_attn.q_proj_weight self_attn.k_proj_weight "

@@ -92,8 +92,9 @@ struct EncoderOptions {
 };
 
 /// Whether padding changes the rows of real tokens, whatever the attention_mask, as in FNet, whose
-/// layers mix all tokens, and in MobileBERT, whose embeddings take the neighbours in. Each text of
-/// a batch is encoded as if alone only among texts of its length.
+/// layers mix all tokens, and in MobileBERT, whose embeddings take the neighbours in, and ConvBERT,
+/// whose convolution does. Each text of a batch is encoded as if alone only among texts of its
+/// length.
 bool sees_padding(const EncoderOptions& options);
 
 /// Inputs of an encoder besides the ids; all are optional.

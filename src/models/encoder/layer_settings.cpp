@@ -2,6 +2,7 @@
 
 #include "models/encoder/layer_settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -260,6 +261,26 @@ void read_mobilebert_layers(const Settings& config, const hf::ModelType&, Encode
     layer.dropouts(drops);
   }
   if (!config.flag("classifier_activation")) options.pooling(encoder::Pooling::First);
+}
+
+// Half of each head's channels are the attention's, as many the convolution's.
+void read_convbert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  const int64_t ratio = config.whole("head_ratio", 1, INT32_MAX);
+  const int64_t heads = std::max<int64_t>(1, layer.num_heads() / ratio);
+  if (layer.d_model() % (2 * heads) != 0) {
+    config.refuse("head_ratio",
+                  "must leave a number of heads, num_attention_heads / head_ratio, "
+                  "twice which divides hidden_size " +
+                      std::to_string(layer.d_model()));
+  }
+  const int64_t kernel_size = config.whole("conv_kernel_size", 1, INT32_MAX);
+  if (kernel_size % 2 == 0) config.refuse("conv_kernel_size", "must be odd");
+  const int64_t groups = config.whole("num_groups", 1, INT32_MAX);
+  if (layer.d_model() % groups != 0 || layer.d_ff() % groups != 0) {
+    config.refuse("num_groups", "must divide hidden_size and intermediate_size");
+  }
+  layer.num_heads(heads).conv_kernel_size(kernel_size);
 }
 
 // SqueezeBertLayerNorm has an epsilon of its own.

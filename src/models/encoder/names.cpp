@@ -75,12 +75,37 @@ void add_bottleneck(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConf
   map.emplace_back(from + keys.value + ".weight", to + "self_attn.v_proj_weight");
 }
 
+// What a ConvBertLayer has besides.
+void add_convolution(KeyMap& map, const std::string& from, const std::string& to) {
+  const std::string in_file = from + "attention.self.", own = to + "conv_attn.";
+  const std::string separable = in_file + "key_conv_attn_layer.";
+  map.emplace_back(KeySource::squeezed(separable + "depthwise.weight", 1),
+                   own + "depthwise_weight");
+  map.emplace_back(KeySource::squeezed(separable + "pointwise.weight", 2),
+                   own + "pointwise.weight");
+  map.emplace_back(KeySource::squeezed(separable + "bias", 1), own + "pointwise.bias");
+  map.emplace_back(in_file + "conv_kernel_layer.*", own + "kernel.*");
+  map.emplace_back(in_file + "conv_out_layer.*", own + "conv_out.*");
+}
+
+// Its feed-forward network, if it is in groups.
+void add_groups(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
+                const std::string& from, const std::string& to) {
+  if (config.settings.whole("num_groups", 1, INT32_MAX) == 1) return;
+  map.emplace_back(KeySource::block_diagonal(from + keys.wide + ".weight"), to + "linear1.weight");
+  map.emplace_back(KeySource::block_diagonal(from + keys.narrow + ".weight"),
+                   to + "linear2.weight");
+}
+
 // `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
 // order: those of the attention come first.
 void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                const std::string& from, const std::string& to) {
   const bool has_bottleneck = config.structure.has_bottleneck;
   if (has_bottleneck) add_bottleneck(map, keys, config, from, to);
+  const bool convolves = config.structure.mixing == Mixing::Convolution;
+  if (convolves) add_convolution(map, from, to);
+  const std::string attention = convolves ? "conv_attn." : "self_attn.";
   const std::string network = has_bottleneck ? "last_ffn." : "";
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
@@ -100,8 +125,9 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     map.emplace_back(KeySources(std::move(sources)), to + name);
   };
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
-      "self_attn.in_proj_*");
-  add({&EncoderLayerKeys::out}, "self_attn.out_proj.*");
+      attention + "in_proj_*");
+  add({&EncoderLayerKeys::out}, attention + "out_proj.*");
+  if (convolves) add_groups(map, keys, config, from, to);
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
   } else {

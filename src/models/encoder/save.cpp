@@ -68,8 +68,18 @@ at::Tensor grouped(const std::string& name, const at::Tensor& weight, int64_t gr
       {weight.size(0), in, 1});  // (out, in, g) -> (g, out, in)
 }
 
-// Turns the weights of layers into those of convolutions, where the file has these.
-void group_weights(StateDict& tensors, const LoadOptions& names) {
+// The matrices (groups, in / groups, out / groups) of a linear layer in groups that is Linear's.
+at::Tensor blocks_of(const std::string& name, const at::Tensor& weight, int64_t groups) {
+  const int64_t out = weight.size(0) / groups, in = weight.size(1) / groups;
+  const at::Tensor blocks = weight.view({groups, out, groups, in}).diagonal(0, 0, 2);
+  TORCH_CHECK_VALUE(blocks.count_nonzero().equal(weight.count_nonzero()), "[save_pretrained] ",
+                    name, " must be zero between the ", groups,
+                    " groups of the linear layer that it is in transformers. Got other numbers");
+  return blocks.permute({2, 1, 0}).contiguous();  // (out, in, g) -> (g, in, out)
+}
+
+// Undoes what the names' rules change besides the names, where the file has a weight otherwise.
+void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConfig& config) {
   for (auto& item : tensors) {
     const std::string_view own = std::string_view(item.key()).substr(names.prefix().size());
     const auto found = io::find_rule(own, names.key_map());
@@ -77,6 +87,12 @@ void group_weights(StateDict& tensors, const LoadOptions& names) {
     const KeySource& source = names.key_map()[found->rule].sources.items[found->source];
     if (source.change() == KeySource::Change::Ungroup)
       item.value() = grouped(item.key(), item.value(), source.first());
+    if (source.change() == KeySource::Change::BlockDiagonal) {
+      const int64_t groups = config.settings.whole("num_groups", 1, INT32_MAX);
+      item.value() = blocks_of(item.key(), item.value(), groups);
+    }
+    if (source.change() == KeySource::Change::Squeeze)
+      item.value() = item.value().unsqueeze(source.first());
   }
 }
 
@@ -121,9 +137,10 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     }
     const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
     const auto* const out = parameters.find(layer + "out_proj.weight");
-    add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1));
+    const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
+    add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
   }
-  if (config.structure.is_grouped) group_weights(tensors, names);
+  change_back(tensors, names, config);
   add_frequencies(tensors, model, config.structure, names.prefix());
   return tensors;
 }

@@ -106,6 +106,7 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("post_norms", layer.post_norms());
   add("first_norm", layer.first_norm());
   add("attention_scale", layer.attention_scale().value_or(0.0));
+  if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
   if (!layer.bottleneck()) return;
   add("use_bottleneck", layer.bottleneck()->use_bottleneck());
   add("intra_bottleneck_size", layer.bottleneck()->intra_bottleneck_size());

@@ -66,6 +66,13 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
     const auto query = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
     sizes = {{wide, layer.d_ff(), first, 0, 3}, {key("hidden_size"), layer.d_model(), query, 0, 3}};
   }
+  const int64_t groups = config.settings.is_known("num_groups")
+                             ? config.settings.whole("num_groups", 1, INT32_MAX)
+                             : 1;
+  if (groups > 1) {
+    sizes = {{wide + " / num_groups", layer.d_ff() / groups, first, 2, 3},
+             {key("hidden_size") + " / num_groups", layer.d_model() / groups, first, 1, 3}};
+  }
   if (layer.head_dim()) {
     sizes.push_back({key("num_attention_heads") + " * head_dim",
                      layer.num_heads() * *layer.head_dim(),

@@ -218,6 +218,8 @@ const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
 const EncoderStructure kRoFormer = {.keys = kBertKeys, .projection = "embeddings_project",
     .rotates = true, .dropped = "encoder.embed_positions.weight",
     .rotary_table = "encoder.embed_positions.weight"};
+const EncoderStructure kConvBert = {.keys = kBertKeys, .projection = "embeddings_project",
+    .mixing = Mixing::Convolution, .more = read_convbert};
 const EncoderStructure kFNet = {.keys = kFNetKeys, .mixing = Mixing::Fourier,
     .attention_output_dropout = Rate::None, .pooling = Pooling::TanhOfFirst,
     .more = read_fnet};

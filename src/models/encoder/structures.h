@@ -75,10 +75,10 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
-    kDinov2, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke,
-    kMBart, kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3,
-    kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert,
-    kViT, kXlm;
+    kConvBert, kDinov2, kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama,
+    kLuke, kMBart, kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2,
+    kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision,
+    kSqueezeBert, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

@@ -49,9 +49,9 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kDecoder, kDistilBert, kElectra,
-    kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert, kModernBert, kNomicBert, kRemBert,
-    kRoberta, kRoFormer, kSplinter, kSqueezeBert, kXlm;
+extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDecoder, kDistilBert,
+    kElectra, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert, kModernBert, kNomicBert,
+    kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kXlm;
 
 }  // namespace heads
 }  // namespace posenc

@@ -85,7 +85,7 @@ constexpr ModelType kModelTypes[] = {
     {.type = "cohere_compass_text", .rotary = "cohere_compass", .rope = rope::kCompass},
     {.type = "cohere_compass_vision", .rotary = "qwen2_vl_vision", .rope = rope::kPatches},
     {.type = "convbert", .embeddings = "squeezebert", .tables = &tables::kConvBert,
-     .lacks = "span-based dynamic convolutions"},
+     .layers = &layers::kConvBert, .heads = &heads::kConvBert, .prefix = "convbert."},
     {.type = "cosmos3_edge_text", .rotary = "qwen3_vl"},
     {.type = "csm", .rotary = "llama"},
     {.type = "csm_depth_decoder_model", .rotary = "llama"},

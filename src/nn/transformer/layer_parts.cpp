@@ -188,6 +188,9 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     if (bias) stream << ", " << name << "=" << (*bias ? "true" : "false");
   }
   if (options.mixing() == Mixing::Fourier) stream << ", mixing=fourier";
+  if (options.mixing() == Mixing::Convolution) {
+    stream << ", mixing=convolution, conv_kernel_size=" << options.conv_kernel_size();
+  }
   if (const auto& bottleneck = options.bottleneck()) {
     stream << ", bottleneck=" << bottleneck->intra_bottleneck_size()
            << ", num_feedforward_networks=" << bottleneck->num_feedforward_networks();

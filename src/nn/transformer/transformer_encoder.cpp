@@ -131,7 +131,7 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                             torch::rand({}).item<double>() < options.layer_dropout();
     if (is_skipped) continue;  // and not recorded, as in transformers
     const TransformerLayerOptions& own = one.layer_options();
-    const bool attends = own.mixing() == Mixing::Attention;
+    const bool attends = own.mixing() != Mixing::Fourier;
     out = one.run(out, attends ? masks.of(own) : mask, position_ids,
                   record.output_attentions ? &weights : nullptr);
     if (record.output_attentions) record.attentions.push_back(weights);

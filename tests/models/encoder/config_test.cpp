@@ -109,6 +109,11 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
        "query_pre_attn_scalar must be positive"},
       {small("gemma3_text", {{"attn_logit_softcapping", 30.0}}),
        "attn_logit_softcapping must be null"},
+      {small("convbert", {{"num_attention_heads", 3}, {"head_ratio", 1}}),
+       "head_ratio must leave a number of heads"},
+      {small("convbert", {{"conv_kernel_size", 4}}), "conv_kernel_size must be odd. Got 4"},
+      {small("convbert", {{"num_groups", 3}}),
+       "num_groups must divide hidden_size and intermediate_size. Got 3"},
       {small("fnet", {{"use_tpu_fourier_optimizations", true}}),
        "use_tpu_fourier_optimizations must be false with a max_position_embeddings of at most "
        "4096"},

@@ -52,10 +52,10 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
-                         ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "distilbert",
-                                           "esm", "eurobert", "fnet", "gemma3", "gte", "jina",
-                                           "luke", "mobilebert", "modernbert", "mpnet", "nomic",
-                                           "qwen3", "vit", "xlm"),
+                         ::testing::Values("albert", "bart", "bert", "clip", "convbert", "dinov2",
+                                           "distilbert", "esm", "eurobert", "fnet", "gemma3", "gte",
+                                           "jina", "luke", "mobilebert", "modernbert", "mpnet",
+                                           "nomic", "qwen3", "vit", "xlm"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -103,6 +103,7 @@ def trained():
         "bart": lambda: t.BartModel(t.BartConfig(**bart)),
         "bert": lambda: t.BertModel(t.BertConfig(**TEXT)),
         "clip": clip,
+        "convbert": lambda: t.ConvBertModel(t.ConvBertConfig(**TEXT, conv_kernel_size=3)),
         "dinov2": dinov2,
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
         "esm": lambda: t.EsmModel(t.EsmConfig(
