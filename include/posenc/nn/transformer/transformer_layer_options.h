@@ -34,10 +34,9 @@ std::string to_string(Activation activation);
 
 /// What mixes the tokens of a sequence in a layer.
 enum class Mixing {
-  Attention,  ///< self-attention
-  Fourier,    ///< the real part of the Fourier transform over tokens and channels: FNet
-  /// ConvolutionalAttention, self-attention beside a convolution: ConvBERT.
-  Convolution,
+  Attention,    ///< self-attention
+  Fourier,      ///< the real part of the Fourier transform over tokens and channels: FNet
+  Convolution,  ///< ConvolutionalAttention: ConvBERT
 };
 
 /// The structure of a feed-forward network.
@@ -73,13 +72,13 @@ struct TransformerLayerOptions {
   TORCH_ARG(double, dropout) = 0.1;
   /// A probability for each of them in place of `dropout`, as most models have.
   TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
-  /// What mixes tokens. Mixing::Fourier has no weights and needs a num_heads of 1; neither it nor
-  /// Mixing::Convolution takes the attention's options, post_norms or layer_scale. Encoders only.
+  /// What mixes tokens; all but Mixing::Attention take none of the attention's options, post_norms
+  /// or layer_scale, and Mixing::Fourier a num_heads of 1. Encoders only.
   TORCH_ARG(Mixing, mixing) = Mixing::Attention;
   /// Number of tokens that the convolution of Mixing::Convolution sees, around each; odd.
   TORCH_ARG(int64_t, conv_kernel_size) = 9;
-  /// Makes the layers of a TransformerEncoder BottleneckEncoderLayers: MobileBERT. These have no
-  /// norm_first, and of the options of encoders only norm_kind, attention_scale and the biases.
+  /// Makes a TransformerEncoder's layers BottleneckEncoderLayers: MobileBERT. These take no
+  /// norm_first, and of encoders' options only norm_kind, attention_scale and the biases.
   TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
   /// The structure of the feed-forward network. Encoders only.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
