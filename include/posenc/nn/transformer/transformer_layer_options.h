@@ -77,8 +77,7 @@ struct TransformerLayerOptions {
   TORCH_ARG(Mixing, mixing) = Mixing::Attention;
   /// Number of tokens that the convolution of Mixing::Convolution sees, around each; odd.
   TORCH_ARG(int64_t, conv_kernel_size) = 9;
-  /// Makes a TransformerEncoder's layers BottleneckEncoderLayers: MobileBERT. These take no
-  /// norm_first, and of encoders' options only norm_kind, attention_scale and the biases.
+  /// Makes layers BottleneckEncoderLayers, which refuse most other options of encoders: MobileBERT.
   TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
   /// The structure of the feed-forward network. Encoders only.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
