@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/prompt_options.h"
+
 namespace posenc::cli {
 
 struct ClassifyOptions {
@@ -10,6 +12,7 @@ struct ClassifyOptions {
   std::string file;  ///< "" or "-": standard input
   bool pair = false;
   int64_t batch = 32;
+  PromptOptions prompt;
 };
 
 /// Writes the labels of each line, or of its tokens, in the same order.
@@ -26,8 +29,8 @@ void fill_lines(const FillOptions& options);
 
 struct EncodeTextOptions {
   std::string folder, file, output;
-  bool has_prompt_name = false, has_prompt = false, normalize = false;
-  std::string prompt_name, prompt;
+  PromptOptions prompt;
+  bool normalize = false;
   int64_t truncate_dim = 0;  ///< 0: the folder's
   int64_t batch = 32;
 };

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 
 #include "inference/check_freezable.h"
+#include "inference/layer_outputs.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {
@@ -67,8 +68,15 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, GemmSelect
 class BottleneckRun {
  public:
   BottleneckRun(const std::vector<BottleneckLayer>& layers, const Norm& last, const Stream& outer,
-                int64_t width, const Packing& packing, const ScoreMask& mask)
-      : layers_(layers), last_(last), outer_(outer), width_(width), packing_(packing), mask_(mask) {
+                int64_t width, const Packing& packing, const ScoreMask& mask,
+                const LayerOutputs& outputs)
+      : layers_(layers),
+        last_(last),
+        outer_(outer),
+        width_(width),
+        packing_(packing),
+        mask_(mask),
+        outputs_(outputs) {
     const auto rows = [&](int64_t columns) { return at::empty({outer.rows, columns}, at::kFloat); };
     heads_ = rows(odd_stride(3 * width));
     context_ = rows(width);
@@ -80,12 +88,13 @@ class BottleneckRun {
     by_rows(outer_.rows, [&](int64_t begin, int64_t end) { project(layers_.front(), begin, end); });
     for (size_t i = 0; i < layers_.size(); ++i) {
       const BottleneckLayer& layer = layers_[i];
-      attend({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
-              heads_.narrow(1, 2 * width_, width_), packing_, packing_, layer.sizes,
-              layer.score_scale, mask_},
-             context_.data_ptr<float>());
+      inference::attend({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
+                         heads_.narrow(1, 2 * width_, width_), packing_, packing_, layer.sizes,
+                         layer.score_scale, mask_},
+                        context_.data_ptr<float>());
       by_rows(outer_.rows, [&](int64_t begin, int64_t end) {
         finish(layer, begin, end);
+        outputs_.add(i, outer_.part(begin, end), begin);
         if (i + 1 < layers_.size()) {
           project(layers_[i + 1], begin, end);
         } else {
@@ -150,6 +159,7 @@ class BottleneckRun {
   const int64_t width_;
   const Packing& packing_;
   const ScoreMask& mask_;
+  const LayerOutputs outputs_;
   at::Tensor heads_, context_, shared_, inner_;  // of one layer
 };
 
@@ -167,11 +177,13 @@ BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, GemmSe
 }
 
 at::Tensor BottleneckLayers::run(const at::Tensor& rows, const Packing& packing,
-                                 const ScoreMask& mask, const at::Tensor&) const {
+                                 const ScoreMask& mask, const at::Tensor&,
+                                 std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();
   const Stream outer = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
-  BottleneckRun(layers_, last_, outer, inner_width_, packing, mask).run();
+  BottleneckRun(layers_, last_, outer, inner_width_, packing, mask, {outputs, layers_.size(), x})
+      .run();
   return x;
 }
 

@@ -35,7 +35,7 @@ class BottleneckLayers : public FrozenLayers {
   BottleneckLayers(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids) const override;
+                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
 
  private:
   std::vector<BottleneckLayer> layers_;

@@ -88,10 +88,6 @@ void check_attention(const std::string& name, const MultiheadAttention& holder,
   check_linear(name + ".out_proj", attention.out_proj, sizes.query_width(), width);
   if (attention.q_norm) check_norm(name + ".q_norm", attention.q_norm, sizes.head_dim);
   if (attention.q_norm) check_norm(name + ".k_norm", attention.k_norm, sizes.head_dim);
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() || !attention.rotary->options.rotary().axial(),
-                    "[freeze] ", name,
-                    ".rotary must rotate by one position of each token. Got an axial rotary "
-                    "embedding, by several");
 }
 
 // A pre-norm layer of an encoder may lack the norm of its attention.

@@ -41,6 +41,9 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
     if (all[i].is_of(*rotary, sizes)) return i;
   }
   all.emplace_back(*rotary, sizes);
+  TORCH_CHECK_VALUE(all.front().is_axial() == all.back().is_axial(),
+                    "[freeze] the rotary embeddings of all layers must rotate by one position of a "
+                    "token, or all by one for each axis. Got some of either");
   return all.size() - 1;
 }
 
@@ -139,6 +142,7 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& 
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }
+  is_axial = !rotations.empty() && rotations.front().is_axial();
   norms.assign<EncoderLayer>(*this,
                              {&EncoderLayer::after_attention, &EncoderLayer::after_feed_forward});
 }

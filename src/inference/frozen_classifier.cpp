@@ -10,6 +10,7 @@
 #include "inference/packing.h"
 #include "inference/projection.h"
 #include "inference/stale_check.h"
+#include "models/heads/rows.h"
 #include "posenc/functional/pooling.h"
 #include "torch_internals/parallel_for.h"
 
@@ -39,16 +40,18 @@ at::Tensor projected(const Projection& projection, const at::Tensor& rows) {
   return out;
 }
 
-// The product of the output layer, whose weight may be in two parts.
+// What the output layer gives, whose weight may be in two parts.
 at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
-  if (!parts.beside) return projected(parts.out, rows);
+  const Elementwise activation = parts.options.head().output_activation();
+  if (!parts.beside) return functional::elementwise(projected(parts.out, rows), activation);
   const auto part = [&](const Projection& projection, int64_t begin) {
     at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
     projection.run(rows.const_data_ptr<float>() + begin, rows.size(1), rows.size(0),
                    out.data_ptr<float>(), projection.out(), row_regime(rows.size(0)));
     return out;
   };
-  return part(parts.out, 0).add_(part(*parts.beside, parts.out.in()));
+  return functional::elementwise(part(parts.out, 0).add_(part(*parts.beside, parts.out.in())),
+                                 activation);
 }
 
 // activation(x), normalised, in place.
@@ -91,16 +94,13 @@ at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hi
 
 at::Tensor all_logits(const FrozenClassifierParts& parts, const EncoderOutput& out,
                       const at::Tensor& attention_mask) {
-  using functional::mean_pool;
+  const auto& options = parts.options.head();
   const at::Tensor& hidden = out.last_hidden_state;
-  switch (parts.options.head().rows()) {
-    case head::Rows::Tokens: return token_logits(parts, hidden, attention_mask);
-    case head::Rows::Mean: return logits_of(parts, mean_pool(hidden, attention_mask));
-    case head::Rows::MeanOfLogits:
-      return mean_pool(token_logits(parts, hidden, attention_mask), attention_mask);
-    case head::Rows::Pooled: break;
+  if (options.rows() == head::Rows::Tokens) return token_logits(parts, hidden, attention_mask);
+  if (options.rows() == head::Rows::MeanOfLogits) {
+    return functional::mean_pool(token_logits(parts, hidden, attention_mask), attention_mask);
   }
-  return logits_of(parts, out.pooled);
+  return logits_of(parts, head_rows(options, out, attention_mask));
 }
 
 }  // namespace

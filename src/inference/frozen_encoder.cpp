@@ -27,30 +27,26 @@ struct FrozenEncoderParts {
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
-    const EmbeddingsCall call =
-        embeddings_call(*embeddings_options, embeddings, input, embeddings_inputs(options, inputs));
-    return functional::encoder_embeddings(call.ids, call.weights, call.options);
+    const auto embed = [&](const at::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
+      const EmbeddingsCall call =
+          embeddings_call(*embeddings_options, embeddings, ids, of_embeddings);
+      return functional::encoder_embeddings(call.ids, call.weights, call.options);
+    };
+    return embed_tokens(options, embeddings.tokens, input, inputs, embed);
   }
 };
 
 namespace {
 
-// A masked token attends to the real ones like any other, so its row has a value if it is pooled.
+// A masked token attends to the real ones like any other, so its row has a value if it is pooled,
+// unless it is zeroed.
 bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
                       const at::Tensor& attention_mask) {
-  if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
-  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
-}
-
-// The layers of a frozen model keep what they compute in buffers that the next layer overwrites.
-void refuse_records(const EncoderInputs& inputs) {
-  const std::pair<const char*, bool> records[] = {
-      {"output_hidden_states", inputs.output_hidden_states()},
-      {"output_attentions", inputs.output_attentions()}};
-  for (const auto& [name, is_wanted] : records) {
-    TORCH_CHECK_VALUE(!is_wanted, "[FrozenEncoder] ", name,
-                      " must be false: the Encoder that was frozen has them. Got true");
+  if (!attention_mask.defined() || options.zero_hidden_padding() ||
+      options.pooling() == encoder::Pooling::None) {
+    return false;
   }
+  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
 }
 
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
@@ -62,9 +58,11 @@ AttentionMask mask_of_all_rows(const AttentionMask& mask) {
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
 functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
-  for (at::Tensor* tensor : {&weights.tokens, &weights.positions, &weights.token_types,
-                             &weights.task_types, &weights.norm_weight, &weights.norm_bias,
-                             &weights.projection_weight, &weights.projection_bias}) {
+  for (at::Tensor* tensor :
+       {&weights.tokens, &weights.positions, &weights.token_types, &weights.task_types,
+        &weights.x_positions, &weights.y_positions, &weights.h_positions, &weights.w_positions,
+        &weights.norm_weight, &weights.norm_bias, &weights.projection_weight,
+        &weights.projection_bias}) {
     if (tensor->defined()) *tensor = tensor->detach();
   }
   return weights;
@@ -88,11 +86,13 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
   check_encoder_inputs(parts.options, input, given);
-  inference::refuse_records(given);
+  TORCH_CHECK_VALUE(!given.output_attentions(),
+                    "[FrozenEncoder] output_attentions must be false: the Encoder that was frozen "
+                    "has them. Got true");
   const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
   EncoderOutput out;
-  out.embeddings = masked_embeddings(parts.options, input, inputs, parts.embed(input, inputs));
+  out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
   const bool sees_all = layers_see_padding(parts.options);
@@ -101,11 +101,20 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()
                                 ? inputs.attention_mask().eq(0).unsqueeze(-1)
                                 : at::Tensor();
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state =
-      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
-                           rotary_position_ids(parts.options, inputs));
+      parts.layers.forward_with(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
+                                record, rotary_position_ids(parts.options, input, inputs));
+  out.hidden_states = std::move(record.hidden_states);
+  if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
   const at::Tensor hidden = out.last_hidden_state;
-  if (masked.defined()) out.last_hidden_state = hidden.masked_fill(masked, 0.0);
+  if (masked.defined()) {
+    out.last_hidden_state = hidden.masked_fill(masked, 0.0);
+    for (std::size_t i = 1; i < out.hidden_states.size(); ++i)
+      out.hidden_states[i] = out.hidden_states[i].masked_fill(masked, 0.0);
+  }
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);

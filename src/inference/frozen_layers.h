@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "inference/packing.h"
 #include "inference/projection.h"
@@ -15,9 +16,11 @@ class FrozenLayers {
   virtual ~FrozenLayers() = default;
 
   /// Runs rows (rows, D) through all layers; may overwrite them. `packing` is that of packing_of(),
-  /// `mask` what it does not cover. position_ids: as in RowPositions.
+  /// `mask` what it does not cover. position_ids: as in RowPositions. The output of each layer is
+  /// added to `outputs` (rows, D) unless it is null.
   virtual at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                         const at::Tensor& position_ids = {}) const = 0;
+                         const at::Tensor& position_ids = {},
+                         std::vector<at::Tensor>* outputs = nullptr) const = 0;
 
   /// Drops the rows of padding, unless tokens see them.
   Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length) const {
@@ -27,6 +30,7 @@ class FrozenLayers {
   int64_t num_heads = 1;
   bool needs_key_masks = false;  ///< whether other masks are refused
   bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
+  bool is_axial = false;         ///< whether tokens have a position for each of several axes
 };
 
 /// `prefix` begins the names of the parts in errors: `encoder.` or empty.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "functional/fourier_mixing.h"
+#include "inference/layer_outputs.h"
 
 namespace posenc::inference {
 namespace {
@@ -19,8 +20,8 @@ const float* input_of(const Stream& stream, const Norm& before) {
 class EncoderRun {
  public:
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
-             const ScoreMask& mask, const at::Tensor& position_ids)
-      : stack_(stack), stream_(stream), packing_(packing), mask_(mask) {
+             const ScoreMask& mask, const at::Tensor& position_ids, const LayerOutputs& outputs)
+      : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
     int64_t width = 0, query_width = 0, kernels = 0;
     for (const EncoderLayer& layer : stack.layers) {
       width = std::max(width, layer.sizes.width());
@@ -32,7 +33,7 @@ class EncoderRun {
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
     if (stack.rotations.empty()) return;
-    const RowPositions positions(packing, position_ids);
+    const RowPositions positions(packing, position_ids, stack.is_axial);
     for (const Rotation& rotation : stack.rotations)
       rotations_.emplace_back(rotation, projected_, positions);
   }
@@ -126,6 +127,7 @@ class EncoderRun {
                     layer.post_attention, layer.after_attention);
     }
     feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
+    outputs_.add(i, part, begin);
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
     } else {
@@ -137,6 +139,7 @@ class EncoderRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
+  const LayerOutputs outputs_;
   at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
   std::optional<ConvolutionRun> convolution_;
@@ -162,10 +165,11 @@ at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::
 }  // namespace
 
 at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                             const at::Tensor& position_ids) const {
+                             const at::Tensor& position_ids,
+                             std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous(), input = norm_first ? at::empty_like(x) : x;
   const Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
-  EncoderRun(*this, own, packing, mask, position_ids).run();
+  EncoderRun(*this, own, packing, mask, position_ids, {outputs, layers.size(), x}).run();
   return result(own) == own.x ? x : input;
 }
 

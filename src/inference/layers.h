@@ -67,7 +67,7 @@ class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
   EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids) const override;
+                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
 
   std::vector<Rotation> rotations;
 };

@@ -102,6 +102,8 @@ void read(const EncoderImpl& encoder, Values& values) {
                static_cast<double>(encoder.options.pooling()),
                static_cast<double>(encoder.options.eos_token_id()),
                static_cast<double>(encoder.options.zero_padding()),
+               static_cast<double>(encoder.options.zero_hidden_padding()),
+               static_cast<double>(encoder.options.raw_inputs_embeds()),
                static_cast<double>(encoder.options.pad_token_id().value_or(-1)),
                static_cast<double>(encoder.options.token_dropout_id().value_or(-1))});
 }

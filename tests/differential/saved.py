@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, one_thread, rewritten, settings, take_length
+from encoders import KINDS, encoder_of, inputs_of, off_by, one_thread, rewritten, settings, take_length
 from encoders import saved as saved_by_transformers
 from harness import Case, Draw, Failure, Programs
 
@@ -122,9 +122,8 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
         a = got[key]
         if key == "last_hidden_state" and mask is not None:
             a, b = a[mask != 0], b[mask != 0]
-        worst = (a - b).abs().max().item()
-        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
-            return f"{key}: off by {worst:.3g}"
+        if why := off_by(a, b):
+            return f"{key}: {why}"
     return ""
 
 

@@ -163,14 +163,24 @@ class Sentences(unittest.TestCase):
     def test_pairs(self):
         folder, model, tokenizer = self.model("BertForSequenceClassification", num_labels=1)
         pairs = list(zip(self.lines(6), ["", *self.lines(5)]))
-        write_json(folder / "config_sentence_transformers.json", {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.activation.Tanh"})
-        got = self.json_lines("classify", folder, "--pair", "--text", self.file([f"{a}\t{b}" for a, b in pairs]))
-        self.assertEqual(len(got), len(pairs))
-        for ours, (a, b) in zip(got, pairs):
-            # A batch, as an empty second text is no pair in a call for one text.
-            given = tokenizer([a], [b], truncation="longest_first", max_length=self.limit(tokenizer), return_tensors="pt")
-            with torch.no_grad():
-                self.close(torch.tensor([ours["score"]]), model(**given).logits[0].tanh())
+        write_json(folder / "config_sentence_transformers.json", {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.activation.Tanh",
+                                                                  "prompts": {"query": "hello world "}, "default_prompt_name": "query"})  # fmt: skip
+        file = self.file([f"{a}\t{b}" for a, b in pairs])
+        for prompt, more in [("hello world ", []), ("", ["--prompt", ""]), ("the ", ["--prompt-text", "the "]), ("hello world ", ["--prompt", "query"])]:
+            got = self.json_lines("classify", folder, "--pair", "--text", file, *more)
+            self.assertEqual(len(got), len(pairs))
+            for ours, (a, b) in zip(got, pairs):
+                # A batch, as an empty second text is no pair in a call for one text.
+                given = tokenizer([prompt + a], [b], truncation="longest_first", max_length=self.limit(tokenizer), return_tensors="pt")
+                with torch.no_grad():
+                    self.close(torch.tensor([ours["score"]]), model(**given).logits[0].tanh())
+
+    def test_prompts_that_are_refused(self):
+        folder, _, _ = self.model("BertForTokenClassification", num_labels=3)
+        for more, rule in [(["--prompt", "query"], "must be one of the folder's (it has none). Got query"), (["--prompt-text", "a "], "a prompt is not for it")]:
+            done = subprocess.run([options.posenc, "classify", folder, "--text", self.file(["the cat"]), *more], capture_output=True, text=True, timeout=120)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(rule, done.stderr)
 
     def test_labels_of_tokens(self):
         folder, _, tokenizer = self.model("BertForTokenClassification", num_labels=3)

@@ -57,14 +57,18 @@ class FrozenTransformerEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). The rows of keys that
   /// key_padding() and padding() mask are not computed and are zero, whatever else `mask` consists
-  /// of: a batch of unequal lengths costs its real tokens. With another Mixing than
-  /// Mixing::Attention, in which tokens see padding, all rows are computed. A layer with a window
-  /// computes the scores of the tokens in it only. position_ids: (L) or (B, L), those of
-  /// TransformerEncoder.
+  /// of: a batch of unequal lengths costs its real tokens. Without Mixing::Attention tokens see
+  /// padding, and all rows are computed. A layer with a window computes the scores of the tokens in
+  /// it only. position_ids: (L) or (B, L), those of TransformerEncoder.
   ///
   /// Errors: those of the module; c10::TypeError for dtypes other than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {}) const;
+  /// forward() that also records the hidden states, in which the rows of masked keys are zero after
+  /// the layers; c10::ValueError for output_attentions, which the module has.
+  torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
+                             TransformerEncoderRecord& record,
+                             const torch::Tensor& position_ids = {}) const;
 
   /// The options of the source.
   const TransformerEncoderOptions& options() const;
@@ -102,8 +106,7 @@ class FrozenTransformer {
   std::shared_ptr<const inference::TransformerModel> model_;
 };
 
-/// Freezes an encoder. The result computes the same as the model in eval mode; the model itself may
-/// be in either mode.
+/// Freezes an encoder. The result computes the same as the model in eval mode, whatever its mode.
 ///
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
 /// than the CPU, and for layers that were exchanged for some of another number of heads, layout,

@@ -206,7 +206,7 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& wan
   EncoderOptions options = options_in(own, model);
   options.origin().config = config.object().dump();
   options.origin().layout = model.layers->original_keys;
-  return {model, *model.layers, own, options};
+  return {model, *model.layers, own, options, config};
 }
 
 }  // namespace posenc

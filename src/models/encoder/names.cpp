@@ -128,8 +128,11 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
       attention + "in_proj_*");
   add({&EncoderLayerKeys::out}, attention + "out_proj.*");
   if (convolves) add_groups(map, keys, config, from, to);
+  const bool is_gated = config.options.encoder().layer().feed_forward() == FeedForward::Gated;
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
+  } else if (is_gated && is_named(keys.activated)) {
+    add({&EncoderLayerKeys::activated, &EncoderLayerKeys::wide}, "linear1.*");
   } else {
     add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, network + "linear1.*");
   }
@@ -215,9 +218,7 @@ void add_pooling(KeyMap& map, const EncoderConfig& config) {
 
 KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
-  KeyMap map;
-  std::istringstream dropped(structure.dropped);
-  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  KeyMap map = encoder_dropped_map(structure);
   add_embeddings(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
@@ -279,6 +280,13 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 }
 
 }  // namespace
+
+KeyMap encoder_dropped_map(const EncoderStructure& structure) {
+  KeyMap map;
+  std::istringstream dropped(structure.dropped);
+  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  return map;
+}
 
 const char* EncoderLayerKeys::*first_part_of_layer(const EncoderConfig& config) {
   const bool attends = is_named(config.structure.keys.front().query);

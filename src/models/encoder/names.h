@@ -20,6 +20,9 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
                        const std::string& prefix);
 
+/// Rules that drop what a class has beside the encoder, as far as it is known.
+KeyMap encoder_dropped_map(const EncoderStructure& structure);
+
 /// What the names of a layer's tensors begin with, up to its number: one pattern, or in XLM one for
 /// each kind of part.
 std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys);

@@ -83,6 +83,15 @@ const EncoderLayerKeys kDinov2Keys[] = {{
     .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
     .norm1 = "norm1", .norm2 = "norm2"}};
 
+constexpr EncoderLayerKeys dinov3_keys(const char* layer) {
+  return {.layer = layer,
+          .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
+          .out = "attention.o_proj", .wide = "mlp.up_proj", .activated = "mlp.gate_proj",
+          .narrow = "mlp.down_proj", .norm1 = "norm1", .norm2 = "norm2"};
+}
+
+const EncoderLayerKeys kDinov3Keys[] = {dinov3_keys("layer.*."), dinov3_keys("model.layer.*.")};
+
 // A name each in transformers, and the names of the original files, which it saves too.
 const EncoderLayerKeys kJinaKeys[] = {{
     .layer = "layers.*.",
@@ -152,6 +161,8 @@ constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelTy
 
 const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kBertWithoutPooler = {.keys = kBertKeys};
+const EncoderStructure kChineseClipText = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
+    .zeroes_padding_row = true};
 const EncoderStructure kElectra = {.keys = kBertKeys, .projection = "embeddings_project"};
 const EncoderStructure kRemBert = {.keys = kBertKeys,
     .projection = "encoder.embedding_hidden_mapping_in", .pooling = Pooling::TanhOfFirst};
@@ -229,6 +240,10 @@ const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,
     .attention_output_dropout = Rate::None, .output_dropout = Rate::None,
     .last_norm = "layernorm", .raw_hidden_states = true, .pooling = Pooling::First,
     .has_layer_scale = true};
+const EncoderStructure kDinov3 = {.keys = kDinov3Keys, .norm_first = true, .rotates = true,
+    .attention_output_dropout = Rate::None, .output_dropout = Rate::None, .last_norm = "norm",
+    .raw_hidden_states = true, .pooling = Pooling::First, .has_layer_scale = true,
+    .more = read_dinov3};
 // clang-format on
 
 }  // namespace posenc::layers

@@ -128,6 +128,9 @@ void BottleneckEncoderLayerImpl::reset() {
       "self_attn", MultiheadAttention(attention.dropout(drops.attention)
                                           .scale(options.attention_scale())
                                           .bias(options.qkv_bias().value_or(options.bias()))
+                                          .query_bias(options.query_bias())
+                                          .key_bias(options.key_bias())
+                                          .value_bias(options.value_bias())
                                           .out_bias(options.out_bias().value_or(options.bias()))
                                           .batch_first(options.batch_first())
                                           .python_dropout_order(options.python_dropout_order())));

@@ -68,6 +68,9 @@ MultiheadAttention make_attention(const TransformerLayerOptions& options) {
                                 .rotary(options.rotary())
                                 .dropout(dropouts_of(options).attention)
                                 .bias(options.qkv_bias().value_or(options.bias()))
+                                .query_bias(options.query_bias())
+                                .key_bias(options.key_bias())
+                                .value_bias(options.value_bias())
                                 .out_bias(options.out_bias().value_or(options.bias()))
                                 .batch_first(options.batch_first())
                                 .python_dropout_order(options.python_dropout_order()));

@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the options of one class
+
 #include <ATen/core/Tensor.h>
 #include <torch/arg.h>
 
@@ -99,6 +101,13 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, bias) = true;
   /// Whether the projections of queries, keys and values have a bias; `bias` unless set.
   TORCH_ARG(std::optional<bool>, qkv_bias) = std::nullopt;
+  /// Whether queries have a bias, where `qkv_bias` gives them one; otherwise its rows of
+  /// in_proj_bias are zeros that get no gradient. DINOv3's keys have none.
+  TORCH_ARG(bool, query_bias) = true;
+  /// The same for keys.
+  TORCH_ARG(bool, key_bias) = true;
+  /// The same for values.
+  TORCH_ARG(bool, value_bias) = true;
   /// Whether the projection of the attention's output has one; `bias` unless set.
   TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
   /// Whether linear1 has one; `bias` unless set.
@@ -124,8 +133,7 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, qk_norm) = false;
   /// The factor of the scores; 1 / sqrt(head_dim) unless set.
   TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
-  /// Token i attends to tokens i - window .. i + window only, both included; to all unless set. A
-  /// causal mask leaves i - window .. i.
+  /// Token i attends to tokens i - window .. i + window only; causal: i - window .. i; unset: all.
   TORCH_ARG(std::optional<int64_t>, window) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
