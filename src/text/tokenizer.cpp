@@ -57,13 +57,6 @@ std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* id
   return tokenizer.decode(checked, skip_special_tokens);
 }
 
-EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_view text,
-                         std::optional<std::string_view> pair, const text::EncodeRequest& request) {
-  EncodedRows rows;
-  tokenizer.machine().encode(text, pair, request, 0, rows);
-  return rows;
-}
-
 Encoding encoding_of(EncodedRows& rows, std::size_t row) {
   Encoding encoding;
   for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {

@@ -94,11 +94,7 @@ json encode(const TextMachine& machine, const json& given) {
 
 json stream(const TextMachine& machine, const json& given) {
   const bool skip = given["skip"].get<bool>();
-  StreamState state(
-      [&](const std::vector<int64_t>& ids) {
-        return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
-      },
-      StreamState::hints(machine, skip));
+  StreamState state({std::shared_ptr<void>(), &machine}, skip);
   json steps = json::array();
   for (const uint32_t id : given["stream"]) {
     try {
