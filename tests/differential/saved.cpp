@@ -44,7 +44,7 @@ StateDict save_classifier(const Json& options, const StateDict& tensors) {
   if (options.at("keeps_rest")) how.rest_of(options.at("folder"));
   save_pretrained(model, options.at("out"), how);
   StateDict results;
-  results.insert("logits", model->forward(tensors["input_ids"], encoder_inputs(tensors)).logits);
+  results.insert("logits", model->forward(encoder_input(tensors), encoder_inputs(tensors)).logits);
   return results;
 }
 

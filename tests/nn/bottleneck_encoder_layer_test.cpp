@@ -116,6 +116,14 @@ TEST(BottleneckEncoderLayer, FrozenLayersComputeTheSame) {
   }
 }
 
+TEST(BottleneckEncoderLayer, ItsKeysMayHaveNoBias) {
+  BottleneckEncoderLayer layer(layer_of(BottleneckOptions(6)).key_bias(false));
+  (layer->forward(torch::randn({2, 3, 8})) * torch::randn({2, 3, 8})).sum().backward();
+  const auto grad = layer->self_attn->in_proj_bias.grad();
+  EXPECT_FALSE(grad.slice(0, 6, 12).any().item<bool>());
+  EXPECT_TRUE(grad.slice(0, 12).all().item<bool>());
+}
+
 TEST(BottleneckEncoderLayer, NoticesChangesOnceItIsFrozen) {
   TransformerEncoder encoder(TransformerEncoderOptions(layer_of(BottleneckOptions(6)), 1));
   const auto frozen = freeze(encoder);

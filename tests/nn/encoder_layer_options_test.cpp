@@ -200,6 +200,8 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().mixing(Mixing::Fourier), "num_heads must be its default with Mixing::Fourier"},
       {TransformerLayerOptions(8, 1).mixing(Mixing::Fourier).window(1),
        "window must be its default"},
+      {TransformerLayerOptions(8, 1).mixing(Mixing::Fourier).key_bias(false),
+       "key_bias must be its default"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 6))),
        "rotary must rotate the 4 channels of a head. Got 6"}};
   for (const auto& [options, message] : cases) {

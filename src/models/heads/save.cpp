@@ -24,6 +24,7 @@ std::vector<std::pair<const char*, double>> values_of_head(const EncoderHeadOpti
   add("norm", options.norm().value_or(-1.0));
   add("norm_bias", options.norm() && options.norm_bias());
   add("bias", options.bias());
+  add("output_activation", options.output_activation());
   add("columns_beside_table", options.columns_beside_table());
   return values;
 }
@@ -50,13 +51,19 @@ std::string head_class(const std::string& base_class, Kind kind) {
     case Kind::Sequence: return stem + "ForSequenceClassification";
     case Kind::Token: return stem + "ForTokenClassification";
     case Kind::Question: return stem + "ForQuestionAnswering";
+    case Kind::Image:
+      TORCH_CHECK_VALUE(!base_class.ends_with("VisionModel"),
+                        "[save_pretrained] a Classifier of images must have an encoder that is "
+                        "not a part of a pair, to be a class of transformers. Got a ",
+                        base_class);
+      return stem + "ForImageClassification";
     case Kind::Masked: break;
   }
   return stem + (is_of_xlm ? "WithLMHeadModel" : "ForMaskedLM");
 }
 
 void set_labels(nlohmann::json& config, const ClassifierOptions& options) {
-  if (options.kind() != Kind::Sequence && options.kind() != Kind::Token) return;
+  if (options.kind() == Kind::Question || options.kind() == Kind::Masked) return;
   const int64_t count = options.head().outputs();
   nlohmann::json names = nlohmann::json::object(), numbers = nlohmann::json::object();
   for (int64_t i = 0; i < count; ++i) {

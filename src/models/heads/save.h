@@ -9,7 +9,8 @@
 
 namespace posenc {
 
-/// The class in transformers of an encoder's class, such as `BertModel`, with a head.
+/// The class in transformers of an encoder's class, such as `BertModel`, with a head. Throws
+/// c10::ValueError for a head of images on a part of a pair.
 std::string head_class(const std::string& base_class, head::Kind kind);
 
 /// Sets the labels and the problem of a Classifier in a config.json.
