@@ -63,12 +63,16 @@ void check_weights(const EncoderEmbeddingsWeights& weights,
   const at::Tensor& projection = weights.projection_weight;
   int64_t wide = narrow;
   if (projection.defined()) {
-    TORCH_CHECK_VALUE(projection.dim() == 2 && projection.size(1) == narrow,
-                      "[EncoderEmbeddings] projection_weight must be (D, ", narrow, "). Got ",
+    const int64_t width = options.trigram_input() ? 3 * narrow : narrow;
+    TORCH_CHECK_VALUE(projection.dim() == 2 && projection.size(1) == width,
+                      "[EncoderEmbeddings] projection_weight must be (D, ", width, "). Got ",
                       projection.sizes());
     wide = projection.sizes()[0];
   }
   const bool first = options.projection() == embeddings::Projection::Tokens;
+  TORCH_CHECK_VALUE(!options.trigram_input() || (first && projection.defined()),
+                    "[EncoderEmbeddings] trigram_input must be with a projection_weight and "
+                    "Projection::Tokens. Got neither or one");
   const bool before_norm =
       first || (options.projection() == embeddings::Projection::BeforeDropout &&
                 options.norm() == embeddings::Norm::AfterDropout);

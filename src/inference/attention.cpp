@@ -61,7 +61,7 @@ void attend(const AttentionInput& input, float* out) {
     std::copy_n(bias.strides().begin(), 4, request.bias_strides);
   }
   request.out = out;
-  request.out_stride = sizes.query_width();
+  request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
   const auto attend = kernels::chosen().attention_sequence.attend;
   const int64_t floats = kernel::sequence_floats(sizes.head_dim, input.keys.length);
   const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);

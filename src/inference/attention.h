@@ -32,6 +32,7 @@ struct AttentionInput {
   float scale;
   ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
   std::optional<int64_t> window = std::nullopt;  ///< of TransformerLayerOptions
+  int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps
 };
 void attend(const AttentionInput& input, float* out);
 

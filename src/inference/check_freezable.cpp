@@ -96,6 +96,22 @@ bool has_no_norm1(const TransformerEncoderLayerImpl& layer) {
 }
 bool has_no_norm1(const TransformerDecoderLayerImpl&) { return false; }
 
+void check_convolution(const std::string& name, const TransformerEncoderLayerImpl& layer,
+                       int64_t embed_dim) {
+  if (layer.options.mixing() != Mixing::Convolution) return;
+  const auto& attention = module_of(name + ".conv_attn", layer.conv_attn);
+  const int64_t width = embed_dim / 2, kernel_size = layer.options.conv_kernel_size();
+  const std::string inner = name + ".conv_attn.";
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, embed_dim});
+  check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
+  check_tensor(inner + "depthwise_weight", attention.depthwise_weight, {embed_dim, kernel_size});
+  check_linear(inner + "pointwise", attention.pointwise, embed_dim, width);
+  check_linear(inner + "kernel", attention.kernel, width, layer.options.num_heads() * kernel_size);
+  check_linear(inner + "conv_out", attention.conv_out, embed_dim, width);
+  check_linear(inner + "out_proj", attention.out_proj, embed_dim, embed_dim);
+}
+void check_convolution(const std::string&, const TransformerDecoderLayerImpl&, int64_t) {}
+
 // What the two kinds of layer have in common. Each layer may have an activation and a d_ff of its
 // own.
 template <typename Layer>
@@ -106,6 +122,7 @@ void check_common(const std::string& name, const Layer& layer,
   if (layer.options.mixing() == Mixing::Attention) {
     check_attention(name + ".self_attn", layer.self_attn, stack);
   }
+  check_convolution(name, layer, width);
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
   const int64_t parts = layer.options.feed_forward() == posenc::FeedForward::Gated ? 2 : 1;
   const int64_t d_ff =
@@ -136,6 +153,54 @@ void check_layer(const std::string& name, const TransformerDecoderLayerImpl& lay
   check_scale(name + ".layer_scale3", layer.layer_scale3, stack.d_model());
 }
 
+void check_network(const std::string& name, const torch::nn::Module& module, int64_t width,
+                   int64_t d_ff) {
+  const auto* const network = module.as<BottleneckFeedForwardImpl>();
+  TORCH_CHECK_VALUE(network != nullptr, "[freeze] ", name,
+                    " must be a BottleneckFeedForward. Got a ", module.name());
+  check_linear(name + ".linear1", network->linear1, width, d_ff);
+  check_linear(name + ".linear2", network->linear2, d_ff, width);
+  check_norm(name + ".norm", network->norm, width);
+}
+
+// A projection with its norm, which an option leaves out.
+void check_normed(const std::string& name, const torch::nn::Linear& linear,
+                  const TransformerNorm& norm, bool is_there, int64_t in, int64_t out) {
+  if (!is_there && linear.is_empty()) return;
+  check_linear(name, linear, in, out);
+  check_norm(name + "_norm", norm, out);
+}
+
+void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  const BottleneckOptions& own = *layer.options.bottleneck();
+  const int64_t outer = stack.d_model(), width = own.intra_bottleneck_size();
+  const int64_t d_ff = layer.options.d_ff();
+  check_option(name, "intra_bottleneck_size", width, stack.bottleneck()->intra_bottleneck_size());
+  check_option(name, "use_bottleneck", text(own.use_bottleneck()),
+               text(stack.bottleneck()->use_bottleneck()));
+  const bool shares = own.use_bottleneck() && own.key_query_shared_bottleneck();
+  check_normed(name + ".input", layer.input, layer.input_norm, own.use_bottleneck(), outer, width);
+  check_normed(name + ".shared", layer.shared, layer.shared_norm, shares, outer, width);
+  check_normed(name + ".output", layer.output, layer.output_norm, own.use_bottleneck(), width,
+               outer);
+  const auto& attention = module_of(name + ".self_attn", layer.self_attn);
+  const std::string in_attention = name + ".self_attn.";
+  if (attention.in_proj_weight.defined()) {
+    check_tensor(in_attention + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  } else {
+    check_tensor(in_attention + "q_proj_weight", attention.q_proj_weight, {width, width});
+    check_tensor(in_attention + "k_proj_weight", attention.k_proj_weight, {width, width});
+    check_tensor(in_attention + "v_proj_weight", attention.v_proj_weight, {width, outer});
+  }
+  check_bias(in_attention + "in_proj_bias", attention.in_proj_bias, 3 * width);
+  check_linear(in_attention + "out_proj", attention.out_proj, width, width);
+  check_norm(name + ".norm1", layer.norm1, width);
+  for (std::size_t i = 0; i < layer.ffn->size(); ++i)
+    check_network(name + ".ffn." + std::to_string(i), *layer.ffn->ptr(i), width, d_ff);
+  check_network(name + ".last_ffn", module_of(name + ".last_ffn", layer.last_ffn), width, d_ff);
+}
+
 template <typename Layer, typename Stack>
 void check_layers(const char* module, const Stack& stack, const std::string& prefix) {
   const auto& options = stack.options.layer();
@@ -151,6 +216,9 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
 }  // namespace
 
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
+  if (encoder.options.layer().bottleneck()) {
+    return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
+  }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
 }
 

@@ -19,7 +19,7 @@ FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const Freez
   auto frozen = std::make_shared<inference::TransformerEncoderModel>(
       inference::TransformerEncoderModel{model.options, inference::StaleCheck(model), {}});
   inference::GemmSelector gemm(options.gemm());
-  frozen->stack = inference::freeze_stack(model, "", gemm);
+  frozen->layers = inference::freeze_layers(model, "", gemm);
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 
@@ -39,7 +39,7 @@ FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& opti
   inference::check_stack_options(model.decoder->options.layer(), "decoder", d_model);
   frozen->src_embedding = inference::Embedding(model.src_embedding);
   frozen->tgt_embedding = inference::Embedding(model.tgt_embedding);
-  frozen->encoder = inference::freeze_stack(*model.encoder, "encoder.", gemm);
+  frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", gemm);
   frozen->decoder = inference::freeze_stack(*model.decoder, "decoder.", gemm);
   const at::Tensor& weight = model.final_layer->effective_weight();
   inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);

@@ -1,5 +1,6 @@
 // The frozen layers of the modules' layers.
 
+#include "inference/bottleneck_layers.h"
 #include "inference/check_freezable.h"
 #include "inference/layers.h"
 #include "nn/transformer/layer_parts.h"
@@ -58,11 +59,26 @@ FeedForward feed_forward_of(const TransformerEncoderLayerImpl& layer, GemmSelect
           layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
 }
 
+EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm) {
+  const ConvolutionalAttentionImpl& own = *layer.conv_attn;
+  const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
+  return {
+      .convolution = Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, gemm),
+                                 linear(own.kernel, gemm), linear(own.conv_out, gemm), heads,
+                                 own.options.conv_kernel_size()},
+      .sizes = {heads, heads, head_dim},
+      .in_proj = {own.in_proj_weight, own.in_proj_bias, gemm.choose(own.in_proj_weight)},
+      .out_proj = linear(own.out_proj, gemm),
+      .score_scale = score_scale(head_dim),
+      .feed_forward = feed_forward_of(layer, gemm)};
+}
+
 EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm,
                            std::vector<Rotation>& rotations) {
   if (layer.options.mixing() == Mixing::Fourier) {
     return {.is_fourier = true, .feed_forward = feed_forward_of(layer, gemm)};
   }
+  if (layer.options.mixing() == Mixing::Convolution) return convolutional_layer(layer, gemm);
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
   const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
@@ -111,24 +127,32 @@ class Norms {
 
 }  // namespace
 
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm) {
-  check_freezable(encoder, prefix);
+EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm) {
   const auto& options = encoder.options.layer();
-  EncoderStack stack{{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}},
-                     {}};
+  norm_first = options.norm_first();
+  num_heads = heads = options.num_heads();
+  width = options.d_model();
   Norms norms(options.norm_first(), encoder.norm);
   // A layer that runs several times appears several times, with the same weights.
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
-    stack.layers.push_back(encoder_layer(layer, gemm, stack.rotations));
-    stack.sees_padding |= stack.layers.back().is_fourier;
+    layers.push_back(encoder_layer(layer, gemm, rotations));
+    needs_key_masks |= layers.back().is_fourier;
+    sees_padding |= layers.back().is_fourier || layers.back().convolution.has_value();
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }
-  norms.assign<EncoderLayer>(stack,
+  is_axial = !rotations.empty() && rotations.front().is_axial();
+  norms.assign<EncoderLayer>(*this,
                              {&EncoderLayer::after_attention, &EncoderLayer::after_feed_forward});
-  return stack;
+}
+
+std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
+                                                  const std::string& prefix, GemmSelector& gemm) {
+  check_freezable(encoder, prefix);
+  if (encoder.options.layer().bottleneck())
+    return std::make_unique<BottleneckLayers>(encoder, gemm);
+  return std::make_unique<EncoderStack>(encoder, gemm);
 }
 
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,

@@ -24,6 +24,7 @@ struct FrozenClassifierParts {
   std::optional<Projection> dense = {};
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
+  std::optional<Projection> beside = {};  // of the columns after those of `out`
 };
 
 namespace {
@@ -37,6 +38,20 @@ at::Tensor projected(const Projection& projection, const at::Tensor& rows) {
   projection.run(rows.const_data_ptr<float>(), rows.size(0), out.data_ptr<float>(),
                  row_regime(rows.size(0)));
   return out;
+}
+
+// What the output layer gives, whose weight may be in two parts.
+at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  const Elementwise activation = parts.options.head().output_activation();
+  if (!parts.beside) return functional::elementwise(projected(parts.out, rows), activation);
+  const auto part = [&](const Projection& projection, int64_t begin) {
+    at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
+    projection.run(rows.const_data_ptr<float>() + begin, rows.size(1), rows.size(0),
+                   out.data_ptr<float>(), projection.out(), row_regime(rows.size(0)));
+    return out;
+  };
+  return functional::elementwise(part(parts.out, 0).add_(part(*parts.beside, parts.out.in())),
+                                 activation);
 }
 
 // activation(x), normalised, in place.
@@ -55,11 +70,6 @@ void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
     }
   };
   torch_internals::parallel_for(0, (rows + part - 1) / part, 1, work);
-}
-
-at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
-  return functional::elementwise(projected(parts.out, rows),
-                                 parts.options.head().output_activation());
 }
 
 at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
@@ -141,6 +151,7 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
     if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
   }
   parts.out = projection(head.options.tied() ? model.table() : head.weight, head.bias);
+  if (head.weight_beside_table.defined()) parts.beside = projection(head.weight_beside_table, {});
   return FrozenClassifier(
       std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));
 }

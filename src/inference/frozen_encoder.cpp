@@ -95,7 +95,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
-  const bool sees_all = sees_padding(parts.options);
+  const bool sees_all = layers_see_padding(parts.options);
   const bool all_rows =
       !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
   const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()

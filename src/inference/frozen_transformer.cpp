@@ -25,7 +25,7 @@ namespace inference {
 
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
   const int64_t batch = src.size(0), length = src.size(1);
-  const Packing packing = Packing::of(src_mask, batch, length);
+  const Packing packing = model.encoder->packing_of(src_mask, batch, length);
   at::Tensor rows;
   if (packing.packed) {
     const at::Tensor places = at::tensor(packing.places);
@@ -34,8 +34,8 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   } else {
     rows = model.src_embedding(src).flatten(0, 1);
   }
-  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder.heads, rows);
-  return {run(model.encoder, rows, packing, mask), packing};
+  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder->num_heads, rows);
+  return {model.encoder->run(rows, packing, mask, {}), packing};
 }
 
 }  // namespace inference

@@ -50,12 +50,12 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   model->stale_check.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
-  check_position_ids(model->stack.is_axial(), position_ids, batch, length);
-  const bool sees_padding = model->stack.sees_padding;
-  TORCH_CHECK_VALUE(!sees_padding || AttentionMaskAccess::without_keys(mask).is_none(),
+  const inference::FrozenLayers& layers = *model->layers;
+  check_position_ids(layers.is_axial, position_ids, batch, length);
+  TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
-  const Packing packing = sees_padding ? Packing(batch, length) : Packing::of(mask, batch, length);
+  const Packing packing = layers.packing_of(mask, batch, length);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
@@ -66,8 +66,7 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
     const torch::Tensor out = packing.unpack(packed);
     return layer.batch_first() ? out : out.transpose(0, 1);
   };
-  const torch::Tensor out =
-      sequences(inference::run(model->stack, rows, packing, rest, position_ids, wanted));
+  const torch::Tensor out = sequences(layers.run(rows, packing, rest, position_ids, wanted));
   if (record.output_hidden_states) record.hidden_states.push_back(x);
   for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
   return out;

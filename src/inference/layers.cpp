@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "functional/fourier_mixing.h"
+#include "inference/layer_outputs.h"
 
 namespace posenc::inference {
 namespace {
@@ -19,18 +20,20 @@ const float* input_of(const Stream& stream, const Norm& before) {
 class EncoderRun {
  public:
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
-             const ScoreMask& mask, const at::Tensor& position_ids,
-             std::vector<at::Tensor>* outputs)
+             const ScoreMask& mask, const at::Tensor& position_ids, const LayerOutputs& outputs)
       : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
-    int64_t width = 0, query_width = 0;
+    int64_t width = 0, query_width = 0, kernels = 0;
     for (const EncoderLayer& layer : stack.layers) {
       width = std::max(width, layer.sizes.width());
-      query_width = std::max(query_width, layer.sizes.query_width());
+      query_width = std::max(query_width, layer.context_width());
+      if (layer.convolution)
+        kernels = std::max(kernels, layer.convolution->heads * layer.convolution->size);
     }
+    if (kernels > 0) convolution_.emplace(stream.rows, stream.width, stream.width / 2, kernels);
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
     if (stack.rotations.empty()) return;
-    const RowPositions positions(packing, position_ids, stack.is_axial());
+    const RowPositions positions(packing, position_ids, stack.is_axial);
     for (const Rotation& rotation : stack.rotations)
       rotations_.emplace_back(rotation, projected_, positions);
   }
@@ -46,6 +49,9 @@ class EncoderRun {
       } else {
         attend(stack_.layers[i]);
       }
+      if (stack_.layers[i].convolution) {
+        by_rows(stream_.rows, [&](int64_t begin, int64_t end) { convolve(i, begin, end); });
+      }
       by_rows(stream_.rows, [&](int64_t begin, int64_t end) { finish(i, begin, end); });
     }
   }
@@ -60,6 +66,10 @@ class EncoderRun {
     const int64_t stride = projected_.size(1);
     float* const heads = projected_.data_ptr<float>() + begin * stride;
     layer.in_proj.run(input_of(part, before(i)), part.width, part.rows, heads, stride, part.regime);
+    if (layer.convolution) {
+      convolution_->project(*layer.convolution, input_of(part, before(i)), begin, part.rows,
+                            part.regime);
+    }
     if (layer.query_norm) {
       normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, layer.query_norm);
       normalise_heads(heads + sizes.query_width(), stride, part.rows, sizes.kv_heads,
@@ -75,8 +85,17 @@ class EncoderRun {
     const int64_t keys = layer.sizes.query_width(), kv_width = layer.sizes.kv_width();
     inference::attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
                        projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_,
-                       layer.sizes, layer.score_scale, mask_, layer.window},
+                       layer.sizes, layer.score_scale, mask_, layer.window, layer.context_width()},
                       context_.data_ptr<float>());
+  }
+
+  // The second half of the columns of the context of layer i, for rows [begin, end).
+  void convolve(size_t i, int64_t begin, int64_t end) {
+    const EncoderLayer& layer = stack_.layers[i];
+    const int64_t width = layer.context_width();
+    convolution_->run(*layer.convolution, packing_, input_of(stream_, before(i)),
+                      projected_.const_data_ptr<float>(), projected_.size(1), begin, end,
+                      context_.data_ptr<float>() + width / 2, width, stream_.regime);
   }
 
   // What layer i adds to the stream, of all rows, a sequence at a time: their complex numbers are
@@ -100,7 +119,7 @@ class EncoderRun {
   void finish(size_t i, int64_t begin, int64_t end) {
     const EncoderLayer& layer = stack_.layers[i];
     const Stream part = stream_.part(begin, end);
-    const int64_t width = layer.sizes.query_width();
+    const int64_t width = layer.context_width();
     if (layer.is_fourier) {
       add(part, transformed_.const_data_ptr<float>() + begin * part.width, layer.after_attention);
     } else {
@@ -108,10 +127,7 @@ class EncoderRun {
                     layer.post_attention, layer.after_attention);
     }
     feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
-    if (outputs_ != nullptr) {
-      std::copy_n(part.x, part.rows * part.width,
-                  (*outputs_)[i].data_ptr<float>() + begin * part.width);
-    }
+    outputs_.add(i, part, begin);
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
     } else {
@@ -123,9 +139,10 @@ class EncoderRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  std::vector<at::Tensor>* outputs_;              // of each layer; null: they are not wanted
+  const LayerOutputs outputs_;
   at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
+  std::optional<ConvolutionRun> convolution_;
 };
 
 // Attention of a decoder's layer, with as many heads of keys as of queries.
@@ -147,16 +164,13 @@ at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::
 
 }  // namespace
 
-at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids,
-               std::vector<at::Tensor>* outputs) {
-  const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
-  if (outputs != nullptr) {
-    for (size_t i = 0; i < stack.layers.size(); ++i) outputs->push_back(at::empty_like(x));
-  }
-  EncoderRun(stack, stream, packing, mask, position_ids, outputs).run();
-  return stack.result(stream) == stream.x ? x : input;
+at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                             const at::Tensor& position_ids,
+                             std::vector<at::Tensor>* outputs) const {
+  const at::Tensor x = rows.contiguous(), input = norm_first ? at::empty_like(x) : x;
+  const Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  EncoderRun(*this, own, packing, mask, position_ids, {outputs, layers.size(), x}).run();
+  return result(own) == own.x ? x : input;
 }
 
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "inference/attention.h"
+#include "inference/convolution.h"
+#include "inference/frozen_layers.h"
 #include "inference/rotation.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
@@ -17,6 +19,7 @@ namespace posenc::inference {
 struct EncoderLayer {
   /// No projections, but functional::fourier_mixing() of the whole batch.
   bool is_fourier = false;
+  std::optional<Convolution> convolution = std::nullopt;  ///< beside the attention
   HeadSizes sizes = {};
   Projection in_proj = {}, out_proj = {};         ///< (sizes.width(), D), (D, sizes.query_width())
   Norm query_norm = {}, key_norm = {};            ///< of each head
@@ -26,6 +29,9 @@ struct EncoderLayer {
   FeedForward feed_forward = {};
   Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
   Norm after_attention = {}, after_feed_forward = {};
+
+  /// The width of the rows of which out_proj is taken.
+  int64_t context_width() const { return (convolution ? 2 : 1) * sizes.query_width(); }
 };
 
 struct DecoderLayer {
@@ -55,27 +61,23 @@ struct Stack {
     return layers.back().after_feed_forward ? stream.input : stream.x;
   }
 };
-struct EncoderStack : Stack<EncoderLayer> {
-  std::vector<Rotation> rotations;
-  /// Whether tokens see padding, so that its rows must be computed.
-  bool sees_padding = false;
+/// The layers of a TransformerEncoder that are TransformerEncoderLayers.
+class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
+ public:
+  EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
 
-  /// Whether tokens have a position for each of several axes.
-  bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
+  at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
+
+  std::vector<Rotation> rotations;
 };
 using DecoderStack = Stack<DecoderLayer>;
 
-/// `prefix` begins the names of the stack's parts in errors: `encoder.` or empty.
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm);
+/// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty.
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
                           GemmSelector& gemm);
 
-/// Runs rows (rows, D) through all layers; may overwrite them. position_ids: as in RowPositions.
-/// The output of each layer is added to `outputs` (rows, D) unless it is null.
-at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids = {},
-               std::vector<at::Tensor>* outputs = nullptr);
+/// Runs rows (rows, D) through all layers; may overwrite them.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
                const ScoreMask& memory_mask);

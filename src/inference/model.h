@@ -12,7 +12,7 @@ namespace posenc::inference {
 struct TransformerEncoderModel {
   TransformerEncoderOptions options;
   StaleCheck stale_check;
-  EncoderStack stack;
+  std::unique_ptr<const FrozenLayers> layers;
 };
 
 /// The implementation of FrozenTransformer.
@@ -20,7 +20,7 @@ struct TransformerModel {
   TransformerOptions options;
   StaleCheck stale_check;
   Embedding src_embedding, tgt_embedding;
-  EncoderStack encoder;
+  std::unique_ptr<const FrozenLayers> encoder;
   DecoderStack decoder;
   Projection final_layer;
 };

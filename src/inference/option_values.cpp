@@ -25,8 +25,25 @@ void add_layer(const Options& options, Values& values) {
 void read(const TransformerEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
   add(values, {static_cast<double>(layer.options.mixing()),
+               static_cast<double>(layer.options.conv_kernel_size()),
                static_cast<double>(layer.options.feed_forward()),
                static_cast<double>(layer.options.window().value_or(-1))});
+}
+
+void read(const ConvolutionalAttentionImpl& attention, Values& values) {
+  add(values, {static_cast<double>(attention.options.num_heads()),
+               static_cast<double>(attention.options.conv_kernel_size())});
+}
+
+void read(const BottleneckEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+  const BottleneckOptions& own = *layer.options.bottleneck();
+  add(values, {static_cast<double>(own.use_bottleneck()),
+               static_cast<double>(own.use_bottleneck_attention())});
+}
+
+void read(const BottleneckFeedForwardImpl& network, Values& values) {
+  values.push_back(static_cast<double>(network.options.activation()));
 }
 
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
@@ -76,6 +93,7 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
        static_cast<double>(options.position_padding_idx().value_or(-1)),
        static_cast<double>(options.types_from_tokens()), static_cast<double>(options.order()),
        options.layer_norm_eps(), options.scale().factor(options.d_model()),
+       static_cast<double>(options.trigram_input()), static_cast<double>(options.no_norm()),
        static_cast<double>(options.scale_rounding())});
 }
 
@@ -104,7 +122,8 @@ OptionReader option_reader(const torch::nn::Module& module) {
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
         reader_if<RotaryEmbeddingImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
-        reader_if<EncoderImpl>}) {
+        reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
+        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

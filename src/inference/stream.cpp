@@ -42,9 +42,10 @@ kernel::NormKind kernel_norm(NormKind kind) {
   switch (kind) {
     case NormKind::Layer: return kernel::NormKind::Layer;
     case NormKind::RMS: return kernel::NormKind::RMS;
-    case NormKind::RMSPlusOne: break;
+    case NormKind::RMSPlusOne: return kernel::NormKind::RMSPlusOne;
+    case NormKind::Affine: break;
   }
-  return kernel::NormKind::RMSPlusOne;
+  return kernel::NormKind::Affine;
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ enum class NormKind {
   Layer,       // (x - mean) / sqrt(variance + eps) * weight + bias
   RMS,         // x / sqrt(mean of squares + eps) * weight
   RMSPlusOne,  // x / sqrt(mean of squares + eps) * (1 + weight)
+  Affine,      // x * weight + bias
 };
 
 // sum = x + y; out = norm(sum), for contiguous rows.
@@ -95,7 +96,7 @@ struct AddNormRequest {
   float* sum;           // null: not needed. May be x
   float* out;           // null: no norm. May be x or y
   const float* weight;  // (width)
-  const float* bias;    // (width), or null; of NormKind::Layer only
+  const float* bias;    // (width), or null; not of RMS norms
   float eps;
   NormKind kind = NormKind::Layer;
 };

@@ -31,6 +31,10 @@ int64_t last_width(const EncoderHeadOptions& options) {
   return options.dense().value_or(options.d_model());
 }
 
+int64_t table_width(const EncoderHeadOptions& options) {
+  return last_width(options) - options.columns_beside_table();
+}
+
 }  // namespace
 
 EncoderHeadImpl::EncoderHeadImpl(EncoderHeadOptions options_) : options(std::move(options_)) {
@@ -41,6 +45,9 @@ void EncoderHeadImpl::reset() {
   check_positive("EncoderHead", "d_model", options.d_model());
   check_positive("EncoderHead", "outputs", options.outputs());
   check_positive("EncoderHead", "dense", last_width(options));
+  TORCH_CHECK_VALUE(options.columns_beside_table() >= 0 && table_width(options) > 0,
+                    "[EncoderHead] columns_beside_table must be from 0 to ",
+                    last_width(options) - 1, ". Got ", options.columns_beside_table());
   TORCH_CHECK_VALUE(!options.norm() || *options.norm() >= 0.0,
                     "[EncoderHead] norm must not be negative. Got ", *options.norm());
   TORCH_CHECK_VALUE(options.first_row() >= 0, "[EncoderHead] first_row must not be negative. Got ",
@@ -57,7 +64,11 @@ void EncoderHeadImpl::reset() {
             LayerNormOptions(last_width(options)).eps(*options.norm()).bias(options.norm_bias())));
   }
   if (!options.tied()) {
-    weight = register_parameter("weight", torch::empty({options.outputs(), last_width(options)}));
+    weight = register_parameter("weight", torch::empty({options.outputs(), table_width(options)}));
+  }
+  if (options.columns_beside_table() > 0) {
+    weight_beside_table = register_parameter(
+        "weight_beside_table", torch::empty({options.outputs(), options.columns_beside_table()}));
   }
   if (options.bias()) bias = register_parameter("bias", torch::empty({options.outputs()}));
   if (!SkipInit::is_active()) reset_parameters();
@@ -66,7 +77,9 @@ void EncoderHeadImpl::reset() {
 void EncoderHeadImpl::reset_parameters() {
   if (dense) dense->reset_parameters();
   if (norm) norm->reset_parameters();
-  if (weight.defined()) torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  for (auto* one : {&weight, &weight_beside_table}) {
+    if (one->defined()) torch::nn::init::kaiming_uniform_(*one, std::sqrt(5.0));
+  }
   const double bound = 1.0 / std::sqrt(static_cast<double>(last_width(options)));
   if (bias.defined()) torch::nn::init::uniform_(bias, -bound, bound);
 }
@@ -88,7 +101,7 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
                     "[EncoderHead] rows must be (..., ", options.d_model(), "). Got ",
                     rows.defined() ? rows.sizes() : at::IntArrayRef{});
   if (options.tied()) {
-    const auto wanted = {options.outputs(), last_width(options)};
+    const auto wanted = {options.outputs(), table_width(options)};
     TORCH_CHECK_VALUE(table.defined() && table.sizes() == at::IntArrayRef(wanted),
                       "[EncoderHead] the table of a tied head must be ", at::IntArrayRef(wanted),
                       ". Got ", table.defined() ? table.sizes() : at::IntArrayRef{});
@@ -96,8 +109,11 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
   torch::Tensor x = dense ? dense->forward(rows) : rows;
   x = functional::elementwise(x, options.activation());
   if (norm) x = norm->forward(x);
-  return functional::elementwise(torch::linear(x, options.tied() ? table : weight, bias),
-                                 options.output_activation());
+  const torch::Tensor& own = options.tied() ? table : weight;
+  const int64_t width = own.size(1), beside = options.columns_beside_table();
+  torch::Tensor y = torch::linear(beside == 0 ? x : x.narrow(-1, 0, width), own, bias);
+  if (beside > 0) y = y + torch::linear(x.narrow(-1, width, beside), weight_beside_table);
+  return functional::elementwise(y, options.output_activation());
 }
 
 torch::Tensor EncoderHeadImpl::forward(const EncoderOutput& output,

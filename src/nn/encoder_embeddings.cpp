@@ -25,6 +25,11 @@ int64_t table_width(const EncoderEmbeddingsOptions& options) {
   return options.embedding_dim().value_or(options.d_model());
 }
 
+// The width of what is projected.
+int64_t projected_width(const EncoderEmbeddingsOptions& options) {
+  return options.trigram_input() ? 3 * table_width(options) : table_width(options);
+}
+
 // The width of the rows that are added to the tokens.
 int64_t sum_width(const EncoderEmbeddingsOptions& options) {
   return options.projection() == Projection::Tokens ? options.d_model() : table_width(options);
@@ -111,6 +116,8 @@ void check_options(const EncoderEmbeddingsOptions& options) {
       options.projection() != Projection::None || table_width(options) == options.d_model(), "[",
       kEmbeddings, "] embedding_dim must be d_model ", options.d_model(),
       " without a projection. Got ", table_width(options));
+  TORCH_CHECK_VALUE(!options.trigram_input() || options.projection() == Projection::Tokens, "[",
+                    kEmbeddings, "] trigram_input needs Projection::Tokens");
   TORCH_CHECK_VALUE(options.layer_norm_eps() >= 0.0, "[", kEmbeddings,
                     "] layer_norm_eps must not be negative. Got ", options.layer_norm_eps());
   check_dropout(kEmbeddings, options.dropout());
@@ -182,7 +189,7 @@ void EncoderEmbeddingsImpl::reset() {
   if (options.projection() != Projection::None)
     projection = register_module(
         names.projection,
-        make_linear(torch::nn::LinearOptions(table_width(options), options.d_model())
+        make_linear(torch::nn::LinearOptions(projected_width(options), options.d_model())
                         .bias(options.projection_bias())));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }

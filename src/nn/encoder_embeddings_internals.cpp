@@ -186,6 +186,8 @@ functional::EncoderEmbeddingsFuncOptions func_options_of(
       .norm(options.norm())
       .layer_norm_eps(options.layer_norm_eps())
       .projection(options.projection())
+      .trigram_input(options.trigram_input())
+      .no_norm(options.no_norm())
       .scale(options.scale())
       .scale_rounding(options.scale_rounding())
       .padding_idx(options.padding_idx())

@@ -141,7 +141,8 @@ def arguments(draw: Draw, model_type: str) -> dict:
         "embedding_size": hidden if model_type == "squeezebert" else narrow, "input_embedding_size": narrow,
         "word_embed_proj_dim": narrow, "scale_embedding": draw.coin(), "rescale_embeddings": draw.coin(),
         "use_task_id": draw.coin(), "task_type_vocab_size": draw.randint(1, 4), "norm_bias": draw.coin(),
-        "sinusoidal_pos_embds": draw.coin(), "layernorm_embedding": draw.coin(), "attention_window": 4, "attention_types": [[["global"], 1]],
+        "sinusoidal_pos_embds": draw.coin(), "layernorm_embedding": draw.coin(), "trigram_input": narrow == hidden or draw.coin(),
+        "normalization_type": draw.choice(["no_norm", "layer_norm"]), "attention_window": 4, "attention_types": [[["global"], 1]],
     }  # fmt: skip
     needs = {"embedding_size", "input_embedding_size", "word_embed_proj_dim"}
     taken = set(inspect.signature(config_class(model_type).__init__).parameters) | set(dir(config_class(model_type)))

@@ -21,6 +21,8 @@ MODELS, TOLERANCE = 6, 1e-5
 ACTIVATIONS = ["gelu", "relu", "gelu_new", "silu", "gelu_pytorch_tanh", "quick_gelu"]
 
 ROTATING = ("gemma3", "llama", "modernbert", "rotary")
+# Of the weights of ill-conditioned models: sums over all tokens of nearly equal ones, and layers without norms.
+SPREADS = {"fnet": [0.3], "mobilebert": [0.05, 0.1]}
 DICTS = ("chinese_clip", "clip", "clipseg")  # whose files may have text_config_dict
 
 
@@ -48,6 +50,7 @@ KINDS = {
     "clipseg": Kind("CLIPSegConfig", "CLIPSegModel", (), "pair"),
     "clip_text_model": Kind("CLIPTextConfig", "CLIPTextModel", ("CLIPTextModelWithProjection",), "clip"),
     "clipseg_text_model": Kind("CLIPSegTextConfig", "CLIPSegTextModel", (), "clip"),
+    "convbert": Kind("ConvBertConfig", "ConvBertModel", ("ConvBertForMaskedLM", "ConvBertForSequenceClassification")),
     "data2vec-text": Kind("Data2VecTextConfig", "Data2VecTextModel", ("Data2VecTextForMaskedLM",)),
     "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
     "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
@@ -70,6 +73,7 @@ KINDS = {
     "mbart": Kind("MBartConfig", "MBartModel", ("MBartForConditionalGeneration",), "bart"),
     "megatron-bert": Kind("MegatronBertConfig", "MegatronBertModel", ("MegatronBertForMaskedLM",)),
     "mistral": Kind("MistralConfig", "MistralModel", ("MistralForCausalLM",), "llama"),
+    "mobilebert": Kind("MobileBertConfig", "MobileBertModel", ("MobileBertForMaskedLM", "MobileBertForPreTraining", "MobileBertForSequenceClassification")),
     "modernbert": Kind("ModernBertConfig", "ModernBertModel", ("ModernBertForMaskedLM",), "modernbert"),
     "mpnet": Kind("MPNetConfig", "MPNetModel", ("MPNetForMaskedLM",)),
     "nomic_bert": Kind("NomicBertConfig", "NomicBertModel", ("NomicBertForMaskedLM",), "rotary"),
@@ -146,6 +150,16 @@ def rotating(draw: Draw, kind_name: str, dialect: str, text: dict) -> dict:
     return text
 
 
+def bottlenecks(draw: Draw, heads: int, hidden: int) -> dict:
+    """What MobileBERT has besides. Widths without a projection have to be the same."""
+    inner = heads * draw.choice([4, 8, 11])
+    chosen = {name: draw.coin() for name in ("use_bottleneck", "use_bottleneck_attention", "key_query_shared_bottleneck", "trigram_input")}
+    if not (chosen["use_bottleneck_attention"] or chosen["key_query_shared_bottleneck"]):
+        inner = hidden
+    return {**chosen, "intra_bottleneck_size": inner, "num_feedforward_networks": draw.choice([1, 2, 4]), "classifier_activation": draw.coin(0.7),
+            "normalization_type": draw.choice(["no_norm", "layer_norm"]), "embedding_size": draw.choice([hidden if chosen["trigram_input"] else 7, 5, 7])}  # fmt: skip
+
+
 def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
@@ -171,8 +185,17 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         return {**text, "embedding_size": draw.choice([None, hidden, 6, 16]), "rotary_value": draw.coin()}
     if kind_name == "fnet":  # the norm of a sum over all tokens and few channels is worse conditioned than others
         del text["num_attention_heads"]
-        text["hidden_size"] = draw.choice([16, 17, 32, 48])
+        text |= {"hidden_size": draw.choice([16, 17, 32, 48]), "num_hidden_layers": min(layers, 2)}
         return {**text, **draw.choice([{}, {"use_tpu_fourier_optimizations": True, "max_position_embeddings": 4097}])}
+    if kind_name == "convbert":
+        ratio = draw.choice([1, 2, 3, 8])
+        inner = 2 * max(1, heads // ratio)  # half of the channels of a head are the attention's
+        hidden = inner * draw.choice([4, 5, 8, 11])
+        groups = draw.choice([1, 1, *(count for count in (2, 4, 5) if hidden % count == 0)])
+        return {**text, "hidden_size": hidden, "head_ratio": ratio, "conv_kernel_size": draw.choice([1, 3, 5, 9]), "num_groups": groups,
+                "intermediate_size": groups * draw.randint(1, 20), "embedding_size": draw.choice([hidden, 6, 16])}  # fmt: skip
+    if kind_name == "mobilebert":
+        return {**text, "num_hidden_layers": min(layers, 2), **bottlenecks(draw, heads, hidden)}  # its layers may be without norms
     if kind_name == "esm":
         del text["type_vocab_size"], text["hidden_act"]
         rotary = draw.coin(0.8)
@@ -401,7 +424,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     cls = getattr(transformers, head)
     config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
     model = cls(config).eval()
-    spread = draw.choice([0.05, 0.3])
+    spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
     for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):
         parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     base = encoder_of(model, kind.dialect)
@@ -413,6 +436,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     has_types = any("token_type_embeddings" in name for name in base.state_dict())
     given = inputs_of(draw, kind.dialect, config, has_types)
     expected = expected_of(model, base, kind.dialect, given)
+    if kind_name == "mobilebert" and not config.classifier_activation:  # a pooler without weights, also below heads that have none
+        expected["pooled"] = expected["last_hidden_state"][:, 0]
     cases = [Case({"op": "encode", "folder": str(folder), "frozen": frozen}, given, expected) for frozen in (False, True)]
     return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}", defines_pooled(given, kind_name)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from encoders import ACTIVATIONS, KINDS, ROTATING, inputs_of, off_by, saved, settings
+from encoders import ACTIVATIONS, KINDS, ROTATING, SPREADS, inputs_of, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
@@ -89,7 +89,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     cls = getattr(transformers, head)
     config = drawn_config(draw, kind_name, head)
     model = cls(config).eval()
-    spread = draw.choice([0.05, 0.3])
+    spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
     for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):
         parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     folder = programs.folder / f"{head}-{number}"

@@ -70,6 +70,11 @@ TEST(EncoderLayerOptions, TheirNormsAreThoseOfTheirKind) {
   EXPECT_TRUE(bit_equal(rms->forward(x), with_weight(RMSNorm(RMSNormOptions(8).eps(0.01)))));
   EXPECT_TRUE(
       bit_equal(plus_one->forward(x), with_weight(RMSNorm(RMSNormOptions::gemma(8).eps(0.01)))));
+  TransformerNorm affine(options().kind(NormKind::Affine));
+  EXPECT_TRUE(bit_equal(affine->forward(x), x)) << "initial weights change nothing";
+  affine->weight.copy_(weight);
+  affine->bias.copy_(bias);
+  EXPECT_TRUE(bit_equal(affine->forward(x), x * weight + bias));
   EXPECT_TRUE(bit_equal(TransformerNorm(options().kind(NormKind::RMSPlusOne))->forward(x),
                         TransformerNorm(options().kind(NormKind::RMS))->forward(x)))
       << "initial weights multiply by one";
@@ -195,6 +200,8 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().mixing(Mixing::Fourier), "num_heads must be its default with Mixing::Fourier"},
       {TransformerLayerOptions(8, 1).mixing(Mixing::Fourier).window(1),
        "window must be its default"},
+      {TransformerLayerOptions(8, 1).mixing(Mixing::Fourier).key_bias(false),
+       "key_bias must be its default"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 6))),
        "rotary must rotate the 4 channels of a head. Got 6"}};
   for (const auto& [options, message] : cases) {
@@ -215,6 +222,7 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
   const auto plain = [] { return TransformerLayerOptions(8, 2).norm_first(true); };
   const std::pair<TransformerLayerOptions, const char*> cases[] = {
       {plain().mixing(Mixing::Fourier), "mixing"},
+      {plain().bottleneck(BottleneckOptions(4)), "bottleneck"},
       {plain().feed_forward(FeedForward::Gated), "feed_forward"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},

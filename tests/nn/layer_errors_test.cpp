@@ -86,7 +86,9 @@ TEST(LayerErrors, RejectLayersOfAnotherClass) {
   encoder->layers->push_back(torch::nn::Linear(8, 8));
   decoder->layers->push_back(torch::nn::Linear(8, 8));
   const auto x = torch::randn({3, 4, 8});
-  const char* of_encoder = "[TransformerEncoder] each layer must be a TransformerEncoderLayer. Got";
+  const char* of_encoder =
+      "[TransformerEncoder] each layer must be a TransformerEncoderLayer or a "
+      "BottleneckEncoderLayer. Got";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, of_encoder);
   EXPECT_ERROR(encoder->reset_parameters(), c10::ValueError, of_encoder);
   const char* of_decoder = "must be a TransformerDecoderLayer. Got for layer 1 a ";

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"

@@ -101,8 +101,13 @@ std::multimap<std::string, Module> modules() {
       {"FourierFeatures", make<FourierFeaturesImpl>(FourierFeaturesOptions(3, 2))},
       {"MultiheadAttention", make<MultiheadAttentionImpl>(8, 2)},
       {"MultiheadAttention", make<MultiheadAttentionImpl>(MultiheadAttentionOptions(8, 2).kdim(3))},
+      {"ConvolutionalAttention",
+       make<ConvolutionalAttentionImpl>(ConvolutionalAttentionOptions(8, 2))},
       {"LayerNorm", make<LayerNormImpl>(8)},
       {"TransformerEncoderLayer", make<TransformerEncoderLayerImpl>(layer)},
+      {"BottleneckEncoderLayer",
+       make<BottleneckEncoderLayerImpl>(
+           TransformerLayerOptions(layer).bottleneck(BottleneckOptions(4)))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
       {"TransformerEncoder",

@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: a row of each module
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -281,6 +283,39 @@ inline const Kind kModules[] = {
            TransformerNormOptions(8).kind(NormKind::RMSPlusOne));
      },
      on_vectors<TransformerNormImpl>},
+    {"TransformerNormThatIsAffine", "weight bias", "",
+     "posenc::TransformerNorm(d_model=8, eps=1e-05, kind=affine)",
+     [] {
+       return std::make_shared<TransformerNormImpl>(
+           TransformerNormOptions(8).kind(NormKind::Affine));
+     },
+     on_vectors<TransformerNormImpl>},
+    {"ConvolutionalAttention",
+     "in_proj_weight in_proj_bias depthwise_weight pointwise.weight pointwise.bias kernel.weight "
+     "kernel.bias conv_out.weight conv_out.bias out_proj.weight out_proj.bias",
+     "", "posenc::ConvolutionalAttention(embed_dim=8, num_heads=2, conv_kernel_size=3)",
+     [] {
+       return std::make_shared<ConvolutionalAttentionImpl>(
+           ConvolutionalAttentionOptions(8, 2).conv_kernel_size(3));
+     },
+     on_vectors<ConvolutionalAttentionImpl>},
+    {"BottleneckEncoderLayer",
+     "input.weight input.bias input_norm.weight input_norm.bias shared.weight shared.bias "
+     "shared_norm.weight shared_norm.bias self_attn.q_proj_weight self_attn.k_proj_weight "
+     "self_attn.v_proj_weight self_attn.in_proj_bias self_attn.out_proj.weight "
+     "self_attn.out_proj.bias norm1.weight norm1.bias ffn.0.linear1.weight ffn.0.linear1.bias "
+     "ffn.0.linear2.weight ffn.0.linear2.bias ffn.0.norm.weight ffn.0.norm.bias "
+     "last_ffn.linear1.weight last_ffn.linear1.bias last_ffn.linear2.weight last_ffn.linear2.bias "
+     "last_ffn.norm.weight last_ffn.norm.bias output.weight output.bias output_norm.weight "
+     "output_norm.bias",
+     "",
+     "posenc::BottleneckEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, bottleneck=6, "
+     "num_feedforward_networks=2)",
+     [] {
+       return std::make_shared<BottleneckEncoderLayerImpl>(
+           small_layer().bottleneck(BottleneckOptions(6).num_feedforward_networks(2)));
+     },
+     on_vectors<BottleneckEncoderLayerImpl>},
     {"TransformerEncoderLayerOfGemma",
      "self_attn.in_proj_weight self_attn.out_proj.weight self_attn.q_norm.weight "
      "self_attn.k_norm.weight linear1.weight linear2.weight "

@@ -24,7 +24,7 @@ WORDS = "the a cat dog Sat on Mat river BANK über Naïve hello world , . ! 12 �
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({word.lower() for word in WORDS} | {"Sat", "BANK"}), "##s", "naive", "u", "##ber"]
 TOLERANCE = 1e-5
 WIDTH, POSITIONS = 16, 20
-SEE_PADDING = ["FNet"]  # models whose tokens see padding, so that a batch has to be of texts of one length
+SEE_PADDING = ["ConvBert", "FNet", "MobileBert"]  # models whose tokens see padding, so that a batch has to be of texts of one length
 
 
 def write_json(path: Path, value) -> None:

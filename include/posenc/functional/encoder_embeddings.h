@@ -58,6 +58,12 @@ class StepOptions {
   POSENC_BASE_ARG(double, layer_norm_eps) = 1e-12;
   /// Where the projection is.
   POSENC_BASE_ARG(Projection, projection) = Projection::None;
+  /// Whether the projection takes the vectors of the next token, the token and the one before it,
+  /// side by side, with zeros beyond both ends: MobileBERT. Needs Projection::Tokens.
+  POSENC_BASE_ARG(bool, trigram_input) = false;
+  /// Whether the norm normalises nothing, but multiplies by its weight and adds its bias:
+  /// MobileBERT.
+  POSENC_BASE_ARG(bool, no_norm) = false;
   /// Factor of the tokens, before anything is added to them.
   POSENC_BASE_ARG(Scale, scale) = Scale::None;
   /// How this factor is rounded.
@@ -89,7 +95,7 @@ struct EncoderEmbeddingsWeights {
   at::Tensor w_positions;        ///< the same of their widths
   at::Tensor norm_weight;        ///< the width where the norm is
   at::Tensor norm_bias;          ///< as norm_weight
-  at::Tensor projection_weight;  ///< (D, E)
+  at::Tensor projection_weight;  ///< (D, E); (D, 3 E) with trigram_input
   at::Tensor projection_bias;    ///< (D)
 };
 

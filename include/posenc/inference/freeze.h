@@ -57,9 +57,9 @@ class FrozenTransformerEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). The rows of keys that
   /// key_padding() and padding() mask are not computed and are zero, whatever else `mask` consists
-  /// of: a batch of unequal lengths costs its real tokens. With a layer of Mixing::Fourier, in
-  /// which tokens see padding, all rows are computed. A layer with a window computes the scores of
-  /// the tokens in it only. position_ids: (L) or (B, L), those of TransformerEncoder.
+  /// of: a batch of unequal lengths costs its real tokens. Without Mixing::Attention tokens see
+  /// padding, and all rows are computed. A layer with a window computes the scores of the tokens in
+  /// it only. position_ids: (L) or (B, L), those of TransformerEncoder.
   ///
   /// Errors: those of the module; c10::TypeError for dtypes other than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},

@@ -28,6 +28,7 @@ class KeySource {
     HalvesToAdjacent,  ///< the same, back
     SwapHalves,        ///< the second half of the rows before the first
     Ungroup,           ///< a grouped convolution of length 1 as a matrix with blocks of zeros
+    BlockDiagonal,     ///< matrices of groups as such a matrix
   };
 
   /// Tensors that are loaded as they are.
@@ -70,6 +71,12 @@ class KeySource {
   /// an output does not see an input.
   static KeySource ungrouped(std::string pattern, int64_t groups) {
     return {std::move(pattern), Change::Ungroup, groups, 0};
+  }
+
+  /// Makes Linear's (out, in) of the matrices (groups, in / groups, out / groups) of a linear layer
+  /// in groups: zeros where an output does not see an input.
+  static KeySource block_diagonal(std::string pattern) {
+    return {std::move(pattern), Change::BlockDiagonal, 0, 0};
   }
 
   /// The pattern.

@@ -105,7 +105,8 @@ struct EncoderOptions {
 };
 
 /// Whether padding changes the rows of real tokens, whatever the attention_mask, as in FNet, whose
-/// layers mix all tokens. Each text of a batch is encoded as if alone only among texts of its
+/// layers mix all tokens, and in MobileBERT, whose embeddings take the neighbours in, and ConvBERT,
+/// whose convolution does. Each text of a batch is encoded as if alone only among texts of its
 /// length.
 bool sees_padding(const EncoderOptions& options);
 

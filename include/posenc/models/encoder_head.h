@@ -64,6 +64,9 @@ struct EncoderHeadOptions {
   TORCH_ARG(bool, bias) = true;
   /// The output layer's weight is the table (V, E) of the encoder's tokens, given to forward().
   TORCH_ARG(bool, tied) = false;
+  /// Columns of the output layer's weight that follow those of `weight` or the table, as a
+  /// parameter of their own: MobileBERT, whose table is narrower than the encoder's output.
+  TORCH_ARG(int64_t, columns_beside_table) = 0;
   /// What the logits go through: `summary_activation` of XLM.
   TORCH_ARG(Elementwise, output_activation) = Elementwise::Identity;
 };
@@ -80,8 +83,8 @@ struct EncoderHeadOptions {
 /// torch::Tensor logits = head->forward(out);  // (2, 3)
 /// ```
 ///
-/// Keys: `dense.weight`, `dense.bias`, `norm.weight`, `norm.bias`, `weight` unless tied, `bias`, as
-/// far as the options require them.
+/// Keys: `dense.weight`, `dense.bias`, `norm.weight`, `norm.bias`, `weight` unless tied,
+/// `weight_beside_table` with columns_beside_table, `bias`, as far as the options require them.
 ///
 /// Errors: c10::ValueError for bad options, an output without the rows that the head takes, a
 /// missing table, and one of another shape.
@@ -104,11 +107,12 @@ class EncoderHeadImpl : public Cloneable<EncoderHeadImpl> {
   /// The logits of rows (..., D) that have been taken already.
   torch::Tensor logits(const torch::Tensor& rows, const torch::Tensor& table = {});
 
-  EncoderHeadOptions options;        ///< the options given to the constructor
-  torch::nn::Linear dense{nullptr};  ///< (E, D)
-  LayerNorm norm{nullptr};           ///< of width E
-  torch::Tensor weight;              ///< (outputs, E), undefined if tied
-  torch::Tensor bias;                ///< (outputs), undefined with bias(false)
+  EncoderHeadOptions options;         ///< the options given to the constructor
+  torch::nn::Linear dense{nullptr};   ///< (E, D)
+  LayerNorm norm{nullptr};            ///< of width E
+  torch::Tensor weight;               ///< (outputs, E - C), undefined if tied; C is 0 or
+  torch::Tensor weight_beside_table;  ///< (outputs, C), with columns_beside_table
+  torch::Tensor bias;                 ///< (outputs), undefined with bias(false)
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(torch::Tensor())},

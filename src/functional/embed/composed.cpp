@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
@@ -46,6 +48,16 @@ at::Tensor type_rows(const at::Tensor& ids, const EncoderEmbeddingsWeights& weig
                             weights.token_types.size(0)));
 }
 
+// The next token's vector, the token's own and the last one's, side by side: the operations of
+// transformers, whose gradients are summed in their order.
+at::Tensor with_neighbours(const at::Tensor& x) {
+  const int64_t length = x.size(-2);
+  if (length == 0) return at::cat({x, x, x}, -1);
+  const at::Tensor next = at::constant_pad_nd(x.narrow(-2, 1, length - 1), {0, 0, 0, 1});
+  const at::Tensor last = at::constant_pad_nd(x.narrow(-2, 0, length - 1), {0, 0, 1, 0});
+  return at::cat({next, x, last}, -1);
+}
+
 at::Tensor add_boxes(at::Tensor x, const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
                      const EncoderEmbeddingsFuncOptions& options) {
   for (const auto& [table, index] : box_rows(weights, options.bbox())) {
@@ -61,12 +73,17 @@ class Steps {
 
   at::Tensor norm(const at::Tensor& x, Norm place) const {
     if (!weights_.norm_weight.defined() || options_.norm() != place) return x;
+    if (options_.no_norm()) {
+      const at::Tensor y = x * weights_.norm_weight;
+      return weights_.norm_bias.defined() ? y + weights_.norm_bias : y;
+    }
     return at::layer_norm(x, {weights_.norm_weight.size(0)}, weights_.norm_weight,
                           weights_.norm_bias, options_.layer_norm_eps());
   }
   at::Tensor project(const at::Tensor& x, Projection place) const {
     if (!weights_.projection_weight.defined() || options_.projection() != place) return x;
-    return at::linear(x, weights_.projection_weight, weights_.projection_bias);
+    return at::linear(options_.trigram_input() ? with_neighbours(x) : x, weights_.projection_weight,
+                      weights_.projection_bias);
   }
 
  private:

@@ -26,6 +26,12 @@ bool has_heads(const KeySource& source, at::IntArrayRef sizes) {
   return rotating <= width && rotating % 2 == 0;
 }
 
+// Whether the sizes of the matrix that such groups make can be computed.
+bool fits_int64(const std::vector<int64_t>& groups) {
+  const int64_t most = std::numeric_limits<int64_t>::max() / groups[0];
+  return groups[1] <= most && groups[2] <= most;
+}
+
 }  // namespace
 
 std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::IntArrayRef sizes) {
@@ -58,6 +64,10 @@ std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::I
       }
       changed = {changed[0], changed[1] * source.first()};
       break;
+    case KeySource::Change::BlockDiagonal:
+      if (changed.size() != 3 || changed[0] == 0 || !fits_int64(changed)) return std::nullopt;
+      changed = {changed[0] * changed[2], changed[0] * changed[1]};
+      break;
     case KeySource::Change::SwapHalves:
       if (changed.empty() || changed[0] % 2 != 0) return std::nullopt;
       break;
@@ -86,6 +96,8 @@ std::string change_rule(const KeySource& source) {
     case KeySource::Change::Ungroup:
       return "must be the weight (out, in / groups, 1) of a convolution with " + axis0 +
              " groups, which divide out";
+    case KeySource::Change::BlockDiagonal:
+      return "must be the matrices (groups, in / groups, out / groups) of a linear layer in groups";
     case KeySource::Change::SwapHalves:
       return "must have an even number of rows for their halves to be swapped";
   }
@@ -98,6 +110,7 @@ at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
     case KeySource::Change::AdjacentToHalves:
     case KeySource::Change::HalvesToAdjacent:
     case KeySource::Change::SwapHalves:
+    case KeySource::Change::BlockDiagonal:
     case KeySource::Change::Ungroup: break;
     case KeySource::Change::Transpose: return changed.transpose(source.first(), source.second());
     case KeySource::Change::Squeeze: return changed.unsqueeze(source.first());
@@ -117,12 +130,16 @@ bool reorders_heads(const KeySource& source) {
 
 bool reorders_rows(const KeySource& source) {
   return reorders_heads(source) || source.change() == KeySource::Change::SwapHalves ||
-         source.change() == KeySource::Change::Ungroup;
+         source.change() == KeySource::Change::Ungroup ||
+         source.change() == KeySource::Change::BlockDiagonal;
 }
 
 at::Tensor reordered(const KeySource& source, const at::Tensor& in_file) {
   if (source.change() == KeySource::Change::Ungroup) {
     return at::block_diag(in_file.squeeze(2).chunk(source.first(), 0));
+  }
+  if (source.change() == KeySource::Change::BlockDiagonal) {
+    return at::block_diag(in_file.transpose(1, 2).unbind(0));
   }
   if (source.change() == KeySource::Change::SwapHalves) return in_file.roll(in_file.size(0) / 2, 0);
   const int64_t width = in_file.size(0) / source.first();

@@ -39,6 +39,7 @@ const char* after_change(const KeySource* key_source) {
     case KeySource::Change::AdjacentToHalves:
     case KeySource::Change::HalvesToAdjacent:
     case KeySource::Change::SwapHalves: return ", reordered,";
+    case KeySource::Change::BlockDiagonal:
     case KeySource::Change::Ungroup: return ", ungrouped,";
     case KeySource::Change::None: break;
   }

@@ -64,6 +64,18 @@ void rms_norm_row(const AddNormRequest& p, const float* sum, float mean_square, 
   });
 }
 
+void affine_row(const AddNormRequest& p, const float* sum, float* out) {
+  by_sixteen(p.width, [&](int64_t i, int64_t n) {
+    const Wide s = read(sum + i, n), weight = read(p.weight + i, n);
+    Wide y = each([&](int part) { return s.part[part] * weight.part[part]; });
+    if (p.bias != nullptr) {
+      const Wide bias = read(p.bias + i, n);
+      y = each([&](int part) { return y.part[part] + bias.part[part]; });
+    }
+    write(out + i, y, n);
+  });
+}
+
 void add_norm(const AddNormRequest& p, int64_t begin, int64_t end) {
   const auto width = static_cast<float>(p.width);
   for (int64_t row = begin; row < end; ++row) {
@@ -80,6 +92,10 @@ void add_norm(const AddNormRequest& p, int64_t begin, int64_t end) {
     const float squares =
         add_row(p, x, y, sum, [](Floats so_far, Floats s) { return fma(s, s, so_far); });
     if (out == nullptr) continue;
+    if (p.kind == NormKind::Affine) {
+      affine_row(p, sum, out);
+      continue;
+    }
     const auto norm_row = p.kind == NormKind::RMS ? rms_norm_row<false> : rms_norm_row<true>;
     norm_row(p, sum, squares / width, out);
   }

@@ -73,11 +73,30 @@ void read_esm(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.position_ids(PositionIds::FromIds).position_padding_idx(options.padding_idx());
 }
 
+// A projection that nothing uses would be left out of a saved file. The norm has an epsilon of its
+// own.
+void read_mobilebert(const Settings& config, EncoderEmbeddingsOptions& options) {
+  options.layer_norm_eps(kTorchEpsilon)
+      .trigram_input(config.flag("trigram_input"))
+      .no_norm(no_norm_in(config));
+  if (options.trigram_input() || *options.embedding_dim() != options.d_model()) return;
+  config.refuse("trigram_input", "must be true with an embedding_size of hidden_size " +
+                                     std::to_string(options.d_model()));
+}
+
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
 
 }  // namespace
+
+bool no_norm_in(const Settings& config) {
+  const std::string type = config.text("normalization_type");
+  if (type != "no_norm" && type != "layer_norm") {
+    config.refuse("normalization_type", "must be no_norm or layer_norm");
+  }
+  return type == "no_norm";
+}
 
 // clang-format off
 namespace tables {
@@ -175,6 +194,10 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
       {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s",
        {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,
         .has_dropout = false, .tokens = "embed_tokens"}},
+      {"mobilebert", "mobilebert", "MobileBertEmbeddings",
+       "drop(norm((proj(next tok, tok, last tok) + pos) + typ)), where norm may be x w + b",
+       {.order = Order::PositionsFirst, .projection = Projection::Tokens,
+        .projection_name = "embedding_transformation", .more = read_mobilebert}},
       {"big_bird", "big_bird", "BigBirdEmbeddings", "LN(drop((tok * s + typ) + pos))",
        {.norm = Norm::AfterDropout, .more = scale_by_power}},
   };

@@ -35,4 +35,7 @@ VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const hf::M
 /// Those of a preset with settings of no class: timm's.
 VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const VisionPresetRow& preset);
 
+/// Whether the norms of MobileBERT normalise nothing: `normalization_type`.
+bool no_norm_in(const Settings& config);
+
 }  // namespace posenc

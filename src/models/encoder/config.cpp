@@ -64,9 +64,10 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
                                         double eps) {
   const EncoderStructure& structure = *model.layers;
   const int64_t hidden = config.whole("hidden_size", 1, kWidest);
-  const bool attends = structure.mixing == Mixing::Attention;
+  const bool attends = structure.mixing != Mixing::Fourier;
   const int64_t heads = attends ? config.whole("num_attention_heads", 1, kWidest) : 1;
-  const bool has_width = *model.rotary != '\0' && config.has("head_dim");
+  const bool has_width = structure.has_bottleneck || structure.mixing == Mixing::Convolution ||
+                         (*model.rotary != '\0' && config.has("head_dim"));
   if (hidden % heads != 0 && !has_width) {
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));

@@ -1,13 +1,16 @@
+// posenc-budget: a function of each class
 // What the layers of Llama, ModernBERT and classes like them read from config.json.
 
 #include "models/encoder/layer_settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "models/embeddings/presets.h"
 #include "models/rotary/model_options.h"
 #include "models/rotary/rope_parameters.h"
 
@@ -233,6 +236,60 @@ void read_fnet(const Settings& config, const hf::ModelType&, EncoderOptions&) {
   if (config.whole("max_position_embeddings", 1, INT64_MAX) > kMostWithMatrices) return;
   config.refuse("use_tpu_fourier_optimizations",
                 "must be false with a max_position_embeddings of at most 4096");
+}
+
+// MobileBertOutput has a norm with the epsilon of torch.nn.
+void read_mobilebert_layers(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr double kTorchEpsilon = 1e-5;
+  TransformerLayerOptions& layer = own_layer(options);
+  const bool uses = config.flag("use_bottleneck");
+  const int64_t width =
+      uses ? config.whole("intra_bottleneck_size", 1, kWidestHead) : layer.d_model();
+  if (width % layer.num_heads() != 0) {
+    config.refuse("num_attention_heads", std::string("must divide ") +
+                                             (uses ? "intra_bottleneck_size " : "hidden_size ") +
+                                             std::to_string(width));
+  }
+  const bool all_inside = config.flag("use_bottleneck_attention");
+  const bool shares = config.flag("key_query_shared_bottleneck");
+  if (uses && !all_inside && !shares && width != layer.d_model()) {
+    config.refuse("key_query_shared_bottleneck",
+                  "must be true without use_bottleneck_attention and with an "
+                  "intra_bottleneck_size other than hidden_size");
+  }
+  layer.bottleneck(BottleneckOptions(width)
+                       .use_bottleneck(uses)
+                       .use_bottleneck_attention(all_inside)
+                       .key_query_shared_bottleneck(shares)
+                       .num_feedforward_networks(config.whole("num_feedforward_networks", 1, 1000))
+                       .last_norm_eps(kTorchEpsilon));
+  layer.norm_kind(no_norm_in(config) ? NormKind::Affine : NormKind::Layer);
+  if (uses) {
+    LayerDropouts drops = *layer.dropouts();
+    drops.attention_output = 0.0;
+    layer.dropouts(drops);
+  }
+  if (!config.flag("classifier_activation")) options.pooling(encoder::Pooling::First);
+}
+
+// Half of each head's channels are the attention's, as many the convolution's.
+void read_convbert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  const int64_t ratio = config.whole("head_ratio", 1, INT32_MAX);
+  const int64_t heads = std::max<int64_t>(1, layer.num_heads() / ratio);
+  if (layer.d_model() % (2 * heads) != 0) {
+    config.refuse("head_ratio",
+                  "must leave a number of heads, num_attention_heads / head_ratio, "
+                  "twice which divides hidden_size " +
+                      std::to_string(layer.d_model()));
+  }
+  const int64_t kernel_size = config.whole("conv_kernel_size", 1, INT32_MAX);
+  if (kernel_size % 2 == 0) config.refuse("conv_kernel_size", "must be odd");
+  const int64_t groups = config.whole("num_groups", 1, INT32_MAX);
+  if (layer.d_model() % groups != 0 || layer.d_ff() % groups != 0) {
+    config.refuse("num_groups", "must divide hidden_size and intermediate_size");
+  }
+  layer.num_heads(heads).conv_kernel_size(kernel_size);
 }
 
 // SqueezeBertLayerNorm has an epsilon of its own.

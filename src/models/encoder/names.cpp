@@ -53,10 +53,60 @@ int64_t groups_of(const EncoderConfig& config, Part part) {
   return 1;
 }
 
+// What a MobileBertLayer has besides. The projections of the attention are apart where values are
+// wider.
+void add_bottleneck(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
+                    const std::string& from, const std::string& to) {
+  const std::pair<const char*, const char*> projections[] = {{"bottleneck.input", "input"},
+                                                             {"bottleneck.attention", "shared"},
+                                                             {"output.bottleneck", "output"}};
+  for (const auto& [in_file, own] : projections) {
+    map.emplace_back(from + in_file + ".dense.*", to + own + ".*");
+    add_norm(map, from + in_file + ".LayerNorm", to + own + "_norm");
+  }
+  map.emplace_back(from + "ffn.*.intermediate.dense.*", to + "ffn.*.linear1.*");
+  map.emplace_back(from + "ffn.*.output.dense.*", to + "ffn.*.linear2.*");
+  add_norm(map, from + "ffn.*.output.LayerNorm", to + "ffn.*.norm");
+  const auto& layer = config.options.encoder().layer();
+  const BottleneckOptions& own = *layer.bottleneck();
+  if (own.use_bottleneck_attention() || own.intra_bottleneck_size() == layer.d_model()) return;
+  map.emplace_back(from + keys.query + ".weight", to + "self_attn.q_proj_weight");
+  map.emplace_back(from + keys.key + ".weight", to + "self_attn.k_proj_weight");
+  map.emplace_back(from + keys.value + ".weight", to + "self_attn.v_proj_weight");
+}
+
+// What a ConvBertLayer has besides.
+void add_convolution(KeyMap& map, const std::string& from, const std::string& to) {
+  const std::string in_file = from + "attention.self.", own = to + "conv_attn.";
+  const std::string separable = in_file + "key_conv_attn_layer.";
+  map.emplace_back(KeySource::squeezed(separable + "depthwise.weight", 1),
+                   own + "depthwise_weight");
+  map.emplace_back(KeySource::squeezed(separable + "pointwise.weight", 2),
+                   own + "pointwise.weight");
+  map.emplace_back(KeySource::squeezed(separable + "bias", 1), own + "pointwise.bias");
+  map.emplace_back(in_file + "conv_kernel_layer.*", own + "kernel.*");
+  map.emplace_back(in_file + "conv_out_layer.*", own + "conv_out.*");
+}
+
+// Its feed-forward network, if it is in groups.
+void add_groups(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
+                const std::string& from, const std::string& to) {
+  if (config.settings.whole("num_groups", 1, INT32_MAX) == 1) return;
+  map.emplace_back(KeySource::block_diagonal(from + keys.wide + ".weight"), to + "linear1.weight");
+  map.emplace_back(KeySource::block_diagonal(from + keys.narrow + ".weight"),
+                   to + "linear2.weight");
+}
+
 // `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
 // order: those of the attention come first.
 void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                const std::string& from, const std::string& to) {
+  const bool has_bottleneck = config.structure.has_bottleneck;
+  if (has_bottleneck) add_bottleneck(map, keys, config, from, to);
+  const bool convolves = config.structure.mixing == Mixing::Convolution;
+  if (convolves) add_convolution(map, from, to);
+  const std::string attention = convolves ? "conv_attn." : "self_attn.";
+  const std::string network = has_bottleneck ? "last_ffn." : "";
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
   // The weight and the bias, or the rows of them that the file has in several tensors.
@@ -75,19 +125,21 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     map.emplace_back(KeySources(std::move(sources)), to + name);
   };
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
-      "self_attn.in_proj_*");
-  add({&EncoderLayerKeys::out}, "self_attn.out_proj.*");
+      attention + "in_proj_*");
+  add({&EncoderLayerKeys::out}, attention + "out_proj.*");
+  if (convolves) add_groups(map, keys, config, from, to);
   const bool is_gated = config.options.encoder().layer().feed_forward() == FeedForward::Gated;
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
   } else if (is_gated && is_named(keys.activated)) {
     add({&EncoderLayerKeys::activated, &EncoderLayerKeys::wide}, "linear1.*");
   } else {
-    add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, "linear1.*");
+    add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, network + "linear1.*");
   }
-  add({&EncoderLayerKeys::narrow}, "linear2.*");
+  add({&EncoderLayerKeys::narrow}, network + "linear2.*");
+  const char* const norm2 = has_bottleneck ? "last_ffn.norm" : "norm2";
   const std::pair<Part, const char*> norms[] = {{&EncoderLayerKeys::norm1, "norm1"},
-                                                {&EncoderLayerKeys::norm2, "norm2"},
+                                                {&EncoderLayerKeys::norm2, norm2},
                                                 {&EncoderLayerKeys::post_norm1, "post_norm1"},
                                                 {&EncoderLayerKeys::post_norm2, "post_norm2"},
                                                 {&EncoderLayerKeys::q_norm, "self_attn.q_norm"},

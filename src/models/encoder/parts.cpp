@@ -52,14 +52,19 @@ void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
 
 }  // namespace
 
-bool sees_padding(const EncoderOptions& options) {
+bool layers_see_padding(const EncoderOptions& options) {
   const TransformerEncoderOptions& stack = options.encoder();
-  const auto mixes_all = [](const TransformerLayerOptions& layer) {
-    return layer.mixing() == Mixing::Fourier;
+  const auto sees_all = [](const TransformerLayerOptions& layer) {
+    return layer.mixing() != Mixing::Attention;
   };
   return stack.layers().empty()
-             ? mixes_all(stack.layer())
-             : std::any_of(stack.layers().begin(), stack.layers().end(), mixes_all);
+             ? sees_all(stack.layer())
+             : std::any_of(stack.layers().begin(), stack.layers().end(), sees_all);
+}
+
+bool sees_padding(const EncoderOptions& options) {
+  const auto& embeddings = options.embeddings();
+  return layers_see_padding(options) || (embeddings && embeddings->trigram_input());
 }
 
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,

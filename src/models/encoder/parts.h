@@ -39,6 +39,9 @@ int64_t tokens_before_patches(const EncoderOptions& options);
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
                            const at::Tensor& relative_bias, int64_t length);
 
+/// Whether sees_padding() is because of the layers.
+bool layers_see_padding(const EncoderOptions& options);
+
 /// The row (B, D) of each sequence that is pooled; not for Pooling::None.
 at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                        const at::Tensor& ids);

@@ -8,6 +8,7 @@
 
 #include "io/load/key_map.h"
 #include "io/load/source.h"
+#include "models/encoder/change_back.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/encoder/rest.h"
@@ -58,29 +59,6 @@ void add_tensor(StateDict& tensors, const std::vector<std::string>& names, const
   if (names.size() == 3) first.insert(first.begin(), 0);
   for (std::size_t i = 0; i < names.size(); ++i)
     tensors.insert(names[i], tensor.slice(0, first[i], first[i + 1]));
-}
-
-// The weight (out, in / groups, 1) of a grouped convolution that is Linear's (out, in).
-at::Tensor grouped(const std::string& name, const at::Tensor& weight, int64_t groups) {
-  const int64_t out = weight.size(0) / groups, in = weight.size(1) / groups;
-  const at::Tensor blocks = weight.view({groups, out, groups, in}).diagonal(0, 0, 2);
-  TORCH_CHECK_VALUE(blocks.count_nonzero().equal(weight.count_nonzero()), "[save_pretrained] ",
-                    name, " must be zero between the ", groups,
-                    " groups of the convolution that it is in transformers. Got other numbers");
-  return blocks.permute({2, 0, 1}).reshape(
-      {weight.size(0), in, 1});  // (out, in, g) -> (g, out, in)
-}
-
-// Turns the weights of layers into those of convolutions, where the file has these.
-void group_weights(StateDict& tensors, const LoadOptions& names) {
-  for (auto& item : tensors) {
-    const std::string_view own = std::string_view(item.key()).substr(names.prefix().size());
-    const auto found = io::find_rule(own, names.key_map());
-    if (!found) continue;
-    const KeySource& source = names.key_map()[found->rule].sources.items[found->source];
-    if (source.change() == KeySource::Change::Ungroup)
-      item.value() = grouped(item.key(), item.value(), source.first());
-  }
 }
 
 void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings,
@@ -141,9 +119,10 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     }
     const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
     const auto* const out = parameters.find(layer + "out_proj.weight");
-    add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1));
+    const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
+    add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
   }
-  if (config.structure.is_grouped) group_weights(tensors, names);
+  change_back(tensors, names, config);
   add_frequencies(tensors, model, config.structure, names.prefix());
   return without_absent_biases(tensors, config, names.prefix());
 }
@@ -166,11 +145,11 @@ constexpr const char* kRemedy =
     ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
     "random by from_pretrained()";
 
-void check_has_pooler(const EncoderConfig& config, const StateDict& tensors,
-                      const std::string& name) {
+void check_has_pooler(const SavedConfig& saved, const StateDict& tensors, const std::string& name) {
+  const EncoderConfig& config = saved.encoder;
   const EncoderStructure& structure = config.structure;
   EncoderConfig whole = config;
-  whole.options.pooling(structure.pooling);
+  whole.options.pooling(saved.pooling);
   const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) ||
                        has_name_with(tensors, structure.pooler);
   TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ", name,
@@ -266,7 +245,7 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   if (options.rest_of().empty() && !options.allow_missing()) {
     const std::string name = saved.object["architectures"][0];
     const bool is_base = name == base_class;
-    if (is_base) check_has_pooler(saved.encoder, tensors, name);
+    if (is_base) check_has_pooler(saved, tensors, name);
     if (is_base || classifier != nullptr) check_has_beside(saved.encoder, tensors, name);
   }
   write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());

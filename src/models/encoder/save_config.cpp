@@ -88,6 +88,8 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   add("first_position", options.first_position());
   add("order", options.order());
   add("norm", options.norm());
+  add("no_norm", options.no_norm());
+  add("trigram_input", options.trigram_input());
   add("layer_norm_eps", options.layer_norm_eps());
   add("projection", options.projection());
   add("scale", options.scale().factor(options.d_model()));
@@ -110,13 +112,21 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("key_bias", layer.key_bias());
   add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
+  if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
+  if (!layer.bottleneck()) return;
+  add("use_bottleneck", layer.bottleneck()->use_bottleneck());
+  add("intra_bottleneck_size", layer.bottleneck()->intra_bottleneck_size());
+  add("use_bottleneck_attention", layer.bottleneck()->use_bottleneck_attention());
+  add("key_query_shared_bottleneck", layer.bottleneck()->key_query_shared_bottleneck());
+  add("num_feedforward_networks", layer.bottleneck()->num_feedforward_networks());
+  add("last_norm_eps", layer.bottleneck()->last_norm_eps().value_or(layer.layer_norm_eps()));
 }
 
 // Those of the layers that there are.
 std::vector<TransformerLayerOptions> layer_options(const EncoderImpl& model) {
   std::vector<TransformerLayerOptions> all;
   for (const auto& layer : *model.encoder->layers)
-    all.push_back(layer->as<TransformerEncoderLayerImpl>()->options);
+    all.push_back(dynamic_cast<const EncoderLayerBase&>(*layer).layer_options());
   return all;
 }
 
@@ -128,6 +138,8 @@ void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
     NamedValues wanted, got;
     add_layer(layers[i], wanted);
     add_layer(own, got);
+    TORCH_CHECK_VALUE(wanted.size() == got.size(), where.where(),
+                      "the layers must be those of the encoder. Got others for layer ", i);
     for (std::size_t j = 0; j < wanted.size(); ++j) {
       TORCH_CHECK_VALUE(wanted[j].second == got[j].second, where.where(), wanted[j].first,
                         " of layer ", i, " must be that of the encoder, ", wanted[j].second,
@@ -218,7 +230,8 @@ SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& 
     if (object[part].contains("dtype")) set_dtype(object[part]);
   }
   set_dtype(object);
-  SavedConfig saved{object, read(), !part.empty() && keeps_whole, std::nullopt};
+  SavedConfig saved{object, read(), !part.empty() && keeps_whole, {}, std::nullopt};
+  saved.pooling = saved.encoder.options.pooling();
   if (classifier != nullptr) {
     saved.head.emplace(read_head_config(saved.encoder, classifier->options.kind()));
   }

@@ -13,7 +13,8 @@ namespace posenc {
 struct SavedConfig {
   nlohmann::json object;
   EncoderConfig encoder;
-  bool is_part;  ///< whether config.json is of a pair, of which the encoder is a part
+  bool is_part;              ///< whether config.json is of a pair, of which the encoder is a part
+  encoder::Pooling pooling;  ///< of the configuration, which the encoder may lack
   std::optional<HeadConfig> head;  ///< of a Classifier
 };
 

@@ -57,11 +57,22 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const std::string wide = named == nullptr ? "4 * " + key("hidden_size") : named;
   const std::string factor = wide == hf::kFeedForwardRatio ? " * " + key("hidden_size") : "";
   const size_t inner = is_gated ? 1 : 0;
+  const auto& bottleneck = layer.bottleneck();
+  const char* const in_width =
+      bottleneck && bottleneck->use_bottleneck() ? "intra_bottleneck_size" : "hidden_size";
+  const int64_t in = bottleneck ? bottleneck->intra_bottleneck_size() : layer.d_model();
   std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, inner},
-                                   {key("hidden_size"), layer.d_model(), first, 1 - inner}};
+                                   {key(in_width), in, first, 1 - inner}};
   if (structure.is_grouped) {
     const auto query = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
     sizes = {{wide, layer.d_ff(), first, 0, 3}, {key("hidden_size"), layer.d_model(), query, 0, 3}};
+  }
+  const int64_t groups = config.settings.is_known("num_groups")
+                             ? config.settings.whole("num_groups", 1, INT32_MAX)
+                             : 1;
+  if (groups > 1) {
+    sizes = {{wide + " / num_groups", layer.d_ff() / groups, first, 2, 3},
+             {key("hidden_size") + " / num_groups", layer.d_model() / groups, first, 1, 3}};
   }
   if (layer.head_dim()) {
     sizes.push_back({key("num_attention_heads") + " * head_dim",
@@ -87,6 +98,10 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   if (*structure.shared != '\0') tokens.push_back(prefix + structure.shared);
   const char* narrow = config.settings.name_of(hf::kTableWidth);
   sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
+  if (bottleneck) {  // the tables of types have its width, those of tokens another
+    sizes.push_back(
+        {key("hidden_size"), layer.d_model(), {in_file(embeddings.names().token_types)}, 1});
+  }
   sizes.push_back({key(narrow ? narrow : "hidden_size"),
                    embeddings.embedding_dim().value_or(embeddings.d_model()), tokens, 1});
   const int64_t offset = embeddings.position_offset();

@@ -203,6 +203,8 @@ const EncoderStructure kNomic = {.keys = kNomicKeys, .original_keys = 1, .norm =
     .feed_forward = FeedForward::Gated, .rotates = true, .more = without_biases};
 const EncoderStructure kGte = {.keys = kGteKeys, .original_keys = 1,
     .feed_forward = FeedForward::Gated, .rotates = true, .activation_dropout = Rate::Hidden, .pooling = Pooling::TanhOfFirst, .more = without_wide_bias};
+const EncoderStructure kMobileBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
+    .has_bottleneck = true, .more = read_mobilebert_layers};
 const EncoderStructure kModernBert = {.keys = kModernBertKeys, .norm_first = true,
     .feed_forward = FeedForward::Gated, .attention_output_dropout = Rate::Attention,
     .output_dropout = Rate::None, .last_norm = "final_norm", .more = read_modernbert};
@@ -227,6 +229,8 @@ const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
 const EncoderStructure kRoFormer = {.keys = kBertKeys, .projection = "embeddings_project",
     .rotates = true, .dropped = "encoder.embed_positions.weight",
     .rotary_table = "encoder.embed_positions.weight"};
+const EncoderStructure kConvBert = {.keys = kBertKeys, .projection = "embeddings_project",
+    .mixing = Mixing::Convolution, .more = read_convbert};
 const EncoderStructure kFNet = {.keys = kFNetKeys, .mixing = Mixing::Fourier,
     .attention_output_dropout = Rate::None, .pooling = Pooling::TanhOfFirst,
     .more = read_fnet};

@@ -197,6 +197,10 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
     options.norm(norm_eps_in(config, structure, layer.layer_norm_eps()))
         .norm_bias(has_bias_in(config, structure.norm_bias));
   }
+  if (*structure.beside_table != '\0') {
+    const int64_t width = layer.d_model();
+    options.columns_beside_table(width - config.whole("embedding_size", 1, width));
+  }
   options.bias(structure.has_bias && has_bias_in(config, structure.bias_setting));
   return options.tied(structure.is_tied && config.flag("tie_word_embeddings", true));
 }

@@ -32,6 +32,7 @@ class HeadNames {
     if (options.norm()) add_norm(config);
     const std::string out = structure.out;
     if (!options.tied()) add({out + ".weight"}, "weight");
+    if (options.columns_beside_table() > 0) add_beside_table(structure.beside_table);
     if (options.bias()) add_bias(out + ".bias", structure.bias);
   }
 
@@ -65,6 +66,11 @@ class HeadNames {
     if (config.options.norm_bias()) {
       add({name + ".bias", name + ".beta", other + ".bias"}, "norm.bias");
     }
+  }
+  void add_beside_table(const std::string& module) {
+    const std::string name = module + ".weight";
+    if (!is_there(open_, name)) throw missing_tensor(open_.options.prefix() + name);
+    map_.emplace_back(KeySource::transposed(name), "weight_beside_table");
   }
   // transformers ties a decoder's bias to the head's, unless a file has two that differ.
   void add_bias(const std::string& own, const std::string& other) {
@@ -103,7 +109,8 @@ void check_head_sizes(const EncoderFolder& open, const HeadConfig& config) {
                      options.outputs(),
                      {out},
                      0});
-    sizes.push_back({width, wide, {out}, 1});
+    const int64_t beside = options.columns_beside_table();
+    sizes.push_back({beside > 0 ? "embedding_size" : width, wide - beside, {out}, 1});
   }
   if (options.dense()) {
     const std::string dense = prefix + config.structure.dense + ".weight";

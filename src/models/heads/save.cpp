@@ -25,6 +25,7 @@ std::vector<std::pair<const char*, double>> values_of_head(const EncoderHeadOpti
   add("norm_bias", options.norm() && options.norm_bias());
   add("bias", options.bias());
   add("output_activation", options.output_activation());
+  add("columns_beside_table", options.columns_beside_table());
   return values;
 }
 
@@ -81,8 +82,8 @@ void set_labels(nlohmann::json& config, const ClassifierOptions& options) {
 
 std::set<std::string> names_of_head(const HeadStructure& structure) {
   std::set<std::string> names = {structure.bias};
-  for (const std::string layer :
-       {structure.dense, structure.norm, structure.other_norm, structure.out}) {
+  for (const std::string layer : {structure.dense, structure.norm, structure.other_norm,
+                                  structure.out, structure.beside_table}) {
     for (const char* part : {".weight", ".bias", ".gamma", ".beta"}) names.insert(layer + part);
   }
   return names;
@@ -110,6 +111,8 @@ StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
   if (head.options.tied() && !config.options.tied()) {
     add(out + ".weight", model.encoder->embeddings->tokens->weight);
   }
+  if (head.weight_beside_table.defined())  // transposed in the file
+    add(structure.beside_table + std::string(".weight"), head.weight_beside_table.t());
   add(bias.empty() ? out + ".bias" : bias, head.bias);
   return tensors;
 }

@@ -45,6 +45,10 @@ constexpr HeadStructure kBertMasked = {.out = "cls.predictions.decoder",
 constexpr HeadStructure kRobertaMasked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
     .activation = "gelu", .norm = "lm_head.layer_norm", .bias = "lm_head.bias", .is_tied = true};
 
+constexpr HeadStructure kGeneratorMasked = {.out = "generator_lm_head",
+    .dense = "generator_predictions.dense", .dense_setting = "embedding_size",
+    .activation = "gelu", .norm = "generator_predictions.LayerNorm", .is_tied = true};
+
 // The width before the output is that of the table.
 constexpr HeadStructure narrow_bert_masked() {
   HeadStructure head = kBertMasked;
@@ -69,6 +73,13 @@ constexpr HeadStructures image_head(Rows rows) {
 constexpr HeadStructure luke_masked() {
   HeadStructure head = kRobertaMasked;
   head.is_tied = false;
+  return head;
+}
+
+// A table of tokens that is narrower than the encoder's output.
+constexpr HeadStructure mobile_masked() {
+  HeadStructure head = kBertMasked;
+  head.beside_table = "cls.predictions.dense";
   return head;
 }
 
@@ -102,6 +113,8 @@ const HeadStructures kAlbert = {.sequence = kOfPooler, .token = kToken, .questio
                .norm = "predictions.LayerNorm", .bias = "predictions.bias", .is_tied = true}};
 const HeadStructures kBertGeneration = {
     .masked = {.lacks = "generation token by token"}};
+const HeadStructures kConvBert = {.sequence = of_first("", "hidden_act"), .token = kToken,
+    .question = kQuestion, .masked = kGeneratorMasked};
 const HeadStructures kDecoder = {
     .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
                  .has_bias = false},
@@ -114,10 +127,7 @@ const HeadStructures kDistilBert = {
                .activation_setting = "activation", .norm = "vocab_layer_norm", .norm_eps = 1e-12,
                .is_tied = true}};
 const HeadStructures kElectra = {.sequence = of_first("gelu"), .token = kToken,
-    .question = kQuestion,
-    .masked = {.out = "generator_lm_head", .dense = "generator_predictions.dense",
-               .dense_setting = "embedding_size", .activation = "gelu",
-               .norm = "generator_predictions.LayerNorm", .is_tied = true}};
+    .question = kQuestion, .masked = kGeneratorMasked};
 const HeadStructures kDinov2 = image_head(Rows::FirstAndMean);
 const HeadStructures kEncoderDecoder = {.sequence = {.lacks = "the decoder under it"},
     .question = {.lacks = "the decoder under it"}};
@@ -133,6 +143,8 @@ const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question =
                .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
 const HeadStructures kLuke = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = luke_masked()};
+const HeadStructures kMobileBert = {.sequence = kOfPooler, .token = kToken,
+    .question = kQuestion, .masked = mobile_masked()};
 const HeadStructures kModernBert = {.sequence = modern_sequence(), .token = modern("classifier"),
     .question = modern("classifier"), .masked = modern_masked()};
 const HeadStructures kNomicBert = {

@@ -35,6 +35,8 @@ struct HeadStructure {
   /// The output layer is the table of tokens, unless a file has another or `tie_word_embeddings`
   /// is false.
   bool is_tied = false;
+  /// Columns of the output layer's weight beside the table, transposed; empty: there are none.
+  const char* beside_table = "";
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
   /// Refuses settings of the head that posenc lacks; null: there are none.
   void (*check)(const Settings& config) = nullptr;
@@ -48,9 +50,9 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kDecoder, kDistilBert, kElectra,
-    kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kModernBert, kNomicBert, kRemBert,
-    kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean, kViT, kXlm;
+extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDecoder, kDistilBert,
+    kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert, kModernBert,
+    kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean, kViT, kXlm;
 
 }  // namespace heads
 }  // namespace posenc

@@ -11,28 +11,6 @@
 
 namespace posenc {
 
-namespace {
-
-// Options of an attention would change nothing.
-void check_fourier(const char* module, const TransformerLayerOptions& options) {
-  const std::pair<const char*, bool> others[] = {
-      {"num_heads", options.num_heads() != 1},
-      {"num_kv_heads", options.num_kv_heads().has_value()},
-      {"head_dim", options.head_dim().has_value()},
-      {"rotary", options.rotary().has_value()},
-      {"qk_norm", options.qk_norm()},
-      {"attention_scale", options.attention_scale().has_value()},
-      {"window", options.window().has_value()},
-      {"post_norms", options.post_norms()},
-      {"layer_scale", options.layer_scale().has_value()}};
-  for (const auto& [name, is_set] : others) {
-    TORCH_CHECK_VALUE(!is_set, "[", module, "] ", name,
-                      " must be its default with Mixing::Fourier. Got another");
-  }
-}
-
-}  // namespace
-
 void check_layer(const char* module, const TransformerLayerOptions& options) {
   check_positive(module, "d_model", options.d_model());
   check_positive(module, "num_heads", options.num_heads());
@@ -51,15 +29,18 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
   TORCH_CHECK_VALUE(options.norm_first() || (options.first_norm() && !options.post_norms()), "[",
                     module, "] ", options.first_norm() ? "post_norms(true)" : "first_norm(false)",
                     " must be with norm_first(true). Got norm_first(false)");
-  TORCH_CHECK_VALUE(!options.qk_norm() || options.norm_kind() != NormKind::Layer, "[", module,
-                    "] qk_norm(true) must be with an RMS norm_kind. Got NormKind::Layer");
+  const bool is_rms =
+      options.norm_kind() == NormKind::RMS || options.norm_kind() == NormKind::RMSPlusOne;
+  TORCH_CHECK_VALUE(!options.qk_norm() || is_rms, "[", module,
+                    "] qk_norm(true) must be with an RMS norm_kind. Got NormKind::",
+                    options.norm_kind() == NormKind::Layer ? "Layer" : "Affine");
   TORCH_CHECK_VALUE(options.window().value_or(0) >= 0, "[", module,
                     "] window must not be negative. Got ", *options.window());
-  if (options.mixing() == Mixing::Fourier) check_fourier(module, options);
 }
 
 const char* encoder_option(const TransformerLayerOptions& options) {
   if (options.mixing() != Mixing::Attention) return "mixing";
+  if (options.bottleneck()) return "bottleneck";
   if (options.feed_forward() != FeedForward::Plain) return "feed_forward";
   if (!options.first_norm()) return "first_norm";
   if (options.post_norms()) return "post_norms";
@@ -210,6 +191,13 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     if (bias) stream << ", " << name << "=" << (*bias ? "true" : "false");
   }
   if (options.mixing() == Mixing::Fourier) stream << ", mixing=fourier";
+  if (options.mixing() == Mixing::Convolution) {
+    stream << ", mixing=convolution, conv_kernel_size=" << options.conv_kernel_size();
+  }
+  if (const auto& bottleneck = options.bottleneck()) {
+    stream << ", bottleneck=" << bottleneck->intra_bottleneck_size()
+           << ", num_feedforward_networks=" << bottleneck->num_feedforward_networks();
+  }
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";
   if (options.post_norms()) stream << ", post_norms=true";

@@ -64,6 +64,11 @@ class WindowMasks {
   std::vector<Ready> ready_;
 };
 
+std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
+  if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
+  return TransformerEncoderLayer(options).ptr();
+}
+
 }  // namespace
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
@@ -82,7 +87,7 @@ void TransformerEncoderImpl::reset() {
   check_own_options(options);
   layers = register_module("layers", torch::nn::ModuleList());
   for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
-    layers->push_back(TransformerEncoderLayer(options.layer_at(i)));
+    layers->push_back(make_layer(options.layer_at(i)));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
 }
@@ -101,8 +106,15 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-TransformerEncoderLayerImpl& TransformerEncoderImpl::layer(size_t i) const {
-  return layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", layers, i);
+// Callers can modify the ModuleList.
+EncoderLayerBase& TransformerEncoderImpl::layer(size_t i) const {
+  const auto layer = layers->ptr(i);
+  auto* const own = dynamic_cast<EncoderLayerBase*>(layer.get());
+  TORCH_CHECK_VALUE(own != nullptr,
+                    "[TransformerEncoder] each layer must be a TransformerEncoderLayer or a "
+                    "BottleneckEncoderLayer. Got for layer ",
+                    i, " a ", layer->name());
+  return *own;
 }
 
 torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask,
@@ -124,13 +136,14 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
   };
   add_hidden_state();
   for (const size_t i : layers_in_order(options.order(), layers->size())) {
-    TransformerEncoderLayerImpl& one = layer(i);
+    EncoderLayerBase& one = layer(i);
     torch::Tensor weights;
     const bool is_skipped = is_training() && options.layer_dropout() > 0.0 &&
                             torch::rand({}).item<double>() < options.layer_dropout();
     if (is_skipped) continue;  // and not recorded, as in transformers
-    const bool attends = one.options.mixing() == Mixing::Attention;
-    out = one.run(out, attends ? masks.of(one.options) : mask, position_ids,
+    const TransformerLayerOptions& own = one.layer_options();
+    const bool attends = own.mixing() != Mixing::Fourier;
+    out = one.run(out, attends ? masks.of(own) : mask, position_ids,
                   record.output_attentions ? &weights : nullptr);
     if (factors.defined()) out = out * factors;
     if (record.output_attentions) record.attentions.push_back(weights);

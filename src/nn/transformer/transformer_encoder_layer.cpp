@@ -1,6 +1,7 @@
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 
 #include <ostream>
+#include <tuple>
 
 #include "functional/attention_mask_internals.h"
 #include "functional/fourier_mixing.h"
@@ -9,12 +10,49 @@
 namespace posenc {
 namespace {
 
+// Options of an attention would change nothing.
+void check_mixing(const TransformerLayerOptions& options) {
+  const bool transforms = options.mixing() == Mixing::Fourier;
+  const std::pair<const char*, bool> others[] = {
+      {"num_heads", transforms && options.num_heads() != 1},
+      {"num_kv_heads", options.num_kv_heads().has_value()},
+      {"head_dim", options.head_dim().has_value()},
+      {"rotary", options.rotary().has_value()},
+      {"qk_norm", options.qk_norm()},
+      {"query_bias", !options.query_bias()},
+      {"key_bias", !options.key_bias()},
+      {"value_bias", !options.value_bias()},
+      {"attention_scale", options.attention_scale().has_value()},
+      {"window", options.window().has_value()},
+      {"post_norms", options.post_norms()},
+      {"layer_scale", options.layer_scale().has_value()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[TransformerEncoderLayer] ", name,
+                      " must be its default with Mixing::", transforms ? "Fourier" : "Convolution",
+                      ". Got another");
+  }
+}
+
 torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
   TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
                     "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
   if (batch_first) return functional::fourier_mixing(x);
   return functional::fourier_mixing(x.transpose(0, 1)).transpose(0, 1);
+}
+
+torch::Tensor attend_and_convolve(ConvolutionalAttentionImpl& attention, const torch::Tensor& x,
+                                  const AttentionMask& mask, torch::Tensor* weights,
+                                  const TransformerLayerOptions& options) {
+  const bool first = options.batch_first();
+  const torch::Tensor rows = first ? x : x.transpose(0, 1);
+  torch::Tensor out;
+  if (weights == nullptr) {
+    out = attention.forward(rows, mask);
+  } else {
+    std::tie(out, *weights) = attention.forward_with_weights(rows, mask);
+  }
+  return first ? out : out.transpose(0, 1);
 }
 
 }  // namespace
@@ -26,9 +64,20 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayer
 
 void TransformerEncoderLayerImpl::reset() {
   check_layer("TransformerEncoderLayer", options);
+  TORCH_CHECK_VALUE(!options.bottleneck(),
+                    "[TransformerEncoderLayer] bottleneck must not be set, except in a "
+                    "BottleneckEncoderLayer. Got one");
+  if (options.mixing() != Mixing::Attention) check_mixing(options);
   const LayerDropouts drops = dropouts_of(options);
   if (options.mixing() == Mixing::Attention) {
     self_attn = register_module("self_attn", make_attention(options));
+  }
+  if (options.mixing() == Mixing::Convolution) {
+    conv_attn = register_module(
+        "conv_attn",
+        ConvolutionalAttention(ConvolutionalAttentionOptions(options.d_model(), options.num_heads())
+                                   .conv_kernel_size(options.conv_kernel_size())
+                                   .dropout(drops.attention)));
   }
   linear1 = register_module("linear1", make_linear1(options));
   dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
@@ -49,6 +98,7 @@ void TransformerEncoderLayerImpl::reset() {
 
 void TransformerEncoderLayerImpl::reset_parameters() {
   if (self_attn) self_attn->reset_parameters();
+  if (conv_attn) conv_attn->reset_parameters();
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
   for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
     if (*norm) (*norm)->reset_parameters();
@@ -81,17 +131,18 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const Att
                                                const torch::Tensor& position_ids,
                                                torch::Tensor* weights) {
   const bool first = options.norm_first();
-  const bool attends = options.mixing() == Mixing::Attention;
-  TORCH_CHECK_VALUE(attends || weights == nullptr,
+  const bool transforms = options.mixing() == Mixing::Fourier;
+  TORCH_CHECK_VALUE(!transforms || weights == nullptr,
                     "[TransformerEncoderLayer] mixing must be Mixing::Attention for attention "
                     "weights. Got Mixing::Fourier");
-  const torch::Tensor rotated = attends && self_attn->rotary ? position_ids : torch::Tensor();
+  const torch::Tensor rotated = self_attn && self_attn->rotary ? position_ids : torch::Tensor();
   const double path = dropouts_of(options).path;
   const auto kept = [&](const torch::Tensor& y) {
     return drop_path(y, path, is_training(), options.batch_first());
   };
   const auto mix = [&](const torch::Tensor& y) {
-    if (!attends) return kept(mix_by_fourier(y, mask, options.batch_first()));
+    if (transforms) return kept(mix_by_fourier(y, mask, options.batch_first()));
+    if (conv_attn) return kept(attend_and_convolve(*conv_attn, y, mask, weights, options));
     if (weights == nullptr) return kept(self_attn->forward(y, y, y, mask, rotated));
     auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
                                                          /*average_attn_weights=*/false, rotated);

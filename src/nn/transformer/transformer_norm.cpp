@@ -13,9 +13,10 @@ const char* to_string(NormKind kind) {
   switch (kind) {
     case NormKind::Layer: return "layer";
     case NormKind::RMS: return "rms";
-    case NormKind::RMSPlusOne: break;
+    case NormKind::RMSPlusOne: return "rms_plus_one";
+    case NormKind::Affine: break;
   }
-  return "rms_plus_one";
+  return "affine";
 }
 
 TransformerNormImpl::TransformerNormImpl(TransformerNormOptions options_) : options(options_) {
@@ -25,7 +26,9 @@ TransformerNormImpl::TransformerNormImpl(TransformerNormOptions options_) : opti
 void TransformerNormImpl::reset() {
   check_positive("TransformerNorm", "d_model", options.d_model());
   weight = register_parameter("weight", torch::empty({options.d_model()}));
-  if (options.bias() && options.kind() == NormKind::Layer) {
+  const bool may_have_bias =
+      options.kind() == NormKind::Layer || options.kind() == NormKind::Affine;
+  if (options.bias() && may_have_bias) {
     bias = register_parameter("bias", torch::empty({options.d_model()}));
   }
   reset_parameters();
@@ -38,17 +41,18 @@ void TransformerNormImpl::reset_parameters() {
 
 void TransformerNormImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerNorm(d_model=" << options.d_model() << ", eps=" << options.eps();
-  if (options.kind() != NormKind::Layer) {
-    stream << ", kind=" << to_string(options.kind());
-  } else if (!options.bias()) {
-    stream << ", bias=false";
-  }
+  if (options.kind() != NormKind::Layer) stream << ", kind=" << to_string(options.kind());
+  const bool is_rms = options.kind() == NormKind::RMS || options.kind() == NormKind::RMSPlusOne;
+  if (!is_rms && !options.bias()) stream << ", bias=false";
   stream << ")";
 }
 
 torch::Tensor TransformerNormImpl::forward(const torch::Tensor& x) {
   if (options.kind() == NormKind::Layer) {
     return torch::layer_norm(x, {options.d_model()}, weight, bias, options.eps());
+  }
+  if (options.kind() == NormKind::Affine) {
+    return bias.defined() ? x * weight + bias : x * weight;
   }
   auto own = options.kind() == NormKind::RMS ? RMSNormOptions(options.d_model())
                                              : RMSNormOptions::gemma(options.d_model());

@@ -89,6 +89,30 @@ TEST(InferenceRows, RootMeanSquares) {
   }
 }
 
+TEST(InferenceRows, Affine) {
+  torch::manual_seed(testing::seed(5));
+  for (const int64_t width : {1, 15, 16, 64, 100}) {
+    for (const bool has_bias : {false, true}) {
+      const auto x = torch::randn({kRows, width}), y = torch::randn({kRows, width});
+      const auto weight = torch::randn({width}), bias = torch::randn({width});
+      const auto sum = (x + y) * weight;
+      expect_on_each_set(Op::Sums, has_bias ? sum + bias : sum, [&](const Kernels& use) {
+        const auto out = x.clone();
+        AddNormRequest request = {};
+        request.x = request.out = out.data_ptr<float>();
+        request.y = y.const_data_ptr<float>();
+        request.width = width;
+        request.weight = weight.const_data_ptr<float>();
+        request.bias = has_bias ? bias.const_data_ptr<float>() : nullptr;
+        request.kind = NormKind::Affine;
+        use.add_norm.add_norm(request, 0, 2);
+        use.add_norm.add_norm(request, 2, kRows);
+        return out;
+      });
+    }
+  }
+}
+
 TEST(InferenceRows, AddAlone) {
   const auto x = torch::randn({kRows, 33}), y = torch::randn({kRows, 33});
   expect_on_each_set(Op::Forward, x + y, [&](const Kernels& use) {

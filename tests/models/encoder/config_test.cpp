@@ -109,9 +109,20 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
        "query_pre_attn_scalar must be positive"},
       {small("gemma3_text", {{"attn_logit_softcapping", 30.0}}),
        "attn_logit_softcapping must be null"},
+      {small("convbert", {{"num_attention_heads", 3}, {"head_ratio", 1}}),
+       "head_ratio must leave a number of heads"},
+      {small("convbert", {{"conv_kernel_size", 4}}), "conv_kernel_size must be odd. Got 4"},
+      {small("convbert", {{"num_groups", 3}}),
+       "num_groups must divide hidden_size and intermediate_size. Got 3"},
       {small("fnet", {{"use_tpu_fourier_optimizations", true}}),
        "use_tpu_fourier_optimizations must be false with a max_position_embeddings of at most "
        "4096"},
+      {small("mobilebert", {{"intra_bottleneck_size", 6}}),
+       "num_attention_heads must divide intra_bottleneck_size 6. Got 4"},
+      {small("mobilebert", {{"intra_bottleneck_size", 8}, {"key_query_shared_bottleneck", false}}),
+       "key_query_shared_bottleneck must be true without use_bottleneck_attention"},
+      {small("mobilebert", {{"normalization_type", "none"}}),
+       "normalization_type must be no_norm or layer_norm"},
       {small("flaubert", {{"pre_norm", true}}), "pre_norm must be false"},
       {small("xlm", {{"causal", true}}), "causal must be false"}};
   for (const auto& [config, message] : cases) {

@@ -53,10 +53,11 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
-                         ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "dinov3",
-                                           "distilbert", "esm", "esm1b", "eurobert", "fnet",
-                                           "gemma3", "gte", "jina", "layoutlm", "luke",
-                                           "modernbert", "mpnet", "nomic", "qwen3", "vit", "xlm"),
+                         ::testing::Values("albert", "bart", "bert", "clip", "convbert", "dinov2",
+                                           "dinov3", "distilbert", "esm", "esm1b", "eurobert",
+                                           "fnet", "gemma3", "gte", "jina", "layoutlm", "luke",
+                                           "mobilebert", "modernbert", "mpnet", "nomic", "qwen3",
+                                           "vit", "xlm"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

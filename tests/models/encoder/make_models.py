@@ -103,6 +103,7 @@ def trained():
         "bart": lambda: t.BartModel(t.BartConfig(**bart)),
         "bert": lambda: t.BertModel(t.BertConfig(**TEXT)),
         "clip": clip,
+        "convbert": lambda: t.ConvBertModel(t.ConvBertConfig(**TEXT, conv_kernel_size=3)),
         "dinov2": dinov2,
         "dinov3": lambda: t.DINOv3ViTModel(t.DINOv3ViTConfig(**IMAGE, num_register_tokens=2, layerscale_value=0.5)),
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
@@ -117,6 +118,8 @@ def trained():
         "gte": lambda: t.GteModel(t.GteConfig(**TEXT)),
         "jina": lambda: t.JinaEmbeddingsV3Model(t.JinaEmbeddingsV3Config(**TEXT)),
         "layoutlm": lambda: t.LayoutLMModel(t.LayoutLMConfig(**TEXT, max_2d_position_embeddings=10)),
+        "mobilebert": lambda: t.MobileBertModel(t.MobileBertConfig(
+            **TEXT, embedding_size=6, intra_bottleneck_size=12, num_feedforward_networks=2)),
         "modernbert": lambda: t.ModernBertModel(t.ModernBertConfig(**modern)),
         "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**TEXT)),
         "luke": lambda: t.LukeModel(t.LukeConfig(**TEXT)),

@@ -6,6 +6,7 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/nn/transformer/bottleneck_encoder_layer.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 
 namespace posenc POSENC_EXPORT {
@@ -51,7 +52,8 @@ struct TransformerEncoderRecord {
 /// torch::Tensor x = encoder->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer), `norm.*`.
+/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
+/// TransformerLayerOptions::bottleneck), `norm.*`.
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -81,7 +83,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
                              const torch::Tensor& kept_rows = {});
 
   TransformerEncoderOptions options;      ///< the options given to the constructor
-  torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerEncoderLayer
+  torch::nn::ModuleList layers{nullptr};  ///< num_layers of them
   TransformerNorm norm{nullptr};          ///< with .norm(true)
 
  protected:
@@ -89,7 +91,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  TransformerEncoderLayerImpl& layer(size_t i) const;
+  EncoderLayerBase& layer(size_t i) const;
 };
 
 TORCH_MODULE(TransformerEncoder);

@@ -9,7 +9,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/nn/attention/convolutional_attention.h"
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/transformer/encoder_layer_base.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
@@ -36,7 +38,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// torch::Tensor x = layer->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `self_attn.*` (MultiheadAttention) unless mixing is Mixing::Fourier, `linear1.*` (d_ff,
+/// Keys: `self_attn.*` (MultiheadAttention), or `conv_attn.*` (ConvolutionalAttention) with
+/// Mixing::Convolution, or neither with Mixing::Fourier; `linear1.*` (d_ff,
 /// D), or (2 d_ff, D) with FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms
 /// `post_norm1.*` and `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and
 /// `layer_scale2.lambda1` (D).
@@ -46,10 +49,11 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// masks of more than keys.
 ///
 /// Source: torch.nn.TransformerEncoderLayer; in transformers 5.23 `Dinov2Layer` (layer_scale),
-/// `FNetLayer` (Mixing::Fourier),
+/// `FNetLayer` (Mixing::Fourier), `ConvBertLayer` (Mixing::Convolution),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
 /// `Qwen3Attention` (head_dim, qk_norm) and `Gemma3DecoderLayer` (post_norms).
-class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
+class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
+                                    public EncoderLayerBase {
  public:
   /// A module with the default options.
   TransformerEncoderLayerImpl(int64_t d_model, int64_t num_heads)
@@ -58,9 +62,9 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_);
 
   void reset() override;
-  /// Draws new initial weights.
-  void reset_parameters();
+  void reset_parameters() override;
   void pretty_print(std::ostream& stream) const override;
+  const TransformerLayerOptions& layer_options() const override { return options; }
 
   /// Returns the layer's output. `mask` is combined with the layer's window. A rotary embedding
   /// rotates by positions 0, 1, ... or by `position_ids`, (L) or (B, L).
@@ -73,31 +77,28 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
       const torch::Tensor& x, const AttentionMask& mask = {},
       const torch::Tensor& position_ids = {});
 
-  TransformerEncoderLayerOptions options;  ///< the options given to the constructor
-  MultiheadAttention self_attn{nullptr};   ///< the self-attention, with Mixing::Attention
-  torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff), or to (2 d_ff) with gates
-      linear2{nullptr};                    ///< (d_ff) to (D)
-  TransformerNorm norm1{nullptr},          ///< of the self-attention; null with first_norm(false)
-      norm2{nullptr},                      ///< of the feed-forward network
-      post_norm1{nullptr},                 ///< after the self-attention, with .post_norms(true)
-      post_norm2{nullptr};                 ///< after the feed-forward network, the same
-  LayerScale layer_scale1{nullptr},        ///< of the self-attention, with .layer_scale()
-      layer_scale2{nullptr};               ///< of the feed-forward network, with .layer_scale()
-  torch::nn::Dropout dropout{nullptr},     ///< after the activation
-      dropout1{nullptr},                   ///< after the self-attention
-      dropout2{nullptr};                   ///< after the feed-forward network
+  TransformerEncoderLayerOptions options;     ///< the options given to the constructor
+  MultiheadAttention self_attn{nullptr};      ///< the self-attention, with Mixing::Attention
+  ConvolutionalAttention conv_attn{nullptr};  ///< the same beside a convolution
+  torch::nn::Linear linear1{nullptr},         ///< (D) to (d_ff), or to (2 d_ff) with gates
+      linear2{nullptr};                       ///< (d_ff) to (D)
+  TransformerNorm norm1{nullptr},       ///< of the self-attention; null with first_norm(false)
+      norm2{nullptr},                   ///< of the feed-forward network
+      post_norm1{nullptr},              ///< after the self-attention, with .post_norms(true)
+      post_norm2{nullptr};              ///< after the feed-forward network, the same
+  LayerScale layer_scale1{nullptr},     ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr};            ///< of the feed-forward network, with .layer_scale()
+  torch::nn::Dropout dropout{nullptr},  ///< after the activation
+      dropout1{nullptr},                ///< after the self-attention
+      dropout2{nullptr};                ///< after the feed-forward network
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  friend class TransformerEncoderImpl;
-
-  // forward() with a mask that includes the window. Stores the attention weights unless `weights`
-  // is null.
   torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
-                    const torch::Tensor& position_ids, torch::Tensor* weights);
+                    const torch::Tensor& position_ids, torch::Tensor* weights) override;
 };
 
 TORCH_MODULE(TransformerEncoderLayer);

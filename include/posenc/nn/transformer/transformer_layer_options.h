@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the options of one class
+
 #include <ATen/core/Tensor.h>
 #include <torch/arg.h>
 
@@ -9,6 +11,7 @@
 #include "posenc/core/base_arg.h"
 #include "posenc/export.h"
 #include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/transformer/bottleneck_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
@@ -33,8 +36,9 @@ std::string to_string(Activation activation);
 
 /// What mixes the tokens of a sequence in a layer.
 enum class Mixing {
-  Attention,  ///< self-attention
-  Fourier,    ///< the real part of the Fourier transform over tokens and channels: FNet
+  Attention,    ///< self-attention
+  Fourier,      ///< the real part of the Fourier transform over tokens and channels: FNet
+  Convolution,  ///< ConvolutionalAttention: ConvBERT
 };
 
 /// The structure of a feed-forward network.
@@ -70,9 +74,13 @@ struct TransformerLayerOptions {
   TORCH_ARG(double, dropout) = 0.1;
   /// A probability for each of them in place of `dropout`, as most models have.
   TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
-  /// What mixes tokens. Mixing::Fourier has no weights; it needs a num_heads of 1, and none of the
-  /// attention's options, post_norms or layer_scale. Encoders only.
+  /// What mixes tokens; all but Mixing::Attention take none of the attention's options, post_norms
+  /// or layer_scale, and Mixing::Fourier a num_heads of 1. Encoders only.
   TORCH_ARG(Mixing, mixing) = Mixing::Attention;
+  /// Number of tokens that the convolution of Mixing::Convolution sees, around each; odd.
+  TORCH_ARG(int64_t, conv_kernel_size) = 9;
+  /// Makes layers BottleneckEncoderLayers, which refuse most other options of encoders: MobileBERT.
+  TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
   /// The structure of the feed-forward network. Encoders only.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.

@@ -12,9 +12,10 @@ enum class NormKind {
   Layer,       ///< LayerNorm
   RMS,         ///< RMSNorm: Llama, Qwen
   RMSPlusOne,  ///< RMSNormOptions::gemma(), which multiplies by 1 + weight
+  Affine,      ///< x * weight + bias, which normalises nothing: MobileBERT's NoNorm
 };
 
-/// Returns `layer`, `rms` or `rms_plus_one`.
+/// Returns `layer`, `rms`, `rms_plus_one` or `affine`.
 const char* to_string(NormKind kind);
 
 /// Options of TransformerNorm.
@@ -28,11 +29,11 @@ struct TransformerNormOptions {
   TORCH_ARG(NormKind, kind) = NormKind::Layer;
   /// Added to the variance, or the mean square.
   TORCH_ARG(double, eps) = 1e-5;
-  /// Whether a layer norm adds a bias; an RMS norm has none.
+  /// Whether a bias is added; an RMS norm has none.
   TORCH_ARG(bool, bias) = true;
 };
 
-/// A norm of a Transformer layer, whose kind is an option: LayerNorm or RMSNorm.
+/// A norm of a Transformer layer, whose kind is an option: LayerNorm, RMSNorm or neither.
 ///
 /// x: (..., D)  ->  (..., D).
 ///
@@ -46,7 +47,8 @@ struct TransformerNormOptions {
 ///
 /// Errors: those of LayerNorm and RMSNorm.
 ///
-/// Source: torch.nn.LayerNorm; in transformers 5.23 `LlamaRMSNorm` and `Gemma3RMSNorm`.
+/// Source: torch.nn.LayerNorm; in transformers 5.23 `LlamaRMSNorm`, `Gemma3RMSNorm` and
+/// MobileBERT's `NoNorm`.
 class TransformerNormImpl : public Cloneable<TransformerNormImpl> {
  public:
   /// A layer norm.

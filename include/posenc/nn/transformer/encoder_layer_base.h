@@ -1,0 +1,28 @@
+#pragma once
+
+#include "posenc/export.h"
+#include "posenc/functional/attention_mask.h"
+#include "posenc/nn/transformer/transformer_layer_options.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer.
+class EncoderLayerBase {
+ public:
+  virtual ~EncoderLayerBase() = default;
+
+  /// The options given to the constructor.
+  virtual const TransformerLayerOptions& layer_options() const = 0;
+  /// Draws new initial weights.
+  virtual void reset_parameters() = 0;
+
+ private:
+  friend class TransformerEncoderImpl;
+
+  // The layer's output, with a mask that includes the window. Stores the attention weights unless
+  // `weights` is null.
+  virtual at::Tensor run(const at::Tensor& x, const AttentionMask& mask,
+                         const at::Tensor& position_ids, at::Tensor* weights) = 0;
+};
+
+}  // namespace posenc

@@ -1,0 +1,190 @@
+// MobileBERT's layers on packed rows.
+
+#include "inference/bottleneck_layers.h"
+
+#include <ATen/ops/empty.h>
+
+#include "inference/check_freezable.h"
+#include "inference/layer_outputs.h"
+#include "nn/transformer/layer_parts.h"
+
+namespace posenc::inference {
+namespace {
+
+Projection frozen_linear(const torch::nn::Linear& module, GemmSelector& gemm) {
+  return {module->weight, module->bias, gemm.choose(module->weight)};
+}
+
+NormedProjection normed(const torch::nn::Linear& module, const TransformerNorm& norm,
+                        GemmSelector& gemm) {
+  if (!module) return {};
+  return {frozen_linear(module, gemm), Norm(norm), true};
+}
+
+// The projection of queries (0), keys (1) or values (2), which the module has in one tensor or
+// apart.
+Projection part_of(const MultiheadAttentionImpl& attention, int64_t part, GemmSelector& gemm) {
+  const int64_t width = attention.options.embed_dim();
+  const at::Tensor apart[] = {attention.q_proj_weight, attention.k_proj_weight,
+                              attention.v_proj_weight};
+  const at::Tensor weight = attention.in_proj_weight.defined()
+                                ? attention.in_proj_weight.narrow(0, part * width, width)
+                                : apart[part];
+  at::Tensor bias = attention.in_proj_bias;
+  if (bias.defined()) bias = bias.narrow(0, part * width, width);
+  return {weight, bias, gemm.choose(weight)};
+}
+
+BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, GemmSelector& gemm) {
+  const MultiheadAttentionImpl& attention = *layer.self_attn;
+  const BottleneckOptions& own = *layer.options.bottleneck();
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  BottleneckLayer frozen = {
+      .sizes = sizes,
+      .score_scale =
+          static_cast<float>(attention.options.scale().value_or(score_scale(sizes.head_dim))),
+      .input = normed(layer.input, layer.input_norm, gemm),
+      .shared = own.use_bottleneck_attention() ? NormedProjection()
+                                               : normed(layer.shared, layer.shared_norm, gemm),
+      .values_are_inner = own.use_bottleneck_attention() || !own.use_bottleneck(),
+      .query = part_of(attention, 0, gemm),
+      .key = part_of(attention, 1, gemm),
+      .value = part_of(attention, 2, gemm),
+      .attention = normed(attention.out_proj, layer.norm1, gemm),
+      .networks = {},
+      .network_norms = {},
+      .output = normed(layer.output, layer.output_norm, gemm)};
+  const auto add = [&](const BottleneckFeedForwardImpl& one) {
+    frozen.networks.push_back({frozen_linear(one.linear1, gemm), frozen_linear(one.linear2, gemm),
+                               one.options.activation()});
+    frozen.network_norms.emplace_back(one.norm);
+  };
+  for (const auto& network : *layer.ffn) add(*network->as<BottleneckFeedForwardImpl>());
+  add(*layer.last_ffn);
+  return frozen;
+}
+
+// Runs the layers on the packed rows of a batch.
+class BottleneckRun {
+ public:
+  BottleneckRun(const std::vector<BottleneckLayer>& layers, const Norm& last, const Stream& outer,
+                int64_t width, const Packing& packing, const ScoreMask& mask,
+                const LayerOutputs& outputs)
+      : layers_(layers),
+        last_(last),
+        outer_(outer),
+        width_(width),
+        packing_(packing),
+        mask_(mask),
+        outputs_(outputs) {
+    const auto rows = [&](int64_t columns) { return at::empty({outer.rows, columns}, at::kFloat); };
+    heads_ = rows(odd_stride(3 * width));
+    context_ = rows(width);
+    shared_ = rows(width);
+    if (layers.front().input.is_there) inner_ = rows(width);
+  }
+
+  void run() {
+    by_rows(outer_.rows, [&](int64_t begin, int64_t end) { project(layers_.front(), begin, end); });
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const BottleneckLayer& layer = layers_[i];
+      inference::attend({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
+                         heads_.narrow(1, 2 * width_, width_), packing_, packing_, layer.sizes,
+                         layer.score_scale, mask_},
+                        context_.data_ptr<float>());
+      by_rows(outer_.rows, [&](int64_t begin, int64_t end) {
+        finish(layer, begin, end);
+        outputs_.add(i, outer_.part(begin, end), begin);
+        if (i + 1 < layers_.size()) {
+          project(layers_[i + 1], begin, end);
+        } else {
+          normalise(outer_.part(begin, end), last_);
+        }
+      });
+    }
+  }
+
+ private:
+  // The rows of the bottleneck, which are those of x without one.
+  Stream inner(int64_t begin, int64_t end) const {
+    if (!inner_.defined()) return outer_.part(begin, end);
+    return rows_of(inner_, begin, end);
+  }
+  Stream rows_of(const at::Tensor& rows, int64_t begin, int64_t end) const {
+    float* const x = rows.data_ptr<float>() + begin * width_;
+    return {x, x, end - begin, width_, outer_.regime};
+  }
+
+  static void fill(const NormedProjection& from, const Stream& x, const Stream& to) {
+    from.projection.run(x.x, x.rows, to.x, x.regime);
+    normalise(to, from.norm);
+  }
+
+  // The heads of a layer, for rows [begin, end).
+  void project(const BottleneckLayer& layer, int64_t begin, int64_t end) {
+    const Stream x = outer_.part(begin, end), bottleneck = inner(begin, end);
+    if (layer.input.is_there) fill(layer.input, x, bottleneck);
+    const Stream& values = layer.values_are_inner ? bottleneck : x;
+    Stream queries = values;
+    if (layer.shared.is_there) {
+      queries = rows_of(shared_, begin, end);
+      fill(layer.shared, x, queries);
+    }
+    const int64_t stride = heads_.size(1);
+    float* const heads = heads_.data_ptr<float>() + begin * stride;
+    const auto run = [&](const Projection& projection, const Stream& from, int64_t part) {
+      projection.run(from.x, from.width, from.rows, heads + part * width_, stride, from.regime);
+    };
+    run(layer.query, queries, 0);
+    run(layer.key, queries, 1);
+    run(layer.value, values, 2);
+  }
+
+  // All of a layer after the attention.
+  void finish(const BottleneckLayer& layer, int64_t begin, int64_t end) {
+    const Stream bottleneck = inner(begin, end);
+    add_projected(bottleneck, layer.attention.projection,
+                  context_.const_data_ptr<float>() + begin * width_, width_, {},
+                  layer.attention.norm);
+    for (size_t i = 0; i < layer.networks.size(); ++i)
+      feed_forward(bottleneck, layer.networks[i], {}, layer.network_norms[i]);
+    if (!layer.output.is_there) return;
+    add_projected(outer_.part(begin, end), layer.output.projection, bottleneck.x, width_, {},
+                  layer.output.norm);
+  }
+
+  const std::vector<BottleneckLayer>& layers_;
+  const Norm& last_;
+  const Stream outer_;
+  const int64_t width_;
+  const Packing& packing_;
+  const ScoreMask& mask_;
+  const LayerOutputs outputs_;
+  at::Tensor heads_, context_, shared_, inner_;  // of one layer
+};
+
+}  // namespace
+
+BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, GemmSelector& gemm)
+    : width_(encoder.options.layer().d_model()),
+      inner_width_(encoder.options.layer().bottleneck()->intra_bottleneck_size()),
+      last_(encoder.norm) {
+  num_heads = encoder.options.layer().num_heads();
+  for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
+    layers_.push_back(frozen_layer(
+        layer_of<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder.layers, i), gemm));
+  }
+}
+
+at::Tensor BottleneckLayers::run(const at::Tensor& rows, const Packing& packing,
+                                 const ScoreMask& mask, const at::Tensor&,
+                                 std::vector<at::Tensor>* outputs) const {
+  const at::Tensor x = rows.contiguous();
+  float* const data = x.data_ptr<float>();
+  const Stream outer = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
+  BottleneckRun(layers_, last_, outer, inner_width_, packing, mask, {outputs, layers_.size(), x})
+      .run();
+  return x;
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inference/packing.h"
+#include "inference/projection.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
+
+namespace posenc::inference {
+
+/// The layers of a frozen encoder, of one kind.
+class FrozenLayers {
+ public:
+  virtual ~FrozenLayers() = default;
+
+  /// Runs rows (rows, D) through all layers; may overwrite them. `packing` is that of packing_of(),
+  /// `mask` what it does not cover. position_ids: as in RowPositions. The output of each layer is
+  /// added to `outputs` (rows, D) unless it is null.
+  virtual at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                         const at::Tensor& position_ids = {},
+                         std::vector<at::Tensor>* outputs = nullptr) const = 0;
+
+  /// Drops the rows of padding, unless tokens see them.
+  Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length) const {
+    return sees_padding ? Packing(batch, length) : Packing::of(mask, batch, length);
+  }
+
+  int64_t num_heads = 1;
+  bool needs_key_masks = false;  ///< whether other masks are refused
+  bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
+  bool is_axial = false;         ///< whether tokens have a position for each of several axes
+};
+
+/// `prefix` begins the names of the parts in errors: `encoder.` or empty.
+std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
+                                                  const std::string& prefix, GemmSelector& gemm);
+
+}  // namespace posenc::inference
