@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "posenc/inference/freeze.h"
+
 namespace posenc::cli {
 
 struct ClassifyOptions {
@@ -30,6 +32,7 @@ struct EncodeTextOptions {
   std::string prompt_name, prompt;
   int64_t truncate_dim = 0;  ///< 0: the folder's
   int64_t batch = 32;
+  WeightDtype weights = WeightDtype::Float32;
 };
 
 /// Writes `embeddings` (N, D) of the lines to a file.

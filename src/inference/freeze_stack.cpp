@@ -1,5 +1,7 @@
 // The frozen layers of the modules' layers.
 
+#include <map>
+
 #include "inference/check_freezable.h"
 #include "inference/layers.h"
 #include "nn/transformer/layer_parts.h"
@@ -7,29 +9,30 @@
 namespace posenc::inference {
 namespace {
 
-Projection linear(const torch::nn::Linear& module, GemmSelector& gemm) {
-  return {module->weight, module->bias, gemm.choose(module->weight)};
+Projection linear(const torch::nn::Linear& module, WeightConverter& convert) {
+  return convert.projection(module->weight, module->bias);
 }
 
 // lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
-Projection scaled(const torch::nn::Linear& module, const LayerScale& scale, GemmSelector& gemm) {
-  if (scale.is_empty()) return linear(module, gemm);
+Projection scaled(const torch::nn::Linear& module, const LayerScale& scale,
+                  WeightConverter& convert) {
+  if (scale.is_empty()) return linear(module, convert);
   const at::Tensor& factors = scale->lambda1;
   const at::Tensor weight = module->weight * factors.unsqueeze(1);
-  return {weight, module->bias.defined() ? module->bias * factors : module->bias,
-          gemm.choose(weight)};
+  return convert.projection(weight, module->bias.defined() ? module->bias * factors : module->bias,
+                            module->weight);
 }
 
 // Projects with rows part * D .. (part + count) * D of a decoder's in-projection of queries, keys
 // and values.
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
-                         GemmSelector& gemm) {
+                         WeightConverter& convert) {
   const int64_t width = module->options.embed_dim();
   const auto rows = [&](const at::Tensor& whole) {
     return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
   };
-  const at::Tensor weight = rows(module->in_proj_weight);
-  return {weight, rows(module->in_proj_bias), gemm.choose(weight)};
+  return convert.projection(rows(module->in_proj_weight), rows(module->in_proj_bias),
+                            module->in_proj_weight);
 }
 
 // The rotations of the layers so far, one for all that are the same; returns that of a layer.
@@ -44,26 +47,25 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
 }
 
 // What a block adds is normalised by `post`, which then takes the layer scale, or else scaled.
-EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm,
+EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConverter& convert,
                            std::vector<Rotation>& rotations) {
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
   const auto last = [&](const torch::nn::Linear& module, const TransformerNorm& post,
                         const LayerScale& scale) {
-    return post ? linear(module, gemm) : scaled(module, scale, gemm);
+    return post ? linear(module, convert) : scaled(module, scale, convert);
   };
   const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
   return {
       .sizes = sizes,
-      .in_proj = {attention.in_proj_weight, attention.in_proj_bias,
-                  gemm.choose(attention.in_proj_weight)},
+      .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
       .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
       .rotation = add_rotation(rotations, attention.rotary, sizes),
       .score_scale = static_cast<float>(scale),
       .window = layer.options.window(),
-      .feed_forward = {linear(layer.linear1, gemm),
+      .feed_forward = {linear(layer.linear1, convert),
                        last(layer.linear2, layer.post_norm2, layer.layer_scale2),
                        layer.options.activation(),
                        layer.options.feed_forward() == posenc::FeedForward::Gated},
@@ -102,16 +104,19 @@ class Norms {
 }  // namespace
 
 EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm) {
+                          WeightConverter& convert) {
   check_freezable(encoder, prefix);
   const auto& options = encoder.options.layer();
   EncoderStack stack{{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}},
                      {}};
   Norms norms(options.norm_first(), encoder.norm);
   // A layer that runs several times appears several times, with the same weights.
+  std::map<size_t, size_t> first_of;
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
-    stack.layers.push_back(encoder_layer(layer, gemm, stack.rotations));
+    const auto [first, is_new] = first_of.emplace(i, stack.layers.size());
+    stack.layers.push_back(is_new ? encoder_layer(layer, convert, stack.rotations)
+                                  : EncoderLayer(stack.layers[first->second]));
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }
@@ -121,7 +126,7 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::stri
 }
 
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          GemmSelector& gemm) {
+                          WeightConverter& convert) {
   check_freezable(decoder, prefix);
   const auto& options = decoder.options.layer();
   DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
@@ -129,12 +134,12 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
     stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, gemm),
-         scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
-         in_projection(layer.multihead_attn, 0, 1, gemm),
-         in_projection(layer.multihead_attn, 1, 2, gemm),
-         scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
-         {linear(layer.linear1, gemm), scaled(layer.linear2, layer.layer_scale3, gemm),
+        {in_projection(layer.self_attn, 0, 3, convert),
+         scaled(layer.self_attn->out_proj, layer.layer_scale1, convert),
+         in_projection(layer.multihead_attn, 0, 1, convert),
+         in_projection(layer.multihead_attn, 1, 2, convert),
+         scaled(layer.multihead_attn->out_proj, layer.layer_scale2, convert),
+         {linear(layer.linear1, convert), scaled(layer.linear2, layer.layer_scale3, convert),
           layer.options.activation()},
          {},
          {},

@@ -6,6 +6,7 @@
 
 #include "inference/attention.h"
 #include "inference/rotation.h"
+#include "inference/weight_converter.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
@@ -60,9 +61,9 @@ using DecoderStack = Stack<DecoderLayer>;
 
 /// `prefix` begins the names of the stack's parts in errors: `encoder.` or empty.
 EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
-                          GemmSelector& gemm);
+                          WeightConverter& convert);
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          GemmSelector& gemm);
+                          WeightConverter& convert);
 
 /// Runs rows (rows, D) through all layers; may overwrite them. position_ids: as in RowPositions.
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,

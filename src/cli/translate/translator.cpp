@@ -34,12 +34,12 @@ const std::string& checked(const std::string& folder) {
 
 }  // namespace
 
-Translator::Translator(const std::string& folder, const SearchOptions& options)
+Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
     : tokenizer_(checked(folder)),
       marian_(load_marian(folder)),
-      frozen_(freeze(marian_.model)),
+      frozen_(freeze(std::move(marian_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
-  const auto& sizes = marian_.model->options;
+  const auto& sizes = frozen_.options();
   if (tokenizer_.largest_source_id() >= sizes.src_vocab()) {
     fail("{}: the ids in vocab.json must be below vocab_size {} of the weights. Got {}", folder,
          sizes.src_vocab(), tokenizer_.largest_source_id());

@@ -10,6 +10,7 @@ namespace {
 using namespace posenc::kernels::POSENC_ISA;
 
 constexpr int kPerBlock = kBlock / kFloats;  // registers of a block
+constexpr int64_t kAhead = 1024;             // bytes
 
 // The sums of a tile fit in the registers in addition to the operands.
 constexpr int kMostRows = kMostSums / 2;
@@ -52,6 +53,9 @@ POSENC_INLINE void tile(const LinearRequest& p, int64_t row, int64_t n) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = sums_from(p.weight_offsets + n + v * kFloats);
 #pragma GCC unroll 2
   for (int64_t k = 0; k < bytes; k += kStep) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; v += kPerBlock)
+      __builtin_prefetch(weight[v / kPerBlock] + k * kBlock + kAhead);
     Weights w[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v)

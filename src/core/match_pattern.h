@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace posenc {
+
+/// The text that each asterisk of a pattern matches in a name.
+using PatternRuns = std::vector<std::string_view>;
+
+/// Those of a name that a pattern matches: an asterisk matches any sequence of characters, as few
+/// as possible.
+std::optional<PatternRuns> match_pattern(std::string_view pattern, std::string_view name);
+
+}  // namespace posenc
