@@ -5,6 +5,8 @@
 
 #include "cli/program.h"
 #include "io/files.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa.h"
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
 
@@ -75,6 +77,35 @@ TEST_F(EncodeInputs, TakeTokenTypesAndPositions) {
                         expected));
   EXPECT_FALSE(written({"input_ids", "token_type_ids"}).equal(expected)) << "positions count";
   EXPECT_FALSE(written({"input_ids", "position_ids"}).equal(expected)) << "token types count";
+}
+
+// A whole model in 8 bits: with fused multiply-add, attention and norms have the same bits too.
+TEST_F(EncodeInputs, Int8HasTheSameBitsOnEveryInstructionSet) {
+  const auto all = load_safetensors(live_encoder("bert.safetensors")).tensors;
+  const auto in = safetensors("in.safetensors", part_of(all, "in."));
+  const auto hidden = [&](const std::vector<std::string>& environment) {
+    std::vector<std::string> command = {"env"};
+    command.insert(command.end(), environment.begin(), environment.end());
+    command.insert(command.end(), {POSENC_CLI, "encode", live_encoder("bert"), "--in", in, "--out",
+                                   file("out"), "--int8"});
+    const auto result = run_program(command);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return load_safetensors(file("out")).tensors["last_hidden_state"];
+  };
+  const auto expected = hidden({});
+  const auto real = all["in.attention_mask"].ne(0).unsqueeze(-1);
+  const auto wide = all["out.last_hidden_state"] * real;
+  const double distance = ((expected - wide).norm() / wide.norm()).item<double>();
+  EXPECT_GT(distance, 1e-5) << "8 bits change something";
+  EXPECT_LT(distance, 0.05);
+  for (const std::string& set : kernels::set_names()) {
+    if (!kernels::is_fused(*kernels::find(set))) continue;
+    for (const char* threads : {"1", "2"})
+      EXPECT_TRUE(bit_equal(
+          hidden({"POSENC_ISA=" + set, std::string("OMP_NUM_THREADS=") + threads}),
+          expected))
+          << set << ", " << threads;
+  }
 }
 
 using EncodeErrors = Encode;
