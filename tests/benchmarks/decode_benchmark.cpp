@@ -138,12 +138,17 @@ const bool registered = [] {
     }
   };
   for (const int64_t threads : {1, 2}) {
-    add({"encode", 1, 16, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
-    add({"encode", 1, 128, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
-    add({"encode", 8, 128, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
-    if (threads == 2) add({"encode", 16, 512, 1, threads}, {"torch_nn", "ctranslate2", "ctranslate2_int8"});
+    add({"encode", 1, 16, 1, threads},
+        {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
+    add({"encode", 1, 128, 1, threads},
+        {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
+    add({"encode", 8, 128, 1, threads},
+        {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
+    if (threads == 2)
+      add({"encode", 16, 512, 1, threads}, {"torch_nn", "ctranslate2", "ctranslate2_int8"});
     add({"ragged", 32, 64, 1, threads}, {"torch_nn", "ctranslate2", "ctranslate2_int8"});
-    for (const int64_t batch : {1, 8, 32}) add({"decode", batch, 32, 1, threads}, {"ctranslate2", "ctranslate2_int8"});
+    for (const int64_t batch : {1, 8, 32})
+      add({"decode", batch, 32, 1, threads}, {"ctranslate2", "ctranslate2_int8"});
     add({"decode", 8, 32, 4, threads}, {"ctranslate2", "ctranslate2_int8", "hf"});
   }
   return true;

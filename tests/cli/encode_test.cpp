@@ -102,8 +102,7 @@ TEST_F(EncodeInputs, Int8HasTheSameBitsOnEveryInstructionSet) {
     if (!kernels::is_fused(*kernels::find(set))) continue;
     for (const char* threads : {"1", "2"})
       EXPECT_TRUE(bit_equal(
-          hidden({"POSENC_ISA=" + set, std::string("OMP_NUM_THREADS=") + threads}),
-          expected))
+          hidden({"POSENC_ISA=" + set, std::string("OMP_NUM_THREADS=") + threads}), expected))
           << set << ", " << threads;
   }
 }
