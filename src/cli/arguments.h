@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 
 // Validators that check the text of options before conversion: CLI11's own messages name C++ types,
 // and its conversion accepts other number formats.

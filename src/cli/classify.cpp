@@ -26,6 +26,7 @@ void add_classify(CLI::App& app) {
   sub->add_option("MODEL_DIR", options->folder, kModelDir)->required()->check(input_path());
   sub->add_option("--text", options->file, kTextFile)->check(input_path());
   sub->add_flag("--pair", options->pair, "each line has two texts, separated by a tab");
+  add_prompt_options(*sub, options->prompt, "each line, of a pair before the first text");
   sub->add_option("--batch", options->batch, "number of texts that are encoded at a time")
       ->capture_default_str()
       ->check(whole(1, kMostTexts));

@@ -8,7 +8,6 @@
 #include "cli/error.h"
 #include "cli/text_lines.h"
 #include "cli/text_model.h"
-#include "posenc/models/sentence_folder.h"
 
 namespace posenc::cli {
 namespace {
@@ -26,11 +25,17 @@ std::string characters(const std::string& text, int64_t begin, int64_t end) {
   return found;
 }
 
+std::string prompt_of(const CrossEncoderFolder& folder, const PromptOptions& given) {
+  if (given.text) return *given.text;
+  const auto& name = given.name ? given.name : folder.default_prompt_name;
+  return name ? named_prompt(folder.prompts, *name) : "";
+}
+
 // What a model makes of texts.
 class Labeller {
  public:
   explicit Labeller(const ClassifyOptions& options)
-      : model_(options.folder), stored_(cross_encoder_activation(options.folder)) {
+      : model_(options.folder), prompt_(prompt_of(model_.folder(), options.prompt)) {
     const auto& labels = classifier().labels();
     const std::set<std::string> different(labels.begin(), labels.end());
     if (labels.empty()) {
@@ -42,6 +47,9 @@ class Labeller {
     } else if (different.size() != labels.size()) {
       fail("{}: id2label must have different labels", options.folder);
     }
+    if (is_of_tokens() && !prompt_.empty()) {
+      fail("{} has labels for tokens of a text; a prompt is not for it", options.folder);
+    }
   }
 
   int64_t most_texts(int64_t wanted) const { return model_.most_texts(wanted); }
@@ -49,7 +57,9 @@ class Labeller {
   // A line of output for each text.
   std::vector<std::string> label(const std::vector<TextInput>& texts) const {
     std::vector<Encoding> tokens;
-    for (const TextInput& text : texts) tokens.push_back(model_.tokens(text));
+    for (const TextInput& text : texts) {
+      tokens.push_back(model_.tokens({prompt_ + text.text, text.second, text.is_pair}));
+    }
     const auto [ids, inputs] = model_.batch(tokens);
     const torch::Tensor scores = scores_of(model_.model().forward(ids, inputs).logits);
     std::vector<std::string> lines;
@@ -66,7 +76,8 @@ class Labeller {
   bool is_of_tokens() const { return classifier().kind() == head::Kind::Token; }
 
   torch::Tensor scores_of(const torch::Tensor& logits) const {
-    if (stored_ && !is_of_tokens()) return functional::elementwise(logits, *stored_);
+    const auto& stored = model_.folder().activation;
+    if (stored && !is_of_tokens()) return functional::elementwise(logits, *stored);
     return class_probabilities(classifier(), logits);
   }
 
@@ -102,7 +113,7 @@ class Labeller {
   }
 
   TextModel model_;
-  std::optional<Elementwise> stored_;
+  std::string prompt_;  // before the first text
 };
 
 }  // namespace

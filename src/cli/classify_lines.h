@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "posenc/inference/freeze.h"
+#include "cli/prompt_options.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::cli {
 
@@ -12,6 +13,7 @@ struct ClassifyOptions {
   std::string file;  ///< "" or "-": standard input
   bool pair = false;
   int64_t batch = 32;
+  PromptOptions prompt;
 };
 
 /// Writes the labels of each line, or of its tokens, in the same order.
@@ -28,8 +30,8 @@ void fill_lines(const FillOptions& options);
 
 struct EncodeTextOptions {
   std::string folder, file, output;
-  bool has_prompt_name = false, has_prompt = false, normalize = false;
-  std::string prompt_name, prompt;
+  PromptOptions prompt;
+  bool normalize = false;
   int64_t truncate_dim = 0;  ///< 0: the folder's
   int64_t batch = 32;
   WeightDtype weights = WeightDtype::Float32;

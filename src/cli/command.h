@@ -18,6 +18,7 @@ std::vector<std::string> rotary_preset_names();
 /// Each function adds its subcommand to `app`. Callbacks throw if the input is rejected.
 void add_table(CLI::App& app);
 void add_rotary(CLI::App& app);
+void add_relative(CLI::App& app);
 void add_encode(CLI::App& app);
 void add_classify(CLI::App& app);
 void add_fill(CLI::App& app);

@@ -27,7 +27,7 @@ struct EncodeArguments {
 };
 
 constexpr const char* kOptionalInputs[] = {"attention_mask", "position_ids", "token_type_ids",
-                                           "task_type_ids"};
+                                           "task_type_ids", "bbox"};
 
 // The ids or the pixels.
 at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string& path) {
@@ -70,7 +70,8 @@ EncoderInputs optional_inputs(const StateDict& given) {
       .attention_mask(tensor("attention_mask"))
       .token_type_ids(tensor("token_type_ids"))
       .position_ids(tensor("position_ids"))
-      .task_type_ids(tensor("task_type_ids"));
+      .task_type_ids(tensor("task_type_ids"))
+      .bbox(tensor("bbox"));
 }
 
 StateDict outputs(const EncoderOutput& out) {
@@ -95,7 +96,8 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenClassifier model =
       freeze(load_classifier(arguments.folder), FreezeOptions().weights(arguments.text.weights));
-  const at::Tensor input = encoder_input(given, /*is_text=*/true, arguments.input);
+  const bool is_text = model.options().encoder().embeddings().has_value();
+  const at::Tensor input = encoder_input(given, is_text, arguments.input);
   const ClassifierOutput out = model.forward(input, optional_inputs(given));
   StateDict result = outputs(out.encoder);
   result.insert("logits", out.logits.contiguous());
@@ -116,23 +118,7 @@ constexpr int64_t kMostTextsAtATime = 1 << 20;
 
 // The options of --text.
 void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* text) {
-  auto* name = sub.add_option_function<std::string>(
-      "--prompt",
-      [&options](const std::string& given) {
-        options.prompt_name = given;
-        options.has_prompt_name = true;
-      },
-      "name of one of the model's prompts; '' for none; default: the model's own");
-  name->needs(text);
-  sub.add_option_function<std::string>(
-         "--prompt-text",
-         [&options](const std::string& given) {
-           options.prompt = given;
-           options.has_prompt = true;
-         },
-         "text that is put before each line")
-      ->needs(text)
-      ->excludes(name);
+  for (auto* option : add_prompt_options(sub, options.prompt, "each line")) option->needs(text);
   sub.add_flag("--normalize", options.normalize, "divide each vector by its length")->needs(text);
   sub.add_option("--truncate-dim", options.truncate_dim, "keep this many entries of each vector")
       ->needs(text)
@@ -158,7 +144,8 @@ void add_encode(CLI::App& app) {
   auto* in = sub->add_option(
       "--in", arguments->input,
       "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for tokens, "
-      "`token_type_ids`, `position_ids` and `task_type_ids`; or `pixel_values` (B, C, H, W)");
+      "`token_type_ids`, `position_ids`, `task_type_ids` and, for LayoutLM, `bbox` (B, L, 4); or "
+      "`pixel_values` (B, C, H, W)");
   in->check(input_path());
   auto* text = sub->add_option("--text", arguments->text.file,
                                "text file in UTF-8, a text a line; -: standard input");
@@ -171,10 +158,11 @@ void add_encode(CLI::App& app) {
                   ".pth")
       ->required()
       ->check(output_path());
-  sub->add_flag("--head", arguments->head,
-                "also `logits` of the model's head: labels of sequences (B, labels) or tokens "
-                "(B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
-                "(B, L, V)")
+  sub->add_flag(
+         "--head", arguments->head,
+         "also `logits` of the model's head: labels of sequences or images (B, labels) or "
+         "tokens (B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
+         "(B, L, V)")
       ->excludes(text);
   add_int8(*sub, arguments->text.weights);
   add_text_options(*sub, arguments->text, text);

@@ -17,9 +17,11 @@ void encode_text_lines(const EncodeTextOptions& options) {
   std::vector<std::string> texts;
   each_line(options.file,
             [&](const LineReader&, const std::string& line) { texts.push_back(line); });
-  auto wanted = SentenceEncodeOptions().normalize(options.normalize).batch_size(options.batch);
-  if (options.has_prompt_name) wanted.prompt_name(options.prompt_name);
-  if (options.has_prompt) wanted.prompt(options.prompt);
+  auto wanted = SentenceEncodeOptions()
+                    .normalize(options.normalize)
+                    .batch_size(options.batch)
+                    .prompt_name(options.prompt.name)
+                    .prompt(options.prompt.text);
   if (options.truncate_dim > 0) wanted.truncate_dim(options.truncate_dim);
   StateDict result;
   result.insert("embeddings", model.encode(texts, wanted));

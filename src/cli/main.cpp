@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
       ->group("");  // for the tools that make the man page and the completions
   posenc::cli::add_table(app);
   posenc::cli::add_rotary(app);
+  posenc::cli::add_relative(app);
   posenc::cli::add_presets(app);
   posenc::cli::add_identify(app);
   posenc::cli::add_inspect(app);

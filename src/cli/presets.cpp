@@ -16,6 +16,7 @@
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/vision_embeddings_preset.h"
+#include "posenc/relative/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc::cli {
@@ -112,6 +113,26 @@ void print_rotary_table() {
   }
 }
 
+void print_relative_json() {
+  auto list = Json::array();
+  for (const RelativePreset& preset : relative_presets()) {
+    list.push_back({{"name", preset.name},
+                    {"source", preset.source},
+                    {"summary", preset.summary},
+                    {"settings", preset.settings},
+                    {"tensors", preset.tensors},
+                    {"outputs", preset.outputs}});
+  }
+  fmt::print("{}\n", list.dump(2));
+}
+
+void print_relative_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const RelativePreset& preset : relative_presets())
+    rows.push_back({preset.name, preset.source, preset.summary});
+  fmt::print("relative\n{}", text_table(rows, 2));
+}
+
 // Of embedding and of vision embeddings.
 template <typename Embeddings>
 Json json_of_embeddings(const Embeddings& preset, const std::vector<std::string>& model_types) {
@@ -170,6 +191,7 @@ std::vector<std::string> heads_of(const std::string& model_type) {
       case head::Kind::Token: names.emplace_back("token"); break;
       case head::Kind::Question: names.emplace_back("question"); break;
       case head::Kind::Masked: names.emplace_back("masked"); break;
+      case head::Kind::Image: names.emplace_back("image"); break;
     }
   }
   return names;
@@ -192,14 +214,16 @@ void print_encoders_table() {
 }
 
 struct PresetsArguments {
-  bool json = false, rotary = false, embeddings = false, vision = false, encoders = false;
+  bool json = false;
+  bool rotary = false, relative = false, embeddings = false, vision = false, encoders = false;
 };
 
 void print(const PresetsArguments& arguments) {
-  const bool all =
-      !arguments.rotary && !arguments.embeddings && !arguments.vision && !arguments.encoders;
+  const bool all = !arguments.rotary && !arguments.relative && !arguments.embeddings &&
+                   !arguments.vision && !arguments.encoders;
   if (arguments.json) {
     if (all) return print_json();
+    if (arguments.relative) return print_relative_json();
     if (arguments.vision) return print_vision_json();
     if (arguments.encoders) return print_encoders_json();
     return arguments.rotary ? print_rotary_json() : print_embeddings_json();
@@ -207,6 +231,8 @@ void print(const PresetsArguments& arguments) {
   if (all) print_table();
   if (all) fmt::print("\n");
   if (all || arguments.rotary) print_rotary_table();
+  if (all) fmt::print("\n");
+  if (all || arguments.relative) print_relative_table();
   if (all) fmt::print("\n");
   if (all || arguments.embeddings) print_embeddings_table();
   if (all) fmt::print("\n");
@@ -238,23 +264,29 @@ void add_presets(CLI::App& app) {
       app.add_subcommand("presets",
                          "List the presets: their origin, how the original system stores the "
                          "table, and their parameters. Presets under one heading have the same "
-                         "bits. Then the rotary embeddings, the embeddings of encoders and the "
-                         "vision embeddings, with the model types that use them, and the encoders, "
+                         "bits. Then the rotary embeddings, the relative positions, the "
+                         "embeddings of encoders and the vision embeddings, with the model types "
+                         "that use them, and the encoders, "
                          "with the heads that can be loaded.");
   sub->add_flag(
       "--json", arguments->json,
       "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
-      "with --rotary of {name, source, summary, model_types}, with --embeddings of {name, "
+      "with --rotary of {name, source, summary, model_types}, with --relative of {name, source, "
+      "summary, "
+      "settings, tensors, outputs}, with --embeddings of {name, "
       "source, formula, model_types}, with --vision the same and resize, the rule by which "
       "positions are resized, with --encoders of {model_type, heads}");
   auto* rotary = sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
+  auto* relative =
+      sub->add_flag("--relative", arguments->relative, "list the relative positions only");
+  relative->excludes(rotary);
   auto* embeddings = sub->add_flag("--embeddings,--fronts", arguments->embeddings,
                                    "list the embeddings of encoders only");
-  embeddings->excludes(rotary);
+  embeddings->excludes(rotary)->excludes(relative);
   auto* vision = sub->add_flag("--vision", arguments->vision, "list the vision embeddings only");
-  vision->excludes(rotary)->excludes(embeddings);
+  vision->excludes(rotary)->excludes(relative)->excludes(embeddings);
   auto* encoders = sub->add_flag("--encoders", arguments->encoders, "list the encoders only");
-  encoders->excludes(rotary)->excludes(embeddings)->excludes(vision);
+  encoders->excludes(rotary)->excludes(relative)->excludes(embeddings)->excludes(vision);
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([arguments] { print(*arguments); });
 }

@@ -5,23 +5,15 @@
 
 #include <algorithm>
 
-#include "posenc/models/sentence_folder.h"
-
 namespace posenc::cli {
-namespace {
-
-std::optional<int64_t> most_tokens(const std::string& folder, const Tokenizer& tokenizer) {
-  const auto own = tokenizer.model_max_length(), positions = encoder_max_positions(folder);
-  return own && positions ? std::min(own, positions) : (own ? own : positions);
-}
-
-}  // namespace
 
 TextModel::TextModel(const std::string& folder, std::optional<head::Kind> kind)
-    : model_(freeze(load_classifier(folder, kind))),
-      tokenizer_(Tokenizer::from_folder(folder)),
+    : folder_(read_cross_encoder_folder(folder)),
+      model_(freeze(load_classifier(folder_.model, kind))),
+      tokenizer_(Tokenizer::from_folder(folder_.model, folder_.do_lower_case)),
       pad_(tokenizer_.special_token_id("pad_token")),
-      most_tokens_(most_tokens(folder, tokenizer_)) {}
+      most_tokens_(max_tokens_of_text(folder_.max_seq_length, tokenizer_.model_max_length(),
+                                      folder_.max_positions)) {}
 
 Encoding TextModel::tokens(const TextInput& input) const {
   auto wanted = TokenizerOptions().offsets(true);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "posenc/inference/frozen_classifier.h"
+#include "posenc/models/sentence_folder.h"
 #include "posenc/text/tokenizer.h"
 
 namespace posenc::cli {
@@ -20,6 +21,9 @@ class TextModel {
   /// That in a folder; `kind` is read from it unless it is given.
   explicit TextModel(const std::string& folder, std::optional<head::Kind> kind = std::nullopt);
 
+  /// What the folder says of a cross-encoder.
+  const CrossEncoderFolder& folder() const { return folder_; }
+
   const FrozenClassifier& model() const { return model_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// How many texts can be encoded at a time: one, if there is no token to pad with.
@@ -31,6 +35,7 @@ class TextModel {
   std::pair<torch::Tensor, EncoderInputs> batch(const std::vector<Encoding>& texts) const;
 
  private:
+  CrossEncoderFolder folder_;
   FrozenClassifier model_;
   Tokenizer tokenizer_;
   std::optional<int64_t> pad_, most_tokens_;

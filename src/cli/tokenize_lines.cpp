@@ -50,9 +50,11 @@ void tokenize_lines(const TokenizeOptions& options) {
       text = texts.first;
       second = texts.second;
     }
-    const Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
-    fmt::print("{}\n",
-               options.json ? json_of(encoding) : fmt::format("{}", fmt::join(encoding.ids, " ")));
+    if (options.json) {
+      fmt::print("{}\n", json_of(tokenizer.encode_one(text, second, wanted).front()));
+    } else {
+      fmt::print("{}\n", fmt::join(tokenizer.encode_ids(text, second, wanted), " "));
+    }
   });
 }
 

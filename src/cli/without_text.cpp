@@ -3,6 +3,7 @@
 #include "cli/classify_lines.h"
 #include "cli/error.h"
 #include "cli/tokenize_lines.h"
+#include "cli/translate/translate_lines.h"
 
 namespace posenc::cli {
 namespace {
@@ -20,6 +21,8 @@ void tokenize_lines(const TokenizeOptions&) { fail_without_text(); }
 void detokenize_lines(const DetokenizeOptions&) { fail_without_text(); }
 
 void classify_lines(const ClassifyOptions&) { fail_without_text(); }
+
+void translate_lines(const TranslateOptions&) { fail_without_text(); }
 
 void fill_lines(const FillOptions&) { fail_without_text(); }
 

@@ -1,7 +1,6 @@
 #include "core/match_pattern.h"
 
 namespace posenc {
-namespace {
 
 std::vector<std::string_view> parts_between_stars(std::string_view pattern) {
   std::vector<std::string_view> parts;
@@ -12,8 +11,6 @@ std::vector<std::string_view> parts_between_stars(std::string_view pattern) {
     begin = star + 1;
   }
 }
-
-}  // namespace
 
 // Every part but the last is taken at its first occurrence, which finds a match whenever there is
 // one.

@@ -6,6 +6,9 @@
 
 namespace posenc {
 
+/// The parts of a pattern between its asterisks; one more than these.
+std::vector<std::string_view> parts_between_stars(std::string_view pattern);
+
 /// The text that each asterisk of a pattern matches in a name.
 using PatternRuns = std::vector<std::string_view>;
 

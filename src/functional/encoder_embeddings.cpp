@@ -26,6 +26,34 @@ void check_embeddings_vector(const char* name, const at::Tensor& vector, int64_t
                     " must be (", width, "). Got ", vector.sizes());
 }
 
+void check_box_tables(const EncoderEmbeddingsWeights& weights, int64_t width) {
+  const std::pair<const char*, const at::Tensor&> tables[] = {{"x_positions", weights.x_positions},
+                                                              {"y_positions", weights.y_positions},
+                                                              {"h_positions", weights.h_positions},
+                                                              {"w_positions", weights.w_positions}};
+  for (const auto& [name, table] : tables) {
+    check_embeddings_table(name, table, width);
+    TORCH_CHECK_VALUE(table.defined() == weights.x_positions.defined(),
+                      "[EncoderEmbeddings] x_positions, y_positions, h_positions and w_positions "
+                      "must all be there, or none. Got ",
+                      table.defined() ? "no x_positions" : std::string("no ") + name);
+  }
+}
+
+void check_boxes(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                 const at::Tensor& bbox) {
+  if (!bbox.defined()) return;
+  TORCH_CHECK_VALUE(weights.x_positions.defined(),
+                    "[EncoderEmbeddings] these embeddings have no boxes. Got bbox ", bbox.sizes());
+  at::DimVector wanted(ids.sizes());
+  wanted.push_back(4);
+  TORCH_CHECK_VALUE(bbox.sizes() == wanted, "[EncoderEmbeddings] bbox must be ",
+                    at::IntArrayRef(wanted), ", x0, y0, x1 and y1 of each token. Got ",
+                    bbox.sizes());
+  TORCH_CHECK_TYPE(at::isIntegralType(bbox.scalar_type(), /*includeBool=*/false),
+                   "[EncoderEmbeddings] bbox must be integers. Got ", bbox.scalar_type());
+}
+
 void check_weights(const EncoderEmbeddingsWeights& weights,
                    const EncoderEmbeddingsFuncOptions& options) {
   TORCH_CHECK_VALUE(weights.tokens.defined() && weights.tokens.dim() == 2,
@@ -47,6 +75,7 @@ void check_weights(const EncoderEmbeddingsWeights& weights,
   check_embeddings_table("positions", weights.positions, first ? wide : narrow);
   check_embeddings_table("token_types", weights.token_types, first ? wide : narrow);
   check_embeddings_table("task_types", weights.task_types, first ? wide : narrow);
+  check_box_tables(weights, first ? wide : narrow);
   check_embeddings_vector("norm_weight", weights.norm_weight, before_norm ? wide : narrow);
   check_embeddings_vector("norm_bias", weights.norm_bias, before_norm ? wide : narrow);
   check_embeddings_vector("projection_bias", weights.projection_bias, wide);
@@ -101,6 +130,7 @@ at::Tensor encoder_embeddings(const at::Tensor& ids, const EncoderEmbeddingsWeig
                weights.token_types.defined() || options.types_from_tokens());
   check_as_ids("task_type_ids", "task types", options.task_type_ids(), ids,
                weights.task_types.defined());
+  check_boxes(ids, weights, options.bbox());
   check_positions(ids, weights.positions, options);
   EmbedPlan plan;
   if (!is_fusable(ids, weights, options, plan))

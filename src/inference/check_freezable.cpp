@@ -88,10 +88,6 @@ void check_attention(const std::string& name, const MultiheadAttention& holder,
   check_linear(name + ".out_proj", attention.out_proj, sizes.query_width(), width);
   if (attention.q_norm) check_norm(name + ".q_norm", attention.q_norm, sizes.head_dim);
   if (attention.q_norm) check_norm(name + ".k_norm", attention.k_norm, sizes.head_dim);
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() || !attention.rotary->options.rotary().axial(),
-                    "[freeze] ", name,
-                    ".rotary must rotate by one position of each token. Got an axial rotary "
-                    "embedding, by several");
 }
 
 // A pre-norm layer of an encoder may lack the norm of its attention.
@@ -107,7 +103,9 @@ void check_common(const std::string& name, const Layer& layer,
                   const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model();
   check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
-  check_attention(name + ".self_attn", layer.self_attn, stack);
+  if (layer.options.mixing() == Mixing::Attention) {
+    check_attention(name + ".self_attn", layer.self_attn, stack);
+  }
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
   const int64_t parts = layer.options.feed_forward() == posenc::FeedForward::Gated ? 2 : 1;
   const int64_t d_ff =

@@ -43,32 +43,42 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
     if (all[i].is_of(*rotary, sizes)) return i;
   }
   all.emplace_back(*rotary, sizes);
+  TORCH_CHECK_VALUE(all.front().is_axial() == all.back().is_axial(),
+                    "[freeze] the rotary embeddings of all layers must rotate by one position of a "
+                    "token, or all by one for each axis. Got some of either");
   return all.size() - 1;
 }
 
 // What a block adds is normalised by `post`, which then takes the layer scale, or else scaled.
+Projection last(const torch::nn::Linear& module, const TransformerNorm& post,
+                const LayerScale& scale, WeightConverter& convert) {
+  return post ? linear(module, convert) : scaled(module, scale, convert);
+}
+
+FeedForward feed_forward_of(const TransformerEncoderLayerImpl& layer, WeightConverter& convert) {
+  return {linear(layer.linear1, convert),
+          last(layer.linear2, layer.post_norm2, layer.layer_scale2, convert),
+          layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
+}
+
 EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConverter& convert,
                            std::vector<Rotation>& rotations) {
+  if (layer.options.mixing() == Mixing::Fourier) {
+    return {.is_fourier = true, .feed_forward = feed_forward_of(layer, convert)};
+  }
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
-  const auto last = [&](const torch::nn::Linear& module, const TransformerNorm& post,
-                        const LayerScale& scale) {
-    return post ? linear(module, convert) : scaled(module, scale, convert);
-  };
   const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
   return {
       .sizes = sizes,
       .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
-      .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1),
+      .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1, convert),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
       .rotation = add_rotation(rotations, attention.rotary, sizes),
       .score_scale = static_cast<float>(scale),
       .window = layer.options.window(),
-      .feed_forward = {linear(layer.linear1, convert),
-                       last(layer.linear2, layer.post_norm2, layer.layer_scale2),
-                       layer.options.activation(),
-                       layer.options.feed_forward() == posenc::FeedForward::Gated},
+      .feed_forward = feed_forward_of(layer, convert),
       .post_attention = Norm(layer.post_norm1, layer.layer_scale1),
       .post_feed_forward = Norm(layer.post_norm2, layer.layer_scale2),
   };
@@ -117,6 +127,7 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::stri
     const auto [first, is_new] = first_of.emplace(i, stack.layers.size());
     stack.layers.push_back(is_new ? encoder_layer(layer, convert, stack.rotations)
                                   : EncoderLayer(stack.layers[first->second]));
+    stack.sees_padding |= stack.layers.back().is_fourier;
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }

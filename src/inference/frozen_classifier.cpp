@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "inference/model.h"
+#include "models/heads/rows.h"
 #include "posenc/functional/pooling.h"
 #include "torch_internals/parallel_for.h"
 
@@ -54,15 +55,20 @@ void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
   torch_internals::parallel_for(0, (rows + part - 1) / part, 1, work);
 }
 
+at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  return functional::elementwise(projected(parts.out, rows),
+                                 parts.options.head().output_activation());
+}
+
 at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
   const at::Tensor given = rows.contiguous();
   const auto& options = parts.options.head();
   if (!options.dense() && !options.norm() && options.activation() == Elementwise::Identity) {
-    return projected(parts.out, given);
+    return output_of(parts, given);
   }
   const at::Tensor x = parts.dense ? projected(*parts.dense, given) : given.clone();
   finish_dense(parts, x);
-  return projected(parts.out, x);
+  return output_of(parts, x);
 }
 
 // The logits (B, L, outputs) of all tokens that are not masked.
@@ -76,16 +82,13 @@ at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hi
 
 at::Tensor all_logits(const FrozenClassifierParts& parts, const EncoderOutput& out,
                       const at::Tensor& attention_mask) {
-  using functional::mean_pool;
+  const auto& options = parts.options.head();
   const at::Tensor& hidden = out.last_hidden_state;
-  switch (parts.options.head().rows()) {
-    case head::Rows::Tokens: return token_logits(parts, hidden, attention_mask);
-    case head::Rows::Mean: return logits_of(parts, mean_pool(hidden, attention_mask));
-    case head::Rows::MeanOfLogits:
-      return mean_pool(token_logits(parts, hidden, attention_mask), attention_mask);
-    case head::Rows::Pooled: break;
+  if (options.rows() == head::Rows::Tokens) return token_logits(parts, hidden, attention_mask);
+  if (options.rows() == head::Rows::MeanOfLogits) {
+    return functional::mean_pool(token_logits(parts, hidden, attention_mask), attention_mask);
   }
-  return logits_of(parts, out.pooled);
+  return logits_of(parts, head_rows(options, out, attention_mask));
 }
 
 }  // namespace

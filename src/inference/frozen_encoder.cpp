@@ -32,10 +32,17 @@ struct FrozenEncoderParts {
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
-    EmbeddingsCall call =
-        embeddings_call(*embeddings_options, embeddings, input, embeddings_inputs(options, inputs));
-    if (tokens && !inputs.inputs_embeds().defined()) look_up(call);
-    return functional::encoder_embeddings(call.ids, call.weights, call.options);
+    const auto rows_of = [&](const at::Tensor& ids) {
+      return tokens ? int8_rows({"Encoder", "id", "vocab_size"}, ids)
+                          .view({ids.size(0), ids.size(1), tokens->in()})
+                    : token_rows(options, embeddings.tokens, ids);
+    };
+    const auto embed = [&](const at::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
+      EmbeddingsCall call = embeddings_call(*embeddings_options, embeddings, ids, of_embeddings);
+      if (tokens && !of_embeddings.inputs_embeds().defined()) look_up(call);
+      return functional::encoder_embeddings(call.ids, call.weights, call.options);
+    };
+    return embed_tokens(options, rows_of, input, inputs, embed);
   }
 
   // Of the tables only the size is kept where the rows are in 8 bits. Tokens that are also rows of
@@ -47,12 +54,16 @@ struct FrozenEncoderParts {
   }
 
  private:
+  // The rows (N, E) of N ids in the table in 8 bits.
+  at::Tensor int8_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
+    functional::check_index_type(names, ids);
+    functional::check_indices(names, ids, tokens->out());
+    return tokens->rows(ids);
+  }
+
   // Rows in 8 bits become a table of their own, with the rows in the order of the ids.
   void look_up(EmbeddingsCall& call) const {
-    constexpr functional::LookupNames kNames = {"EncoderEmbeddings", "id", "vocab_size"};
-    functional::check_index_type(kNames, call.ids);
-    functional::check_indices(kNames, call.ids, tokens->out());
-    call.weights.tokens = tokens->rows(call.ids);
+    call.weights.tokens = int8_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
     call.ids = at::arange(call.ids.numel(), at::kLong).view(call.ids.sizes());
     call.options.padding_idx(std::nullopt);  // which is not one of the new ids
   }
@@ -60,22 +71,15 @@ struct FrozenEncoderParts {
 
 namespace {
 
-// A masked token attends to the real ones like any other, so its row has a value if it is pooled.
+// A masked token attends to the real ones like any other, so its row has a value if it is pooled,
+// unless it is zeroed.
 bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
                       const at::Tensor& attention_mask) {
-  if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
-  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
-}
-
-// The layers of a frozen model keep what they compute in buffers that the next layer overwrites.
-void refuse_records(const EncoderInputs& inputs) {
-  const std::pair<const char*, bool> records[] = {
-      {"output_hidden_states", inputs.output_hidden_states()},
-      {"output_attentions", inputs.output_attentions()}};
-  for (const auto& [name, is_wanted] : records) {
-    TORCH_CHECK_VALUE(!is_wanted, "[FrozenEncoder] ", name,
-                      " must be false: the Encoder that was frozen has them. Got true");
+  if (!attention_mask.defined() || options.zero_hidden_padding() ||
+      options.pooling() == encoder::Pooling::None) {
+    return false;
   }
+  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
 }
 
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
@@ -87,9 +91,11 @@ AttentionMask mask_of_all_rows(const AttentionMask& mask) {
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
 functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
-  for (at::Tensor* tensor : {&weights.tokens, &weights.positions, &weights.token_types,
-                             &weights.task_types, &weights.norm_weight, &weights.norm_bias,
-                             &weights.projection_weight, &weights.projection_bias}) {
+  for (at::Tensor* tensor :
+       {&weights.tokens, &weights.positions, &weights.token_types, &weights.task_types,
+        &weights.x_positions, &weights.y_positions, &weights.h_positions, &weights.w_positions,
+        &weights.norm_weight, &weights.norm_bias, &weights.projection_weight,
+        &weights.projection_bias}) {
     if (tensor->defined()) *tensor = tensor->detach();
   }
   return weights;
@@ -113,28 +119,42 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
   check_encoder_inputs(parts.options, input, given);
-  inference::refuse_records(given);
+  TORCH_CHECK_VALUE(!given.output_attentions(),
+                    "[FrozenEncoder] output_attentions must be false: the Encoder that was frozen "
+                    "has them. Got true");
   const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
   EncoderOutput out;
-  out.embeddings = masked_embeddings(parts.options, input, inputs, parts.embed(input, inputs));
+  out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
-  const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const bool sees_all = sees_padding(parts.options);
+  const bool all_rows =
+      !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()
+                                ? inputs.attention_mask().eq(0).unsqueeze(-1)
+                                : at::Tensor();
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state =
-      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
-                           rotary_position_ids(parts.options, inputs));
+      parts.layers.forward_with(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
+                                record, rotary_position_ids(parts.options, input, inputs));
+  out.hidden_states = std::move(record.hidden_states);
+  if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
+  const at::Tensor hidden = out.last_hidden_state;
+  if (masked.defined()) {
+    out.last_hidden_state = hidden.masked_fill(masked, 0.0);
+    for (std::size_t i = 1; i < out.hidden_states.size(); ++i)
+      out.hidden_states[i] = out.hidden_states[i].masked_fill(masked, 0.0);
+  }
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   if (parts.attention_pooler) {
     out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);
     return out;
   }
-  out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
+  out.pooled = pooled_rows(parts.options, hidden, input);
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
-  if (all_rows) {
-    out.last_hidden_state =
-        out.last_hidden_state.masked_fill(inputs.attention_mask().eq(0).unsqueeze(-1), 0.0);
-  }
   if (parts.pooler_weight.defined()) {
     out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);
   }

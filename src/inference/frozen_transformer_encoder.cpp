@@ -1,5 +1,6 @@
 #include <ostream>
 
+#include "functional/attention_mask_internals.h"
 #include "inference/checks.h"
 #include "inference/model.h"
 #include "nn/transformer/layer_parts.h"
@@ -11,21 +12,37 @@ using inference::Packing;
 
 namespace {
 
-void check_position_ids(const torch::Tensor& position_ids, int64_t batch, int64_t length) {
+// Positions of each token, or of each of its axes.
+void check_position_ids(bool axial, const torch::Tensor& position_ids, int64_t batch,
+                        int64_t length) {
+  TORCH_CHECK_VALUE(position_ids.defined() || !axial,
+                    "[FrozenTransformerEncoder] an axial rotary embedding needs position_ids");
   if (!position_ids.defined()) return;
-  const bool fits =
-      (position_ids.dim() == 1 || position_ids.dim() == 2) && position_ids.size(-1) == length &&
-      (position_ids.dim() == 1 || position_ids.size(0) == 1 || position_ids.size(0) == batch);
+  const int64_t axes = axial ? 1 : 0, dim = position_ids.dim() - axes;
+  const bool fits = (dim == 1 || dim == 2) && position_ids.size(-1 - axes) == length &&
+                    (dim == 1 || position_ids.size(0) == 1 || position_ids.size(0) == batch);
   TORCH_CHECK_VALUE(fits && position_ids.is_cpu(),
-                    "[FrozenTransformerEncoder] position_ids must be (L) or (B, L) = [", batch,
-                    ", ", length, "] on the CPU. Got ", position_ids.sizes(), " on ",
-                    position_ids.device());
+                    "[FrozenTransformerEncoder] position_ids must be ",
+                    axial ? "(L, axes) or (B, L, axes) = [" : "(L) or (B, L) = [", batch, ", ",
+                    length, axial ? ", axes" : "", "] on the CPU. Got ", position_ids.sizes(),
+                    " on ", position_ids.device());
 }
 
 }  // namespace
 
 torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const AttentionMask& mask,
                                                 const torch::Tensor& position_ids) const {
+  TransformerEncoderRecord nothing;
+  return forward_with(x, mask, nothing, position_ids);
+}
+
+torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
+                                                     const AttentionMask& mask,
+                                                     TransformerEncoderRecord& record,
+                                                     const torch::Tensor& position_ids) const {
+  TORCH_CHECK_VALUE(!record.output_attentions,
+                    "[FrozenTransformerEncoder] output_attentions must be false: the "
+                    "TransformerEncoder that was frozen has them. Got true");
   const torch::NoGradGuard no_grad;
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& layer = model->options.layer();
@@ -33,15 +50,27 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const At
   model->stale_check.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
-  check_position_ids(position_ids, batch, length);
-  const Packing packing = Packing::of(mask, batch, length);
+  check_position_ids(model->stack.is_axial(), position_ids, batch, length);
+  const bool sees_padding = model->stack.sees_padding;
+  TORCH_CHECK_VALUE(!sees_padding || AttentionMaskAccess::without_keys(mask).is_none(),
+                    "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
+                    "which mixes all tokens. Got another mask");
+  const Packing packing = sees_padding ? Packing(batch, length) : Packing::of(mask, batch, length);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
   const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
+  std::vector<torch::Tensor> outputs;
+  auto* const wanted = record.output_hidden_states ? &outputs : nullptr;
+  const auto sequences = [&](const torch::Tensor& packed) {
+    const torch::Tensor out = packing.unpack(packed);
+    return layer.batch_first() ? out : out.transpose(0, 1);
+  };
   const torch::Tensor out =
-      packing.unpack(inference::run(model->stack, rows, packing, rest, position_ids));
-  return layer.batch_first() ? out : out.transpose(0, 1);
+      sequences(inference::run(model->stack, rows, packing, rest, position_ids, wanted));
+  if (record.output_hidden_states) record.hidden_states.push_back(x);
+  for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
+  return out;
 }
 
 const TransformerEncoderOptions& FrozenTransformerEncoder::options() const {

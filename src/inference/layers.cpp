@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "functional/fourier_mixing.h"
+
 namespace posenc::inference {
 namespace {
 
@@ -17,8 +19,9 @@ const float* input_of(const Stream& stream, const Norm& before) {
 class EncoderRun {
  public:
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
-             const ScoreMask& mask, const at::Tensor& position_ids)
-      : stack_(stack), stream_(stream), packing_(packing), mask_(mask) {
+             const ScoreMask& mask, const at::Tensor& position_ids,
+             std::vector<at::Tensor>* outputs)
+      : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
     int64_t width = 0, query_width = 0;
     for (const EncoderLayer& layer : stack.layers) {
       width = std::max(width, layer.sizes.width());
@@ -27,7 +30,7 @@ class EncoderRun {
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
     if (stack.rotations.empty()) return;
-    const RowPositions positions(packing, position_ids);
+    const RowPositions positions(packing, position_ids, stack.is_axial());
     for (const Rotation& rotation : stack.rotations)
       rotations_.emplace_back(rotation, projected_, positions);
   }
@@ -38,7 +41,11 @@ class EncoderRun {
       project(0, begin, end);
     });
     for (size_t i = 0; i < stack_.layers.size(); ++i) {
-      attend(stack_.layers[i]);
+      if (stack_.layers[i].is_fourier) {
+        transform(i);
+      } else {
+        attend(stack_.layers[i]);
+      }
       by_rows(stream_.rows, [&](int64_t begin, int64_t end) { finish(i, begin, end); });
     }
   }
@@ -48,11 +55,11 @@ class EncoderRun {
   void project(size_t i, int64_t begin, int64_t end) {
     const EncoderLayer& layer = stack_.layers[i];
     const Stream part = stream_.part(begin, end);
-    const Norm& before = i == 0 ? stack_.entry : stack_.layers[i - 1].after_feed_forward;
+    if (layer.is_fourier) return;
     const HeadSizes& sizes = layer.sizes;
     const int64_t stride = projected_.size(1);
     float* const heads = projected_.data_ptr<float>() + begin * stride;
-    layer.in_proj.run(input_of(part, before), part.width, part.rows, heads, stride, part.regime);
+    layer.in_proj.run(input_of(part, before(i)), part.width, part.rows, heads, stride, part.regime);
     if (layer.query_norm) {
       normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, layer.query_norm);
       normalise_heads(heads + sizes.query_width(), stride, part.rows, sizes.kv_heads,
@@ -72,14 +79,35 @@ class EncoderRun {
                       context_.data_ptr<float>());
   }
 
+  // What layer i adds to the stream, of all rows.
+  void transform(size_t i) {
+    auto* const input = const_cast<float*>(input_of(stream_, before(i)));  // which is only read
+    const at::Tensor rows = at::from_blob(input, {packing_.batch, packing_.length, stream_.width},
+                                          at::TensorOptions(at::kFloat));
+    transformed_ = functional::fourier_mixing(rows).contiguous();
+  }
+
+  // The norm of the input of layer i.
+  const Norm& before(size_t i) const {
+    return i == 0 ? stack_.entry : stack_.layers[i - 1].after_feed_forward;
+  }
+
   // All of layer i after the attention, and the heads of the next layer.
   void finish(size_t i, int64_t begin, int64_t end) {
     const EncoderLayer& layer = stack_.layers[i];
     const Stream part = stream_.part(begin, end);
     const int64_t width = layer.sizes.query_width();
-    add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * width, width,
-                  layer.post_attention, layer.after_attention);
+    if (layer.is_fourier) {
+      add(part, transformed_.const_data_ptr<float>() + begin * part.width, layer.after_attention);
+    } else {
+      add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * width, width,
+                    layer.post_attention, layer.after_attention);
+    }
     feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
+    if (outputs_ != nullptr) {
+      std::copy_n(part.x, part.rows * part.width,
+                  (*outputs_)[i].data_ptr<float>() + begin * part.width);
+    }
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
     } else {
@@ -91,7 +119,8 @@ class EncoderRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  at::Tensor projected_, context_;  // of one layer
+  std::vector<at::Tensor>* outputs_;              // of each layer; null: they are not wanted
+  at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
 };
 
@@ -115,10 +144,14 @@ at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::
 }  // namespace
 
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids) {
+               const ScoreMask& mask, const at::Tensor& position_ids,
+               std::vector<at::Tensor>* outputs) {
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
   const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
-  EncoderRun(stack, stream, packing, mask, position_ids).run();
+  if (outputs != nullptr) {
+    for (size_t i = 0; i < stack.layers.size(); ++i) outputs->push_back(at::empty_like(x));
+  }
+  EncoderRun(stack, stream, packing, mask, position_ids, outputs).run();
   return stack.result(stream) == stream.x ? x : input;
 }
 

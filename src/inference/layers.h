@@ -16,14 +16,16 @@ namespace posenc::inference {
 /// post-norm stack; in a pre-norm stack, that of the next block, which may be none, or the stack's
 /// last.
 struct EncoderLayer {
-  HeadSizes sizes;
-  Projection in_proj, out_proj;                   ///< (sizes.width(), D), (D, sizes.query_width())
-  Norm query_norm, key_norm;                      ///< of each head
+  /// No projections, but functional::fourier_mixing() of the whole batch.
+  bool is_fourier = false;
+  HeadSizes sizes = {};
+  Projection in_proj = {}, out_proj = {};         ///< (sizes.width(), D), (D, sizes.query_width())
+  Norm query_norm = {}, key_norm = {};            ///< of each head
   std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
-  float score_scale;
-  std::optional<int64_t> window;
-  FeedForward feed_forward;
-  Norm post_attention, post_feed_forward;  ///< of what a block adds to the stream
+  float score_scale = 0.0F;
+  std::optional<int64_t> window = std::nullopt;
+  FeedForward feed_forward = {};
+  Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
   Norm after_attention = {}, after_feed_forward = {};
 };
 
@@ -56,6 +58,11 @@ struct Stack {
 };
 struct EncoderStack : Stack<EncoderLayer> {
   std::vector<Rotation> rotations;
+  /// Whether tokens see padding, so that its rows must be computed.
+  bool sees_padding = false;
+
+  /// Whether tokens have a position for each of several axes.
+  bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
 };
 using DecoderStack = Stack<DecoderLayer>;
 
@@ -66,8 +73,10 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
                           WeightConverter& convert);
 
 /// Runs rows (rows, D) through all layers; may overwrite them. position_ids: as in RowPositions.
+/// The output of each layer is added to `outputs` (rows, D) unless it is null.
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids = {});
+               const ScoreMask& mask, const at::Tensor& position_ids = {},
+               std::vector<at::Tensor>* outputs = nullptr);
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
                const ScoreMask& memory_mask);

@@ -24,7 +24,8 @@ void add_layer(const Options& options, Values& values) {
 
 void read(const TransformerEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
-  add(values, {static_cast<double>(layer.options.feed_forward()),
+  add(values, {static_cast<double>(layer.options.mixing()),
+               static_cast<double>(layer.options.feed_forward()),
                static_cast<double>(layer.options.window().value_or(-1))});
 }
 
@@ -83,6 +84,8 @@ void read(const EncoderImpl& encoder, Values& values) {
                static_cast<double>(encoder.options.pooling()),
                static_cast<double>(encoder.options.eos_token_id()),
                static_cast<double>(encoder.options.zero_padding()),
+               static_cast<double>(encoder.options.zero_hidden_padding()),
+               static_cast<double>(encoder.options.raw_inputs_embeds()),
                static_cast<double>(encoder.options.pad_token_id().value_or(-1)),
                static_cast<double>(encoder.options.token_dropout_id().value_or(-1))});
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "inference/int8_weight.h"
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
 

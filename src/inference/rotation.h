@@ -14,6 +14,8 @@ struct Rotation {
   Rotation(const RotaryEmbeddingImpl& source, HeadSizes sizes);
   /// Whether it computes what one of `source` for these heads would.
   bool is_of(const RotaryEmbeddingImpl& source, const HeadSizes& other) const;
+  /// Whether a token has a position for each of several axes.
+  bool is_axial() const { return rotary->options.rotary().axial(); }
 
   RotaryEmbedding rotary;
   HeadSizes sizes;
@@ -21,8 +23,9 @@ struct Rotation {
 
 /// The position of each row of a packed batch.
 struct RowPositions {
-  /// position_ids: (L) or (B, L); undefined for 0, 1, ... in each sequence.
-  RowPositions(const Packing& packing, const at::Tensor& position_ids);
+  /// position_ids: (L) or (B, L); undefined for 0, 1, ... in each sequence. `axial`: with an axis
+  /// more, of the coordinates of a token.
+  RowPositions(const Packing& packing, const at::Tensor& position_ids, bool axial);
 
   at::Tensor ids;         ///< positions, in any order
   at::Tensor row_of_ids;  ///< int64 (rows): which of them is a row's

@@ -17,7 +17,9 @@ class ScaledWeights {
   explicit ScaledWeights(const torch::nn::Module& source) {
     for (const auto& module : source.modules(/*include_self=*/false)) {
       if (const auto* layer = module->as<TransformerEncoderLayerImpl>()) {
-        add(layer->layer_scale1, layer->self_attn->out_proj, layer->post_norm1);
+        if (layer->self_attn) {
+          add(layer->layer_scale1, layer->self_attn->out_proj, layer->post_norm1);
+        }
         add(layer->layer_scale2, layer->linear2, layer->post_norm2);
       } else if (const auto* layer = module->as<TransformerDecoderLayerImpl>()) {
         add(layer->layer_scale1, layer->self_attn->out_proj);

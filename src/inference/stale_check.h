@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inference/option_values.h"
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inference/projection.h"
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
 

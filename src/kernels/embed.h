@@ -54,7 +54,7 @@ struct AddedRows {
   int64_t count;
 };
 
-constexpr int kEmbeddingsTables = 4;  // at most, in addition to the tokens' own
+constexpr int kEmbeddingsTables = 8;  // at most, in addition to the tokens' own
 // The widest row that can be normalised: the order of the norm's sums is planned on the stack.
 constexpr int64_t kEmbeddingsWidest = 16384;
 

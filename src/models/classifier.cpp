@@ -14,9 +14,10 @@ const char* to_string(head::Kind kind) {
     case Kind::Sequence: return "sequence";
     case Kind::Token: return "token";
     case Kind::Question: return "question";
-    case Kind::Masked: break;
+    case Kind::Masked: return "masked";
+    case Kind::Image: break;
   }
-  return "masked";
+  return "image";
 }
 
 void check_classifier(const ClassifierOptions& options) {
@@ -26,9 +27,9 @@ void check_classifier(const ClassifierOptions& options) {
                     "[Classifier] the encoder must have a pooled output for rows(Pooled). Got "
                     "Pooling::None");
   const auto& layer = options.encoder().encoder().layer();
-  const int64_t width = head.rows() == head::Rows::Pooled
-                            ? options.encoder().pooler_dim().value_or(layer.d_model())
-                            : layer.d_model();
+  int64_t width = layer.d_model();
+  if (head.rows() == head::Rows::Pooled) width = options.encoder().pooler_dim().value_or(width);
+  if (head.rows() == head::Rows::FirstAndMean) width *= 2;
   TORCH_CHECK_VALUE(head.d_model() == width,
                     "[Classifier] d_model of the head must be that of the encoder's output, ",
                     width, ". Got ", head.d_model());
@@ -74,7 +75,8 @@ ClassifierOutput ClassifierImpl::forward(const torch::Tensor& input, const Encod
 }
 
 torch::Tensor class_probabilities(const ClassifierOptions& options, const torch::Tensor& logits) {
-  if (options.kind() != head::Kind::Sequence) return at::softmax(logits, -1);
+  if (options.kind() != head::Kind::Sequence && options.kind() != head::Kind::Image)
+    return at::softmax(logits, -1);
   const auto usual =
       options.head().outputs() == 1 ? head::Problem::MultiLabel : head::Problem::SingleLabel;
   switch (options.problem().value_or(usual)) {

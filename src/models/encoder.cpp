@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "models/encoder/config.h"
 #include "models/encoder/parts.h"
+#include "nn/augmented_positions.h"
 #include "nn/weights.h"
 
 namespace posenc {
@@ -30,9 +31,19 @@ void check_encoder(const EncoderOptions& options) {
       "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
       ". Got ", *options.relative_rows());
   TORCH_CHECK_VALUE(
-      is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id()),
-      "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id and "
-      "token_dropout_id are of token ids");
+      is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id() ||
+                   options.raw_inputs_embeds()),
+      "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id, "
+      "token_dropout_id and raw_inputs_embeds are of token ids");
+  TORCH_CHECK_VALUE(options.zero_padding() || !options.zero_hidden_padding(),
+                    "[Encoder] zero_hidden_padding(true) must be with zero_padding(true). Got "
+                    "zero_padding(false)");
+  const auto& rotary = options.encoder().layer().rotary();
+  TORCH_CHECK_VALUE(!rotary || rotary->rotary().axial() != is_text,
+                    "[Encoder] the rotary embedding of the layers must have one position of each ",
+                    is_text ? "token of text. Got several" : "axis of images. Got one position");
+  check_augmentation("Encoder", {options.pos_embed_shift(), options.pos_embed_jitter(),
+                                 options.pos_embed_rescale()});
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
                            options.pooling() == encoder::Pooling::LargestToken ||
                            options.pooling() == encoder::Pooling::LastToken;
@@ -54,6 +65,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::LinearOfLast: return "linear_of_last";
     case Pooling::NormOfFirst: return "norm_of_first";
     case Pooling::LastToken: return "last_token";
+    case Pooling::Last: return "last";
     case Pooling::Attention: break;
   }
   return "attention";
@@ -130,9 +142,14 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   check_encoder_inputs(options, input, given);
   const EncoderInputs inputs = with_mask(options, input, given);
   EncoderOutput out;
-  out.embeddings = embeddings ? embeddings->forward(input, embeddings_inputs(options, inputs))
-                              : patches->forward(input);
-  out.embeddings = masked_embeddings(options, input, inputs, out.embeddings);
+  const auto embed = [&](const torch::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
+    return embeddings->forward(ids, of_embeddings);
+  };
+  const auto rows_of = [&](const torch::Tensor& ids) {
+    return token_rows(options, embeddings->tokens->weight, ids);
+  };
+  out.embeddings =
+      embeddings ? embed_tokens(options, rows_of, input, inputs, embed) : patches->forward(input);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;
@@ -140,7 +157,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   record.output_attentions = inputs.output_attentions();
   out.last_hidden_state = encoder->forward_with(
       out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-      rotary_position_ids(options, inputs));
+      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs));
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

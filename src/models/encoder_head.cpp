@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "models/heads/rows.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/functional/pooling.h"
@@ -19,9 +20,11 @@ const char* to_string(head::Rows rows) {
     case Rows::Tokens: return "tokens";
     case Rows::Pooled: return "pooled";
     case Rows::Mean: return "mean";
-    case Rows::MeanOfLogits: break;
+    case Rows::MeanOfLogits: return "mean_of_logits";
+    case Rows::MeanOfRows: return "mean_of_rows";
+    case Rows::FirstAndMean: break;
   }
-  return "mean_of_logits";
+  return "first_and_mean";
 }
 
 int64_t last_width(const EncoderHeadOptions& options) {
@@ -40,6 +43,8 @@ void EncoderHeadImpl::reset() {
   check_positive("EncoderHead", "dense", last_width(options));
   TORCH_CHECK_VALUE(!options.norm() || *options.norm() >= 0.0,
                     "[EncoderHead] norm must not be negative. Got ", *options.norm());
+  TORCH_CHECK_VALUE(options.first_row() >= 0, "[EncoderHead] first_row must not be negative. Got ",
+                    options.first_row());
   if (options.dense()) {
     dense = register_module(
         "dense", make_linear(torch::nn::LinearOptions(options.d_model(), *options.dense())
@@ -91,24 +96,18 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
   torch::Tensor x = dense ? dense->forward(rows) : rows;
   x = functional::elementwise(x, options.activation());
   if (norm) x = norm->forward(x);
-  return torch::linear(x, options.tied() ? table : weight, bias);
+  return functional::elementwise(torch::linear(x, options.tied() ? table : weight, bias),
+                                 options.output_activation());
 }
 
 torch::Tensor EncoderHeadImpl::forward(const EncoderOutput& output,
                                        const torch::Tensor& attention_mask,
                                        const torch::Tensor& table) {
-  using functional::mean_pool;
-  switch (options.rows()) {
-    case head::Rows::Tokens: return logits(output.last_hidden_state, table);
-    case head::Rows::Mean:
-      return logits(mean_pool(output.last_hidden_state, attention_mask), table);
-    case head::Rows::MeanOfLogits:
-      return mean_pool(logits(output.last_hidden_state, table), attention_mask);
-    case head::Rows::Pooled: break;
+  if (options.rows() == head::Rows::Tokens) return logits(output.last_hidden_state, table);
+  if (options.rows() == head::Rows::MeanOfLogits) {
+    return functional::mean_pool(logits(output.last_hidden_state, table), attention_mask);
   }
-  TORCH_CHECK_VALUE(output.pooled.defined(),
-                    "[EncoderHead] the encoder must have a pooled output, which it has not");
-  return logits(output.pooled, table);
+  return logits(head_rows(options, output, attention_mask), table);
 }
 
 }  // namespace posenc

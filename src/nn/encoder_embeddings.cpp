@@ -91,6 +91,8 @@ void check_type_options(const EncoderEmbeddingsOptions& options) {
                     kEmbeddings,
                     "] type_vocab_size and task_type_vocab_size must not be negative. Got ",
                     options.type_vocab_size(), " and ", options.task_type_vocab_size());
+  TORCH_CHECK_VALUE(options.box_positions() >= 0, "[", kEmbeddings,
+                    "] box_positions must not be negative. Got ", options.box_positions());
   TORCH_CHECK_VALUE(options.type_vocab_size() > 0 || !options.type_padding_idx(), "[", kEmbeddings,
                     "] type_padding_idx needs a table of token types. Got type_vocab_size 0");
   TORCH_CHECK_VALUE(!options.types_from_tokens() || options.type_vocab_size() == 0, "[",
@@ -163,6 +165,16 @@ void EncoderEmbeddingsImpl::reset() {
     task_types =
         register_module(names.task_types,
                         embeddings_table("", options.task_type_vocab_size(), width, std::nullopt));
+  if (options.box_positions() > 0) {
+    const auto table = [&](const char* name) {
+      return register_module(name,
+                             embeddings_table("", options.box_positions(), width, std::nullopt));
+    };
+    x_positions = table("x_position_embeddings");
+    y_positions = table("y_position_embeddings");
+    h_positions = table("h_position_embeddings");
+    w_positions = table("w_position_embeddings");
+  }
   if (options.norm() != Norm::None)
     norm = register_module(names.norm, LayerNorm(LayerNormOptions(norm_width(options))
                                                      .eps(options.layer_norm_eps())
@@ -184,6 +196,9 @@ void EncoderEmbeddingsImpl::reset_parameters() {
   }
   if (token_types) token_types->reset_parameters();
   if (task_types) task_types->reset_parameters();
+  for (auto* table : {&x_positions, &y_positions, &h_positions, &w_positions}) {
+    if (*table) (*table)->reset_parameters();
+  }
   if (norm) norm->reset_parameters();
   if (projection) projection->reset_parameters();
 }

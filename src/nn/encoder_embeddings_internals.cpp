@@ -142,6 +142,12 @@ functional::EncoderEmbeddingsWeights embeddings_weights(const EncoderEmbeddingsI
   if (embeddings.positions) weights.positions = embeddings.positions->weight;
   if (embeddings.token_types) weights.token_types = embeddings.token_types->weight;
   if (embeddings.task_types) weights.task_types = embeddings.task_types->weight;
+  if (embeddings.x_positions) {
+    weights.x_positions = embeddings.x_positions->weight;
+    weights.y_positions = embeddings.y_positions->weight;
+    weights.h_positions = embeddings.h_positions->weight;
+    weights.w_positions = embeddings.w_positions->weight;
+  }
   if (embeddings.norm) {
     weights.norm_weight = embeddings.norm->weight;
     weights.norm_bias = embeddings.norm->bias;
@@ -174,6 +180,7 @@ functional::EncoderEmbeddingsFuncOptions func_options_of(
   functional::EncoderEmbeddingsFuncOptions func_options;
   func_options.token_type_ids(inputs.token_type_ids())
       .task_type_ids(inputs.task_type_ids())
+      .bbox(inputs.bbox())
       .types_from_tokens(options.types_from_tokens())
       .order(options.order())
       .norm(options.norm())

@@ -3,13 +3,13 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <ostream>
 
 #include "core/opaque_definitions.h"
 #include "core/tensors.h"
 #include "core/uncopied.h"
+#include "nn/augmented_positions.h"
 #include "nn/rotary_tables.h"
 
 namespace posenc {
@@ -23,14 +23,8 @@ template class detail::Opaque<RotaryPositionEmbedding2dState>;
 
 namespace {
 
-// A number for each of the last two axes, drawn as DINOv3 draws them.
-torch::Tensor drawn(const torch::Tensor& positions, int64_t count, double low, double high) {
-  return torch::empty({1, count}, positions.options()).uniform_(low, high);
-}
-
-void check_range(const char* name, double value) {
-  TORCH_CHECK_VALUE(value == 0.0 || (std::isfinite(value) && value >= 1.0),
-                    "[RotaryPositionEmbedding2d] ", name, " must be 0 or at least 1. Got ", value);
+PositionAugmentation augmentation_of(const RotaryPositionEmbedding2dOptions& options) {
+  return {options.shift(), options.jitter(), options.rescale()};
 }
 
 }  // namespace
@@ -62,11 +56,7 @@ void RotaryPositionEmbedding2dImpl::reset() {
   TORCH_CHECK_VALUE(options.cached_grids() >= 0,
                     "[RotaryPositionEmbedding2d] cached_grids must not be negative. Got ",
                     options.cached_grids());
-  TORCH_CHECK_VALUE(std::isfinite(options.shift()) && options.shift() >= 0.0,
-                    "[RotaryPositionEmbedding2d] shift must be finite and not negative. Got ",
-                    options.shift());
-  check_range("jitter", options.jitter());
-  check_range("rescale", options.rescale());
+  check_augmentation("RotaryPositionEmbedding2d", augmentation_of(options));
 }
 
 void RotaryPositionEmbedding2dImpl::pretty_print(std::ostream& stream) const {
@@ -95,24 +85,7 @@ functional::QueryKey RotaryPositionEmbedding2dImpl::forward(const torch::Tensor&
 }
 
 bool RotaryPositionEmbedding2dImpl::is_augmented() const {
-  return is_training() &&
-         (options.shift() != 0.0 || options.jitter() != 0.0 || options.rescale() != 0.0);
-}
-
-torch::Tensor RotaryPositionEmbedding2dImpl::augmented(torch::Tensor positions) const {
-  positions = positions.to(torch::kFloat);
-  const int64_t axes = positions.size(-1);
-  if (options.shift() != 0.0)
-    positions = positions + drawn(positions, axes, -options.shift(), options.shift());
-  if (options.jitter() != 0.0) {
-    const double most = std::log(options.jitter());
-    positions = positions * drawn(positions, axes, -most, most).exp();
-  }
-  if (options.rescale() != 0.0) {
-    const double most = std::log(options.rescale());
-    positions = positions * drawn(positions, 1, -most, most).exp();
-  }
-  return positions;
+  return is_training() && !augmentation_of(options).is_none();
 }
 
 RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torch::Dtype dtype,
@@ -123,7 +96,7 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
   // Exact rows are computed on the CPU, so positions on a device would have to be read back.
   const bool stays = o.precision() == Precision::Exact && !is_augmented();
   if (!stays) positions = sent_to(positions, device);
-  if (is_augmented()) positions = augmented(positions);
+  if (is_augmented()) positions = augmented_positions(positions, augmentation_of(options));
   RotaryCosSin grid = rotary_cos_sin(o, positions, dtype);
   grid = {sent_to(grid.cos, device), sent_to(grid.sin, device)};
   if (planes == sizes.size() || sizes[0] == 1) return grid;

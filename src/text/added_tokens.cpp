@@ -52,51 +52,6 @@ std::size_t blanks_from(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-const AddedTokens::Searched* AddedTokens::Trie::add(const Searched& token) {
-  uint32_t node = 0;
-  for (const char byte : token.text) {
-    auto& children = nodes[node].children;
-    auto place =
-        std::lower_bound(children.begin(), children.end(), std::pair<char, uint32_t>(byte, 0));
-    if (place == children.end() || place->first != byte) {
-      const auto made = static_cast<uint32_t>(nodes.size());
-      children.insert(place, {byte, made});
-      nodes.emplace_back();
-      node = made;
-    } else {
-      node = place->second;
-    }
-  }
-  if (nodes[node].token != nullptr) return nodes[node].token;
-  nodes[node].token = &token;
-  bool& begins_here = begins[static_cast<unsigned char>(token.text[0])];
-  if (!begins_here) first_bytes += token.text[0];
-  begins_here = true;
-  return nullptr;
-}
-
-// The next byte from `from` on that begins a token.
-std::size_t AddedTokens::Trie::next(std::string_view text, std::size_t from) const {
-  if (first_bytes.empty()) return text.size();
-  if (first_bytes.size() == 1) return std::min(text.find(first_bytes[0], from), text.size());
-  while (from < text.size() && !begins[static_cast<unsigned char>(text[from])]) ++from;
-  return from;
-}
-
-const AddedTokens::Searched* AddedTokens::Trie::longest(std::string_view text,
-                                                        std::size_t at) const {
-  const Searched* found = nullptr;
-  for (uint32_t node = 0; at < text.size(); ++at) {
-    const auto& children = nodes[node].children;
-    const auto place =
-        std::lower_bound(children.begin(), children.end(), std::pair<char, uint32_t>(text[at], 0));
-    if (place == children.end() || place->first != text[at]) break;
-    node = place->second;
-    if (nodes[node].token != nullptr) found = nodes[node].token;
-  }
-  return found;
-}
-
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& model,
                          const Normalizer* normalizer, bool split_special_tokens)
     : split_special_tokens_(split_special_tokens) {
@@ -138,30 +93,37 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& mod
       }
       if (searched.token.normalized) searched.text = searched.spelling;
     }
-    const Searched* other = (searched.token.normalized ? normalized_ : raw_).add(searched);
-    if (other != nullptr) refuse_two("normal form", other->token, searched.token);
+    TokenSearch& search = searched.token.normalized ? normalized_ : raw_;
+    if (const auto other = search.add(searched.text, searched.id))
+      refuse_two("normal form", by_id_.find(*other)->second->token, searched.token);
   }
+  raw_.finish();
+  normalized_.finish();
 }
 
 void AddedTokens::cut(std::string_view text, bool is_normalized,
                       std::vector<AddedPart>& parts) const {
   parts.clear();
-  const Trie& trie = is_normalized ? normalized_ : raw_;
-  std::size_t done = 0;  // the end of what has been added
-  for (std::size_t at = trie.next(text, 0); at < text.size();) {
-    const Searched* found = trie.longest(text, at);
-    if (found == nullptr) {
-      at = trie.next(text, at + 1);
-      continue;
-    }
-    std::size_t begin = at, end = at + found->text.size();
-    at = trie.next(text, end);
+  const TokenSearch::Matches matches(is_normalized ? normalized_ : raw_, text);
+  TokenSearch::Match match;
+  std::size_t done = 0;                          // the end of what has been added
+  std::size_t blanks_begin = 0, blanks_end = 0;  // the blanks that `rstrip` has found last
+  for (std::size_t at = 0; matches.next(at, match); at = match.end) {
+    std::size_t begin = match.begin, end = match.end;
+    const Searched* found = by_id_.find(match.value)->second;
     if (split_special_tokens_ && is_special(found->token.content)) continue;
     const bool is_refused = found->token.single_word && (ends_with_word(text.substr(0, begin)) ||
                                                          begins_with_word(text.substr(end)));
     if (is_refused) continue;
     if (found->token.lstrip) begin = std::max(blanks_at_end(text.substr(0, begin), done), done);
-    if (found->token.rstrip) end = blanks_from(text, end);
+    if (found->token.rstrip) {
+      // Tokens that are blanks themselves may share the others.
+      if (end < blanks_begin || end >= blanks_end) {
+        blanks_begin = end;
+        blanks_end = blanks_from(text, end);
+      }
+      end = blanks_end;
+    }
     if (begin > end) {  // it is of blanks that the token before it has taken
       throw TokenizerError(
           "added tokens: must not begin after their end, where tokenizers panics. Got " +

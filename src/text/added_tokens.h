@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "text/definition.h"
 #include "text/models/model.h"
 #include "text/normalizers/normalizer.h"
+#include "text/token_search.h"
 
 namespace posenc::text {
 
@@ -48,21 +48,6 @@ class AddedTokens {
     std::string text;      // that is searched
     std::string spelling;  // that is decoded
   };
-  // The texts of one of the two searches, as a trie.
-  struct Trie {
-    struct Node {
-      std::vector<std::pair<char, uint32_t>> children;  // in the order of the bytes
-      const Searched* token = nullptr;
-    };
-    std::vector<Node> nodes = std::vector<Node>(1);
-    std::array<bool, 256> begins{};  // whether a token begins with this byte
-    std::string first_bytes;         // those bytes
-
-    const Searched* add(const Searched& token);  // returns the one that was there
-    std::size_t next(std::string_view text, std::size_t from) const;
-    const Searched* longest(std::string_view text, std::size_t at) const;
-  };
-
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const {
@@ -73,7 +58,7 @@ class AddedTokens {
   std::unordered_map<std::string, Searched, Hash, std::equal_to<>> tokens_;  // by content
   std::unordered_map<uint32_t, const Searched*> by_id_;
   std::unordered_set<std::string, Hash, std::equal_to<>> special_;
-  Trie raw_, normalized_;
+  TokenSearch raw_, normalized_;  // their values are ids
   std::size_t new_tokens_ = 0;
   bool split_special_tokens_;
 };

@@ -1,6 +1,7 @@
 #include "text/aligned_text.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "posenc/text/error.h"
@@ -32,6 +33,7 @@ void AlignedText::append(const AlignedText& piece, std::size_t begin, std::size_
     }
   }
   text_.append(piece.text_, begin, end - begin);
+  require_length(text_.size());
 }
 
 Place AlignedText::place_of(std::size_t byte) const {
@@ -62,6 +64,11 @@ void AlignedText::refuse_begin() {
       "Replace "
       "leaves it for a pattern such as `^`, and Prepend for an empty text; `tokenizers` panics "
       "there");
+}
+
+void AlignedText::refuse_length(std::size_t bytes) {
+  throw TokenizerError("normalizer and pre-tokenizer: must leave a text of less than 4 GiB. Got " +
+                       std::to_string(bytes) + " bytes");
 }
 
 void AlignedText::prepend(std::string_view prefix) {
@@ -125,6 +132,7 @@ void AlignedText::Edit::align() {
 
 void AlignedText::Edit::copy(std::size_t bytes) {
   text_.next_text_.append(text_.text_, old_, bytes);
+  require_length(text_.next_text_.size());
   if (!aligned_) return;
   if (text_.places_.empty()) {
     for (std::size_t i = old_; i < old_ + bytes; ++i) {
@@ -146,6 +154,7 @@ void AlignedText::Edit::insert(std::string_view text) {
     text_.next_places_.insert(text_.next_places_.end(), text.size(), place);
   }
   text_.next_text_ += text;
+  require_length(text_.next_text_.size());
 }
 
 void AlignedText::Edit::finish() {

@@ -10,6 +10,9 @@
 
 namespace posenc::text {
 
+/// A text has fewer bytes than this, since places are 32 bits wide.
+constexpr std::size_t kTextLimit = UINT32_MAX;
+
 /// A place in a text: bytes from begin to end.
 struct Place {
   uint32_t begin, end;
@@ -59,6 +62,10 @@ class AlignedText {
     if (begins_with_nothing()) refuse_begin();
   }
   [[noreturn]] static void refuse_begin();
+  /// Throws TokenizerError for a text that a step has made too long.
+  static void require_length(std::size_t bytes) {
+    if (bytes >= kTextLimit) refuse_length(bytes);
+  }
 
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }
@@ -72,6 +79,7 @@ class AlignedText {
  private:
   Place place_of(std::size_t byte) const;  // of the character there
   void keep_places();                      // from here on
+  [[noreturn]] static void refuse_length(std::size_t bytes);
 
   std::string text_;
   std::vector<Place> places_;  // of each byte; empty while every byte stands for itself
@@ -108,6 +116,7 @@ class AlignedText::Edit {
       text_.next_places_.insert(text_.next_places_.end(), text.size(), text_.place_of(old_));
     }
     text_.next_text_ += text;
+    require_length(text_.next_text_.size());
     old_ += bytes;
   }
   /// Drops the next bytes.

@@ -8,7 +8,7 @@ namespace posenc::text {
 /// blanks before punctuation and contractions out.
 void clean_up_spaces(std::string& text);
 
-/// Removes what Python's str.strip() removes at both ends.
-void strip_as_python(std::string& text);
+/// Takes Whisper's time stamps, such as <|1.20|>, out.
+void remove_time_stamps(std::string& text);
 
 }  // namespace posenc::text

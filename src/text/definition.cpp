@@ -30,6 +30,16 @@ AddedToken added_token(const json& entry) {
           id};
 }
 
+JsonCursor checked_cursor(std::string_view text) {
+  if (text.size() > kLongest) {
+    throw TokenizerError("must have at most " + std::to_string(kLongest) + " bytes. Got " +
+                         std::to_string(text.size()));
+  }
+  JsonCursor cursor(text, "the tokenizer");
+  if (!io::is_utf8(text)) cursor.fail();
+  return cursor;
+}
+
 }  // namespace
 
 std::string_view Strings::keep(std::string_view text) {
@@ -46,13 +56,19 @@ std::string_view Strings::keep(std::string_view text) {
   return {kept, text.size()};
 }
 
+std::vector<AddedToken> read_added_tokens(std::string_view text) {
+  JsonCursor cursor = checked_cursor(text);
+  std::vector<AddedToken> tokens;
+  cursor.object([&](std::string_view key) {
+    if (key != "added_tokens") return static_cast<void>(cursor.raw());
+    cursor.array([&] { tokens.push_back(added_token(cursor.value())); });
+  });
+  cursor.end();
+  return tokens;
+}
+
 Definition read_definition(std::string_view text) {
-  if (text.size() > kLongest) {
-    throw TokenizerError("must have at most " + std::to_string(kLongest) + " bytes. Got " +
-                         std::to_string(text.size()));
-  }
-  JsonCursor cursor(text, "the tokenizer");
-  if (!io::is_utf8(text)) cursor.fail();
+  JsonCursor cursor = checked_cursor(text);
 
   Definition definition;
   std::set<std::string, std::less<>> seen;

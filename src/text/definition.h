@@ -81,6 +81,7 @@ struct Definition {
   std::shared_ptr<Strings> merge_strings =
       std::make_shared<Strings>();  // which a model does not keep
   nlohmann::json normalizer, pre_tokenizer, post_processor, decoder;
+  nlohmann::json target_post_processor;  // for texts of the target language; null for the other
   nlohmann::json truncation, padding;
   ModelDefinition model;
   std::vector<AddedToken> added_tokens;  // in the file's order; ids in the file are not used
@@ -88,6 +89,9 @@ struct Definition {
 
 /// The definition in the text of a tokenizer.json. Throws TokenizerError.
 Definition read_definition(std::string_view json);
+
+/// The added tokens in the text of a tokenizer.json, whatever else it says. Throws TokenizerError.
+std::vector<AddedToken> read_added_tokens(std::string_view json);
 
 /// Reads the model of a tokenizer.json, an object, to `definition`. Throws TokenizerError.
 void read_model(JsonCursor& cursor, Definition& definition);

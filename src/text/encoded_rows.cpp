@@ -12,25 +12,61 @@ namespace {
 // The window of each encoding that has a text.
 using Combination = std::vector<std::size_t>;
 
-// Trims one token's place: blanks, and what ByteLevel makes of them, are taken out.
-void trim_place(const Plan::Trim& trim, bool is_first_token, std::string_view token, Place& place) {
-  const auto is_blank = [](char32_t c) { return c == 0x120 || unicode::is_white_space(c); };
-  uint32_t leading = 0, trailing = 0;
-  for (std::size_t at = 0; at < token.size(); ++leading) {
-    if (!is_blank(next_character(token, at))) break;
+// Blanks, and what ByteLevel makes of them.
+bool is_blank(char32_t c) { return c == 0x120 || unicode::is_white_space(c); }
+
+// Counts the blanks that tokens begin and end with. Added tokens of blanks may share the end of a
+// text: a run of blanks is read once.
+class BlankCounter {
+ public:
+  struct Blanks {
+    uint32_t leading, trailing;
+  };
+
+  Blanks operator()(std::string_view token) {
+    const uint32_t leading = count_leading(token);
+    if (run_end_ == token.data() + token.size()) return {leading, leading};
+    uint32_t trailing = 0;
+    for (std::size_t end = token.size(); end > 0; ++trailing) {
+      std::size_t at = previous_character(token, end);
+      end = at;
+      if (!is_blank(next_character(token, at))) break;
+    }
+    return {leading, trailing};
   }
-  for (std::size_t end = token.size(); end > 0; ++trailing) {
-    std::size_t at = previous_character(token, end);
-    end = at;
-    if (!is_blank(next_character(token, at))) break;
+
+ private:
+  uint32_t count_leading(std::string_view token) {
+    const char *begin = token.data(), *end = begin + token.size();
+    const bool is_in_run = begin >= run_begin_ && begin < run_end_ && run_end_ <= end;
+    if (!is_in_run) {
+      run_begin_ = run_end_ = begin;
+      count_ = 0;
+    }
+    for (; run_begin_ < begin; --count_) {
+      run_begin_ += utf8_length(static_cast<unsigned char>(*run_begin_));
+    }
+    for (auto at = static_cast<std::size_t>(run_end_ - begin); at < token.size(); ++count_) {
+      if (!is_blank(next_character(token, at))) break;
+      run_end_ = begin + at;
+    }
+    return count_;
   }
-  if (leading > 0) {
+
+  const char *run_begin_ = nullptr, *run_end_ = nullptr;  // the blanks of the last token
+  uint32_t count_ = 0;                                    // how many characters these are
+};
+
+// Trims one token's place: blanks are taken out.
+void trim_place(const Plan::Trim& trim, bool is_first_token, BlankCounter::Blanks blanks,
+                Place& place) {
+  if (blanks.leading > 0) {
     const bool is_first = is_first_token || place.begin == 0;
-    if (is_first && trim.add_prefix_space && leading == 1) leading = 0;
-    place.begin = std::min(place.begin + leading, place.end);
+    const bool is_kept = is_first && trim.add_prefix_space && blanks.leading == 1;
+    place.begin = std::min(place.begin + (is_kept ? 0 : blanks.leading), place.end);
   }
-  if (trailing > 0 && place.end >= trailing)
-    place.end = std::max(place.end - trailing, place.begin);
+  if (blanks.trailing > 0 && place.end >= blanks.trailing)
+    place.end = std::max(place.end - blanks.trailing, place.begin);
 }
 
 class RowWriter {
@@ -71,8 +107,10 @@ class RowWriter {
     if (wanted_.places) {
       for (std::size_t i = begin; i < end; ++i) {
         Place place = tokens.offsets[i];
-        for (const Plan::Trim& trim : encoding.trims) {
-          trim_place(trim, i == begin && trim.is_at_begin, tokens.tokens[i], place);
+        if (!encoding.trims.empty()) {
+          const BlankCounter::Blanks blanks = count_blanks_(tokens.tokens[i]);
+          for (const Plan::Trim& trim : encoding.trims)
+            trim_place(trim, i == begin && trim.is_at_begin, blanks, place);
         }
         rows_.offsets.push_back(place);
       }
@@ -87,6 +125,7 @@ class RowWriter {
   const std::vector<Windows>& windows_;
   const Wanted& wanted_;
   EncodedRows& rows_;
+  BlankCounter count_blanks_;
 };
 
 // The combinations besides the main one, as merging one encoding after the other finds them: those

@@ -7,6 +7,10 @@
 #include "posenc/text/error.h"
 #include "text/decoded_text.h"
 #include "text/decoders/replace_all.h"
+#include "text/folder/files.h"
+#include "text/machine.h"
+#include "text/python/python_machine.h"
+#include "text/python/text.h"
 
 namespace posenc::text {
 namespace {
@@ -51,22 +55,42 @@ void put_lowercase_first(nlohmann::json& normalizer) {
   normalizer = {{"type", "Sequence"}, {"normalizers", std::move(list)}};
 }
 
+// What follows the prompt that Whisper was given.
+std::vector<uint32_t> without_prompt(const FolderSettings::SpeechTokens& tokens,
+                                     const std::vector<uint32_t>& ids) {
+  if (ids.empty() || ids.front() != tokens.prompt) return ids;
+  return {std::find(ids.begin(), ids.end(), tokens.start), ids.end()};
+}
+
+std::unique_ptr<const TextMachine> machine_of(FolderTokenizer& read, bool lowercases_first) {
+  if (read.python) {
+    if (lowercases_first) {
+      refuse("do_lower_case",
+             "be false for " + read.settings.tokenizer_class +
+                 ", which sentence-transformers does not lowercase",
+             "true");
+    }
+    return std::make_unique<PythonMachine>(std::move(*read.python), read.settings);
+  }
+  if (lowercases_first) put_lowercase_first(read.definition.normalizer);
+  read_padding(read.definition.padding);  // each call has its own rules, but these have to be right
+  read_truncation(read.definition.truncation);
+  return std::make_unique<Machine>(std::move(read.definition), read.settings.split_special_tokens);
+}
+
 }  // namespace
 
-LoadedTokenizer::LoadedTokenizer(Definition definition, FolderSettings settings)
-    : settings_(std::move(settings)),
-      machine_(std::move(definition), settings_.split_special_tokens) {}
+LoadedTokenizer::LoadedTokenizer(std::unique_ptr<const TextMachine> machine,
+                                 FolderSettings settings)
+    : settings_(std::move(settings)), machine_(std::move(machine)) {}
 
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder,
                                                                     bool lowercases_first) {
   try {
     FolderTokenizer read = read_folder(folder);
-    if (lowercases_first) put_lowercase_first(read.definition.normalizer);
-    read_padding(
-        read.definition.padding);  // each call has its own rules, but these have to be right
-    read_truncation(read.definition.truncation);
+    std::unique_ptr<const TextMachine> machine = machine_of(read, lowercases_first);
     std::shared_ptr<LoadedTokenizer> loaded(
-        new LoadedTokenizer(std::move(read.definition), std::move(read.settings)));
+        new LoadedTokenizer(std::move(machine), std::move(read.settings)));
     if (const auto id = loaded->special_token_id("pad_token")) loaded->padding_ = {*id, 0};
     return loaded;
   } catch (const TokenizerError& error) {
@@ -80,7 +104,7 @@ std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_file(const std::str
     const auto padding = read_padding(definition.padding);
     FolderSettings settings = file_settings(definition);
     std::shared_ptr<LoadedTokenizer> loaded(
-        new LoadedTokenizer(std::move(definition), std::move(settings)));
+        new LoadedTokenizer(std::make_unique<Machine>(std::move(definition)), std::move(settings)));
     if (padding) loaded->padding_ = {padding->pad_id, padding->pad_type_id};
     return loaded;
   } catch (const TokenizerError& error) {
@@ -95,7 +119,7 @@ bool LoadedTokenizer::has_types() const {
 
 std::optional<uint32_t> LoadedTokenizer::special_token_id(std::string_view name) const {
   for (const auto& [known, token] : settings_.special_tokens) {
-    if (known == name) return machine_.token_to_id(token);
+    if (known == name) return machine_->token_to_id(token);
   }
   return std::nullopt;
 }
@@ -107,15 +131,18 @@ std::string LoadedTokenizer::decode(const std::vector<uint32_t>& ids,
     std::vector<uint32_t> once = ids;
     once.erase(std::unique(once.begin(), once.end()), once.end());
     if (padding_) std::erase(once, padding_->id);
-    text = machine_.decode(once, skip_special_tokens);
+    text = machine_->decode(once, skip_special_tokens);
+  } else if (settings_.decodes_speech && skip_special_tokens) {
+    text = machine_->decode(without_prompt(*settings_.decodes_speech, ids), true);
   } else {
-    text = machine_.decode(ids, skip_special_tokens);
+    text = machine_->decode(ids, skip_special_tokens);
   }
   if (!settings_.blank_in_decoded.empty()) {
     replace_all(text, settings_.blank_in_decoded, " ");
-    strip_as_python(text);
+    text = std::string(python::stripped(text));
   }
   if (settings_.clean_up_tokenization_spaces) clean_up_spaces(text);
+  if (settings_.decodes_speech) remove_time_stamps(text);
   return text;
 }
 

@@ -9,7 +9,7 @@
 
 #include "text/file_rules.h"
 #include "text/folder/folder.h"
-#include "text/machine.h"
+#include "text/text_machine.h"
 
 namespace posenc::text {
 
@@ -24,7 +24,7 @@ class LoadedTokenizer {
   /// TokenizerError.
   static std::shared_ptr<const LoadedTokenizer> from_file(const std::string& path);
 
-  const Machine& machine() const { return machine_; }
+  const TextMachine& machine() const { return *machine_; }
   const FolderSettings& settings() const { return settings_; }
   /// What is filled in for padding; nothing if the tokenizer has no token for it.
   struct Padding {
@@ -39,11 +39,11 @@ class LoadedTokenizer {
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;
 
  private:
-  LoadedTokenizer(Definition definition, FolderSettings settings);
+  LoadedTokenizer(std::unique_ptr<const TextMachine> machine, FolderSettings settings);
 
   FolderSettings settings_;
   std::optional<Padding> padding_;
-  Machine machine_;
+  std::unique_ptr<const TextMachine> machine_;
 };
 
 }  // namespace posenc::text

@@ -6,20 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "io/base/text.h"
-
 namespace posenc::text {
-namespace {
-
-void require_utf8(std::string_view text, std::size_t index, const char* what) {
-  TORCH_CHECK_VALUE(text.size() < std::numeric_limits<uint32_t>::max(), "[Tokenizer] ", what, " ",
-                    index, ": must have less than 4 GiB. Got ", text.size(), " bytes");
-  const std::size_t good = io::utf8_prefix(text);
-  TORCH_CHECK_VALUE(good == text.size(), "[Tokenizer] ", what, " ", index,
-                    ": must be UTF-8. Got another byte at ", good);
-}
-
-}  // namespace
 
 // What a call needs; it is kept for the next one.
 struct Machine::Workspace {
@@ -27,35 +14,6 @@ struct Machine::Workspace {
   std::vector<Windows> windows;
   std::vector<std::size_t> lengths;
   std::unique_ptr<Scratch> scratch;
-};
-
-class Machine::Lease {
- public:
-  explicit Lease(const Machine& machine) : machine_(machine) {
-    const std::lock_guard lock(machine.mutex_);
-    if (machine.free_.empty()) return;
-    workspace_ = std::move(machine.free_.back());
-    machine.free_.pop_back();
-  }
-  ~Lease() {
-    if (!workspace_) return;
-    const std::lock_guard lock(machine_.mutex_);
-    machine_.free_.push_back(std::move(workspace_));
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-
-  Workspace& operator*() {
-    if (!workspace_) {
-      workspace_ = std::make_unique<Workspace>();
-      workspace_->scratch = machine_.model_->scratch();
-    }
-    return *workspace_;
-  }
-
- private:
-  const Machine& machine_;
-  std::unique_ptr<Workspace> workspace_;
 };
 
 Machine::Machine(Definition definition, bool split_special_tokens)
@@ -66,6 +24,8 @@ Machine::Machine(Definition definition, bool split_special_tokens)
       post_processor_(definition_.post_processor),
       decoder_(make_decoder(definition_.decoder)),
       added_tokens_(definition_.added_tokens, *model_, normalizer_.get(), split_special_tokens) {
+  if (!definition_.target_post_processor.is_null())
+    target_post_processor_.emplace(definition_.target_post_processor);
   // The model has what it needs of these.
   definition_.model.vocab = {};
   definition_.model.merges = {};
@@ -78,12 +38,17 @@ Machine::~Machine() = default;
 
 void Machine::encode(std::string_view text, std::optional<std::string_view> pair,
                      const EncodeRequest& request, std::size_t index, EncodedRows& rows) const {
-  require_utf8(text, index, pair ? "first text of pair" : "text");
-  if (pair) require_utf8(*pair, index, "second text of pair");
-  const Plan& plan = post_processor_.plan(pair.has_value(), request.add_special_tokens);
+  require_utf8(text, pair, index);
+  const PostProcessor& post_processor =
+      request.target && target_post_processor_ ? *target_post_processor_ : post_processor_;
+  const Plan& plan = post_processor.plan(pair.has_value(), request.add_special_tokens);
   Wanted wanted = request.wanted;
-  wanted.tokens = wanted.tokens || (wanted.places && post_processor_.trims());
-  Lease lease(*this);
+  wanted.tokens = wanted.tokens || (wanted.places && post_processor.trims());
+  Workspaces<Workspace>::Lease lease(workspaces_, [this] {
+    auto made = std::make_unique<Workspace>();
+    made->scratch = model_->scratch();
+    return made;
+  });
   Workspace& work = *lease;
   const TextTokens::Steps steps{added_tokens_, normalizer_.get(), pre_tokenizer_.get(), *model_};
   work.texts[0].encode(text, steps, wanted, *work.scratch);
@@ -95,18 +60,17 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
   TruncationRule rule;
   rule.max_length = std::numeric_limits<std::size_t>::max();
   if (request.truncation)
-    rule = checked(*request.truncation, pair.has_value(), request.add_special_tokens);
+    rule =
+        checked(*request.truncation, post_processor, pair.has_value(), request.add_special_tokens);
   truncate(rule, work.lengths, work.windows);
   add_rows(plan, work.texts, work.windows, request.overflow, request.wanted, index, rows);
 }
 
 // The rule for the text without special tokens.
-TruncationRule Machine::checked(TruncationRule rule, bool is_pair, bool add_special_tokens) const {
+TruncationRule Machine::checked(TruncationRule rule, const PostProcessor& post_processor,
+                                bool is_pair, bool add_special_tokens) const {
   const auto room = [&](bool pair) {
-    const std::size_t added = post_processor_.added_tokens(pair);
-    TORCH_CHECK_VALUE(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ",
-                      added, " special tokens. Got ", rule.max_length);
-    return rule.max_length - added;
+    return room_for_text(rule, post_processor.added_tokens(pair));
   };
   // The package asks this of every rule, with the special tokens of one text.
   TORCH_CHECK_VALUE(rule.stride <= room(false), "[Tokenizer] `stride` must be less than the ",
@@ -136,14 +100,19 @@ std::optional<uint32_t> Machine::token_to_id(std::string_view token) const {
   return added ? added : model_->token_to_id(token);
 }
 
-std::optional<std::string_view> Machine::id_to_token(uint32_t id) const {
+std::optional<std::string> Machine::id_to_token(uint32_t id) const {
+  const auto token = spelling_of(id);
+  return token ? std::optional<std::string>(*token) : std::nullopt;
+}
+
+std::optional<std::string_view> Machine::spelling_of(uint32_t id) const {
   const auto added = added_tokens_.id_to_token(id);
   return added ? added : model_->id_to_token(id);
 }
 
 std::optional<std::string_view> Machine::decoded_token(uint32_t id,
                                                        bool skip_special_tokens) const {
-  const auto token = id_to_token(id);
+  const auto token = spelling_of(id);
   return token && skip_special_tokens && added_tokens_.is_special(*token) ? std::nullopt : token;
 }
 

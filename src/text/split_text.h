@@ -10,11 +10,17 @@
 
 namespace posenc::text {
 
-/// A part of a text, which is not empty, and its id if it is an added token: it is then cut no
-/// more.
+/// An added token in a text. Its bytes need not be in SplitText::text, as two may share blanks.
+struct SplitToken {
+  uint32_t id;
+  Place place;            ///< (0, 0) unless places are kept
+  std::string_view text;  ///< how the text spells it
+};
+
+/// A part of a text, which is not empty, or an added token: that is cut no more.
 struct Split {
-  uint32_t begin, end;
-  std::optional<uint32_t> token;
+  uint32_t begin, end;               ///< of no meaning for a token
+  std::optional<uint32_t> token;     ///< its index in SplitText::tokens
   bool begins_with_nothing = false;  ///< as AlignedText::begins_with_nothing()
 };
 
@@ -23,6 +29,7 @@ class SplitText {
  public:
   AlignedText text;
   std::vector<Split> splits;  ///< in order; they need not cover the text
+  std::vector<SplitToken> tokens;
 
   /// Replaces each part that is no token by those that `cut(piece, add)` makes of it: `add(begin,
   /// end)` adds bytes begin to end of `piece`, unless they are none.
@@ -51,14 +58,10 @@ class SplitText {
   void change_each(ChangeSplit&& change) {
     AlignedText::Edit edit(text);
     for (Split& split : splits) {
+      if (split.token) continue;
       edit.keep(split.begin - edit.at());
       const auto begin = static_cast<uint32_t>(edit.written());
-      const uint32_t end = split.end;
-      if (split.token) {
-        edit.keep(end - edit.at());
-      } else {
-        change(edit, split);
-      }
+      change(edit, split);
       split.begin = begin;
       split.end = static_cast<uint32_t>(edit.written());
     }

@@ -5,41 +5,56 @@
 #include "text/decoders/lossy_utf8.h"
 
 namespace posenc::text {
-namespace {
 
-bool is_incomplete(const std::string& text) {
-  return text.size() >= kReplacement.size() &&
-         text.compare(text.size() - kReplacement.size(), kReplacement.size(), kReplacement) == 0;
+void StreamState::follow_end() {
+  end_ = teller_ == nullptr || teller_->decoder() == nullptr ? nullptr
+                                                             : teller_->decoder()->follow_end();
+  if (!end_) return;
+  for (const uint32_t id : ids_) end_->add(*teller_->decoded_token(id, skip_special_tokens_));
 }
 
-}  // namespace
+// Goes back to before the last id.
+void StreamState::forget_last(bool was_text_empty) {
+  ids_.pop_back();
+  is_text_empty_ = was_text_empty;
+  follow_end();
+}
 
-std::optional<std::string> StreamState::step(int64_t id) {
-  if (prefix_.empty() && !ids_.empty()) {  // ids without a text of their own, such as skipped ones
-    std::string text = decode_(ids_);
-    if (!is_incomplete(text)) {
-      prefix_ = std::move(text);
-      prefix_count_ = ids_.size();
-    }
+std::optional<std::string> StreamState::step(uint32_t id) {
+  const bool is_told = teller_ != nullptr;
+  const auto token = is_told ? teller_->decoded_token(id, skip_special_tokens_) : std::nullopt;
+  if (is_told && !token) {
+    if (ids_.empty()) decode();  // which may be an error
+    return std::nullopt;
   }
+  const bool was_text_empty = is_text_empty_;
+  if (prefix_.empty() && was_text_empty) prefix_count_ = ids_.size();
   ids_.push_back(id);
   std::string text;
   try {
-    text = decode_(ids_);
+    if (end_) end_->add(*token);
+    if (end_ && end_->is_replacement()) {
+      is_text_empty_ = false;
+      return std::nullopt;
+    }
+    text = decode();
   } catch (...) {
-    ids_.pop_back();
+    forget_last(was_text_empty);
     throw;
   }
-  if (text.size() <= prefix_.size() || is_incomplete(text)) return std::nullopt;
-  if (text.compare(0, prefix_.size(), prefix_) != 0) {
-    ids_.pop_back();
+  is_text_empty_ = text.empty();
+  if (text.size() <= prefix_.size() || text.ends_with(kReplacement)) return std::nullopt;
+  if (!text.starts_with(prefix_)) {
+    forget_last(was_text_empty);
     throw TokenizerError("decoder: must keep the text " + io::in_quotes(prefix_) +
                          " when a token follows. Got " + io::in_quotes(text));
   }
   std::string added = text.substr(prefix_.size());
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(prefix_count_));
   prefix_count_ = ids_.size();
-  prefix_ = decode_(ids_);
+  prefix_ = decode();
+  is_text_empty_ = prefix_.empty();
+  follow_end();
   return added;
 }
 

@@ -1,37 +1,43 @@
 #include "text/text_tokens.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
 namespace {
 
-bool share_bytes(const std::vector<AddedPart>& parts) {
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].begin < parts[i - 1].end) return true;
-  }
-  return false;
-}
-
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-// Finds the index of the character that a byte belongs to. It is asked for places near the last
-// one.
+// Finds the index of the character that a byte belongs to. It is asked for places near one of the
+// last two: tokens may share an end far away.
 class CharacterIndex {
  public:
   explicit CharacterIndex(std::string_view text) : text_(text) {}
 
   uint32_t operator()(std::size_t byte) {
-    while (at_ < byte) index_ += begins_character(text_[++at_]);
-    while (at_ > byte) index_ -= begins_character(text_[at_--]);
-    return index_;
+    constexpr std::size_t kNear = 64;
+    if (distance(near_, byte) > kNear && distance(far_, byte) < distance(near_, byte))
+      std::swap(near_, far_);
+    auto [at, index] = near_;
+    while (at < byte) index += begins_character(text_[++at]);
+    while (at > byte) index -= begins_character(text_[at--]);
+    near_ = {at, index};
+    return index;
   }
 
  private:
+  struct Mark {
+    std::size_t byte = 0;
+    uint32_t index = 0;
+  };
+  static std::size_t distance(const Mark& mark, std::size_t byte) {
+    return mark.byte < byte ? byte - mark.byte : mark.byte - byte;
+  }
+
   std::string_view text_;
-  std::size_t at_ = 0;
-  uint32_t index_ = 0;
+  Mark near_, far_;
 };
 
 }  // namespace
@@ -43,80 +49,79 @@ void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted&
   tokens.clear();
   is_outside_ = false;
   const bool needs_places = steps.pre_tokenizer != nullptr && steps.pre_tokenizer->needs_places();
-  cut(text, steps, wanted.places || needs_places);
+  cut(text, steps, wanted, needs_places);
   if (steps.pre_tokenizer != nullptr) steps.pre_tokenizer->split(split_);
   for (const Split& split : split_.splits) {
-    if (split.token) {
-      add_token(split, wanted);
-    } else {
+    if (!split.token) {
       add_model_tokens(split, steps, wanted, scratch);
+      continue;
     }
+    const SplitToken& token = split_.tokens[*split.token];
+    ids.push_back(token.id);
+    if (wanted.places) offsets.push_back(token.place);
+    if (wanted.tokens) tokens.push_back(token.text);
   }
   if (wanted.places) count_characters(text);
 }
 
 // Cuts the added tokens out, and normalises what is between them.
-void TextTokens::cut(std::string_view text, const Steps& steps, bool with_places) {
+void TextTokens::cut(std::string_view text, const Steps& steps, const Wanted& wanted,
+                     bool needs_places) {
+  const bool with_places = wanted.places || needs_places;
   split_.text.assign({}, 0, with_places);
   split_.splits.clear();
+  split_.tokens.clear();
+  spellings_.clear();
   steps.added_tokens.cut(text, false, raw_parts_);
+  std::size_t done = 0;  // the end of what is in split_.text, of `text`
   for (const AddedPart& part : raw_parts_) {
-    const std::string_view bytes = text.substr(part.begin, part.end - part.begin);
     const bool is_all = raw_parts_.size() == 1 && !part.token;
     AlignedText& piece = is_all ? split_.text : piece_;
-    piece.assign(bytes, static_cast<uint32_t>(part.begin), with_places);
     if (part.token) {
-      const auto begin = static_cast<uint32_t>(split_.text.text().size());
-      split_.text.append(piece, 0, bytes.size());
-      split_.splits.push_back({begin, static_cast<uint32_t>(begin + bytes.size()), part.token});
+      const auto begin = static_cast<uint32_t>(part.begin), end = static_cast<uint32_t>(part.end);
+      const Place place = with_places ? Place{begin, end} : Place{0, 0};
+      add_token({*part.token, place, text.substr(begin, end - begin)});
+      // With its bytes, what follows stays at its own place; another one may have had some.
+      if (done >= end) continue;
+      done = std::max<std::size_t>(done, begin);
+      piece.assign(text.substr(done, end - done), static_cast<uint32_t>(done), with_places);
+      split_.text.append(piece, 0, end - done);
+      done = end;
       continue;
     }
+    piece.assign(text.substr(part.begin, part.end - part.begin), static_cast<uint32_t>(part.begin),
+                 with_places);
+    done = part.end;
     if (steps.normalizer != nullptr) steps.normalizer->normalize(piece);
     if (piece.text().empty()) continue;
     steps.added_tokens.cut(piece.text(), true, parts_);
-    if (!is_all) {
-      add_piece(piece);
-    } else if (share_bytes(parts_)) {
-      piece_ = piece;
-      piece.assign({}, 0, with_places);
-      add_piece(piece_);
-    } else {
-      add_splits(piece, 0);
+    add_piece(piece, wanted);
+    if (!is_all) split_.text.append(piece, 0, piece.text().size());
+  }
+}
+
+// Adds the parts of a piece, which is at the end of the text or is appended to it.
+void TextTokens::add_piece(const AlignedText& piece, const Wanted& wanted) {
+  const std::size_t base = &piece == &split_.text ? 0 : split_.text.text().size();
+  std::string_view bytes = piece.text();
+  const bool has_token = std::any_of(parts_.begin(), parts_.end(),
+                                     [](const AddedPart& part) { return part.token.has_value(); });
+  if (has_token && wanted.tokens) bytes = spellings_.emplace_back(bytes);
+  for (const AddedPart& part : parts_) {
+    if (part.token) {
+      add_token({*part.token, piece.place(part.begin, part.end),
+                 bytes.substr(part.begin, part.end - part.begin)});
+      continue;
     }
-  }
-}
-
-// Adds the parts of a piece to the text. Two that share blanks get their own copies of these.
-void TextTokens::add_piece(const AlignedText& piece) {
-  const std::size_t base = split_.text.text().size();
-  if (!share_bytes(parts_)) {
-    split_.text.append(piece, 0, piece.text().size());
-    add_splits(piece, base);
-    return;
-  }
-  for (const AddedPart& part : parts_) {
-    const auto begin = static_cast<uint32_t>(split_.text.text().size());
-    split_.text.append(piece, part.begin, part.end);
-    split_.splits.push_back({begin, static_cast<uint32_t>(split_.text.text().size()), part.token,
-                             piece.begins_with_nothing() && part.begin == 0});
-  }
-}
-
-void TextTokens::add_splits(const AlignedText& piece, std::size_t base) {
-  for (const AddedPart& part : parts_) {
     split_.splits.push_back({static_cast<uint32_t>(base + part.begin),
-                             static_cast<uint32_t>(base + part.end), part.token,
+                             static_cast<uint32_t>(base + part.end), std::nullopt,
                              piece.begins_with_nothing() && part.begin == 0});
   }
 }
 
-void TextTokens::add_token(const Split& split, const Wanted& wanted) {
-  ids.push_back(*split.token);
-  if (wanted.places) offsets.push_back(split_.text.place(split.begin, split.end));
-  if (wanted.tokens) {
-    tokens.push_back(
-        std::string_view(split_.text.text()).substr(split.begin, split.end - split.begin));
-  }
+void TextTokens::add_token(const SplitToken& token) {
+  split_.splits.push_back({0, 0, static_cast<uint32_t>(split_.tokens.size())});
+  split_.tokens.push_back(token);
 }
 
 void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,

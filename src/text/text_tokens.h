@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,8 +25,9 @@ struct Wanted {
 class TextTokens {
  public:
   std::vector<uint32_t> ids;
-  std::vector<Place> offsets;            ///< in characters; empty unless wanted
-  std::vector<std::string_view> tokens;  ///< empty unless wanted; valid until the next text
+  std::vector<Place> offsets;  ///< in characters; empty unless wanted
+  /// Empty unless wanted; valid as long as the text, and until the next one.
+  std::vector<std::string_view> tokens;
 
   /// The steps of a tokenizer. The normaliser and the pre-tokenizer may be null.
   struct Steps {
@@ -38,16 +41,16 @@ class TextTokens {
   void encode(std::string_view text, const Steps& steps, const Wanted& wanted, Scratch& scratch);
 
  private:
-  void cut(std::string_view text, const Steps& steps, bool with_places);
-  void add_piece(const AlignedText& piece);
-  void add_splits(const AlignedText& piece, std::size_t base);
-  void add_token(const Split& split, const Wanted& wanted);
+  void cut(std::string_view text, const Steps& steps, const Wanted& wanted, bool needs_places);
+  void add_piece(const AlignedText& piece, const Wanted& wanted);
+  void add_token(const SplitToken& token);
   void add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,
                         Scratch& scratch);
   void count_characters(std::string_view text);
 
   SplitText split_;
-  AlignedText piece_, part_;
+  AlignedText piece_;
+  std::deque<std::string> spellings_;  // pieces that `tokens` refers to
   std::vector<AddedPart> raw_parts_, parts_;
   std::vector<Token> model_tokens_;
   bool is_outside_ = false;  // a place lies past its part

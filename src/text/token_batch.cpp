@@ -123,6 +123,7 @@ EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOption
   EncodeRequest request;
   request.add_special_tokens = options.add_special_tokens();
   request.overflow = options.overflow();
+  request.target = options.target();
   request.wanted.places = options.offsets();
   if (options.truncation() == Truncation::None) return request;
   TruncationRule rule;

@@ -57,16 +57,36 @@ std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* id
   return tokenizer.decode(checked, skip_special_tokens);
 }
 
+EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_view text,
+                         std::optional<std::string_view> pair, const text::EncodeRequest& request) {
+  EncodedRows rows;
+  tokenizer.machine().encode(text, pair, request, 0, rows);
+  return rows;
+}
+
 Encoding encoding_of(EncodedRows& rows, std::size_t row) {
   Encoding encoding;
   for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {
     encoding.ids.push_back(rows.ids[i]);
     encoding.tokens.push_back(std::move(rows.tokens[i]));
     encoding.type_ids.push_back(rows.type_ids[i]);
-    encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
+    if (!rows.offsets.empty())
+      encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
     encoding.special_tokens_mask.push_back(rows.special_tokens_mask[i]);
   }
   return encoding;
+}
+
+// A text or a pair that is no part of a batch.
+EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_view text,
+                         std::optional<std::string_view> pair, const text::EncodeRequest& request) {
+  const std::string& infill = tokenizer.settings().infill_token;
+  TORCH_CHECK_VALUE(pair || infill.empty() || text.find(infill) == std::string_view::npos,
+                    "[Tokenizer] a single text must not have ", infill,
+                    ", at which CodeLlamaTokenizer would fill in");
+  EncodedRows rows;
+  tokenizer.machine().encode(text, pair, request, 0, rows);
+  return rows;
 }
 
 }  // namespace
@@ -101,13 +121,22 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             std::optional<std::string_view> pair,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
-  request.wanted = {true, true};
-  EncodedRows rows;
-  loaded_->machine().encode(text, pair, request, 0, rows);
+  request.wanted = {loaded_->machine().has_offsets(), true};
+  EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   std::vector<Encoding> encodings;
   for (std::size_t row = 0; row < rows.ends.size(); ++row)
     encodings.push_back(encoding_of(rows, row));
   return encodings;
+}
+
+std::vector<int64_t> Tokenizer::encode_ids(std::string_view text,
+                                           std::optional<std::string_view> pair,
+                                           const TokenizerOptions& options) const {
+  text::EncodeRequest request = text::request_of(*loaded_, options);
+  request.wanted = {};
+  request.overflow = false;
+  const EncodedRows rows = encode_alone(*loaded_, text, pair, request);
+  return {rows.ids.begin(), rows.ids.end()};
 }
 
 std::string Tokenizer::decode(const torch::Tensor& ids, bool skip_special_tokens) const {
@@ -125,12 +154,8 @@ std::string Tokenizer::decode(const std::vector<int64_t>& ids, bool skip_special
 
 DecodeStream Tokenizer::decode_stream(bool skip_special_tokens) const {
   // As in transformers, a stream has the tokenizer's text, without what decode() does to the whole.
-  const auto decode = [loaded = loaded_, skip_special_tokens](const std::vector<int64_t>& ids) {
-    std::vector<uint32_t> checked;
-    for (const int64_t id : ids) checked.push_back(checked_id(id));
-    return loaded->machine().decode(checked, skip_special_tokens);
-  };
-  return DecodeStream(std::make_shared<text::StreamState>(decode));
+  const std::shared_ptr<const text::TextMachine> machine(loaded_, &loaded_->machine());
+  return DecodeStream(std::make_shared<text::StreamState>(machine, skip_special_tokens));
 }
 
 std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
@@ -139,14 +164,14 @@ std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
 
 std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return std::nullopt;
-  const auto token = loaded_->machine().id_to_token(static_cast<uint32_t>(id));
-  if (!token) return std::nullopt;
-  return std::string(*token);
+  return loaded_->machine().id_to_token(static_cast<uint32_t>(id));
 }
 
 int64_t Tokenizer::vocab_size() const {
   return static_cast<int64_t>(loaded_->machine().vocab_size());
 }
+
+bool Tokenizer::has_offsets() const { return loaded_->machine().has_offsets(); }
 
 std::optional<int64_t> Tokenizer::model_max_length() const {
   return loaded_->settings().model_max_length;
@@ -156,9 +181,6 @@ std::optional<int64_t> Tokenizer::special_token_id(std::string_view name) const 
   return loaded_->special_token_id(name);
 }
 
-std::optional<std::string> DecodeStream::step(int64_t id) {
-  checked_id(id);
-  return state_->step(id);
-}
+std::optional<std::string> DecodeStream::step(int64_t id) { return state_->step(checked_id(id)); }
 
 }  // namespace posenc

@@ -1,8 +1,9 @@
-// BERT-base (d 768, 12 heads, d_ff 3072, 12 layers, GELU) and ModernBERT-base (d 768, 12 heads,
-// d_ff 1152 with gates, 22 layers, a window of 64 in two of three) from ids to their last hidden
-// state, frozen, against transformers with the same weights, BERT also against torch.nn's fast path
-// and CTranslate2, in separate processes (encoder_peers.py). peak_MB is the peak memory of the
-// process during the call.
+// A small BERT (d 384, 12 heads, d_ff 1536, 6 layers, as MiniLM has), BERT-base (d 768, 12 heads,
+// d_ff 3072, 12 layers) and ModernBERT-base (d 768, 12 heads, d_ff 1152 with gates, 22 layers, a
+// window of 64 in two of three) from ids to their last hidden state, frozen, against transformers
+// and ONNX Runtime with the same weights, BERT also against torch.nn's fast path and CTranslate2,
+// in separate processes (encoder_peers.py). peak_MB is the peak memory of the process during the
+// call.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
@@ -130,18 +131,30 @@ void register_model(const std::string& model_name, const std::vector<const char*
     }
 }
 
+// 8 sequences of 16 to 128 tokens.
+Lengths evenly_spaced() {
+  Lengths lengths;
+  for (int64_t length = 16; length <= 128; length += 16) lengths.push_back(length);
+  return lengths;
+}
+
 const bool registered = [] {
   const Lengths ragged = {128, 20, 37, 64, 12, 90, 30, 41};
   Lengths many;
   for (int i = 0; i < 4; ++i) many.insert(many.end(), ragged.begin(), ragged.end());
-  Cases cases = {
-      {"1x16", {16}}, {"1x128", {128}}, {"8x128", Lengths(8, 128)}, {"8_ragged", ragged}};
+  const Cases cases = {{"1x16", {16}},
+                       {"1x128", {128}},
+                       {"8x128", Lengths(8, 128)},
+                       {"1x2048", {2048}},
+                       {"8_unequal", evenly_spaced()}};
   Cases of_bert = cases;
+  of_bert.emplace_back("8_ragged", ragged);
   of_bert.emplace_back("32_ragged", many);
-  register_model("bert", {"torch_nn", "transformers", "transformers_eager", "ctranslate2"},
+  register_model("minilm", {"transformers", "onnxruntime", "ctranslate2"}, cases);
+  register_model("bert",
+                 {"torch_nn", "transformers", "transformers_eager", "onnxruntime", "ctranslate2"},
                  of_bert);
-  cases.emplace_back("1x2048", Lengths{2048});
-  register_model("modernbert", {"transformers"}, cases);
+  register_model("modernbert", {"transformers", "onnxruntime"}, cases);
   return true;
 }();
 

@@ -1,13 +1,18 @@
-"""The peers that encoder_benchmark.cpp compares with: `encoder_peers.py FOLDER MODEL:PEER`, one process per peer. MODEL: bert
-or modernbert, which transformers alone runs.
+"""The peers that encoder_benchmark.cpp compares with: `encoder_peers.py FOLDER MODEL:PEER`, one process per peer. MODEL: one
+of MODELS.
 
 transformers        the model of transformers without its pooler, with scaled_dot_product_attention
 transformers_eager  the same with its own attention
 torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the embeddings'
                     output
-ctranslate2         the same weights in CTranslate2, float32
+ctranslate2         the same weights in CTranslate2, float32; not of modernbert, which it does not support
+onnxruntime         the same model, exported by torch.onnx, in ONNX Runtime, float32, with all of its graph's optimizations
 checkpoint          not a peer: writes FOLDER/model, as save_pretrained() does, and FOLDER/out.safetensors, the results of
                     transformers for sequences of the lengths CHECKED
+
+Its packages are installed by `make setup`: tools/setup.sh names their releases (ctranslate2; onnx, onnxscript and onnxruntime).
+Another environment does as well: `python -m venv ENV`, `ENV/bin/pip install` torch, transformers and these, and
+`tools/bench.py --python ENV/bin/python`.
 
 Answers each line of stdin, `THREADS LENGTH...` (one length for each sequence), with `SECONDS MEGABYTES`: the time of one
 call, and the peak memory of the process during the call.
@@ -19,30 +24,35 @@ import sys
 import time
 from pathlib import Path
 
-VOCAB, WIDTH, HEADS, HIDDEN, LAYERS, PAD = 30522, 768, 12, 3072, 12, 0
+VOCAB, HEADS, PAD, POSITIONS = 30522, 12, 0, 2048
 CHECKED = [23, 40, 1, 9]
+BERT_SIZES = {"minilm": (384, 1536, 6), "bert": (768, 3072, 12)}  # width, hidden width, layers
 
 
-def bert(attention: str = "sdpa"):
+def bert(name: str, attention: str = "sdpa"):
     import torch
     from transformers import BertConfig, BertModel
 
     torch.set_grad_enabled(False)
     torch.manual_seed(1)
-    config = BertConfig(vocab_size=VOCAB, hidden_size=WIDTH, num_attention_heads=HEADS, intermediate_size=HIDDEN,
-                        num_hidden_layers=LAYERS, pad_token_id=PAD, attn_implementation=attention)  # fmt: skip
+    width, hidden, layers = BERT_SIZES[name]
+    config = BertConfig(vocab_size=VOCAB, hidden_size=width, num_attention_heads=HEADS, intermediate_size=hidden, num_hidden_layers=layers,
+                        max_position_embeddings=POSITIONS, pad_token_id=PAD, attn_implementation=attention)  # fmt: skip
     return BertModel(config).eval()
 
 
-def modernbert():
+def modernbert(name: str, attention: str = "sdpa"):
     import torch
     from transformers import ModernBertConfig, ModernBertModel
 
     torch.set_grad_enabled(False)
     torch.manual_seed(1)
     special = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 1)
-    config = ModernBertConfig(vocab_size=VOCAB, pad_token_id=PAD, attn_implementation="sdpa", **special)
+    config = ModernBertConfig(vocab_size=VOCAB, pad_token_id=PAD, attn_implementation=attention, **special)
     return ModernBertModel(config).eval()
+
+
+MODELS = {"minilm": bert, "bert": bert, "modernbert": modernbert}
 
 
 def without_pooler(model):
@@ -101,13 +111,14 @@ class Transformers:
 
 
 class TorchNN:
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         from torch import nn
 
-        source = bert()
+        source = bert(name)
+        width, hidden, layers = BERT_SIZES[name]
         self.embeddings = source.embeddings
-        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, activation="gelu", layer_norm_eps=1e-12, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, LAYERS).eval()
+        layer = nn.TransformerEncoderLayer(width, HEADS, hidden, activation="gelu", layer_norm_eps=1e-12, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, layers).eval()
         self.encoder.load_state_dict(renamed(source))
 
     def call(self, rows, threads):
@@ -116,19 +127,25 @@ class TorchNN:
         return lambda: self.encoder(x, src_key_padding_mask=mask)
 
 
+def in_own_process(work, *arguments) -> None:
+    """So that a conversion does not count as the memory of the peer that runs its result."""
+    worker = multiprocessing.Process(target=work, args=arguments)
+    worker.start()
+    worker.join()
+    if worker.exitcode != 0:
+        sys.exit(f"{work.__qualname__} has failed")
+
+
 class CTranslate2:
-    def __init__(self) -> None:
-        # In a separate process, so that the conversion does not count as CTranslate2's memory.
-        writer = multiprocessing.Process(target=self.convert)
-        writer.start()
-        writer.join()
+    def __init__(self, name: str) -> None:
+        in_own_process(self.convert, name)
         self.opened = {}
 
     @staticmethod
-    def convert() -> None:
+    def convert(name: str) -> None:
         from ctranslate2.converters.transformers import BertLoader
 
-        model = bert()
+        model = bert(name)
         model.config.position_embedding_type = "absolute"  # which transformers 5 no longer writes
         spec = BertLoader().get_model_spec(model)
         words = [f"w{i}" for i in range(VOCAB)]
@@ -146,6 +163,37 @@ class CTranslate2:
             self.opened = {threads: ctranslate2.Encoder(str(FOLDER / "ctranslate2"), intra_threads=threads, inter_threads=1)}
         types = [[0] * len(row) for row in rows]
         return lambda: self.opened[threads].forward_batch(rows, token_type_ids=types)
+
+
+class OnnxRuntime:
+    def __init__(self, name: str) -> None:
+        in_own_process(self.export, name)
+        self.opened = {}
+
+    @staticmethod
+    def export(name: str) -> None:
+        import torch
+
+        ids = padded(sources(CHECKED))
+        axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+        sizes = {"input_ids": axes, "attention_mask": axes}
+        inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
+        exported = torch.onnx.export(without_pooler(MODELS[name](name)), (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False)
+        exported.save(FOLDER / "model.onnx")
+
+    def call(self, rows, threads):
+        import numpy
+        import onnxruntime
+
+        if threads not in self.opened:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+            self.opened = {threads: onnxruntime.InferenceSession(FOLDER / "model.onnx", options, providers=["CPUExecutionProvider"])}
+        ids = numpy.full((len(rows), max(map(len, rows))), PAD)
+        for row, tokens in zip(ids, rows):
+            row[: len(tokens)] = tokens
+        inputs = {"input_ids": ids, "attention_mask": (ids != PAD).astype(int)}
+        return lambda: self.opened[threads].run(None, inputs)
 
 
 def write_checkpoint(model) -> None:
@@ -171,17 +219,17 @@ def answer(peer, line: str) -> str:
 
 
 PEERS = {
-    "bert:transformers": lambda: Transformers(without_pooler(bert())),
-    "bert:transformers_eager": lambda: Transformers(without_pooler(bert("eager"))),
-    "bert:torch_nn": TorchNN,
-    "bert:ctranslate2": CTranslate2,
-    "bert:checkpoint": lambda: write_checkpoint(without_pooler(bert())),
-    "modernbert:transformers": lambda: Transformers(modernbert()),
-    "modernbert:checkpoint": lambda: write_checkpoint(modernbert()),
+    "transformers": lambda name: Transformers(without_pooler(MODELS[name](name))),
+    "transformers_eager": lambda name: Transformers(without_pooler(MODELS[name](name, "eager"))),
+    "torch_nn": TorchNN,
+    "ctranslate2": CTranslate2,
+    "onnxruntime": OnnxRuntime,
+    "checkpoint": lambda name: write_checkpoint(without_pooler(MODELS[name](name))),
 }
 if __name__ == "__main__":
     FOLDER = Path(sys.argv[1])
-    peer = PEERS[sys.argv[2]]()
+    name, who = sys.argv[2].split(":")
+    peer = PEERS[who](name)
     print("ready", flush=True)
     for line in sys.stdin:
         print(answer(peer, line), flush=True)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -14,7 +15,7 @@ namespace posenc {
 
 /// A Python process that runs `script` of this folder, given a new temporary folder and optionally
 /// one more word, and then answers lines with lines. A separate process keeps the two thread pools
-/// apart.
+/// apart. The environment variable POSENC_PYTHON names another Python than the build's.
 class PythonPeer {
  public:
   explicit PythonPeer(const std::string& script, const std::string& word = "") {
@@ -27,7 +28,9 @@ class PythonPeer {
       dup2(to_child[0], STDIN_FILENO);
       dup2(from_child[1], STDOUT_FILENO);
       const std::string path = POSENC_BENCHMARKS_DIR "/" + script;
-      execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", path.c_str(), folder_.path().c_str(),
+      const char* const other = std::getenv("POSENC_PYTHON");
+      const char* const python = other != nullptr ? other : POSENC_PYTHON;
+      execl(python, python, "-W", "ignore", path.c_str(), folder_.path().c_str(),
             word.empty() ? nullptr : word.c_str(), nullptr);
       _exit(1);
     }

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """The speed of tokenizers beside the package: trains them on the lines of a file, compares ids and offsets, and prints a table.
 
-    tests/benchmarks/tokenize_peers.py --program build/release/tests/posenc-tokenize-speed TEXT [--models WordPiece,BPE,Unigram,Llama]
+    tests/benchmarks/tokenize_peers.py --program build/release/tests/posenc-tokenize-speed TEXT [--models "WordPiece,BPE,Unigram,Llama,GPT-2"]
 
-Both sides take one thread, batches of 1,000 lines and processor time, so a busy machine slows both."""
+The models are those named here, trained on TEXT, and the kinds of tests/text/kinds.py, which are trained on their own lines. "cold" is a
+tokenizer that has met no word yet, "short" a line of 30 to 40 bytes, and "long" the whole text as one line, whose memory is only seen beyond that of
+loading: with 10 MB or more. Both sides take one thread, batches of 1,000 lines and processor time, so a busy machine slows both."""
 
 import argparse
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -54,6 +57,19 @@ def llama(lines):
     return Tokenizer.from_str(json.dumps(file))
 
 
+def kind(name):
+    """One of the kinds of tests/text/kinds.py, as its tokenizer.json."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "text"))
+    import kinds
+
+    def made(_):
+        with tempfile.TemporaryDirectory() as folder:
+            kinds.make(name, Path(folder))
+            return Tokenizer.from_file(str(Path(folder, "tokenizer.json")))
+
+    return made
+
+
 def timed(work):
     begin = time.process_time()
     result = work()
@@ -61,7 +77,7 @@ def timed(work):
 
 
 def package(path, lines, size):
-    load, tokenizer = timed(lambda: Tokenizer.from_file(str(path)))
+    load, tokenizer = min((timed(lambda: Tokenizer.from_file(str(path))) for _ in range(3)), key=lambda result: result[0])
     batches = [lines[i : i + 1000] for i in range(0, len(lines), 1000)]
 
     def encode(method):
@@ -71,7 +87,12 @@ def package(path, lines, size):
             best = min(best, taken)
         return size / best / 1e6
 
-    speeds = {"load": load, "offsets": encode(tokenizer.encode_batch), "ids": encode(tokenizer.encode_batch_fast)}
+    cold, _ = timed(lambda: [None for batch in batches if tokenizer.encode_batch(batch) is None])
+    short = next(line for line in lines if 30 <= len(line.encode()) <= 40)
+    calls, _ = timed(lambda: [None for _ in range(2000) if tokenizer.encode(short) is None])
+    whole, _ = timed(lambda: tokenizer.encode(" ".join(lines)))
+    speeds = {"load": load, "offsets": encode(tokenizer.encode_batch), "ids": encode(tokenizer.encode_batch_fast), "cold": size / cold / 1e6,
+              "short": calls / 2000, "long": size / whole / 1e6}  # fmt: skip
     fingerprint, ids = 0, []
     for batch in batches:
         ids.append([])
@@ -92,20 +113,21 @@ def main():
     makers = {"WordPiece": word_piece, "BPE": bpe, "Unigram": unigram, "Llama": llama}
     text = options.text.read_text()
     lines = [line for line in text.split("\n") if line]
-    print("| model | load ms | ids and offsets MB/s | ids only MB/s | decoding Mid/s |\n|---|---|---|---|---|")
+    columns = (("load", "load ms", 1e3), ("offsets", "ids and offsets MB/s", 1), ("ids", "ids only MB/s", 1), ("cold", "cold MB/s", 1),
+               ("short", "short us", 1e6), ("long", "long MB/s", 1), ("decode", "decoding Mid/s", 1e-6))  # fmt: skip
+    print("| model | " + " | ".join(name for _, name, _ in columns) + " | memory of long, bytes a byte |\n" + "|---" * (len(columns) + 2) + "|")
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder, "lines.txt")
         corpus.write_text("\n".join(lines))
         for name in options.models.split(","):
             path = Path(folder, f"{name}.json")
-            makers[name](lines).save(str(path))
+            (makers[name] if name in makers else kind(name))(lines).save(str(path))
             theirs = package(path, lines, corpus.stat().st_size)
             ours = json.loads(subprocess.run([options.program, path, corpus], check=True, capture_output=True).stdout)
             if ours["fingerprint"] != theirs["fingerprint"]:
                 raise SystemExit(f"{name}: posenc and the package differ in ids or offsets")
-            cells = [f"{ours[key] * unit:.1f} / {theirs[key] * unit:.1f} ({ours[key] / theirs[key]:.2f}x)"
-                     for key, unit in (("load", 1e3), ("offsets", 1), ("ids", 1), ("decode", 1e-6))]  # fmt: skip
-            print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+            cells = [f"{ours[key] * unit:.1f} / {theirs[key] * unit:.1f} ({ours[key] / theirs[key]:.2f}x)" for key, _, unit in columns]
+            print(f"| {name} | " + " | ".join(cells) + f" | {ours['memory']:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

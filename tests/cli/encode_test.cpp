@@ -79,6 +79,18 @@ TEST_F(EncodeInputs, TakeTokenTypesAndPositions) {
   EXPECT_FALSE(written({"input_ids", "position_ids"}).equal(expected)) << "token types count";
 }
 
+TEST_F(EncodeInputs, TakeBoxes) {
+  const auto all = load_safetensors(live_encoder("gradients/layoutlm.safetensors")).tensors;
+  StateDict given;
+  for (const char* name : {"input_ids", "attention_mask", "bbox"}) given.insert(name, all[name]);
+  const auto result = encode(live_encoder("gradients/layoutlm"), given);
+  EXPECT_EQ(result.status, 0) << result.err;
+  const auto rows = all["attention_mask"].ne(0).unsqueeze(-1);
+  const auto got = load_safetensors(file("out")).tensors["last_hidden_state"];
+  EXPECT_TRUE(got.masked_select(rows).allclose(all["value.last_hidden_state"].masked_select(rows),
+                                               /*rtol=*/0.0, /*atol=*/1e-5));
+}
+
 // A whole model in 8 bits: with fused multiply-add, attention and norms have the same bits too.
 TEST_F(EncodeInputs, Int8HasTheSameBitsOnEveryInstructionSet) {
   const auto all = load_safetensors(live_encoder("bert.safetensors")).tensors;
@@ -127,6 +139,8 @@ TEST_F(EncodeErrors, Refuses) {
                  "encode", "attention_mask must be bool or an integer type");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"task_type_ids", ids}})), "encode",
                  "these embeddings have no task types");
+  expect_refused(encode(bert, dict({{"input_ids", ids}, {"bbox", ids}})), "encode",
+                 "these embeddings have no boxes");
   expect_refused(encode(bert, dict({{"input_ids", ids * 40000}})), "encode", "40000");
   expect_refused(encode(bert, dict({{"input_ids", torch::ones({1, 65}, torch::kLong)}})), "encode",
                  "holds 64 tokens. Got 65");

@@ -20,6 +20,7 @@ StateDict embeddings(const Json& options, const StateDict& tensors) {
     return module->forward(in["ids"], EncoderEmbeddingsInputs()
                                           .token_type_ids(given_or_none(in, "token_type_ids"))
                                           .task_type_ids(given_or_none(in, "task_type_ids"))
+                                          .bbox(given_or_none(in, "bbox"))
                                           .position_ids(given_or_none(in, "position_ids"))
                                           .attention_mask(given_or_none(in, "attention_mask")));
   };

@@ -164,6 +164,9 @@ def inputs(draw: Draw, embeddings: Embeddings, config, batch: int, length: int) 
     if "position_ids" in embeddings.takes and config.model_type not in NO_POSITIONS and draw.coin(0.3):
         rows = getattr(config, "max_position_embeddings", length)
         given["position_ids"] = draw.integers(rows, *draw.choice([(1, length), (batch, length)]))
+    if "bbox" in embeddings.takes:  # transformers' model gives zeros to the embeddings
+        corners = draw.integers(config.max_2d_position_embeddings, batch, length, 2, 2).sort(2).values
+        given["bbox"] = corners.flatten(2) * draw.choice([0, 1, 1])
     if "attention_mask" in embeddings.takes and draw.coin(0.7):
         mask = draw.bits(0.7, batch, length)
         mask[:, 0] |= ~mask.any(1)
@@ -203,7 +206,9 @@ def case(draw: Draw, model_type: str) -> Case | None:
     except (IndexError, RuntimeError) as error:  # RoBERTa's table holds fewer tokens than it has rows
         if "out of range" not in str(error) and "out of bounds" not in str(error):
             return None
-        refused, out = "position", embeddings(ids[:, :1], **({"token_type_ids": ids[:, :1] * 0} if model_type in NEED_TYPES else {}))
+        need = {"token_type_ids": ids[:, :1] * 0} if model_type in NEED_TYPES else {}
+        need |= {"bbox": given["bbox"][:, :1]} if "bbox" in given else {}
+        refused, out = "position", embeddings(ids[:, :1], **need)
     except REFUSALS:
         return None
     tensors = {f"in.{key}": value for key, value in ({"ids": ids} | given).items()}

@@ -31,7 +31,8 @@ EncoderInputs encoder_inputs(const StateDict& tensors) {
       .attention_mask(tensor_or_none(tensors, "attention_mask"))
       .token_type_ids(tensor_or_none(tensors, "token_type_ids"))
       .position_ids(tensor_or_none(tensors, "position_ids"))
-      .task_type_ids(tensor_or_none(tensors, "task_type_ids"));
+      .task_type_ids(tensor_or_none(tensors, "task_type_ids"))
+      .bbox(tensor_or_none(tensors, "bbox"));
 }
 
 StateDict encoder_results(const EncoderOutput& out) {
@@ -47,9 +48,10 @@ namespace {
 StateDict classify(const Json& options, const StateDict& tensors) {
   const EncoderInputs inputs = encoder_inputs(tensors);
   Classifier model = load_classifier(options.at("folder"));
-  const at::Tensor& ids = tensors["input_ids"];
-  const ClassifierOutput out = options.at("frozen").get<bool>() ? freeze(model).forward(ids, inputs)
-                                                                : model->forward(ids, inputs);
+  const at::Tensor input = encoder_input(tensors);
+  const ClassifierOutput out = options.at("frozen").get<bool>()
+                                   ? freeze(model).forward(input, inputs)
+                                   : model->forward(input, inputs);
   StateDict results;
   results.insert("logits", out.logits);
   return results;

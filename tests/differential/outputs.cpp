@@ -1,5 +1,6 @@
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
+#include "posenc/inference/frozen_encoder.h"
 
 namespace posenc::differential {
 namespace {
@@ -20,7 +21,9 @@ StateDict outputs(const Json& options, const StateDict& tensors) {
     input = encoder_input(tensors);
   }
   torch::manual_seed(options.at("seed").get<int64_t>());
-  const EncoderOutput out = model->forward(input, inputs);
+  const bool is_frozen = options.at("frozen");
+  const EncoderOutput out =
+      is_frozen ? freeze(model).forward(input, inputs) : model->forward(input, inputs);
   StateDict results = encoder_results(out);
   const auto add = [&](const std::string& name, const std::vector<torch::Tensor>& all) {
     for (std::size_t i = 0; i < all.size(); ++i)

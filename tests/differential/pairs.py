@@ -4,7 +4,7 @@ import logging
 
 import torch
 
-from encoders import KINDS, TOLERANCE, one_thread, saved, settings
+from encoders import KINDS, as_loaded, off_by, one_thread, saved, settings
 from harness import Case, Draw, Failure, Programs
 
 PAIRS = ("clip", "chinese_clip", "clipseg", "siglip")
@@ -24,6 +24,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     model = getattr(transformers, kind.model)(config).eval()
     for parameter in model.parameters():
         parameter.copy_(draw.normal(*parameter.shape) * 0.3)
+    as_loaded(model)
     folder = programs.folder / f"{kind_name}-{number}"
     how = saved(draw, folder, model, None)
     texts, images, length = draw.randint(1, 4), draw.randint(1, 3), draw.randint(2, 12)
@@ -50,9 +51,8 @@ def judged(case: Case, got) -> str:
         a = got[key]
         if a.shape != b.shape:
             return f"{key}: {tuple(a.shape)} for {tuple(b.shape)}"
-        worst = (a - b).abs().max().item()
-        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
-            return f"{key}: off by {worst:.3g} of {b.abs().max().item():.3g}"
+        if why := off_by(a, b):
+            return f"{key}: {why}"
     return ""
 
 

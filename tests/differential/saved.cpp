@@ -1,15 +1,20 @@
 #include "posenc/models/save_pretrained.h"
 
+#include <torch/nn/functional/loss.h>
+#include <torch/optim/sgd.h>
+
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
+#include "posenc/models/save_sentence_model.h"
+#include "posenc/models/sentence_folder.h"
 
 namespace posenc::differential {
 namespace {
 
 // As training would: every number changes, and what has to be zeros stays so.
-void change_parameters(Encoder& model) {
+void change_parameters(torch::nn::Module& model) {
   const torch::NoGradGuard no_grad;
-  for (auto& parameter : model->parameters()) parameter.mul_(1.25);
+  for (auto& parameter : model.parameters()) parameter.mul_(1.25);
 }
 
 Encoder encoder_to_save(const Json& options) {
@@ -22,7 +27,7 @@ Encoder encoder_to_save(const Json& options) {
 
 StateDict save_encoder(const Json& options, const StateDict& tensors) {
   Encoder model = encoder_to_save(options);
-  change_parameters(model);
+  change_parameters(*model);
   auto how = SavePretrainedOptions()
                  .max_shard_bytes(options.at("max_shard_bytes").get<int64_t>())
                  .allow_missing(options.at("allow_missing").get<bool>());
@@ -31,8 +36,75 @@ StateDict save_encoder(const Json& options, const StateDict& tensors) {
   return encoder_results(model->forward(encoder_input(tensors), encoder_inputs(tensors)));
 }
 
+StateDict save_classifier(const Json& options, const StateDict& tensors) {
+  Classifier model = load_classifier(options.at("folder"));
+  change_parameters(*model);
+  for (auto& label : model->options.labels()) label += " changed";
+  auto how = SavePretrainedOptions().max_shard_bytes(options.at("max_shard_bytes").get<int64_t>());
+  if (options.at("keeps_rest")) how.rest_of(options.at("folder"));
+  save_pretrained(model, options.at("out"), how);
+  StateDict results;
+  results.insert("logits", model->forward(tensors["input_ids"], encoder_inputs(tensors)).logits);
+  return results;
+}
+
+// A new head of `labels` on an encoder, one step of training, and what the model then computes.
+StateDict train_classifier(const Json& options, const StateDict& tensors) {
+  torch::manual_seed(options.at("seed").get<int64_t>());
+  const Classifier loaded = load_classifier(options.at("folder"));
+  const auto labels = options.at("labels").get<std::vector<std::string>>();
+  ClassifierOptions own = loaded->options;
+  own.head().outputs(static_cast<int64_t>(labels.size()));
+  own.labels(labels).problem(std::nullopt);
+  Classifier model(own);
+  model->encoder = std::dynamic_pointer_cast<EncoderImpl>(
+      model->replace_module("encoder", loaded->encoder.ptr()));
+  model->eval();  // without dropouts, so that the step can be checked
+  torch::optim::SGD optimizer(model->parameters(), /*lr=*/0.1);
+  const auto inputs = encoder_inputs(tensors);
+  torch::nn::functional::cross_entropy(model->forward(tensors["input_ids"], inputs).logits,
+                                       tensors["wanted"])
+      .backward();
+  optimizer.step();
+  SavePretrainedOptions how;
+  if (options.at("keeps_rest")) how.rest_of(options.at("folder"));
+  save_pretrained(model, options.at("out"), how);
+  StateDict results;
+  results.insert("logits", model->forward(tensors["input_ids"], inputs).logits);
+  return results;
+}
+
+// A model of sentence-transformers after one step of training, and the vectors of ids.
+StateDict train_sentences(const Json& options, const StateDict& tensors) {
+  const std::string folder = options.at("folder");
+  Encoder encoder = load_encoder(read_sentence_folder(folder).encoder);
+  SentenceStages stages = load_sentence_stages(folder);
+  std::vector<at::Tensor> parameters = encoder->parameters();
+  for (const at::Tensor& parameter : stages->parameters()) parameters.push_back(parameter);
+  const at::Tensor& mask = tensors["attention_mask"];
+  const auto inputs =
+      EncoderInputs().attention_mask(mask).output_hidden_states(stages->needs_hidden_states());
+  const auto vectors = [&] {
+    const EncoderOutput out = encoder->forward(tensors["input_ids"], inputs);
+    return stages->forward(out.last_hidden_state, mask, /*prompt_length=*/0, tensors["input_ids"],
+                           out.hidden_states);
+  };
+  torch::optim::SGD optimizer(parameters, /*lr=*/0.1);
+  (vectors() * tensors["cotangent"]).sum().backward();
+  optimizer.step();
+  save_sentence_model(encoder, stages, options.at("out"), SaveSentenceModelOptions(folder));
+  StateDict results;
+  results.insert("vectors", vectors());
+  return results;
+}
+
 }  // namespace
 
-Ops saved_ops() { return {{"save_pretrained", save_encoder}}; }
+Ops saved_ops() {
+  return {{"save_pretrained", save_encoder},
+          {"save_classifier", save_classifier},
+          {"train_classifier", train_classifier},
+          {"train_sentences", train_sentences}};
+}
 
 }  // namespace posenc::differential

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from encoders import KINDS, TOLERANCE, encoder_of, inputs_of, one_thread, rewritten, settings
+from encoders import KINDS, encoder_of, inputs_of, off_by, one_thread, rewritten, settings, take_length
 from encoders import saved as saved_by_transformers
 from harness import Case, Draw, Failure, Programs
 
@@ -111,6 +111,8 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
             return f"names {strange[:3]} that {sorted(original)[:3]} has not"
     base = model.eval() if kind.dialect == "pair" and not whole else encoder_of(model.eval(), kind.dialect)
     more = {"interpolate_pos_encoding": True} if kind.dialect == "vision" else {}
+    if "input_ids" in case.tensors:
+        take_length(base.config, case.tensors["input_ids"].shape[1])
     expected = base(**case.tensors, **more)
     mask = case.tensors.get("attention_mask")
     pairs = {"last_hidden_state": expected.last_hidden_state, "pooled": getattr(expected, "pooler_output", None)}
@@ -120,9 +122,8 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
         a = got[key]
         if key == "last_hidden_state" and mask is not None:
             a, b = a[mask != 0], b[mask != 0]
-        worst = (a - b).abs().max().item()
-        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
-            return f"{key}: off by {worst:.3g}"
+        if why := off_by(a, b):
+            return f"{key}: {why}"
     return ""
 
 

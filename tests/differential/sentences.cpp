@@ -18,12 +18,14 @@ StateDict sentences(const Json& options, const StateDict& tensors) {
     return results;
   }
   const at::Tensor& mask = tensors["attention_mask"];
-  const auto inputs = EncoderInputs().attention_mask(mask);
+  const auto inputs =
+      EncoderInputs().attention_mask(mask).output_hidden_states(stages->needs_hidden_states());
   Encoder encoder = load_encoder(read.encoder);
   const bool is_frozen = options.at("frozen");
-  const at::Tensor hidden = is_frozen ? freeze(encoder).forward(ids, inputs).last_hidden_state
-                                      : encoder->forward(ids, inputs).last_hidden_state;
-  results.insert("vectors", stages->forward(hidden, mask, options.at("prompt_length")));
+  const EncoderOutput out =
+      is_frozen ? freeze(encoder).forward(ids, inputs) : encoder->forward(ids, inputs);
+  results.insert("vectors", stages->forward(out.last_hidden_state, mask,
+                                            options.at("prompt_length"), ids, out.hidden_states));
   return results;
 }
 

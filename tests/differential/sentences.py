@@ -1,9 +1,10 @@
 """Folders of sentence-transformers with random stages, in the layouts of all its releases: vectors of ids.
 
-The stages are computed by sentence_transformers where Python has it, and otherwise by their formulas. The vectors may differ by
-1e-5, relative to their largest number where that is more than 1.
+The stages are computed for each sequence alone, by sentence_transformers where Python has it, and otherwise by their formulas.
+The vectors may differ by 1e-5, relative to their largest number where that is more than 1.
 """
 
+import functools
 import importlib
 import json
 from pathlib import Path
@@ -25,14 +26,15 @@ ACTIVATIONS = ["activation.Tanh", "activation.ReLU", "activation.GELU", "activat
 
 def typed(draw: Draw, kind: str) -> str:
     new = "base.modules" if kind in ("Transformer", "Dense", "Normalize") else "sentence_transformer.modules"
-    stem = {"LayerNorm": "layer_norm"}.get(kind, kind.lower())
+    stem = {"LayerNorm": "layer_norm", "WordWeights": "word_weights", "WeightedLayerPooling": "weighted_layer_pooling",
+            "StaticEmbedding": "static_embedding"}.get(kind, kind.lower())
     return draw.choice([f"sentence_transformers.models.{kind}", f"sentence_transformers.models.{kind}.{kind}",
                         f"sentence_transformers.{new}.{stem}.{kind}"])  # fmt: skip
 
 
-def write(folder: Path, config: dict, weights: dict | None = None, as_bin: bool = False) -> None:
+def write(folder: Path, config: dict, weights: dict | None = None, as_bin: bool = False, name: str = "config.json") -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / name).write_text(json.dumps(config))
     if weights and as_bin:
         torch.save(weights, folder / "pytorch_model.bin")
     elif weights:
@@ -57,23 +59,22 @@ def pooling(draw: Draw, folder: Path, width: int):
 
 
 def pooled(mode: str, features: dict, include: bool) -> torch.Tensor:
-    hidden, mask = features["t"], features["mask"].clone()
-    first = mask.argmax(1)
-    if not include:
-        mask[torch.arange(mask.shape[1]) < (first + features["prompt"])[:, None]] = 0
-    m = mask[..., None].float()
+    hidden = features["t"]
+    is_pooled = torch.arange(hidden.shape[1]) >= (0 if include else features["prompt"])
+    rows = hidden * is_pooled[:, None]
+    count = features.get("weights_sum", is_pooled.sum().float())
     if mode == "cls":
-        return hidden[torch.arange(len(hidden)), mask.argmax(1)]
+        return hidden[:, int(is_pooled.int().argmax())]
     if mode == "max":
-        return hidden.masked_fill(m == 0, -torch.inf).amax(1)
+        return hidden.masked_fill(~is_pooled[:, None], -torch.inf).amax(1)
     if mode in ("mean", "mean_sqrt_len_tokens"):
-        count = m.sum(1).clamp(min=1e-9)
-        return (hidden * m).sum(1) / (count if mode == "mean" else count.sqrt())
+        count = count.clamp(min=1e-9)
+        return rows.sum(1) / (count if mode == "mean" else count.sqrt())
     if mode == "weightedmean":
-        weights = m * (torch.arange(1, hidden.shape[1] + 1) - first[:, None])[..., None]
-        return (hidden * weights).sum(1) / weights.sum(1).clamp(min=1e-9)
-    last = hidden.shape[1] - 1 - mask.flip(1).argmax(1)
-    return hidden[torch.arange(len(hidden)), last] * mask.any(1)[:, None]
+        places = torch.arange(1.0, hidden.shape[1] + 1)
+        total = features.get("weights_sum", (places * is_pooled).sum())
+        return (rows * places[:, None]).sum(1) / total.clamp(min=1e-9)
+    return hidden[:, -1] * is_pooled.any()
 
 
 def dense(draw: Draw, folder: Path, width: int, of_tokens: bool):
@@ -124,9 +125,71 @@ def dropout(draw: Draw, folder: Path, width: int):
     return lambda features: features, width
 
 
-def chain(draw: Draw, root: Path, width: int, listed: list[dict]) -> list:
+def weighted_layers(draw: Draw, folder: Path, width: int, encoder):
+    """Has an effect only if the encoder gives its layers."""
+    layers = encoder.config.num_hidden_layers * getattr(encoder.config, "inner_group_num", 1)  # ALBERT's
+    start = draw.randint(0, layers)
+    weights = draw.normal(layers + 1 - start).abs() + 0.1
+    write(folder, {draw.choice(["embedding_dimension", "word_embedding_dimension"]): width, "layer_start": start, "num_hidden_layers": layers},
+          {"layer_weights": weights}, draw.coin(0.3))  # fmt: skip
+    if not encoder.config.output_hidden_states:
+        return lambda features: features, None
+
+    def run(features: dict) -> dict:
+        return features | {"t": torch.stack([w * h for w, h in zip(weights, features["layers"][start:])]).sum(0) / weights.sum()}
+
+    return run, encoder.config.hidden_size
+
+
+def word_weights(draw: Draw, folder: Path, width: int, encoder):
+    vocab = [draw.choice(["w{}", "W{}", "wÄ{}"]).format(i) for i in range(encoder.config.vocab_size)]
+    known = {draw.choice([word, word.lower()]) if word.isascii() else word: round(draw.uniform(0, 3), 3) for word in vocab
+             if draw.coin(0.7) or not word.isascii()}  # fmt: skip
+    config = {"vocab": vocab, "word_weights": known}
+    unknown = 1.0
+    if draw.coin():
+        config["unknown_word_weight"] = unknown = draw.choice([0, 2.5])
+    write(folder, config, {"emb_layer.weight": draw.normal(len(vocab), 1)})  # which the package does not read
+    weights = torch.tensor([float(known.get(word, known.get(word.lower(), unknown))) for word in vocab])
+
+    def run(features: dict) -> dict:
+        own = weights[features["ids"]]
+        return features | {"t": features["t"] * own[..., None], "weights_sum": own.sum()}
+
+    return run, width
+
+
+def cnn(draw: Draw, folder: Path, width: int, encoder):
+    kernels = draw.choice([[1, 3, 5], [3], [2], [5, 1], [4, 2]])
+    stride = draw.choice([1, 1, 2])
+    out = draw.choice([3, 8])
+    config = {draw.choice(["in_embedding_dimension", "in_word_embedding_dimension"]): width, "out_channels": out, "kernel_sizes": kernels}
+    if stride > 1 or draw.coin():
+        config["stride_sizes"] = [stride] * len(kernels)
+    weights = {f"convs.{i}.{name}": draw.normal(out, width, kernel) * 0.3 if name == "weight" else draw.normal(out)
+               for i, kernel in enumerate(kernels) for name in ("weight", "bias")}  # fmt: skip
+    write(folder, config, weights, draw.coin(0.3), "cnn_config.json")
+
+    def run(features: dict) -> dict:
+        x = features["t"].transpose(1, 2)
+        y = [functional.conv1d(x, weights[f"convs.{i}.weight"], weights[f"convs.{i}.bias"], stride, (kernel - 1) // 2) for i, kernel in enumerate(kernels)]
+        return features | {"t": torch.cat(y, 1).transpose(1, 2)}
+
+    return run, out * len(kernels)
+
+
+OF_TOKENS = {"WeightedLayerPooling": weighted_layers, "WordWeights": word_weights, "CNN": cnn}
+
+
+def before_pooling(draw: Draw) -> list[str]:
+    """Words have weights before a convolution, after which the package has no ids of their number."""
+    return [kind for kind in ["Dense", "WeightedLayerPooling", "WordWeights", "CNN"] if draw.coin(0.2)]
+
+
+def chain(draw: Draw, root: Path, encoder, listed: list[dict]) -> list:
     """Writes the stages after the first, and returns what each computes."""
-    kinds = (["Dense"] if draw.coin(0.2) else []) + ["Pooling"]
+    width = encoder.config.hidden_size
+    kinds = before_pooling(draw) + ["Pooling"]
     kinds += draw.choices(["Dense", "Normalize", "LayerNorm", "Dropout"], k=draw.randint(0, 3))
     makers = {"Normalize": normalize, "LayerNorm": layer_norm, "Dropout": dropout, "Pooling": pooling}
     runs = []
@@ -136,6 +199,9 @@ def chain(draw: Draw, root: Path, width: int, listed: list[dict]) -> list:
             kind, path = "Normalize", f"{number}_Normalize"  # the norm of few channels is nearly a step
         if kind == "Dense":
             run, width = dense(draw, root / path, width, of_tokens="Pooling" in kinds[number:])
+        elif kind in OF_TOKENS:
+            run, wide = OF_TOKENS[kind](draw, root / path, width, encoder)
+            width = wide or width
         else:
             run, width = makers[kind](draw, root / path, width)
         listed.append({"idx": draw.randint(0, 9), "name": str(number), "path": path, "type": typed(draw, kind)})
@@ -143,18 +209,25 @@ def chain(draw: Draw, root: Path, width: int, listed: list[dict]) -> list:
     return runs
 
 
-def by_package(root: Path, listed: list[dict], hidden: torch.Tensor, mask: torch.Tensor, prompt: int) -> torch.Tensor | None:
+def by_package(root: Path, listed: list[dict], sequences: list[dict]) -> torch.Tensor | None:
     """What sentence_transformers computes; None if it is not installed."""
     try:
         modules = importlib.import_module("sentence_transformers.sentence_transformer.modules")
     except ImportError:
         return None
-    features = {"token_embeddings": hidden, "attention_mask": mask, "prompt_length": prompt}
+    stages = []
     for stage in listed[1:]:
         kind = stage["type"].rsplit(".", 1)[-1]
         module = getattr(modules, kind) if hasattr(modules, kind) else getattr(importlib.import_module("sentence_transformers.models"), kind)
-        features = module.load(str(root / stage["path"]) if (root / stage["path"]).exists() or kind != "Normalize" else "").eval()(features)
-    return features["sentence_embedding"]
+        stages.append(module.load(str(root / stage["path"]) if (root / stage["path"]).exists() or kind != "Normalize" else "").eval())
+    vectors = []
+    for own in sequences:
+        features = {"token_embeddings": own["t"], "attention_mask": torch.ones_like(own["ids"]), "prompt_length": own["prompt"],
+                    "input_ids": own["ids"], "all_layer_embeddings": own["layers"] if own["has_layers"] else None}  # fmt: skip
+        for stage in stages:
+            features = stage(features)
+        vectors.append(features["sentence_embedding"])
+    return torch.cat(vectors)
 
 
 def one(draw: Draw, programs: Programs, number: int) -> tuple[list[Case], str]:
@@ -167,42 +240,51 @@ def one(draw: Draw, programs: Programs, number: int) -> tuple[list[Case], str]:
         parameter.copy_(draw.normal(*parameter.shape) * 0.2 + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     root = programs.folder / f"sentences-{number}"
     inner = draw.choice(["", "0_Transformer", "0_BERT"])
+    model.config.output_hidden_states = draw.coin()
     model.save_pretrained(root / inner)
     listed = [{"idx": 0, "name": "0", "path": inner, "type": typed(draw, "Transformer")}]
-    runs = chain(draw, root, model.config.hidden_size, listed)
+    runs = chain(draw, root, model, listed)
     (root / "modules.json").write_text(json.dumps(listed))
-    batch, length, prompt = draw.randint(1, 4), draw.randint(3, 12), draw.choice([0, 0, 1, 2])
+    least = 7 if any(stage["type"].endswith("CNN") for stage in listed) else 3  # which leaves rows after a prompt
+    batch, length, prompt = draw.randint(1, 4), draw.randint(least, 12), draw.choice([0, 0, 1, 2])
     mask = torch.zeros(batch, length, dtype=torch.long)
     for row in mask:
-        row[: draw.randint(3, length)] = 1
+        row[: draw.randint(least, length)] = 1
     given = {"input_ids": draw.integers(model.config.vocab_size, batch, length), "attention_mask": mask}
-    hidden = model(**given).last_hidden_state
-    features = {"t": hidden, "mask": mask, "prompt": prompt}
-    for run in runs:
-        features = run(features)
-    package = by_package(root, listed, hidden, mask, prompt)
-    if package is not None and not torch.allclose(package, features["x"], rtol=1e-5, atol=1e-5):
+    out = model(**given, output_hidden_states=True)
+    sequences = [{"t": out.last_hidden_state[i : i + 1, :n], "layers": [layer[i : i + 1, :n] for layer in out.hidden_states],
+                  "ids": given["input_ids"][i : i + 1, :n], "prompt": prompt, "has_layers": model.config.output_hidden_states}
+                 for i, n in enumerate(mask.sum(1).tolist())]  # fmt: skip
+    expected = torch.cat([functools.reduce(lambda features, run: run(features), runs, own)["x"] for own in sequences])
+    package = by_package(root, listed, sequences)
+    if package is not None and not torch.allclose(package, expected, rtol=1e-5, atol=1e-5):
         raise ValueError(f"the formulas are not the package's: {root}")
-    cases = [Case({"op": "sentences", "folder": str(root), "frozen": frozen, "prompt_length": prompt}, given, {"vectors": features["x"]})
+    cases = [Case({"op": "sentences", "folder": str(root), "frozen": frozen, "prompt_length": prompt}, given, {"vectors": expected})
              for frozen in (False, True)]  # fmt: skip
     return cases, f"{kind_name}, {[stage['type'] for stage in listed]}"
 
 
-def static(draw: Draw, programs: Programs) -> tuple[list[Case], str]:
-    """A table of tokens in place of the encoder, as sentence-transformers or model2vec writes it."""
-    root, rows, width = programs.folder / "static", draw.randint(5, 30), draw.choice([8, 12])
-    root.mkdir()
+def static_table(draw: Draw, root: Path, rows: int, width: int) -> torch.Tensor:
+    """A table of tokens as sentence-transformers or model2vec writes it, which may have more rows then; returns the rows of tokens."""
     tensors = {"embedding.weight": draw.normal(rows, width)}
     table = tensors["embedding.weight"]
     if draw.coin(0.7):
         tensors = {"embeddings": table}
         if draw.coin():
-            tensors["mapping"] = draw.integers(rows, 40)
+            tensors["mapping"] = draw.integers(rows, rows + 10)
             table = table[tensors["mapping"]]
         if draw.coin():
             tensors["weights"] = draw.normal(len(table)).double() if draw.coin() else draw.normal(len(table))
             table = (table * tensors["weights"][:, None]).float()
     save_file(tensors, root / "model.safetensors")
+    return table
+
+
+def static(draw: Draw, programs: Programs) -> tuple[list[Case], str]:
+    """A table of tokens in place of the encoder."""
+    root, width = programs.folder / "static", draw.choice([8, 12])
+    root.mkdir()
+    table = static_table(draw, root, draw.randint(5, 30), width)
     listed = [{"idx": 0, "name": "0", "path": "", "type": typed(draw, "StaticEmbedding")}]
     run, _ = normalize(draw, root / "1_Normalize", width)
     listed.append({"idx": 1, "name": "1", "path": "1_Normalize", "type": typed(draw, "Normalize")})

@@ -20,8 +20,9 @@ struct EmbeddingsCase {
 };
 
 inline std::vector<torch::Tensor*> tensors_of(EncoderEmbeddingsWeights& w) {
-  return {&w.tokens,      &w.positions, &w.token_types,       &w.task_types,
-          &w.norm_weight, &w.norm_bias, &w.projection_weight, &w.projection_bias};
+  return {&w.tokens,      &w.positions,   &w.token_types,       &w.task_types,
+          &w.norm_weight, &w.norm_bias,   &w.projection_weight, &w.projection_bias,
+          &w.x_positions, &w.y_positions, &w.h_positions,       &w.w_positions};
 }
 
 /// A small BERT.

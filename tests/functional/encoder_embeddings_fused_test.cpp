@@ -25,6 +25,8 @@ using posenc::testing::bit_equal;
 using posenc::testing::Dice;
 using posenc::testing::Threads;
 
+constexpr int64_t kAll = (1 << 12) - 1;  // all tensors are trained
+
 torch::Tensor embeddings_ids(Dice& dice, int64_t bound, torch::IntArrayRef shape) {
   torch::Tensor ids = torch::randint(0, bound, shape, torch::kLong);
   if (shape.size() == 2 && dice.coin())
@@ -64,6 +66,16 @@ EmbeddingsCase random_embeddings(Dice& dice, int64_t dim, int64_t batch, int64_t
   if (dice.below(4) == 0) {
     w.task_types = embeddings_table(dice, 3, dim);
     if (dice.coin()) c.how.task_type_ids(embeddings_ids(dice, 3, shape));
+  }
+  if (!w.task_types.defined() && dice.below(4) == 0) {
+    const int64_t edges = 2 + dice.below(9);
+    for (torch::Tensor* table : {&w.x_positions, &w.y_positions, &w.h_positions, &w.w_positions})
+      *table = embeddings_table(dice, edges, dim);
+    auto box_shape = shape;
+    box_shape.insert(box_shape.end(), {2, 2});
+    const auto corners = torch::randint(0, edges, box_shape).sort(-2);
+    if (dice.below(3) != 0)
+      c.how.bbox(std::get<0>(corners).flatten(-2).to(dice.any({torch::kLong, torch::kByte})));
   }
   if (dice.below(4) != 0) {
     w.norm_weight = torch::randn({dim});
@@ -131,6 +143,8 @@ torch::Tensor must_be_fused(const torch::Tensor& ids, const EncoderEmbeddingsWei
 }
 
 void expect_embeddings_bits(const EmbeddingsCase& c, int64_t trained, bool existing) {
+  // The tables of boxes are read twice: where they are trained, the tokens must be too.
+  if (c.weights.x_positions.defined() && trained != 0) trained |= 1;
   const EmbeddingsStep ours = embeddings_step(c, must_be_fused, trained, existing);
   const EmbeddingsStep theirs = embeddings_step(c, encoder_embeddings_composed, trained, existing);
   EXPECT_TRUE(bit_equal(ours.out, theirs.out));
@@ -154,9 +168,9 @@ TEST_F(EmbeddingsFused, EqualsTheComposition) {
     const int64_t dim = dice.any<int64_t>({1, 2, 6, 16, 33, 96, 128, 200, 768, 1000, 1400});
     const EmbeddingsCase c = random_embeddings(dice, dim, dice.below(5), 1 + dice.below(30));
     SCOPED_TRACE(c10::str("case ", i, " ids ", c.ids.sizes(), " dim ", dim));
-    expect_embeddings_bits(c, dice.coin() ? 255 : dice.below(256), dice.coin());
+    expect_embeddings_bits(c, dice.coin() ? kAll : dice.below(kAll + 1), dice.coin());
     const torch::NoGradGuard no_grad;
-    expect_embeddings_bits(c, 255, false);
+    expect_embeddings_bits(c, kAll, false);
   }
 }
 
@@ -169,7 +183,7 @@ TEST_F(EmbeddingsFused, EqualsTheCompositionOnAnyNumberOfThreads) {
     for (int i = 0; i < 8; ++i) {
       const EmbeddingsCase c = random_embeddings(dice, 200, 1 + dice.below(70), 150 + 11 * i);
       SCOPED_TRACE(c10::str(threads, " threads, case ", i, " ids ", c.ids.sizes()));
-      expect_embeddings_bits(c, 255, i % 2 == 0);
+      expect_embeddings_bits(c, kAll, i % 2 == 0);
     }
   }
 }
@@ -183,6 +197,18 @@ TEST_F(EmbeddingsFused, TypesFromTokensAreAddedAndTheirGradientIsTheCompositions
   expect_embeddings_bits(c, 0, false);
   c.weights.tokens = c.weights.tokens.clone().requires_grad_();
   EXPECT_FALSE(is_fused(c));
+}
+
+TEST_F(EmbeddingsFused, TakesEightTablesAndNoMore) {
+  EmbeddingsCase c = bert();
+  for (torch::Tensor* table : {&c.weights.x_positions, &c.weights.y_positions,
+                               &c.weights.h_positions, &c.weights.w_positions})
+    *table = torch::randn({3, 5});
+  EXPECT_TRUE(is_fused(c));
+  c.weights.task_types = torch::randn({2, 5});
+  EXPECT_FALSE(is_fused(c));
+  EXPECT_TRUE(bit_equal(encoder_embeddings(c.ids, c.weights, c.how),
+                        encoder_embeddings_composed(c.ids, c.weights, c.how)));
 }
 
 TEST_F(EmbeddingsFused, LeavesTheRestToTheComposition) {

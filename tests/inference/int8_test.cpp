@@ -30,12 +30,15 @@ std::string printed(const T& model) {
   return stream.str();
 }
 
-Encoder small_encoder(encoder::Pooling pooling = encoder::Pooling::None) {
+EncoderOptions small_options(
+    const TransformerEncoderLayerOptions& layer = TransformerEncoderLayerOptions(48, 4)) {
+  return {EncoderEmbeddingsOptions(50, 48).position_rows(40).type_vocab_size(2),
+          TransformerEncoderOptions(TransformerEncoderLayerOptions(layer).d_ff(100), 3)};
+}
+
+Encoder small_encoder(const EncoderOptions& options = small_options()) {
   torch::manual_seed(testing::seed(20));
-  Encoder model(
-      EncoderOptions(EncoderEmbeddingsOptions(50, 48).position_rows(40).type_vocab_size(2),
-                     TransformerEncoderOptions(TransformerEncoderLayerOptions(48, 4).d_ff(100), 3))
-          .pooling(pooling));
+  Encoder model(options);
   model->eval();
   return model;
 }
@@ -164,7 +167,7 @@ TEST(FreezeInt8, PrintsWhatIsConverted) {
 
 TEST(FreezeInt8, EncodersAreNearFloat32AndIndependentOfTheBatch) {
   const torch::NoGradGuard no_grad;
-  const Encoder model = small_encoder(encoder::Pooling::TanhOfFirst);
+  const Encoder model = small_encoder(small_options().pooling(encoder::Pooling::TanhOfFirst));
   const auto wide = freeze(model), narrow = freeze(model, int8());
   const auto ids = torch::randint(1, 50, {5, 12}, torch::kLong);
   auto attention_mask = torch::ones_like(ids);
@@ -198,6 +201,42 @@ TEST(FreezeInt8, EncodersTakeTheSameInputs) {
     EXPECT_FALSE(expected.empty());
     EXPECT_EQ(message_of([&] { narrow.forward(wrong); }), expected);
   }
+}
+
+// Token dropout reads the table before the embeddings do.
+TEST(FreezeInt8, EncodersDropTokens) {
+  const torch::NoGradGuard no_grad;
+  const Encoder model = small_encoder(small_options().token_dropout_id(7));
+  const auto wide = freeze(model), narrow = freeze(model, int8());
+  auto ids = torch::randint(8, 50, {2, 6}, torch::kLong);
+  ids[1][2] = 7;
+  const auto wanted = wide.forward(ids), got = narrow.forward(ids);
+  EXPECT_GT(distance(got.embeddings, wanted.embeddings), 1e-5) << "the table is converted";
+  EXPECT_LT(distance(got.embeddings, wanted.embeddings), 0.02);
+  EXPECT_LT(distance(got.last_hidden_state, wanted.last_hidden_state), 0.05);
+  for (const auto& wrong : {torch::full({2, 3}, 50, torch::kLong), torch::zeros({1, 2})}) {
+    const auto expected = message_of([&] { wide.forward(wrong); });
+    EXPECT_NE(expected.find("[Encoder]"), std::string::npos) << expected;
+    EXPECT_EQ(message_of([&] { narrow.forward(wrong); }), expected);
+  }
+}
+
+TEST(FreezeInt8, LayersThatMixByFourierAreNearFloat32) {
+  const torch::NoGradGuard no_grad;
+  const auto layer = TransformerEncoderLayerOptions(48, 1).mixing(Mixing::Fourier);
+  const Encoder model = small_encoder(small_options(layer));
+  const auto wide = freeze(model), narrow = freeze(model, int8());
+  // Three layers of two weights, and the table of tokens.
+  EXPECT_NE(printed(narrow).find(", weights=int8 (7 of 7))"), std::string::npos) << narrow;
+  const auto ids = torch::randint(0, 50, {3, 9}, torch::kLong);
+  const auto inputs = EncoderInputs().output_hidden_states(true);
+  const auto wanted = wide.forward(ids, inputs), got = narrow.forward(ids, inputs);
+  ASSERT_EQ(got.hidden_states.size(), 4U);
+  for (size_t i = 0; i < got.hidden_states.size(); ++i) {
+    EXPECT_GT(distance(got.hidden_states[i], wanted.hidden_states[i]), 1e-5) << i;
+    EXPECT_LT(distance(got.hidden_states[i], wanted.hidden_states[i]), 0.05) << i;
+  }
+  EXPECT_TRUE(bit_equal(got.hidden_states.back(), got.last_hidden_state));
 }
 
 TEST(FreezeInt8, TransformersRefuseTheSameIds) {

@@ -145,6 +145,39 @@ TEST(LayerOptions, FrozenEncodersComputeWhatTheModulesCompute) {
   }
 }
 
+// Alone and beside layers with attention: all rows are computed, as padding is mixed in.
+TEST(LayerOptions, FrozenEncodersMixByFourier) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 12; ++number) {
+    SCOPED_TRACE(number);
+    Dice dice(300 + number);
+    torch::manual_seed(seed(number));
+    const int64_t width = 8 * dice(1, 5), batch = dice(1, 3), length = dice(1, 40);
+    const auto options = [&](int64_t heads) {
+      return LayerOptions(width, heads).d_ff(30).norm_first(number % 2 == 0);
+    };
+    const auto fourier = options(1).mixing(Mixing::Fourier);
+    TransformerEncoder encoder(
+        TransformerEncoderOptions(fourier, 3)
+            .layers({fourier, number % 3 == 0 ? fourier : options(2), fourier})
+            .norm(dice.coin()));
+    encoder->eval();
+    const auto frozen = freeze(encoder);
+    const auto x = torch::randn({batch, length, width});
+    const auto mask = AttentionMask::key_padding(any_tokens(dice, batch, length));
+    torch::Tensor first;
+    for (const int threads : {1, 3}) {
+      const Threads set(threads);
+      const auto got = frozen.forward(x, mask);
+      if (!first.defined()) first = got;
+      EXPECT_TRUE(bit_equal(got, first)) << threads;
+    }
+    EXPECT_TRUE(first.allclose(encoder->forward(x, mask), 1e-4, 1e-5));
+    EXPECT_ERROR(frozen.forward(x, AttentionMask::causal()), c10::ValueError,
+                 "mask must be of keys only with Mixing::Fourier");
+  }
+}
+
 // A sequence has the same bits alone and in a batch, also where a window ends between its tokens.
 TEST(LayerOptions, PaddingChangesNoBitOfAWindow) {
   const torch::NoGradGuard no_grad;
@@ -234,12 +267,6 @@ TEST(LayerOptionsErrors, NameThePart) {
              "self_attn", MultiheadAttention(MultiheadAttentionOptions(16, 4).kdim(3)));
        },
        "layers.0.self_attn must have keys and values of the width of queries"},
-      {[](Layer& one) {
-         one.self_attn = one.replace_module(
-             "self_attn", MultiheadAttention(MultiheadAttentionOptions(16, 4).rotary(
-                              RotaryEmbeddingOptions(rotary_preset("pixtral", 4)))));
-       },
-       "layers.0.self_attn.rotary must rotate by one position of each token"},
   };
   for (const auto& [change, text] : cases) {
     TransformerEncoder encoder(TransformerEncoderOptions(layer, 1));
@@ -249,6 +276,46 @@ TEST(LayerOptionsErrors, NameThePart) {
   TransformerEncoder encoder(TransformerEncoderOptions(layer, 1));
   EXPECT_ERROR(freeze(encoder).forward(torch::zeros({2, 3, 16}), {}, torch::arange(4)),
                c10::ValueError, "position_ids must be (L) or (B, L) = [2, 3] on the CPU. Got [4]");
+}
+
+// The places of patches: those of all images, or of each.
+TEST(LayerOptions, RotateByTheAxesOfImages) {
+  torch::manual_seed(testing::seed(8));
+  const auto rotary = RotaryEmbeddingOptions(rotary_preset("dinov3", 8));
+  TransformerEncoder encoder(
+      TransformerEncoderOptions(LayerOptions(16, 2).d_ff(8).rotary(rotary), 2));
+  encoder->eval();
+  const auto frozen = freeze(encoder);
+  const auto x = torch::randn({3, 6, 16});
+  const auto keep = torch::tensor({{1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1}, {1, 0, 0, 1, 1, 0}});
+  const auto mask = AttentionMask::key_padding(keep);
+  for (const auto& places : {torch::rand({6, 2}), torch::rand({1, 6, 2}), torch::rand({3, 6, 2})}) {
+    const auto rows = keep.ne(0).unsqueeze(-1);
+    EXPECT_TRUE(within(Op::Layers, frozen.forward(x, mask, places).masked_select(rows),
+                       encoder->forward(x, mask, places).masked_select(rows)));
+    EXPECT_TRUE(within(Op::Layers, frozen.forward(x, {}, places), encoder->forward(x, {}, places)));
+  }
+  EXPECT_ERROR(frozen.forward(x), c10::ValueError, "an axial rotary embedding needs position_ids");
+  EXPECT_ERROR(frozen.forward(x, {}, torch::arange(6)), c10::ValueError,
+               "position_ids must be (L, axes) or (B, L, axes) = [3, 6, axes] on the CPU. Got [6]");
+  auto mixed = TransformerEncoderOptions(LayerOptions(16, 2).d_ff(8).rotary(rotary), 2);
+  mixed.layers({mixed.layer(), LayerOptions(16, 2).d_ff(8).rotary(
+                                   RotaryEmbeddingOptions(rotary_preset("llama", 8)))});
+  EXPECT_ERROR(freeze(TransformerEncoder(mixed)), c10::ValueError,
+               "the rotary embeddings of all layers must rotate by one position of a token");
+}
+
+// DINOv3's keys have no bias.
+TEST(LayerOptions, BiasesThatAreNoneGetNoGradient) {
+  const auto options = LayerOptions(16, 2).d_ff(8).key_bias(false);
+  const TransformerEncoder source(TransformerEncoderOptions(options, 1));
+  const auto copy = std::dynamic_pointer_cast<TransformerEncoderImpl>(source->clone());
+  copy->forward(torch::randn({2, 3, 16})).square().sum().backward();
+  const auto layer = copy->layers->ptr<TransformerEncoderLayerImpl>(0);
+  const auto grad = layer->self_attn->in_proj_bias.grad();
+  EXPECT_TRUE(bit_equal(grad.slice(0, 16, 32), torch::zeros({16})));
+  EXPECT_GT(grad.slice(0, 0, 16).abs().min().item<float>(), 0.0F);
+  EXPECT_GT(grad.slice(0, 32).abs().min().item<float>(), 0.0F);
 }
 
 }  // namespace

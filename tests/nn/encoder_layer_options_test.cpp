@@ -126,6 +126,45 @@ TEST(EncoderLayerOptions, PositionsMatterByTheirDistances) {
   EXPECT_FALSE(near(layer->forward(x, {}, ids * 2), layer->forward(x), 1e-4));
 }
 
+// The definition of the transform, sums over all tokens and channels.
+torch::Tensor transformed(const torch::Tensor& x) {
+  const auto matrix = [](int64_t size) {
+    const auto i = torch::arange(size, torch::kDouble);
+    return torch::polar(torch::ones({size, size}, torch::kDouble),
+                        -2 * M_PI / static_cast<double>(size) * torch::outer(i, i));
+  };
+  const auto channels = torch::matmul(x.to(torch::kComplexDouble), matrix(x.size(2)));
+  return torch::real(torch::matmul(matrix(x.size(1)), channels)).to(torch::kFloat);
+}
+
+TEST(EncoderLayerOptions, FourierMixesTokensAndChannels) {
+  const auto options = [] {
+    return TransformerLayerOptions(6, 1).d_ff(5).dropout(0.0).mixing(Mixing::Fourier);
+  };
+  const auto padding = AttentionMask::key_padding(torch::ones({2, 7}, torch::kLong).tril(4));
+  for (const int64_t length : {1, 2, 7, 8}) {
+    SCOPED_TRACE(length);
+    const auto x = torch::randn({2, length, 6});
+    auto layer = with_drawn_weights(TransformerEncoderLayer(options()));
+    EXPECT_FALSE(layer->self_attn);
+    const auto mixed = layer->norm1->forward(x + transformed(x));
+    const auto wide = torch::relu(layer->linear1->forward(mixed));
+    const auto expected = layer->norm2->forward(mixed + layer->linear2->forward(wide));
+    EXPECT_TRUE(near(layer->forward(x), expected, 1e-5));
+    if (length == 7) {
+      EXPECT_TRUE(bit_equal(layer->forward(x, padding), layer->forward(x)));
+    }
+    auto other = with_drawn_weights(TransformerEncoderLayer(options().batch_first(false)));
+    EXPECT_TRUE(near(other->forward(x.transpose(0, 1)), expected.transpose(0, 1), 1e-5));
+  }
+  auto layer = TransformerEncoderLayer(options());
+  const auto x = torch::randn({2, 7, 6});
+  EXPECT_ERROR(layer->forward(x, AttentionMask::causal()), c10::ValueError,
+               "mask must be of keys only with Mixing::Fourier, which mixes all tokens");
+  EXPECT_ERROR(layer->forward_with_weights(x), c10::ValueError,
+               "mixing must be Mixing::Attention for attention weights. Got Mixing::Fourier");
+}
+
 TEST(EncoderLayerOptions, BiasesAreApart) {
   const auto options = TransformerLayerOptions(8, 2).bias(false);
   const std::pair<std::function<TransformerLayerOptions()>, std::string> cases[] = {
@@ -153,6 +192,9 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().head_dim(0), "head_dim must be positive. Got 0"},
       {plain().num_kv_heads(3), "num_kv_heads must divide num_heads 2. Got 3"},
       {plain().attention_scale(NAN), "scale must be finite. Got nan"},
+      {plain().mixing(Mixing::Fourier), "num_heads must be its default with Mixing::Fourier"},
+      {TransformerLayerOptions(8, 1).mixing(Mixing::Fourier).window(1),
+       "window must be its default"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 6))),
        "rotary must rotate the 4 channels of a head. Got 6"}};
   for (const auto& [options, message] : cases) {
@@ -172,6 +214,7 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
 TEST(EncoderLayerOptions, DecodersHaveNone) {
   const auto plain = [] { return TransformerLayerOptions(8, 2).norm_first(true); };
   const std::pair<TransformerLayerOptions, const char*> cases[] = {
+      {plain().mixing(Mixing::Fourier), "mixing"},
       {plain().feed_forward(FeedForward::Gated), "feed_forward"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},

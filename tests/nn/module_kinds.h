@@ -12,6 +12,8 @@
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/learned_position_embedding.h"
 #include "posenc/nn/position_embedding.h"
+#include "posenc/nn/relative_attention.h"
+#include "posenc/nn/relative_position_bias.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
@@ -340,6 +342,20 @@ inline const Kind kModules[] = {
        return std::make_shared<TransformerDecoderImpl>(TransformerDecoderOptions(small_layer(), 2));
      },
      on_memory<TransformerDecoderImpl>},
+    {"RelativePositionBias", "weight", "", "posenc::RelativePositionBias(rows=8, num_heads=2)",
+     [] { return std::make_shared<RelativePositionBiasImpl>(relative::Buckets{8, 20}, 2); },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       return dynamic_cast<RelativePositionBiasImpl&>(module).at_positions(ids, ids);
+     }},
+    {"RelativeAttention", "weight", "", "posenc::RelativeAttention(rows=4, head_dim=8)",
+     [] {
+       return std::make_shared<RelativeAttentionImpl>(
+           RelativeAttentionOptions(relative::Clamp{2, 1}, 8));
+     },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       const auto heads = as_vectors(module, ids).unsqueeze(1);
+       return dynamic_cast<RelativeAttentionImpl&>(module).forward(heads, heads);
+     }},
     {"RotaryEmbedding", "", "", "posenc::RotaryEmbedding(dim=8, base=10000)",
      [] { return std::make_shared<RotaryEmbeddingImpl>(rotary_preset("llama", 8)); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {

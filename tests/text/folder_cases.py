@@ -10,27 +10,27 @@ from transformers.models.auto.tokenization_auto import MODELS_WITH_INCORRECT_HUB
 
 # What posenc says of folders that it refuses and transformers does not: those without their vocabulary, of which
 # transformers makes a tokenizer of a few tokens, those where two tokens get one id, and other classes.
-REFUSED = r"its files: must include|holes where tokens are added|must be there for Splinter|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got|another token than those before"
+REFUSED = r"its files: must include|holes where tokens are added|must be there for (Splinter|MBart|Nllb|Seamless)|none for|one id|must be Unigram|begin with <unk>|one that posenc has|each\. Got|another token than those before|tokens of Whisper|be a token of ESMC"
 
 CLASSES = {
     "WordPiece": "Bert DistilBert ConvBert MPNet Funnel Splinter Electra DPRReader DPRQuestionEncoder".split(),
     "BPE": """Roberta Bart Deberta GPT2 CodeGen GPTNeoX Cohere Qwen2 Qwen3_5 Blenderbot CLIP Llama CodeLlama Gemma Siglip2 OpenAIGPT
-        Herbert Reformer Nllb SeamlessM4T""".split(),
+        Herbert Reformer Nllb SeamlessM4T Whisper Nougat Tipsv2 Esmc""".split(),
     "Unigram": """XLMRoberta Camembert T5 Lasr MBart MBart50 Pegasus DebertaV2 XLNet Albert FNet RemBert BigBird XGLM
-        Barthez""".split(),
+        Barthez VideoPrism""".split(),
     "any": ["PreTrained", "Nope", None, "Parakeet", "Bloom"],
 }  # fmt: skip
 FILES = {
-    "tokenizer.model": ["Llama", "CodeLlama", "Gemma", "Siglip2", None, "PreTrained", "Parakeet", "GPT2"],
+    "tokenizer.model": ["Llama", "CodeLlama", "Gemma", "Siglip2", "Tipsv2", None, "PreTrained", "Parakeet", "GPT2"],
     "sentencepiece.bpe.model": ["XLMRoberta", "Camembert", "MBart", "MBart50", "Nllb", "SeamlessM4T", "Barthez"],
-    "spiece.model": ["T5", "Lasr", "Pegasus", "XLNet", "Albert", "FNet", "BigBird", "Reformer"],
+    "spiece.model": ["T5", "VideoPrism", "Lasr", "Pegasus", "XLNet", "Albert", "FNet", "BigBird", "Reformer"],
     "spm.model": ["DebertaV2"],
     "sentencepiece.model": ["RemBert"],
 }
-OF_BPE = "Llama CodeLlama Gemma Siglip2 Nllb SeamlessM4T Reformer GPT2".split()
+OF_BPE = "Llama CodeLlama Gemma Siglip2 Tipsv2 Nllb SeamlessM4T Reformer GPT2".split()
 SPECIALS = """[PAD] [UNK] [CLS] [SEP] [MASK] <s> </s> <unk> <pad> <mask> <|endoftext|> <|startoftext|> <cls> <sep> <bos> <eos>
     <BOS_TOKEN> <PAD> <UNK> [QUESTION] . en_XX eng_Latn <eop> <eod> <mask_1> <mask_2> <extra_id_0> <extra_id_5> __eng__ ▁<PRE>
-    de_DE fra_Latn""".split()
+    de_DE fra_Latn <|startoftranscript|> <|startofprev|> <|notimestamps|> <|transcribe|> <|en|> <|0.00|>""".split()
 LETTERS = [*"abcdefghijklmnop", *"é中ß▁Ġ", "##a", "##b", "ab", "abc", "▁a", "▁ab", "Ġa"]
 NAMES = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token", "image_token", "prefix_token"]
 
@@ -138,7 +138,8 @@ def tokenizer_config(rng: random.Random, name) -> dict:
             legacy clean_up_tokenization_spaces add_bos_token add_eos_token split_special_tokens""".split():
         if rng.random() < 0.2:
             config[option] = rng.random() < 0.5
-    choices = {"strip_accents": [True, False, None], "extra_ids": [0, 1, 5], "unk_id": [0, 1, 2], "src_lang": ["de_DE", "fra_Latn", "eng"],
+    choices = {"strip_accents": [True, False, None], "extra_ids": [0, 1, 5], "unk_id": [0, 1, 2], "src_lang": ["de_DE", "fra_Latn", "eng"], "tgt_lang": ["de_DE", "fra_Latn", "eng", None], "language": ["English", "de", "castilian"],
+               "task": ["transcribe", "translate"], "predict_timestamps": [True, False],
                "model_max_length": [512, 10**30, 77], "padding_side": ["left", "right"], "truncation_side": ["left", "right"]}  # fmt: skip
     for option, values in choices.items():
         if rng.random() < 0.2:
@@ -198,13 +199,16 @@ def json_folder(rng: random.Random, folder: Path):
     old_files(rng, folder)
 
 
-def sentencepiece_models(folder: Path) -> "dict[str, list[Path]]":
-    """Small models of both kinds with SentencePiece's options."""
+SENTENCES = """hello world tokenizer ﬁne Ａｂｃ naïve straße 中文 日本語 tést the of and quick brown fox jump over lazy dog １２ Ⅷ ½ hi!
+    don't x<y""".split()
+
+
+def sentencepiece_models(folder: Path, kinds=("unigram", "bpe")) -> "dict[str, list[Path]]":
+    """Small models with SentencePiece's options."""
     import sentencepiece
 
     rng = random.Random(5)
-    words = "hello world tokenizer ﬁne Ａｂｃ naïve straße 中文 日本語 tést the of and quick brown fox jump over lazy dog １２ Ⅷ ½ hi! don't x<y".split()
-    lines = [" ".join(rng.choices(words, k=12)) for _ in range(400)]
+    lines = [" ".join(rng.choices(SENTENCES, k=12)) for _ in range(400)]
     options = [
         {},
         {"byte_fallback": True, "vocab_size": 400},
@@ -213,8 +217,9 @@ def sentencepiece_models(folder: Path) -> "dict[str, list[Path]]":
         {"unk_piece": "[UNK]", "bos_piece": "[CLS]", "eos_piece": "[SEP]", "pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3,
          "normalization_rule_name": "nfkc_cf"},
         {"add_dummy_prefix": False, "bos_id": 1, "eos_id": 2},
+        {"remove_extra_whitespaces": False, "treat_whitespace_as_suffix": True, "unk_surface": " ?? "},
     ]  # fmt: skip
-    files = {"unigram": [], "bpe": []}
+    files = {kind: [] for kind in kinds}
     for kind, made in files.items():
         for given in options:
             model = io.BytesIO()

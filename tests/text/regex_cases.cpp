@@ -34,7 +34,7 @@ std::string all_characters() {
   return text;
 }
 
-std::string matches(const Pattern& pattern, const std::string& text, bool joined) {
+std::string matches(const Pattern& pattern, const std::string& text) {
   std::vector<std::size_t> numbers(text.size() + 1);  // of the character at each byte
   for (std::size_t at = 0, count = 0; at < text.size(); ++count) {
     numbers[at] = count;
@@ -42,9 +42,8 @@ std::string matches(const Pattern& pattern, const std::string& text, bool joined
     numbers[at] = count + 1;
   }
   std::ostringstream out;
-  std::size_t from = 0, previous = Pattern::kNoMatch;
-  for (Pattern::Match match; pattern.find(text, from, previous, match);
-       from = previous = match.end) {
+  Pattern::Matches found(pattern, text);
+  for (Pattern::Match match{}; found.next(match);) {
     out << numbers[match.begin] << ':' << numbers[match.end] << ' ';
   }
   return out.str();
@@ -62,8 +61,7 @@ int main() {
     const std::string text = question == "all" ? all_characters() : read_text(words);
     try {
       if (question == "find" || question == "all") {
-        std::cout << (pattern ? matches(*pattern, text, question == "all") : "error: no expression")
-                  << '\n';
+        std::cout << (pattern ? matches(*pattern, text) : "error: no expression") << '\n';
       } else {
         pattern.reset();
         pattern = question == "literal" ? Pattern::literal(text) : Pattern::regex(text);

@@ -24,6 +24,7 @@ WORDS = "the a cat dog Sat on Mat river BANK über Naïve hello world , . ! 12 �
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({word.lower() for word in WORDS} | {"Sat", "BANK"}), "##s", "naive", "u", "##ber"]
 TOLERANCE = 1e-5
 WIDTH, POSITIONS = 16, 20
+SEE_PADDING = ["FNet"]  # models whose tokens see padding, so that a batch has to be of texts of one length
 
 
 def write_json(path: Path, value) -> None:
@@ -52,8 +53,9 @@ class Sentences(unittest.TestCase):
     def model(self, name: str, do_lower_case: bool = True, **config):
         """Saves a model of this class with a tokenizer; returns its folder, itself and the tokenizer that its folder gives."""
         folder = self.folder / name
-        sizes = transformers.BertConfig(hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24, vocab_size=len(VOCAB),
-                                        max_position_embeddings=POSITIONS, **config)  # fmt: skip
+        kind = next((kind for kind in SEE_PADDING if name.startswith(kind)), "Bert")
+        sizes = getattr(transformers, f"{kind}Config")(hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24, vocab_size=len(VOCAB),
+                                        max_position_embeddings=POSITIONS, pad_token_id=0, **config)  # fmt: skip
         model = getattr(transformers, name)(sizes).eval()
         with torch.no_grad():
             for parameter in model.parameters():
@@ -96,6 +98,13 @@ class Sentences(unittest.TestCase):
         lines = self.lines(9)
         expected = [self.hidden(model, tokenizer, line, self.limit(tokenizer)).mean(0) for line in lines]
         self.close(self.vectors(folder, lines, "--batch", self.rng.randint(1, 9)), torch.stack(expected))
+
+    def test_each_text_is_as_if_alone(self):
+        for kind in SEE_PADDING:
+            folder, model, tokenizer = self.model(f"{kind}Model")
+            lines = self.lines(9)
+            expected = [self.hidden(model, tokenizer, line, self.limit(tokenizer)).mean(0) for line in lines]
+            self.close(self.vectors(folder, lines), torch.stack(expected))
 
     def test_stages_and_prompts(self):
         folder, model, tokenizer = self.model("BertModel")
@@ -154,14 +163,24 @@ class Sentences(unittest.TestCase):
     def test_pairs(self):
         folder, model, tokenizer = self.model("BertForSequenceClassification", num_labels=1)
         pairs = list(zip(self.lines(6), ["", *self.lines(5)]))
-        write_json(folder / "config_sentence_transformers.json", {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.activation.Tanh"})
-        got = self.json_lines("classify", folder, "--pair", "--text", self.file([f"{a}\t{b}" for a, b in pairs]))
-        self.assertEqual(len(got), len(pairs))
-        for ours, (a, b) in zip(got, pairs):
-            # A batch, as an empty second text is no pair in a call for one text.
-            given = tokenizer([a], [b], truncation="longest_first", max_length=self.limit(tokenizer), return_tensors="pt")
-            with torch.no_grad():
-                self.close(torch.tensor([ours["score"]]), model(**given).logits[0].tanh())
+        write_json(folder / "config_sentence_transformers.json", {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.activation.Tanh",
+                                                                  "prompts": {"query": "hello world "}, "default_prompt_name": "query"})  # fmt: skip
+        file = self.file([f"{a}\t{b}" for a, b in pairs])
+        for prompt, more in [("hello world ", []), ("", ["--prompt", ""]), ("the ", ["--prompt-text", "the "]), ("hello world ", ["--prompt", "query"])]:
+            got = self.json_lines("classify", folder, "--pair", "--text", file, *more)
+            self.assertEqual(len(got), len(pairs))
+            for ours, (a, b) in zip(got, pairs):
+                # A batch, as an empty second text is no pair in a call for one text.
+                given = tokenizer([prompt + a], [b], truncation="longest_first", max_length=self.limit(tokenizer), return_tensors="pt")
+                with torch.no_grad():
+                    self.close(torch.tensor([ours["score"]]), model(**given).logits[0].tanh())
+
+    def test_prompts_that_are_refused(self):
+        folder, _, _ = self.model("BertForTokenClassification", num_labels=3)
+        for more, rule in [(["--prompt", "query"], "must be one of the folder's (it has none). Got query"), (["--prompt-text", "a "], "a prompt is not for it")]:
+            done = subprocess.run([options.posenc, "classify", folder, "--text", self.file(["the cat"]), *more], capture_output=True, text=True, timeout=120)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(rule, done.stderr)
 
     def test_labels_of_tokens(self):
         folder, _, tokenizer = self.model("BertForTokenClassification", num_labels=3)

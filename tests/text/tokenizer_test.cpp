@@ -4,10 +4,14 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "posenc/text/error.h"
 
@@ -119,6 +123,34 @@ TEST_F(TokenizerTensors, ManyTextsAreTheSameAsEachAlone) {
     EXPECT_TRUE(at::equal(batch.input_ids[i].narrow(0, 0, one.input_ids.size(1)), one.input_ids[0]))
         << i;
   }
+}
+
+TEST_F(TokenizerTensors, IdsAlone) {
+  const Tokenizer made = tokenizer();
+  const auto cut = TokenizerOptions().truncation(Truncation::LongestFirst).max_length(4);
+  for (const auto& options : {TokenizerOptions(), TokenizerOptions(cut).overflow(true)}) {
+    for (const std::optional<std::string_view> pair :
+         {std::optional<std::string_view>(), std::optional<std::string_view>("c d")}) {
+      EXPECT_EQ(made.encode_ids("a b C", pair, options),
+                made.encode_one("a b C", pair, options).front().ids);
+    }
+  }
+}
+
+TEST_F(TokenizerTensors, ATextOf4GiBIsRefused) {
+  constexpr std::size_t kBytes = UINT32_MAX;
+  // Pages that are not read take no memory.
+  void* pages =
+      mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  const std::string_view text(static_cast<const char*>(pages), kBytes);
+  const Tokenizer made = tokenizer();
+  const std::string message = error_of<c10::ValueError>([&] { made.encode_one("a", text); });
+  EXPECT_NE(message.find("[Tokenizer] second text of pair 0: must have less than 4 GiB. Got "
+                         "4294967295 bytes"),
+            std::string::npos)
+      << message;
+  munmap(pages, kBytes);
 }
 
 TEST_F(TokenizerTensors, DecodeAndLookUp) {

@@ -24,7 +24,7 @@ done
 
 packages=(libgtest-dev libmpfr-dev libmpfr6 libgmp-dev libgmp10)
 if [ "$1" = all ]; then
-  packages+=(zlib1g-dev zlib1g libsentencepiece-dev libsentencepiece0 libfmt-dev libfmt9 nlohmann-json3-dev libcli11-dev
+  packages+=(zlib1g-dev zlib1g libfmt-dev libfmt9 nlohmann-json3-dev libcli11-dev
     libonig-dev libonig5 libgloo-dev)
 fi
 

@@ -79,10 +79,12 @@ namespace functional {
 
 /// The tensors of the embeddings. Steps whose tensor is undefined are skipped.
 struct EncoderEmbeddingsWeights {
-  at::Tensor tokens;             ///< (V, E)
-  at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
-  at::Tensor token_types;        ///< (K, E); as positions
-  at::Tensor task_types;         ///< (T, E), added last; as positions
+  at::Tensor tokens;       ///< (V, E)
+  at::Tensor positions;    ///< (P, E); (P, D) with Projection::Tokens
+  at::Tensor token_types;  ///< (K, E); as positions
+  at::Tensor task_types;   ///< (T, E), added last; as positions
+  /// (Q, E) each, of the boxes of tokens, added after their positions: LayoutLM. All or none.
+  at::Tensor x_positions, y_positions, h_positions, w_positions;
   at::Tensor norm_weight;        ///< the width where the norm is
   at::Tensor norm_bias;          ///< as norm_weight
   at::Tensor projection_weight;  ///< (D, E)
@@ -105,6 +107,10 @@ struct EncoderEmbeddingsFuncOptions : embeddings::StepOptions<EncoderEmbeddingsF
   TORCH_ARG(at::Tensor, token_type_ids) = {};
   /// Rows of the table of task types, as `ids`; row 0 for all tokens unless given.
   TORCH_ARG(at::Tensor, task_type_ids) = {};
+  /// The box (x0, y0, x1, y1) of each token, (..., 4): its edges are rows of x_positions and
+  /// y_positions, y1 - y0 is one of h_positions, and x1 - x0 one of w_positions. Zeros unless
+  /// given.
+  TORCH_ARG(at::Tensor, bbox) = {};
   /// Whether dropout is applied.
   TORCH_ARG(bool, training) = false;
 };

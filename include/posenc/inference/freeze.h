@@ -2,10 +2,10 @@
 
 #include <iosfwd>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "posenc/export.h"
+#include "posenc/inference/freeze_options.h"
 #include "posenc/models/generate.h"
 #include "posenc/models/transformer.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
@@ -17,50 +17,11 @@ struct TransformerModel;
 struct FrozenAccess;
 }  // namespace inference
 
-/// Matrix-multiply backend of a frozen model.
-enum class GemmBackend {
-  /// The faster of the other two for each weight. freeze() measures both on a slice of the weight
-  /// with one, a few and many rows, so freezing the same model again may give different bits.
-  Autotune,
-  Native,  ///< posenc's kernels: deterministic, and independent of the number of threads
-  ATen,    ///< at::linear
-};
-
-/// How a frozen model holds the weights of its linear layers and its tables of tokens. All other
-/// weights (norms, biases, positions, and the heads of classifiers unless tied) are float32.
-enum class WeightDtype {
-  Float32,  ///< shared with the source
-  /// Copied in 8 bits, a quarter of the memory, and multiplied by inputs in 8 bits with exact sums.
-  /// Each row of a weight, and of an input, has its own scale: 127 / its largest absolute value. So
-  /// the result of a row does not depend on the rest of the batch. A row that is not finite gives
-  /// NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same bits on
-  /// every processor and for any number of threads.
-  Int8,
-};
-
-/// Options of freeze().
-struct FreezeOptions {
-  /// The matrix-multiply backend of float32 weights.
-  TORCH_ARG(GemmBackend, gemm) = GemmBackend::Native;
-  /// The dtype of the weights.
-  TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
-  /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
-  /// any sequence of characters: `decoder.layers.5.*`. A tied weight has the name under which it is
-  /// registered.
-  TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
-};
-
-/// The size in bytes of the weights that a frozen model keeps alive.
-struct FrozenBytes {
-  int64_t shared;  ///< weights that the source's tensors also hold, while these exist
-  int64_t own;     ///< weights that only the frozen model holds
-};
-
 /// A TransformerEncoder for inference: forward() in eval mode without gradients, in float32 on the
 /// CPU. The difference is typically at most 1e-5 of the largest output value; 1.5e-5 was seen at
-/// d_ff 4096 with weights of one sign; with WeightDtype::Int8 it is about 0.02. Weights are not
-/// copied, as the kernels read torch's layout,
-/// except those that are not contiguous and those that a layer scale multiplies.
+/// d_ff 4096 with weights of one sign; with WeightDtype::Int8 it is about 0.02. Weights in
+/// float32 are not copied, as the kernels read torch's layout, except those that are not contiguous
+/// and those that a layer scale multiplies.
 ///
 /// An object may be used by several threads at a time, and copies refer to the same object. It
 /// keeps the weights alive, but not the modules. If the source is modified while it exists, each
@@ -77,12 +38,18 @@ class FrozenTransformerEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). The rows of keys that
   /// key_padding() and padding() mask are not computed and are zero, whatever else `mask` consists
-  /// of: a batch of unequal lengths costs its real tokens. A layer with a window computes the
-  /// scores of the tokens in it only. position_ids: (L) or (B, L), those of TransformerEncoder.
+  /// of: a batch of unequal lengths costs its real tokens. With a layer of Mixing::Fourier, in
+  /// which tokens see padding, all rows are computed. A layer with a window computes the scores of
+  /// the tokens in it only. position_ids: (L) or (B, L), those of TransformerEncoder.
   ///
   /// Errors: those of the module; c10::TypeError for dtypes other than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {}) const;
+  /// forward() that also records the hidden states, in which the rows of masked keys are zero after
+  /// the layers; c10::ValueError for output_attentions, which the module has.
+  torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
+                             TransformerEncoderRecord& record,
+                             const torch::Tensor& position_ids = {}) const;
 
   /// The options of the source.
   const TransformerEncoderOptions& options() const;
@@ -120,8 +87,7 @@ class FrozenTransformer {
   std::shared_ptr<const inference::TransformerModel> model_;
 };
 
-/// Freezes an encoder. The result computes the same as the model in eval mode; the model itself may
-/// be in either mode.
+/// Freezes an encoder. The result computes the same as the model in eval mode, whatever its mode.
 ///
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
 /// than the CPU, and for layers that were exchanged for some of another number of heads, layout,

@@ -23,9 +23,10 @@ struct FrozenEncoderParts;
 class FrozenEncoder {
  public:
   /// What Encoder returns for a batch in eval mode; rows of masked tokens are zero after the
-  /// layers.
+  /// layers, also in hidden_states.
   ///
-  /// Errors: those of Encoder and FrozenTransformerEncoder.
+  /// Errors: those of Encoder and FrozenTransformerEncoder; c10::ValueError for output_attentions,
+  /// which the Encoder has.
   EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {}) const;
 
   /// The options of the source.

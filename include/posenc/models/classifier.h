@@ -38,7 +38,7 @@ struct ClassifierOptions {
   TORCH_ARG(head::Kind, kind);
   /// The head.
   TORCH_ARG(EncoderHeadOptions, head);
-  /// The name of each output of Kind::Sequence and Kind::Token: `id2label` of config.json, or
+  /// The name of each output of Kind::Sequence, Token and Image: `id2label` of config.json, or
   /// `LABEL_0`, `LABEL_1`, ...; empty for other kinds.
   TORCH_ARG(std::vector<std::string>, labels);
   /// `problem_type` of config.json; nothing if it has none: one label is then MultiLabel, and
@@ -52,10 +52,11 @@ struct ClassifierOutput {
   torch::Tensor logits;   ///< (B, labels); (B, L, labels); (B, L, 2): start, end; or (B, L, V)
 };
 
-/// An encoder with a head on it: labels for sequences or tokens, answers to questions, and words
-/// for masks. load_classifier() makes one from a folder; freeze() makes a faster one for inference.
+/// An encoder with a head on it: labels for sequences, tokens or images, answers to questions, and
+/// words for masks. load_classifier() makes one from a folder; freeze() makes a faster one for
+/// inference.
 ///
-/// ids: (B, L)  ->  ClassifierOutput.
+/// ids: (B, L), or pixel_values: (B, C, H, W)  ->  ClassifierOutput.
 ///
 /// Keys: `encoder.*` (Encoder) and `head.*` (EncoderHead). A tied head uses the encoder's table of
 /// tokens, which gets its gradient too.
@@ -89,7 +90,7 @@ class ClassifierImpl : public Cloneable<ClassifierImpl> {
 
 TORCH_MODULE(Classifier);
 
-/// The probabilities that text-classification and token-classification pipelines compute of logits
+/// The probabilities that the pipelines for classification compute of logits
 /// (..., labels): softmax, sigmoid, or the logits themselves (ClassifierOptions::problem).
 torch::Tensor class_probabilities(const ClassifierOptions& options, const torch::Tensor& logits);
 
@@ -108,7 +109,7 @@ std::vector<head::Kind> encoder_head_kinds(const std::string& model_type);
 /// `kind` is read from `architectures` in config.json unless it is given. Tensors of the head have
 /// their names in the file, after the prefix of `options`, and those of the encoder may have the
 /// prefix of models with a head or none. The output layer for masks is tied unless the file has
-/// another one.
+/// another one. For Kind::Image, of a pair such as CLIP the encoder of images is loaded.
 ///
 /// Errors: those of load_encoder(), which ignores heads; c10::ValueError for a model type without
 /// such a head, for `architectures` that name none, and for labels whose number is not that of the

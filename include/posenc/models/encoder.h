@@ -36,6 +36,7 @@ enum class Pooling {
   /// The row of the last id that is not pad_token_id, the last row of inputs_embeds: classifiers of
   /// Llama's family.
   LastToken,
+  Last,  ///< the last row, also if it is padding: XLM's summary
 };
 
 /// Where an encoder came from, which save_pretrained() needs to write it back.
@@ -67,13 +68,25 @@ struct EncoderOptions {
   TORCH_ARG(bool, causal) = false;
   /// Multiplies the embeddings of padding by 0: XLM, ESM.
   TORCH_ARG(bool, zero_padding) = false;
-  /// Zeroes the embeddings of tokens with this id, and multiplies those of a sequence by 0.88 over
-  /// the share of its other tokens, 0.88 being the share in training: ESM.
+  /// Multiplies the rows of padding by 0 after each layer too: XLM. Needs zero_padding.
+  TORCH_ARG(bool, zero_hidden_padding) = false;
+  /// Zeroes the vectors of tokens with this id before positions are added, and multiplies those of
+  /// a sequence by 0.88 over the share of its other tokens, 0.88 being the share in training: ESM.
   TORCH_ARG(std::optional<int64_t>, token_dropout_id) = std::nullopt;
+  /// Whether inputs_embeds are the input of the first layer as they are, (B, L, D): ESM.
+  TORCH_ARG(bool, raw_inputs_embeds) = false;
   /// The id of padding. With zero_padding, where no attention_mask is given, the first n tokens of
   /// a sequence are real ones, of which it has n that are not this id. Pooling::LastToken needs it
   /// for more than one sequence.
   TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;
+  /// For images whose patches the layers rotate by their places: in training their coordinates are
+  /// shifted, and multiplied, by numbers that RotaryPositionEmbedding2dOptions explains under
+  /// `shift`, `jitter` and `rescale`; all layers share one draw. 0: not at all. DINOv3.
+  TORCH_ARG(double, pos_embed_shift) = 0.0;
+  /// See pos_embed_shift.
+  TORCH_ARG(double, pos_embed_jitter) = 0.0;
+  /// See pos_embed_shift.
+  TORCH_ARG(double, pos_embed_rescale) = 0.0;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;
   /// Rows of their table, the first of which are used; relative_buckets unless set.
@@ -91,9 +104,15 @@ struct EncoderOptions {
   TORCH_ARG(encoder::Origin, origin) = {};
 };
 
+/// Whether padding changes the rows of real tokens, whatever the attention_mask, as in FNet, whose
+/// layers mix all tokens. Each text of a batch is encoded as if alone only among texts of its
+/// length.
+bool sees_padding(const EncoderOptions& options);
+
 /// Inputs of an encoder besides the ids; all are optional.
 struct EncoderInputs {
-  /// Bool or integer (B, L), nonzero for tokens and 0 for padding.
+  /// Bool or integer (B, L), nonzero for tokens and 0 for padding. FNet's layers see padding with
+  /// any mask.
   TORCH_ARG(torch::Tensor, attention_mask) = {};
   /// The type of each token, (B, L).
   TORCH_ARG(torch::Tensor, token_type_ids) = {};
@@ -101,8 +120,12 @@ struct EncoderInputs {
   TORCH_ARG(torch::Tensor, position_ids) = {};
   /// The task type of each token, (B, L): ERNIE.
   TORCH_ARG(torch::Tensor, task_type_ids) = {};
+  /// The box (x0, y0, x1, y1) of each token on its page, integers (B, L, 4): LayoutLM; zeros unless
+  /// given.
+  TORCH_ARG(torch::Tensor, bbox) = {};
   /// The vectors of the tokens, (B, L, E), in place of the rows of ids, which are then an undefined
-  /// tensor: vectors of a prompt, for example. They are not scaled; positions and types are added.
+  /// tensor: vectors of a prompt, for example. They are not scaled; positions and types are added,
+  /// but with raw_inputs_embeds.
   TORCH_ARG(torch::Tensor, inputs_embeds) = {};
   /// Whether EncoderOutput::hidden_states are returned.
   TORCH_ARG(bool, output_hidden_states) = false;

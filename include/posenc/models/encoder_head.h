@@ -21,6 +21,7 @@ enum class Kind {
   Token,     ///< a label for each token: `...ForTokenClassification`
   Question,  ///< the first and the last token of an answer: `...ForQuestionAnswering`
   Masked,    ///< the token of each mask: `...ForMaskedLM`
+  Image,     ///< a label for each image: `...ForImageClassification`
 };
 
 /// What a head takes of the encoder's output.
@@ -29,6 +30,8 @@ enum class Rows {
   Pooled,        ///< the pooled output
   Mean,          ///< the mean of the last hidden state over the tokens that are not masked
   MeanOfLogits,  ///< that of each token; the mean is taken of the logits: EuroBERT
+  MeanOfRows,    ///< the mean of the rows from first_row on, masked or not: CLIP's images, XLM
+  FirstAndMean,  ///< the first row, followed by that mean: DINOv2
 };
 
 }  // namespace head
@@ -38,12 +41,15 @@ struct EncoderHeadOptions {
   /// A head that takes rows of width `d_model` to `outputs` logits.
   EncoderHeadOptions(int64_t d_model, int64_t outputs) : d_model_(d_model), outputs_(outputs) {}
 
-  /// Width D of what the head takes.
+  /// Width D of what the head takes: of a row, or of two with FirstAndMean.
   TORCH_ARG(int64_t, d_model);
   /// Number of logits: labels; 2 for questions; the size V of the vocabulary for masks.
   TORCH_ARG(int64_t, outputs);
   /// What the head takes.
   TORCH_ARG(head::Rows, rows) = head::Rows::Tokens;
+  /// The first row of those whose mean is taken by MeanOfRows and FirstAndMean; those before it are
+  /// class tokens and registers.
+  TORCH_ARG(int64_t, first_row) = 0;
   /// Width E of the linear layer before the output; no such layer unless set.
   TORCH_ARG(std::optional<int64_t>, dense) = std::nullopt;
   /// Whether that layer has a bias.
@@ -58,10 +64,12 @@ struct EncoderHeadOptions {
   TORCH_ARG(bool, bias) = true;
   /// The output layer's weight is the table (V, E) of the encoder's tokens, given to forward().
   TORCH_ARG(bool, tied) = false;
+  /// What the logits go through: `summary_activation` of XLM.
+  TORCH_ARG(Elementwise, output_activation) = Elementwise::Identity;
 };
 
 /// What turns the output of an encoder into logits: y = activation(dense(rows)), normalised, and
-/// logits = y weight^T + bias. Classifier has an encoder and one of these.
+/// logits = output_activation(y weight^T + bias). Classifier has an encoder and one of these.
 ///
 /// Rows (B, L, D) or (B, D)  ->  logits (B, L, outputs) or (B, outputs).
 ///

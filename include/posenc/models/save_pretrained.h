@@ -7,7 +7,7 @@
 
 #include "posenc/export.h"
 #include "posenc/io/state_dict.h"
-#include "posenc/models/encoder.h"
+#include "posenc/models/classifier.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -19,9 +19,10 @@ struct SavePretrainedOptions {
   TORCH_ARG(std::string, config) = "";
   /// The class in transformers that the folder is of, such as `BertForSequenceClassification`.
   /// Unless set, that of `rest_of`, or else the model type's class without a head, such as
-  /// `BertModel`.
+  /// `BertModel`, or with that of a Classifier.
   TORCH_ARG(std::string, architecture) = "";
-  /// The tensors of a head, by the names that they have in the file: `classifier.weight`.
+  /// The tensors of a head, by the names that they have in the file: `classifier.weight`. A
+  /// Classifier has its own.
   TORCH_ARG(StateDict, head);
   /// A folder, usually that which the encoder was loaded from, of which everything but the encoder
   /// is kept: its config.json, and the tensors of a head, of a decoder or of a second encoder.
@@ -40,14 +41,13 @@ struct SavePretrainedOptions {
 ///
 /// ```cpp
 /// auto bert = posenc::load_encoder("models/bert-base-uncased");
-/// torch::nn::Linear classifier(bert->options.encoder().layer().d_model(), 2);  // train both
-/// posenc::StateDict head;
+/// torch::nn::Linear classifier(bert->options.encoder().layer().d_model(), 1);  // train both
+/// posenc::StateDict head;  // of a class that Classifier does not have
 /// head.insert("classifier.weight", classifier->weight);
 /// head.insert("classifier.bias", classifier->bias);
-/// posenc::save_pretrained(bert, "models/classifier",
+/// posenc::save_pretrained(bert, "models/mine",
 ///                         posenc::SavePretrainedOptions()
-///                             .architecture("BertForSequenceClassification")
-///                             .config(R"({"id2label": {"0": "no", "1": "yes"}})")
+///                             .architecture("BertForMultipleChoice")
 ///                             .head(head));
 /// ```
 ///
@@ -68,6 +68,19 @@ struct SavePretrainedOptions {
 ///
 /// Source: `PreTrainedModel.save_pretrained` of transformers 5.23.
 void save_pretrained(const Encoder& model, const std::string& folder,
+                     const SavePretrainedOptions& options = {});
+/// The same for an encoder with its head: the folder is of the class with that head, such as
+/// `BertForSequenceClassification`, and config.json has the labels and the problem of `model`. The
+/// head's tensors get the names that transformers gives them; a tied output layer is left out.
+///
+/// ```cpp
+/// auto model = posenc::load_classifier("models/bert-emotions");  // train it
+/// posenc::save_pretrained(model, "models/mine");
+/// ```
+///
+/// Errors: the same; c10::ValueError for a head that config.json does not describe, and for
+/// SavePretrainedOptions::head.
+void save_pretrained(const Classifier& model, const std::string& folder,
                      const SavePretrainedOptions& options = {});
 
 }  // namespace posenc

@@ -32,7 +32,9 @@ namespace posenc POSENC_EXPORT {
 ///
 /// Keys: those in `names`, by default `word_embeddings.weight`, `position_embeddings.weight`,
 /// `token_type_embeddings.weight`, `task_type_embeddings.weight`, `LayerNorm.weight`,
-/// `LayerNorm.bias`, `projection.weight` and `projection.bias`, as far as the options require them.
+/// `LayerNorm.bias`, `projection.weight` and `projection.bias`, and those of boxes,
+/// `x_position_embeddings.weight` and the same with `y_`, `h_` and `w_`, as far as the options
+/// require them.
 /// A sinusoidal table is a parameter without gradient unless `train_sinusoid` is set.
 ///
 /// Errors: those of functional::encoder_embeddings(); c10::IndexError for more tokens than the
@@ -70,6 +72,10 @@ class EncoderEmbeddingsImpl : public Cloneable<EncoderEmbeddingsImpl>, public St
   LearnedPositionEmbedding positions{nullptr};  ///< the table of positions
   torch::nn::Embedding token_types{nullptr};    ///< the table of token types
   torch::nn::Embedding task_types{nullptr};     ///< the table of task types
+  torch::nn::Embedding x_positions{nullptr};    ///< the table of left and right edges of boxes
+  torch::nn::Embedding y_positions{nullptr};    ///< the table of upper and lower edges
+  torch::nn::Embedding h_positions{nullptr};    ///< the table of heights
+  torch::nn::Embedding w_positions{nullptr};    ///< the table of widths
   LayerNorm norm{nullptr};                      ///< the norm
   torch::nn::Linear projection{nullptr};        ///< the projection
   torch::nn::Dropout dropout{nullptr};          ///< the dropout

@@ -63,6 +63,9 @@ struct EncoderEmbeddingsOptions : embeddings::StepOptions<EncoderEmbeddingsOptio
   TORCH_ARG(int64_t, type_vocab_size) = 0;
   /// Number of task types; 0: none.
   TORCH_ARG(int64_t, task_type_vocab_size) = 0;
+  /// Rows of each of the four tables of boxes, which `x_position_embeddings`, ..., `w_` are called:
+  /// LayoutLM; 0: none.
+  TORCH_ARG(int64_t, box_positions) = 0;
   /// Whether the norm has a bias.
   TORCH_ARG(bool, norm_bias) = true;
   /// Whether the projection has a bias.
@@ -83,6 +86,8 @@ struct EncoderEmbeddingsInputs {
   TORCH_ARG(at::Tensor, attention_mask) = {};
   /// The task type of each token, as the ids.
   TORCH_ARG(at::Tensor, task_type_ids) = {};
+  /// The box (x0, y0, x1, y1) of each token, as the ids with 4 more; zeros unless given.
+  TORCH_ARG(at::Tensor, bbox) = {};
   /// The vectors of the tokens, (B, L, E) or (L, E), in place of the rows of the ids, which are
   /// then an undefined tensor. They are not scaled. PositionIds::FromIds then counts all tokens.
   TORCH_ARG(at::Tensor, inputs_embeds) = {};

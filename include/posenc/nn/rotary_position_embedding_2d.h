@@ -111,7 +111,6 @@ class RotaryPositionEmbedding2dImpl : public Cloneable<RotaryPositionEmbedding2d
   friend struct RotaryPositionEmbedding2dAccess;
 
   bool is_augmented() const;
-  torch::Tensor augmented(torch::Tensor positions) const;
   RotaryCosSin rows(int64_t height, int64_t width, int64_t frames, torch::Dtype dtype,
                     torch::Device device);
   RotaryCosSin computed(at::IntArrayRef sizes, torch::Dtype dtype, torch::Device device) const;

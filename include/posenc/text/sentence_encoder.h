@@ -56,10 +56,11 @@ class SentenceEncoder {
   /// The vectors (N, width) of texts, float32.
   torch::Tensor encode(const std::vector<std::string>& texts,
                        const SentenceEncodeOptions& options = {}) const;
-  /// The same for queries, with the folder's prompt `query` if it has one, in place of the default.
+  /// The same for queries, with the folder's prompt `query`, which is empty if it has none, in
+  /// place of the default.
   torch::Tensor encode_query(const std::vector<std::string>& texts,
                              SentenceEncodeOptions options = {}) const;
-  /// The same for documents, with the prompt `document`.
+  /// The same for documents, with the prompt `document`, in place of the default.
   torch::Tensor encode_document(const std::vector<std::string>& texts,
                                 SentenceEncodeOptions options = {}) const;
   /// The vectors of token ids (B, L); not for static embeddings. The first `prompt_length` tokens

@@ -29,11 +29,12 @@ struct TokenBatch {
 
 /// The tokens of one text or pair, without padding.
 struct Encoding {
-  std::vector<int64_t> ids;                          ///< the ids
-  std::vector<std::string> tokens;                   ///< the tokens as the tokenizer spells them
-  std::vector<int64_t> type_ids;                     ///< 0, or 1 for the second text
-  std::vector<std::pair<int64_t, int64_t>> offsets;  ///< begin and end in characters of the text
-  std::vector<int> special_tokens_mask;              ///< 1 for tokens that the template adds
+  std::vector<int64_t> ids;         ///< the ids
+  std::vector<std::string> tokens;  ///< the tokens as the tokenizer spells them
+  std::vector<int64_t> type_ids;    ///< 0, or 1 for the second text
+  /// Begin and end in characters of the text; empty unless Tokenizer::has_offsets().
+  std::vector<std::pair<int64_t, int64_t>> offsets;
+  std::vector<int> special_tokens_mask;  ///< 1 for tokens that the template adds
 };
 
 namespace text {
@@ -82,6 +83,11 @@ class Tokenizer {
   std::vector<Encoding> encode_one(std::string_view text,
                                    std::optional<std::string_view> pair = std::nullopt,
                                    const TokenizerOptions& options = {}) const;
+  /// The ids of one text or pair alone, without overflow: faster than encode_one(), since neither
+  /// tokens nor offsets are found.
+  std::vector<int64_t> encode_ids(std::string_view text,
+                                  std::optional<std::string_view> pair = std::nullopt,
+                                  const TokenizerOptions& options = {}) const;
 
   /// The text of ids (L); without special tokens unless `skip_special_tokens` is false.
   std::string decode(const torch::Tensor& ids, bool skip_special_tokens = true) const;
@@ -96,6 +102,8 @@ class Tokenizer {
   std::optional<std::string> id_to_token(int64_t id) const;
   /// Number of tokens, added ones included.
   int64_t vocab_size() const;
+  /// Whether its tokens have offsets: not those of classes that transformers runs in Python.
+  bool has_offsets() const;
   /// The folder's `model_max_length`; nothing if it has none.
   std::optional<int64_t> model_max_length() const;
   /// The id of a named special token of the folder, such as `mask_token`; nothing if it has none.

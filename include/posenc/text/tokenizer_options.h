@@ -52,6 +52,9 @@ struct TokenizerOptions {
   TORCH_ARG(bool, overflow) = false;
   /// Tokens that each of these rows repeats of the row before it.
   TORCH_ARG(int64_t, stride) = 0;
+  /// Encodes texts of the target language of a translation model, as `text_target` of transformers
+  /// does. Of other models these are encoded as any text.
+  TORCH_ARG(bool, target) = false;
   /// Returns offsets. Ids alone are faster.
   TORCH_ARG(bool, offsets) = false;
 };

@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary presets identify inspect convert encode classify fill tokenize detokenize translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -23,6 +23,8 @@ _posenc() {
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
     'encode --batch') return ;;
+    'classify --prompt') return ;;
+    'classify --prompt-text') return ;;
     'classify --batch') return ;;
     'fill --top') return ;;
     'tokenize --max-length') return ;;
@@ -37,19 +39,20 @@ _posenc() {
     help) options='-h --help' ;;
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
-    presets) options='-h --help --json --rotary --embeddings --fronts --vision --encoders' ;;
+    relative) options='-h --help --config --in --out' ;;
+    presets) options='-h --help --json --rotary --relative --embeddings --fronts --vision --encoders' ;;
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
     encode) options='-h --help --in --text --out --head --int8 --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --batch' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --batch' ;;
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --int8 --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary presets identify inspect convert encode classify fill tokenize detokenize translate'
+    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))

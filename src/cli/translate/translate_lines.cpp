@@ -32,14 +32,13 @@ struct Window {
   std::exception_ptr failure;  // of the line after them, to be reported when they are written
 };
 
-// A tokenizer may have added tokens for which the model was not resized.
+// A tokenizer may have tokens that the model lacks, such as added ones.
 void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
                const LineReader& reader) {
   for (const int64_t id : ids) {
     if (id < translator.source_vocabulary()) continue;
-    fail("{}: line {} has the added token {} with id {}, but the model has only {} tokens",
-         reader.name(), reader.number(),
-         io::in_quotes(translator.tokenizer().added_token(id)->text), id,
+    fail("{}: line {} has the token {} with id {}, but the model has only {} tokens", reader.name(),
+         reader.number(), io::in_quotes(translator.tokenizer().id_to_token(id).value_or("")), id,
          translator.source_vocabulary());
   }
 }
@@ -47,7 +46,7 @@ void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
 // Returns the line's ids; none for a blank line.
 std::vector<int64_t> ids_of(const std::string& line, const Translator& translator,
                             const LineReader& reader, bool truncate) {
-  auto ids = translator.tokenizer().encode(line);
+  auto ids = translator.tokenizer().encode_one(line).front().ids;
   if (ids.size() == 1) return {};  // only the end token
   check_ids(ids, translator, reader);
   const auto longest = static_cast<std::size_t>(translator.longest());

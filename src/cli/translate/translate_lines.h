@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::cli {
 
@@ -26,7 +26,7 @@ struct TranslateOptions {
 };
 
 /// Writes the translation of each line of a file to standard output. Throws CommandError if the
-/// model or the text is invalid, and always in a build without SentencePiece.
+/// model or the text is invalid, and always in a build without posenc::text.
 void translate_lines(const TranslateOptions& options);
 
 }  // namespace posenc::cli

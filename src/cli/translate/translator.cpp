@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include "cli/error.h"
 #include "io/base/file.h"
@@ -32,18 +33,21 @@ const std::string& checked(const std::string& folder) {
   return folder;
 }
 
+std::string one_line(std::string text) {
+  for (char& byte : text) {
+    if (byte == '\n' || byte == '\r') byte = ' ';
+  }
+  return text;
+}
+
 }  // namespace
 
 Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
-    : tokenizer_(checked(folder)),
-      marian_(load_marian(folder)),
+    : marian_(load_marian(checked(folder))),
+      tokenizer_(Tokenizer::from_folder(folder)),
       frozen_(freeze(std::move(marian_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
   const auto& sizes = frozen_.options();
-  if (tokenizer_.largest_source_id() >= sizes.src_vocab()) {
-    fail("{}: the ids in vocab.json must be below vocab_size {} of the weights. Got {}", folder,
-         sizes.src_vocab(), tokenizer_.largest_source_id());
-  }
   GenerateOptions& generation = marian_.generation;
   if (options.beams > 0) generation.num_beams(options.beams);
   if (options.max_length > 0) generation.max_new_tokens(options.max_length);
@@ -79,7 +83,7 @@ void Translator::translate(
     const auto found = search(sources, batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
       for (const auto& one : found[i]) {
-        result[batch[i]].push_back({tokenizer_.decode(one.tokens), one.score});
+        result[batch[i]].push_back({one_line(tokenizer_.decode(one.tokens)), one.score});
       }
     }
     if (!after_batch(result, begin = end)) return;

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/translate/marian_tokenizer.h"
 #include "cli/translate/translate_lines.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/marian.h"
+#include "posenc/text/tokenizer.h"
 
 namespace posenc::cli {
 
@@ -24,7 +24,7 @@ class Translator {
   /// Throws CommandError, c10::ValueError and WeightsError.
   Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights);
 
-  const MarianTokenizer& tokenizer() const { return tokenizer_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Maximum number of tokens in a source, including the end token.
   int64_t longest() const { return frozen_.options().max_len(); }
 
@@ -46,8 +46,8 @@ class Translator {
   std::vector<std::vector<Hypothesis>> search(const std::vector<std::vector<int64_t>>& sources,
                                               const std::vector<std::size_t>& batch);
 
-  MarianTokenizer tokenizer_;
   MarianModel marian_;  ///< without its model, which frozen_ replaces
+  Tokenizer tokenizer_;
   FrozenTransformer frozen_;
   int64_t batch_tokens_, batch_rows_;
 };

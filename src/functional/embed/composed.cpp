@@ -21,6 +21,8 @@ constexpr LookupNames kTokens = {"EncoderEmbeddings", "id", "vocab_size"};
 constexpr LookupNames kPositions = {"EncoderEmbeddings", "position id", "the number of positions"};
 constexpr LookupNames kTypes = {"EncoderEmbeddings", "token type id", "type_vocab_size"};
 constexpr LookupNames kTypesOfTokens = {"EncoderEmbeddings", "token type id", "vocab_size"};
+constexpr LookupNames kBoxes = {"EncoderEmbeddings", "edge, height and width of a box",
+                                "max_2d_position_embeddings"};
 constexpr LookupNames kTasks = {"EncoderEmbeddings", "task type id", "task_type_vocab_size"};
 
 at::Tensor position_rows(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
@@ -42,6 +44,14 @@ at::Tensor type_rows(const at::Tensor& ids, const EncoderEmbeddingsWeights& weig
   return lookup(kTypes, given.defined() ? given : at::zeros_like(ids), weights.token_types,
                 padding_row("EncoderEmbeddings", "type_padding_idx", options.type_padding_idx(),
                             weights.token_types.size(0)));
+}
+
+at::Tensor add_boxes(at::Tensor x, const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                     const EncoderEmbeddingsFuncOptions& options) {
+  for (const auto& [table, index] : box_rows(weights, options.bbox())) {
+    x = x + lookup(kBoxes, index.defined() ? index : at::zeros_like(ids), *table);
+  }
+  return x;
 }
 
 class Steps {
@@ -85,6 +95,20 @@ at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const
   return once ? x.to(type) : x;
 }
 
+std::vector<BoxRows> box_rows(const EncoderEmbeddingsWeights& weights, const at::Tensor& bbox) {
+  if (!weights.x_positions.defined()) return {};
+  const bool is_narrow = bbox.defined() && bbox.scalar_type() != at::kInt;
+  const at::Tensor wide = is_narrow ? bbox.to(at::kLong) : bbox;
+  const auto edge = [&](int64_t i) { return wide.defined() ? wide.select(-1, i) : at::Tensor(); };
+  const at::Tensor x0 = edge(0), y0 = edge(1), x1 = edge(2), y1 = edge(3);
+  return {{&weights.x_positions, x0},
+          {&weights.y_positions, y0},
+          {&weights.x_positions, x1},
+          {&weights.y_positions, y1},
+          {&weights.h_positions, bbox.defined() ? y1 - y0 : at::Tensor()},
+          {&weights.w_positions, bbox.defined() ? x1 - x0 : at::Tensor()}};
+}
+
 double embeddings_scale(const EncoderEmbeddingsFuncOptions& options, const at::Tensor& tokens) {
   const double factor = options.scale().factor(tokens.size(1));
   switch (options.scale_rounding()) {
@@ -108,6 +132,7 @@ at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
   const bool has_types = weights.token_types.defined();
   if (has_types && options.order() == Order::TypesFirst) x = x + type_rows(ids, weights, options);
   if (weights.positions.defined()) x = x + position_rows(ids, weights, options);
+  x = add_boxes(x, ids, weights, options);
   if (has_types && options.order() == Order::PositionsFirst)
     x = x + type_rows(ids, weights, options);
   if (options.types_from_tokens() && options.token_type_ids().defined())

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "posenc/functional/embed.h"
 #include "posenc/functional/encoder_embeddings.h"
 
@@ -17,6 +19,14 @@ at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const
 at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
                                        const EncoderEmbeddingsWeights& weights,
                                        const EncoderEmbeddingsFuncOptions& options);
+
+/// A table of boxes, and its rows that are added to the tokens; undefined: row 0 for all.
+struct BoxRows {
+  const at::Tensor* table;
+  at::Tensor index;
+};
+/// Those of boxes `bbox` (..., 4), in the order in which they are added; none without such tables.
+std::vector<BoxRows> box_rows(const EncoderEmbeddingsWeights& weights, const at::Tensor& bbox);
 
 /// The factor of an encoder's tokens, rounded according to the options.
 double embeddings_scale(const EncoderEmbeddingsFuncOptions& options, const at::Tensor& tokens);

@@ -135,11 +135,12 @@ class Planner {
   }
 
  private:
-  // Adds a table of which nothing is read yet. Returns its number of rows, 0 for an unfit one.
+  // Adds a table of which nothing is read yet. Returns its number of rows, 0 for an unfit one, or
+  // one too many: no model has boxes beside task types.
   C10_ALWAYS_INLINE int64_t add(const at::Tensor& table, const std::optional<int64_t>& padding) {
     const RowView view(table);
-    if (!is_plain(table) || table.scalar_type() != plan_.sum_type() || !view.whole ||
-        view.width != q_.dim)
+    if (q_.tables == kernel::kEmbeddingsTables || !is_plain(table) ||
+        table.scalar_type() != plan_.sum_type() || !view.whole || view.width != q_.dim)
       return 0;
     int64_t row = -1;
     if (!find_padding_row(padding, view.count, row)) return 0;
@@ -181,14 +182,26 @@ bool plan_types(Planner& to, const EncoderEmbeddingsWeights& weights,
          to.per_token(weights.token_types, options.type_padding_idx(), options.token_type_ids());
 }
 
+// The index of a table of boxes is made here, and kept with the plan.
+bool plan_boxes(Planner& to, const EncoderEmbeddingsWeights& weights,
+                const EncoderEmbeddingsFuncOptions& options, EmbedPlan& plan) {
+  for (const BoxRows& rows : box_rows(weights, options.bbox())) {
+    const at::Tensor* index = &rows.index;
+    if (index->defined()) index = &plan.copies.emplace_front(index->contiguous());
+    if (!to.per_token(*rows.table, std::nullopt, *index)) return false;
+  }
+  return true;
+}
+
 bool plan_tables(Planner& to, const EncoderEmbeddingsWeights& weights,
-                 const EncoderEmbeddingsFuncOptions& options) {
+                 const EncoderEmbeddingsFuncOptions& options, EmbedPlan& plan) {
   const bool types_first = options.order() == embeddings::Order::TypesFirst;
   if (types_first && !plan_types(to, weights, options)) return false;
   if (weights.positions.defined() &&
       !to.positions(weights.positions, options.position_padding_idx(), options.offset(),
                     options.position_ids(), /*batch_first=*/true))
     return false;
+  if (!plan_boxes(to, weights, options, plan)) return false;
   if (!types_first && !plan_types(to, weights, options)) return false;
   if (options.types_from_tokens() && options.token_type_ids().defined() &&
       !to.per_token(weights.tokens, options.padding_idx(), options.token_type_ids()))
@@ -243,13 +256,15 @@ bool is_fusable(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
       plan.type != kernel::Type::Float32)
     return false;
   if (!options.scale().is_none()) plan.request.scale = embeddings_scale(options, weights.tokens);
-  if (!plan_tables(to, weights, options)) return false;
+  if (!plan_tables(to, weights, options, plan)) return false;
   const bool norms = weights.norm_weight.defined() && options.norm() != Norm::None;
   if (norms && !to.norm(weights.norm_weight, weights.norm_bias, options.layer_norm_eps()))
     return false;
-  // The backward gives one gradient to each table.
+  if (!to.finish(drops)) return false;
+  // The backward may add the gradient of the first table to .grad: then no other may follow.
   const bool twice = options.types_from_tokens() && options.token_type_ids().defined();
-  return to.finish(drops) && !(plan.records_tables && twice);
+  const bool begins_with_boxes = weights.x_positions.defined() && !plan.tokens.records;
+  return !plan.records_tables || !(twice || begins_with_boxes);
 }
 
 }  // namespace posenc::functional

@@ -1,3 +1,4 @@
+// posenc-budget: one kernel, and the order of its sums
 // The embeddings of an encoder: rows of the tokens, of positions and of types are added,
 // normalised, and some elements dropped. Compiled once per instruction set, with -ffp-contract=off.
 //
@@ -33,26 +34,37 @@ struct RowSum {
   float* to;
 };
 
+// Loops over more tables than this are not unrolled.
+constexpr int kUnrolled = 4, kMore = -1;
+
+template <int kTables>
+int tables_of(const EmbedRequest& q) {
+  return kTables == kMore ? q.tables : kTables;
+}
+// Which of the functions for 0 .. kUnrolled tables, and for more of them, a request takes.
+int by_tables(const EmbedRequest& q) { return q.tables <= kUnrolled ? q.tables : kUnrolled + 1; }
+
 // Elements [begin, dim) of the sum.
 template <int kTables>
 void sum_row(const EmbedRequest& q, const RowSum& s, int64_t begin) {
   const Floats scale = broadcast(static_cast<float>(q.scale));
   const RowSum at = s;  // a copy, which no store can change
+  const int tables = tables_of<kTables>(q);
   by_sixteen(
       q.dim - begin, [&](int64_t from, int64_t n) __attribute__((always_inline)) {
         const int64_t i = begin + from;
         __builtin_prefetch(at.ahead + i);
         const Wide token = read(at.word + i, n);
         Wide x = each([&](int part) { return token.part[part] * scale; });
-        for (int k = 0; k < kTables; ++k) {
+        for (int k = 0; k < tables; ++k) {
           const Wide row = read(at.added[k] + i, n);
           x = each([&](int part) { return x.part[part] + row.part[part]; });
         }
         write(at.to + i, x, n);
       });
 }
-constexpr decltype(&sum_row<0>) kSumRow[kEmbeddingsTables + 1] = {
-    sum_row<0>, sum_row<1>, sum_row<2>, sum_row<3>, sum_row<4>};
+constexpr decltype(&sum_row<0>) kSumRow[kUnrolled + 2] = {sum_row<0>, sum_row<1>, sum_row<2>,
+                                                          sum_row<3>, sum_row<4>, sum_row<kMore>};
 
 // The sum of kChunks chunks of n vectors from element `begin` on, and their moments.
 template <bool kFused, int kTables, int kChunks>
@@ -60,13 +72,14 @@ void sum_chunks(const EmbedRequest& q, const RowSum& s, int64_t begin, int n, in
                 Moments* to) {
   const Lanes scale = static_cast<float>(q.scale) - Lanes{};
   const RowSum at = s;
+  const int tables = tables_of<kTables>(q);
   chunk_moments<kFused, kChunks>(
       n, row, to, [&](int c, int j) __attribute__((always_inline)) {
         const int64_t i = begin + (c * kChunk + j) * kLanes;
         if (c % 2 == 0) __builtin_prefetch(at.ahead + begin + (j * kChunks + c) * kLanes);
         Lanes x = load<Lanes>(at.word + i) * scale;
 #pragma GCC unroll 4
-        for (int k = 0; k < kTables; ++k) x = x + load<Lanes>(at.added[k] + i);
+        for (int k = 0; k < tables; ++k) x = x + load<Lanes>(at.added[k] + i);
         store(at.to + i, x);
         return x;
       });
@@ -90,9 +103,9 @@ void sum_and_moments(const EmbedRequest& q, const RowSum& s, int row, Moments* t
   if (q.dim % kLanes != 0) sum_row<kTables>(q, s, vectors * kLanes);
 }
 template <bool kFused>
-constexpr decltype(&sum_and_moments<kFused, 0>) kSumAndMoments[kEmbeddingsTables + 1] = {
+constexpr decltype(&sum_and_moments<kFused, 0>) kSumAndMoments[kUnrolled + 2] = {
     sum_and_moments<kFused, 0>, sum_and_moments<kFused, 1>, sum_and_moments<kFused, 2>,
-    sum_and_moments<kFused, 3>, sum_and_moments<kFused, 4>};
+    sum_and_moments<kFused, 3>, sum_and_moments<kFused, 4>, sum_and_moments<kFused, kMore>};
 
 // The rows of a request's tables for consecutive tokens.
 class Tables {
@@ -211,8 +224,9 @@ void embeddings_norm(const EmbedRequest& q, int64_t begin, int64_t end) {
   const auto group = [&](int64_t first, int64_t last, int64_t next) {
     Tables tables(q, first);
     for (int64_t t = first; t < last; ++t)
-      kSumAndMoments<kFused>[q.tables](q, row_sum(q, tables, sums, t, t + 1 < last ? t + 1 : next),
-                                       static_cast<int>(t - first), chunks);
+      kSumAndMoments<kFused>[by_tables(q)](q,
+                                           row_sum(q, tables, sums, t, t + 1 < last ? t + 1 : next),
+                                           static_cast<int>(t - first), chunks);
     plan.run<kFused>(chunks, last - first);
     norm_rows<kFused>(q, first, last - first, chunks[0], sums + first * q.dim);
   };
@@ -234,7 +248,7 @@ void embeddings(const EmbedRequest& q, int64_t begin, int64_t end) {
   if (q.norm.weight != nullptr) return embeddings_norm<kFused>(q, begin, end);
   Tables tables(q, begin);
   for (int64_t t = begin; t < end; ++t) {
-    kSumRow[q.tables](q, row_sum(q, tables, out_of(q), t, t + 1 < end ? t + 1 : t), 0);
+    kSumRow[by_tables(q)](q, row_sum(q, tables, out_of(q), t, t + 1 < end ? t + 1 : t), 0);
     if (q.kept.bits != nullptr) drop_row(q, t);
   }
 }

@@ -21,18 +21,14 @@ POSENC_INLINE Floats exponential(Floats x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLog2e = 1.44269504088896341f, kLog2High = 0.693359375f,
                   kLog2Low = -2.12194440e-4f;
-  const Ints tiny = x < broadcast(-87.3f), number = x == x;
-  x = maximum(broadcast(-87.3f), minimum(broadcast(88.0f), x));
+  const Ints tiny = x < broadcast(-87.3f);
+  x = minimum(broadcast(88.0f), x);
   const Floats shifted = fma(x, broadcast(kLog2e), broadcast(kRound));
   const Floats n = shifted - broadcast(kRound);
   const Floats r = fma(n, broadcast(-kLog2Low), fma(n, broadcast(-kLog2High), x));
   const Floats y =
       polynomial(r, {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f});
-  // n, in a float's exponent field. The low bits of a NaN are no such n: they would turn it into a
-  // number.
-  const Ints exponent = (reinterpret_cast<Ints>(shifted) << 23) & number;
-  const Floats power = reinterpret_cast<Floats>(reinterpret_cast<Ints>(y) + exponent);
-  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(power) & ~tiny);
+  return floats_of(bits_of(times_power(y, n)) & ~reinterpret_cast<Words>(tiny));
 }
 
 }  // namespace

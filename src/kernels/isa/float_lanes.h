@@ -15,10 +15,6 @@ using posenc::kernels::POSENC_ISA::fma;
 
 POSENC_INLINE Floats broadcast(float x) { return x - Floats{}; }
 
-// Lane-wise maximum and minimum; b where either is NaN.
-POSENC_INLINE Floats maximum(Floats a, Floats b) { return a > b ? a : b; }
-POSENC_INLINE Floats minimum(Floats a, Floats b) { return a < b ? a : b; }
-
 POSENC_INLINE Wide load_wide(const float* from) {
   Wide w;
   for (int i = 0; i < kParts; ++i) w.part[i] = load<Floats>(from + i * kFloats);

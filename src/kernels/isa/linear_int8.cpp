@@ -14,7 +14,7 @@ constexpr int64_t kAhead = 1024;             // bytes
 
 // The sums of a tile fit in the registers in addition to the operands.
 constexpr int kMostRows = kMostSums / 2;
-// The registers of columns in a tile of so many rows.
+// The registers of columns in a tile of that many rows.
 constexpr int vectors_for(int rows) {
   const int most = kMostSums / rows;
   return most >= 8 ? 8 : most >= 4 ? 4 : 2;

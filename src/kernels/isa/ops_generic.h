@@ -59,6 +59,7 @@ POSENC_INLINE Floats even_lanes(Floats a, Floats b) {
 POSENC_INLINE Floats odd_lanes(Floats a, Floats b) {
   return __builtin_shufflevector(a, b, 1, 3, 5, 7);
 }
+POSENC_INLINE void transpose(Floats (&x)[kFloats]) { transpose4(x[0], x[1], x[2], x[3]); }
 POSENC_INLINE Floats swapped(Floats x) { return __builtin_shufflevector(x, x, 1, 0, 3, 2); }
 POSENC_INLINE Doubles swapped(Doubles x) { return __builtin_shufflevector(x, x, 1, 0); }
 

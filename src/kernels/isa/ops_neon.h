@@ -44,6 +44,7 @@ POSENC_INLINE void transpose4(Floats4& a, Floats4& b, Floats4& c, Floats4& d) {
   c = vzip1q_f32(ac2, bd2);
   d = vzip2q_f32(ac2, bd2);
 }
+POSENC_INLINE void transpose(Floats (&x)[kFloats]) { transpose4(x[0], x[1], x[2], x[3]); }
 POSENC_INLINE Floats swapped(Floats x) { return vrev64q_f32(x); }
 POSENC_INLINE Doubles swapped(Doubles x) { return vextq_f64(x, x, 1); }
 

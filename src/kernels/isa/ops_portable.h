@@ -13,6 +13,10 @@ POSENC_INLINE Floats alternating(Doubles a, Doubles b) {
 }
 POSENC_INLINE Words rounded_up(Words u) { return u + 0x7fff + (u >> 16 & 1); }
 
+POSENC_INLINE Floats maximum(Floats a, Floats b) { return a > b ? a : b; }
+POSENC_INLINE Floats minimum(Floats a, Floats b) { return a < b ? a : b; }
+POSENC_INLINE Floats times_power(Floats y, Floats n) { return y * power_of_two(n); }
+
 // Ordinary stores: kStreams is false.
 POSENC_INLINE void stream16(void* to, const void* from) { memcpy(to, from, 16); }
 POSENC_INLINE void stream_line(void* to, const void* from) { memcpy(to, from, kLineBytes); }

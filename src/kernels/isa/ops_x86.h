@@ -61,6 +61,34 @@ POSENC_INLINE Floats8 square_root(Floats8 x) {
 #endif
 }
 
+// Lane-wise maximum and minimum; b where either is NaN, or both are zero.
+POSENC_INLINE Floats maximum(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_max_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#else
+  return _mm_max_ps(a, b);
+#endif
+}
+POSENC_INLINE Floats minimum(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_min_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(a, b);
+#else
+  return _mm_min_ps(a, b);
+#endif
+}
+// y 2^n for y in (0.5, 2) and whole numbers n from -125 to 126, exactly; NaN if y is.
+POSENC_INLINE Floats times_power(Floats y, Floats n) {
+#if defined(__AVX512F__)
+  return _mm512_scalef_ps(y, n);
+#else
+  return y * power_of_two(n);
+#endif
+}
+
 // Whether a > b in any lane.
 POSENC_INLINE bool any_greater(Floats a, Floats b) {
 #if defined(__AVX512F__)
@@ -111,6 +139,55 @@ POSENC_INLINE Floats4 fold(const Wide& w) {
 }
 POSENC_INLINE void transpose4(Floats4& a, Floats4& b, Floats4& c, Floats4& d) {
   _MM_TRANSPOSE4_PS(a, b, c, d);
+}
+#if defined(__AVX512F__)
+// transpose4() in each quarter of the vectors.
+POSENC_INLINE void transpose_quarters(Floats* x) {
+  const __m512 ab0 = _mm512_unpacklo_ps(x[0], x[1]), ab2 = _mm512_unpackhi_ps(x[0], x[1]);
+  const __m512 cd0 = _mm512_unpacklo_ps(x[2], x[3]), cd2 = _mm512_unpackhi_ps(x[2], x[3]);
+  x[0] = _mm512_shuffle_ps(ab0, cd0, 0x44);
+  x[1] = _mm512_shuffle_ps(ab0, cd0, 0xee);
+  x[2] = _mm512_shuffle_ps(ab2, cd2, 0x44);
+  x[3] = _mm512_shuffle_ps(ab2, cd2, 0xee);
+}
+#elif defined(__AVX2__)
+POSENC_INLINE void transpose_halves(Floats* x) {
+  const __m256 ab0 = _mm256_unpacklo_ps(x[0], x[1]), ab2 = _mm256_unpackhi_ps(x[0], x[1]);
+  const __m256 cd0 = _mm256_unpacklo_ps(x[2], x[3]), cd2 = _mm256_unpackhi_ps(x[2], x[3]);
+  x[0] = _mm256_shuffle_ps(ab0, cd0, 0x44);
+  x[1] = _mm256_shuffle_ps(ab0, cd0, 0xee);
+  x[2] = _mm256_shuffle_ps(ab2, cd2, 0x44);
+  x[3] = _mm256_shuffle_ps(ab2, cd2, 0xee);
+}
+#endif
+// Lane i of vector j becomes lane j of vector i.
+POSENC_INLINE void transpose(Floats (&x)[kFloats]) {
+#if defined(__AVX512F__)
+#pragma GCC unroll 4
+  for (int i = 0; i < kFloats; i += 4) transpose_quarters(x + i);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m512 ab0 = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
+    const __m512 ab1 = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xdd);
+    const __m512 cd0 = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x88);
+    const __m512 cd1 = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xdd);
+    x[i] = _mm512_shuffle_f32x4(ab0, cd0, 0x88);
+    x[i + 4] = _mm512_shuffle_f32x4(ab1, cd1, 0x88);
+    x[i + 8] = _mm512_shuffle_f32x4(ab0, cd0, 0xdd);
+    x[i + 12] = _mm512_shuffle_f32x4(ab1, cd1, 0xdd);
+  }
+#elif defined(__AVX2__)
+  transpose_halves(x);
+  transpose_halves(x + 4);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const __m256 a = x[i], b = x[i + 4];
+    x[i] = _mm256_permute2f128_ps(a, b, 0x20);
+    x[i + 4] = _mm256_permute2f128_ps(a, b, 0x31);
+  }
+#else
+  transpose4(x[0], x[1], x[2], x[3]);
+#endif
 }
 // The even and the odd lanes of a and b, joined.
 POSENC_INLINE Floats even_lanes(Floats a, Floats b) {

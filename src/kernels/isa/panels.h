@@ -30,20 +30,22 @@ POSENC_INLINE void with_vectors(int64_t rows, F f) {
   }
 }
 
-// panel[k * width + i] = x[i][k], or zero if there is no such row. width: a multiple of 4. Works on
-// one cache line of each row at a time, so that the lines being written stay in L1.
+// panel[k * width + i] = x[i][k], or zero if there is no such row. width: a multiple of kFloats.
+// Works on one cache line of each row at a time, so that the lines being written stay in L1.
 POSENC_INLINE void pack(const float* x, int64_t stride, int64_t rows, int64_t inner, int64_t width,
                         float* panel) {
   const auto row_of = [&](int64_t i) { return x + i * stride; };
   int64_t k = 0;
   for (; k + kWide <= inner; k += kWide) {
-    for (int64_t i = 0; i < width; i += 4) {
-      for (int64_t at = k; at < k + kWide; at += 4) {
-        Floats4 r[4];
-        for (int j = 0; j < 4; ++j)
-          r[j] = i + j < rows ? load<Floats4>(row_of(i + j) + at) : Floats4{};
-        transpose4(r[0], r[1], r[2], r[3]);
-        for (int j = 0; j < 4; ++j) store(panel + (at + j) * width + i, r[j]);
+    for (int64_t i = 0; i < width; i += kFloats) {
+      for (int64_t at = k; at < k + kWide; at += kFloats) {
+        Floats block[kFloats];
+#pragma GCC unroll 16
+        for (int j = 0; j < kFloats; ++j)
+          block[j] = i + j < rows ? load<Floats>(row_of(i + j) + at) : Floats{};
+        transpose(block);
+#pragma GCC unroll 16
+        for (int j = 0; j < kFloats; ++j) store(panel + (at + j) * width + i, block[j]);
       }
     }
   }
@@ -55,33 +57,34 @@ POSENC_INLINE void pack(const float* x, int64_t stride, int64_t rows, int64_t in
 // The inverse: (columns, width) to rows of `out`, adding a bias per column unless it is null.
 POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, int64_t columns,
                           const float* bias, float* out, int64_t stride) {
-  for (int64_t i = 0; i < rows; i += 4) {
-    float* const to = out + i * stride;
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
-      Floats4 r[4];
-      for (int j = 0; j < 4; ++j) r[j] = load<Floats4>(columns_of + (c + j) * width + i);
-      transpose4(r[0], r[1], r[2], r[3]);
-      const Floats4 all_of = bias != nullptr ? load<Floats4>(bias + c) : Floats4{};
-      for (int j = 0; j < 4 && i + j < rows; ++j) store(to + j * stride + c, r[j] + all_of);
+  int64_t c = 0;
+  for (; c + kFloats <= columns; c += kFloats) {
+    const Floats added = bias != nullptr ? load<Floats>(bias + c) : Floats{};
+    for (int64_t i = 0; i < rows; i += kFloats) {
+      Floats block[kFloats];
+#pragma GCC unroll 16
+      for (int j = 0; j < kFloats; ++j) block[j] = load<Floats>(columns_of + (c + j) * width + i);
+      transpose(block);
+#pragma GCC unroll 16
+      for (int j = 0; j < kFloats; ++j)
+        if (i + j < rows) store(out + (i + j) * stride + c, block[j] + added);
     }
-    for (; c < columns; ++c) {
-      const float one = bias != nullptr ? bias[c] : 0.0f;
-      for (int j = 0; j < 4 && i + j < rows; ++j)
-        to[j * stride + c] = columns_of[c * width + i + j] + one;
-    }
+  }
+  for (; c < columns; ++c) {
+    const float one = bias != nullptr ? bias[c] : 0.0f;
+    for (int64_t i = 0; i < rows; ++i) out[i * stride + c] = columns_of[c * width + i] + one;
   }
 }
 
 // The matrix whose elements (column, k) multiply the panel's columns, in one of two layouts.
-struct ByRows {  // a column of the product is a row in memory, prefetched a few rows ahead
-  static constexpr int64_t kAhead = 4096;  // floats, as in linear_few.cpp
+struct ByRows {  // a column of the product is a row in memory; those of the next tile are
+                 // prefetched
   const float* from;
   int64_t stride;
   POSENC_INLINE ByRows skip(int64_t columns) const { return {from + columns * stride, stride}; }
   POSENC_INLINE float at(int64_t c, int64_t k) const { return from[c * stride + k]; }
   POSENC_INLINE void prefetch(int64_t c, int64_t k) const {
-    __builtin_prefetch(from + c * stride + k + kAhead, 0, 2);
+    __builtin_prefetch(from + (c + kColumns) * stride + k, 0, 2);
   }
 };
 struct ByColumns {  // a row in memory holds element k of all columns

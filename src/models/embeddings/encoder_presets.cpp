@@ -24,6 +24,10 @@ void read_tasks(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.task_type_vocab_size(config.whole("task_type_vocab_size", 1, INT32_MAX));
 }
 
+void read_boxes(const Settings& config, EncoderEmbeddingsOptions& options) {
+  options.box_positions(config.whole("max_2d_position_embeddings", 1, kMostTableRows));
+}
+
 void scale_by_power(const Settings&, EncoderEmbeddingsOptions& options) {
   if (!options.scale().is_none()) options.scale(Scale::SqrtDim);  // pow(), not sqrt()
 }
@@ -99,6 +103,7 @@ const EmbeddingsStructure kGpt = {.norm = Norm::None, .has_padding = false, .has
     .types_from_tokens = true, .tokens = "tokens_embed", .positions = "positions_embed"};
 const EmbeddingsStructure kBioGpt = {.norm = Norm::None, .position_offset = 2, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
+const EmbeddingsStructure kLayoutLM = {.order = Order::PositionsFirst, .more = read_boxes};
 const EmbeddingsStructure kBlenderbot = {.norm = Norm::None, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
 const EmbeddingsStructure kLed = {.has_types = false,
@@ -138,7 +143,8 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
       {"roberta_no_norm", "xlm-roberta-xl", "XLMRobertaXLEmbeddings",
        "drop((tok + typ) + pos), positions as roberta",
        {.norm = Norm::None, .position_ids = PositionIds::FromIds}},
-      {"squeezebert", "squeezebert", "SqueezeBertEmbeddings", "drop(LN((tok + pos) + typ))",
+      {"squeezebert", "squeezebert", "SqueezeBertEmbeddings",
+       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos",
        {.order = Order::PositionsFirst}},
       {"longformer", "longformer", "LongformerEmbeddings", "as squeezebert, positions as roberta",
        {.order = Order::PositionsFirst, .position_ids = PositionIds::FromIds}},

@@ -37,7 +37,7 @@ struct EmbeddingsStructure {
 namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDistilBert, kElectra,
-    kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLed, kLxmert, kModernBert,
+    kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLed, kLxmert, kModernBert,
     kPPFormulaNet, kRoFormer, kTrOcr, kTvp, kXlm;
 
 }  // namespace tables

@@ -64,7 +64,8 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
                                         double eps) {
   const EncoderStructure& structure = *model.layers;
   const int64_t hidden = config.whole("hidden_size", 1, kWidest);
-  const int64_t heads = config.whole("num_attention_heads", 1, kWidest);
+  const bool attends = structure.mixing == Mixing::Attention;
+  const int64_t heads = attends ? config.whole("num_attention_heads", 1, kWidest) : 1;
   const bool has_width = *model.rotary != '\0' && config.has("head_dim");
   if (hidden % heads != 0 && !has_width) {
     config.refuse("num_attention_heads",
@@ -76,6 +77,7 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
   TransformerEncoderLayerOptions layer(hidden, heads);
   layer.norm_first(structure.norm_first)
       .norm_kind(structure.norm_kind)
+      .mixing(structure.mixing)
       .feed_forward(structure.feed_forward)
       .d_ff(wide == nullptr ? hidden : config.whole(wide, 1, kWidest) * (is_ratio ? hidden : 1))
       .dropout(config.probability(hf::kDropout, 0.0))
@@ -203,7 +205,7 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& wan
   EncoderOptions options = options_in(own, model);
   options.origin().config = config.object().dump();
   options.origin().layout = model.layers->original_keys;
-  return {model, *model.layers, own, options};
+  return {model, *model.layers, own, options, config};
 }
 
 }  // namespace posenc

@@ -12,6 +12,7 @@ struct EncoderConfig {
   const EncoderStructure& structure;  ///< that of the model
   Settings settings;                  ///< of the encoder itself, if config.json describes several
   EncoderOptions options;
+  Settings whole;  ///< all of config.json
 };
 
 /// Reads a config.json. Throws c10::ValueError for its contents, for a known model that posenc

@@ -26,8 +26,11 @@ struct EncoderFolder {
 
 /// Opens the folder and calls `read`, whose errors get the place of the weights in front. Throws
 /// the errors that load_encoder() documents for a folder, its configuration and bad options.
+/// `part_of` names the part of a config.json of several encoders; without it, it is
+/// load_encoder()'s.
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
-                         const std::function<void(EncoderFolder&)>& read);
+                         const std::function<void(EncoderFolder&)>& read,
+                         const std::function<std::string(const Settings&)>& part_of = {});
 
 /// Whether the configuration has a pooler whose tensors are not in the file.
 bool lacks_pooler(const EncoderFolder& open);

@@ -203,18 +203,36 @@ void read_modernbert(const Settings& config, const hf::ModelType& model, Encoder
   layers.front().first_norm(false);
 }
 
-// Tokens are dropped before positions and a norm, which posenc's embeddings add at once.
+void read_dinov3(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.query_bias(config.flag("query_bias"))
+      .key_bias(config.flag("key_bias"))
+      .value_bias(config.flag("value_bias"))
+      .out_bias(config.flag("proj_bias"));
+  layer.linear1_bias(config.flag("mlp_bias")).linear2_bias(config.flag("mlp_bias"));
+  if (config.flag("use_gated_mlp")) layer.feed_forward(FeedForward::Gated);
+  options.pos_embed_shift(config.real_if("pos_embed_shift").value_or(0.0))
+      .pos_embed_jitter(config.real_if("pos_embed_jitter").value_or(0.0))
+      .pos_embed_rescale(config.real_if("pos_embed_rescale").value_or(0.0));
+}
+
 void read_esm_layers(const Settings& config, const hf::ModelType& model, EncoderOptions& options) {
   const bool rotates = options.embeddings()->position_ids() == embeddings::PositionIds::None;
   if (rotates) set_rotary(config, model, "", own_layer(options));
-  options.zero_padding(true);
+  options.zero_padding(true).raw_inputs_embeds(true);
   if (!config.flag_if("token_dropout").value_or(false)) return;
-  if (!rotates || options.embeddings()->norm() != embeddings::Norm::None) {
-    config.refuse("token_dropout",
-                  "must be false with absolute positions or emb_layer_norm_before");
-  }
   options.token_dropout_id(
       config.whole("mask_token_id", 0, options.embeddings()->vocab_size() - 1));
+}
+
+// For sequences that are shorter than tpu_short_seq_length, FNetBasicFourierTransform then computes
+// something else where SciPy is installed, and needs its matrices in the file.
+void read_fnet(const Settings& config, const hf::ModelType&, EncoderOptions&) {
+  constexpr int64_t kMostWithMatrices = 4096;
+  if (!config.flag("use_tpu_fourier_optimizations")) return;
+  if (config.whole("max_position_embeddings", 1, INT64_MAX) > kMostWithMatrices) return;
+  config.refuse("use_tpu_fourier_optimizations",
+                "must be false with a max_position_embeddings of at most 4096");
 }
 
 // SqueezeBertLayerNorm has an epsilon of its own.
@@ -226,7 +244,8 @@ void read_xlm(const Settings& config, const hf::ModelType&, EncoderOptions& opti
   TransformerLayerOptions& layer = own_layer(options);
   layer.d_ff(4 * layer.d_model())
       .activation(config.flag("gelu_activation") ? Activation::GELU : Activation::ReLU);
-  options.zero_padding(true).pad_token_id(config.whole_if("pad_token_id"));
+  options.zero_padding(true).zero_hidden_padding(true).pad_token_id(
+      config.whole_if("pad_token_id"));
 }
 
 }  // namespace posenc

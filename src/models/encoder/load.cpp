@@ -15,6 +15,7 @@
 #include "io/load/key_map.h"
 #include "io/load/source.h"
 #include "models/encoder/names.h"
+#include "models/encoder/zero_biases.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "posenc/core/skip_init.h"
@@ -28,7 +29,8 @@ void check_encoder_sizes(const EncoderFolder& open) {
   check_stated_sizes(open.caller, open.folder, open.source,
                      encoder_stated_sizes(config, open.prefix));
   const int64_t layers = config.options.encoder().num_layers();
-  const auto names = encoder_layer_names(config, open.prefix, layers - 1, &EncoderLayerKeys::query);
+  const auto names =
+      encoder_layer_names(config, open.prefix, layers - 1, first_part_of_layer(config));
   const bool has_last = std::any_of(names.begin(), names.end(), [&](const auto& name) {
     return find_entry(open.source, name) != nullptr;
   });
@@ -131,15 +133,24 @@ void read_saved_tables(const EncoderConfig& config, const io::TensorSource& sour
   }
 }
 
+void zero_padding_row(EncoderImpl& model) {
+  const auto& row = model.embeddings->tokens->options.padding_idx();
+  const torch::NoGradGuard no_grad;
+  if (row) model.embeddings->tokens->weight.select(0, *row).zero_();
+}
+
 }  // namespace
 
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
-                         const std::function<void(EncoderFolder&)>& read) {
+                         const std::function<void(EncoderFolder&)>& read,
+                         const std::function<std::string(const Settings&)>& part_of) {
   check_load_options(caller, options);
   check_is_folder(caller, folder);
   check_holds_encoder(caller, folder);
-  EncoderConfig config = io::in_context(
-      caller, folder, [&] { return read_encoder_config(model_config(caller, folder)); });
+  EncoderConfig config = io::in_context(caller, folder, [&] {
+    const Settings settings = model_config(caller, folder);
+    return read_encoder_config(settings, part_of ? part_of(settings) : "");
+  });
   const std::string path = weights_in(caller, folder);
   io::in_context(caller, path, [&] {
     const io::FileSource file(path);
@@ -175,12 +186,15 @@ bool lacks_pooler(const EncoderFolder& open) {
 
 Encoder encoder_in(const EncoderFolder& open) {
   check_encoder_sizes(open);
-  const LoadOptions load = encoder_load_options(open.config, open.source, open.prefix)
+  const ZeroBiases source(open.source, absent_biases(open.config, open.prefix),
+                          open.config.options.encoder().layer().d_model());
+  const LoadOptions load = encoder_load_options(open.config, source, open.prefix)
                                .allow_unexpected(open.options.allow_unexpected());
   const io::FormatNames names = encoder_format_names(open.config);
   Encoder model = empty_encoder(open.config, names);
-  io::LoadPlan(*model, open.source, load, names).apply();
+  io::LoadPlan(*model, source, load, names).apply();
   read_saved_tables(open.config, open.source, open.prefix, *model);
+  if (open.config.structure.zeroes_padding_row) zero_padding_row(*model);
   const auto name_in_file = [&](const std::string& name) {
     const auto found = io::names_in_file(name, load);
     return found.empty() ? open.prefix + name : found.front();

@@ -69,6 +69,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
         grouped.push_back(KeySource::ungrouped(in_file(part) + ".weight", groups_of(config, part)));
       }
     }
+    if (sources.empty()) return;
     const std::string weight = to + name.substr(0, name.find('*')) + "weight";
     if (!grouped.empty()) map.emplace_back(KeySources(std::move(grouped)), weight);
     map.emplace_back(KeySources(std::move(sources)), to + name);
@@ -76,8 +77,11 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
       "self_attn.in_proj_*");
   add({&EncoderLayerKeys::out}, "self_attn.out_proj.*");
+  const bool is_gated = config.options.encoder().layer().feed_forward() == FeedForward::Gated;
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
+  } else if (is_gated && is_named(keys.activated)) {
+    add({&EncoderLayerKeys::activated, &EncoderLayerKeys::wide}, "linear1.*");
   } else {
     add({&EncoderLayerKeys::wide, &EncoderLayerKeys::gate}, "linear1.*");
   }
@@ -162,9 +166,7 @@ void add_pooling(KeyMap& map, const EncoderConfig& config) {
 
 KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
-  KeyMap map;
-  std::istringstream dropped(structure.dropped);
-  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  KeyMap map = encoder_dropped_map(structure);
   add_embeddings(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
@@ -209,7 +211,7 @@ void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource
 // For a file whose names have another prefix.
 WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& given) {
-  const auto wanted = encoder_layer_names(config, "", 0, &EncoderLayerKeys::query);
+  const auto wanted = encoder_layer_names(config, "", 0, first_part_of_layer(config));
   for (const auto& entry : source.entries()) {
     for (const auto& name : wanted) {
       if (!entry.name.ends_with("." + name)) continue;
@@ -226,6 +228,18 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 }
 
 }  // namespace
+
+KeyMap encoder_dropped_map(const EncoderStructure& structure) {
+  KeyMap map;
+  std::istringstream dropped(structure.dropped);
+  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  return map;
+}
+
+const char* EncoderLayerKeys::*first_part_of_layer(const EncoderConfig& config) {
+  const bool attends = is_named(config.structure.keys.front().query);
+  return attends ? &EncoderLayerKeys::query : &EncoderLayerKeys::wide;
+}
 
 std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys) {
   if (is_named(keys.layer)) return {keys.layer};
@@ -250,7 +264,7 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
                            const std::string& given) {
   const hf::ModelType& model = config.model;
   for (const std::string& prefix : {given + model.prefix, given + model.old_prefix, given}) {
-    for (const auto& name : encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query)) {
+    for (const auto& name : encoder_layer_names(config, prefix, 0, first_part_of_layer(config))) {
       if (find_entry(source, name) != nullptr) return prefix;
     }
   }
@@ -259,7 +273,7 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 
 int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
                        const std::string& prefix) {
-  const auto names = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query);
+  const auto names = encoder_layer_names(config, prefix, 0, first_part_of_layer(config));
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (find_entry(source, names[i]) != nullptr) return static_cast<int64_t>(i);
   }

@@ -20,9 +20,15 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
                        const std::string& prefix);
 
+/// Rules that drop what a class has beside the encoder, as far as it is known.
+KeyMap encoder_dropped_map(const EncoderStructure& structure);
+
 /// What the names of a layer's tensors begin with, up to its number: one pattern, or in XLM one for
 /// each kind of part.
 std::set<std::string> encoder_layer_patterns(const EncoderLayerKeys& keys);
+
+/// The part by whose name a file's layers are found: the queries, if the layers have an attention.
+const char* EncoderLayerKeys::*first_part_of_layer(const EncoderConfig& config);
 
 /// The names that the tensor `part` of layer `index` may have in a file, such as
 /// `encoder.layer.0.attention.self.query.weight`.

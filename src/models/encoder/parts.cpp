@@ -3,10 +3,17 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "functional/lookup.h"
+#include "nn/augmented_positions.h"
 #include "posenc/functional/relative_position_bias.h"
+#include "posenc/sinusoid/positions.h"
+#include "posenc/sinusoid/rotary.h"
 
 namespace posenc {
 namespace {
@@ -45,6 +52,16 @@ void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
 
 }  // namespace
 
+bool sees_padding(const EncoderOptions& options) {
+  const TransformerEncoderOptions& stack = options.encoder();
+  const auto mixes_all = [](const TransformerLayerOptions& layer) {
+    return layer.mixing() == Mixing::Fourier;
+  };
+  return stack.layers().empty()
+             ? mixes_all(stack.layer())
+             : std::any_of(stack.layers().begin(), stack.layers().end(), mixes_all);
+}
+
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {
   if (inputs.inputs_embeds().defined()) return check_embeds(options, input, inputs);
@@ -64,7 +81,8 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
       {"attention_mask", inputs.attention_mask()},
       {"token_type_ids", inputs.token_type_ids()},
       {"position_ids", inputs.position_ids()},
-      {"task_type_ids", inputs.task_type_ids()}};
+      {"task_type_ids", inputs.task_type_ids()},
+      {"bbox", inputs.bbox()}};
   for (const auto& [name, tensor] : of_text) {
     TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of images takes no ", name);
   }
@@ -79,36 +97,111 @@ EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
   return EncoderInputs(inputs).attention_mask(mask);
 }
 
-at::Tensor masked_embeddings(const EncoderOptions& options, const at::Tensor& ids,
-                             const EncoderInputs& inputs, const at::Tensor& embeddings) {
-  const at::Tensor& mask = inputs.attention_mask();
-  at::Tensor rows = embeddings;
-  if (options.token_dropout_id() && ids.defined()) {  // not for inputs_embeds
-    constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
-    const at::Tensor dropped = ids.eq(*options.token_dropout_id());
-    const at::Tensor count = dropped.sum(-1).to(at::kFloat);
-    const at::Tensor share = mask.defined() ? count / mask.ne(0).sum(-1) : count / ids.size(1);
-    rows = rows.masked_fill(dropped.unsqueeze(-1), 0.0) * kShareInTraining /
-           (1.0 - share).view({-1, 1, 1}).to(rows.scalar_type());
-  }
-  if (!options.zero_padding() || !mask.defined()) return rows;
-  return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
-}
+namespace {
 
+// The inputs of the embeddings of token ids.
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
                                           const EncoderInputs& inputs) {
-  const bool are_rotated = rotary_position_ids(options, inputs).defined() &&
+  const bool are_rotated = options.encoder().layer().rotary() && inputs.position_ids().defined() &&
                            options.embeddings()->position_ids() == embeddings::PositionIds::None;
   return EncoderEmbeddingsInputs()
       .attention_mask(inputs.attention_mask())
       .token_type_ids(inputs.token_type_ids())
       .position_ids(are_rotated ? at::Tensor() : inputs.position_ids())
       .task_type_ids(inputs.task_type_ids())
+      .bbox(inputs.bbox())
       .inputs_embeds(inputs.inputs_embeds());
 }
 
-at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs) {
-  return options.encoder().layer().rotary() ? inputs.position_ids() : at::Tensor();
+at::Tensor raw_embeds(const EncoderOptions& options, const EncoderInputs& inputs) {
+  const at::Tensor& embeds = inputs.inputs_embeds();
+  const int64_t width = options.encoder().layer().d_model();
+  TORCH_CHECK_VALUE(embeds.size(2) == width, "[Encoder] inputs_embeds must be (B, L, ", width,
+                    "). Got ", embeds.sizes());
+  return embeds;
+}
+
+// The rows of ids after token dropout.
+at::Tensor dropped_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                          const at::Tensor& mask) {
+  constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
+  const at::Tensor rows = rows_of(ids);
+  const at::Tensor dropped = ids.eq(*options.token_dropout_id());
+  const at::Tensor count = dropped.sum(-1).to(at::kFloat);
+  const at::Tensor share = mask.defined() ? count / mask.ne(0).sum(-1) : count / ids.size(1);
+  return rows.masked_fill(dropped.unsqueeze(-1), 0.0) * kShareInTraining /
+         (1.0 - share).view({-1, 1, 1}).to(rows.scalar_type());
+}
+
+// Whether the embeddings are the rows of tokens, with nothing added.
+bool are_tokens_alone(const EncoderEmbeddingsOptions& options) {
+  return options.position_ids() == embeddings::PositionIds::None &&
+         options.type_vocab_size() == 0 && options.task_type_vocab_size() == 0 &&
+         options.box_positions() == 0 && !options.types_from_tokens() &&
+         options.norm() == embeddings::Norm::None &&
+         options.projection() == embeddings::Projection::None && options.dropout() == 0.0;
+}
+
+at::Tensor embed_dropped(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                         const EncoderInputs& inputs, EmbedTokens embed) {
+  const EncoderEmbeddingsOptions& own = *options.embeddings();
+  const at::Tensor rows = dropped_tokens(options, rows_of, ids, inputs.attention_mask());
+  EncoderEmbeddingsInputs given = embeddings_inputs(options, inputs);
+  const bool has_others = given.position_ids().defined() || given.token_type_ids().defined() ||
+                          given.task_type_ids().defined() ||
+                          given.bbox().defined();  // which are refused
+  if (are_tokens_alone(own) && !has_others) return rows;
+  if (own.position_ids() == embeddings::PositionIds::FromIds && !given.position_ids().defined())
+    given.position_ids(positions_from_ids(ids, *own.padding_idx()));
+  return embed({}, given.inputs_embeds(rows));
+}
+
+}  // namespace
+
+at::Tensor token_rows(const EncoderOptions& options, const at::Tensor& tokens,
+                      const at::Tensor& ids) {
+  const int64_t padding = functional::padding_row(
+      "Encoder", "padding_idx", options.embeddings()->padding_idx(), tokens.size(0));
+  return functional::lookup({"Encoder", "id", "vocab_size"}, ids, tokens, padding);
+}
+
+at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                        const EncoderInputs& inputs, EmbedTokens embed) {
+  if (options.raw_inputs_embeds() && inputs.inputs_embeds().defined())
+    return raw_embeds(options, inputs);
+  const at::Tensor rows = options.token_dropout_id() && ids.defined()
+                              ? embed_dropped(options, rows_of, ids, inputs, embed)
+                              : embed(ids, embeddings_inputs(options, inputs));
+  const at::Tensor& mask = inputs.attention_mask();
+  if (!options.zero_padding() || !mask.defined()) return rows;
+  return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
+}
+
+at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs) {
+  const at::Tensor& mask = inputs.attention_mask();
+  return options.zero_hidden_padding() && mask.defined() ? mask.ne(0) : at::Tensor();
+}
+
+int64_t tokens_before_patches(const EncoderOptions& options) {
+  if (!options.patches()) return 0;
+  const VisionEmbeddingsOptions& patches = *options.patches();
+  return patches.class_tokens() + (patches.distillation_token() ? 1 : 0) +
+         patches.register_tokens().value_or(0);
+}
+
+at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& input,
+                               const EncoderInputs& inputs, bool is_training) {
+  const auto& rotary = options.encoder().layer().rotary();
+  if (!rotary || !options.patches()) return rotary ? inputs.position_ids() : at::Tensor();
+  const VisionEmbeddingsOptions& patches = *options.patches();
+  at::Tensor grid = rotary_grid(rotary->rotary(), {input.size(-2) / patches.patch_height(),
+                                                   input.size(-1) / patches.patch_width()});
+  const PositionAugmentation augmentation = {options.pos_embed_shift(), options.pos_embed_jitter(),
+                                             options.pos_embed_rescale()};
+  if (is_training && !augmentation.is_none()) grid = augmented_positions(grid, augmentation);
+  const int64_t before = tokens_before_patches(options);
+  // An angle of 0 leaves a token as it is.
+  return at::cat({at::zeros({before, grid.size(1)}, grid.options()), grid}).to(input.device());
 }
 
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
@@ -165,6 +258,7 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
     case Pooling::LastToken:  // the last row of inputs_embeds, as in transformers
       if (ids.defined()) return rows_at(hidden, last_tokens(options, ids));
       [[fallthrough]];
+    case Pooling::Last:
     case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
     default: return hidden.select(1, 0);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include "posenc/models/encoder.h"
 
 namespace posenc {
@@ -12,17 +14,32 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
 EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
                         const EncoderInputs& inputs);
 
-/// The input of the first layer: `embeddings` (B, L, D) of `ids` after what the options do to them.
-at::Tensor masked_embeddings(const EncoderOptions& options, const at::Tensor& ids,
-                             const EncoderInputs& inputs, const at::Tensor& embeddings);
+/// The embeddings of token ids, or of vectors that are given beside undefined ids.
+using EmbedTokens =
+    c10::function_ref<at::Tensor(const at::Tensor& ids, const EncoderEmbeddingsInputs& inputs)>;
 
-/// The inputs of the embeddings of token ids.
-EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
-                                          const EncoderInputs& inputs);
+/// The rows (B, L, E) of ids (B, L) in the table of tokens.
+using TokenRows = c10::function_ref<at::Tensor(const at::Tensor& ids)>;
+/// TokenRows of a table (V, E) of floating-point numbers.
+at::Tensor token_rows(const EncoderOptions& options, const at::Tensor& tokens,
+                      const at::Tensor& ids);
+
+/// The input of the first layer, (B, L, D): what `embed` makes of ids or of their rows, as the
+/// options say.
+at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                        const EncoderInputs& inputs, EmbedTokens embed);
+
+/// The mask of the rows that are kept after each layer; undefined if all are.
+at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs);
 
 /// The position ids that the layers rotate by; undefined for 0, 1, ... and without a rotary
-/// embedding.
-at::Tensor rotary_position_ids(const EncoderOptions& options, const EncoderInputs& inputs);
+/// embedding. Those of images are the coordinates (T, 2) of all tokens of `input`, zeros for those
+/// before the patches, and in training random ones.
+at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& input,
+                               const EncoderInputs& inputs, bool is_training = false);
+
+/// The tokens of images before those of their patches: class tokens and registers.
+int64_t tokens_before_patches(const EncoderOptions& options);
 
 /// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

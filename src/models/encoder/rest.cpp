@@ -1,6 +1,7 @@
 #include "models/encoder/rest.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "io/load/key_map.h"
@@ -23,6 +24,26 @@ bool is_of_layer(std::string_view name, const EncoderConfig& config) {
   return io::find_rule(name, layers).has_value();
 }
 
+// The number of the layer that a tensor is in; nothing for a tensor of no layer.
+std::optional<int64_t> layer_of(std::string_view name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    int64_t number = 0;
+    const char* const last = name.data() + end;
+    const auto [stop, error] = std::from_chars(name.data() + begin, last, number);
+    if (error == std::errc() && stop == last) return number;
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+// Whether a tensor of a layer is one that the encoder does not have, as LUKE's of entities.
+bool is_beside_encoder(std::string_view name, const EncoderConfig& config) {
+  const auto layer = layer_of(name);
+  if (!layer || *layer >= config.options.encoder().num_layers()) return false;
+  return io::find_rule(name, encoder_dropped_map(config.structure)).has_value();
+}
+
 // The entries of the source that are the encoder's own.
 std::set<std::size_t> own_entries(const EncoderConfig& config, const io::TensorSource& source,
                                   const std::string& prefix) {
@@ -32,10 +53,10 @@ std::set<std::size_t> own_entries(const EncoderConfig& config, const io::TensorS
     for (const auto& part : entry.parts) {
       if (part.index == io::MappedSource::kAbsent) continue;
       const std::string_view name = std::string_view(part.name).substr(prefix.size());
-      const std::string_view frequencies = config.structure.frequencies;
-      const bool has_frequencies = !frequencies.empty() && name.ends_with(frequencies);
-      if (entry.name.has_value() || has_frequencies || is_of_layer(name, config))
-        own.insert(part.index);
+      const bool rotates = *config.structure.frequencies != '\0';
+      const bool is_of_encoder = entry.name.has_value() || (rotates && name.ends_with(".inv_freq"));
+      const bool is_own_part = is_of_layer(name, config) && !is_beside_encoder(name, config);
+      if (is_of_encoder || is_own_part) own.insert(part.index);
     }
   }
   return own;

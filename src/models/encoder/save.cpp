@@ -1,9 +1,10 @@
-// save_pretrained() of an encoder.
+// save_pretrained() of an encoder, alone or with a head.
 
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "io/load/key_map.h"
 #include "io/load/source.h"
@@ -11,6 +12,8 @@
 #include "models/encoder/parts.h"
 #include "models/encoder/rest.h"
 #include "models/encoder/save_config.h"
+#include "models/encoder/zero_biases.h"
+#include "models/heads/save.h"
 #include "models/hf/model_class.h"
 #include "models/model_folder.h"
 #include "models/pretrained/write_folder.h"
@@ -80,10 +83,27 @@ void group_weights(StateDict& tensors, const LoadOptions& names) {
   }
 }
 
-void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings) {
-  TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(),
-                    "qkv_bias must be true for an encoder whose ", name,
-                    " is not zeros. Got false");
+void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings,
+                 const char* setting) {
+  TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(), setting,
+                    " must be true for an encoder whose ", name, " is not zeros. Got false");
+}
+
+// Biases that the class has not, where it has some of those of queries, keys and values.
+StateDict without_absent_biases(const StateDict& tensors, const EncoderConfig& config,
+                                const std::string& prefix) {
+  const auto names = absent_biases(config, prefix);
+  const std::set<std::string> absent(names.begin(), names.end());
+  if (absent.empty()) return tensors;
+  StateDict kept;
+  for (const auto& item : tensors) {
+    if (absent.count(item.key()) == 0) {
+      kept.insert(item.key(), item.value());
+    } else {
+      check_zeros(item.key(), item.value(), config.settings, "the setting of its bias");
+    }
+  }
+  return kept;
 }
 
 // The frequencies of the rotary embedding, which ESM's class has among its weights.
@@ -106,7 +126,7 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   for (const auto& item : parameters) {
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
     if (format.optional.count(item.key()) != 0) {
-      check_zeros(item.key(), tensor, config.settings);
+      check_zeros(item.key(), tensor, config.settings, "qkv_bias");
       continue;
     }
     const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
@@ -125,7 +145,7 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   }
   if (config.structure.is_grouped) group_weights(tensors, names);
   add_frequencies(tensors, model, config.structure, names.prefix());
-  return tensors;
+  return without_absent_biases(tensors, config, names.prefix());
 }
 
 bool has_name_with(const StateDict& tensors, const std::string& text) {
@@ -142,22 +162,27 @@ std::string module_beside(const EncoderConfig& config) {
   return has_it ? beside : "";
 }
 
-// What the class has that is named in `architectures`, as far as it is known.
-void check_complete(const EncoderConfig& config, const StateDict& tensors,
-                    const std::string& base_class) {
+constexpr const char* kRemedy =
+    ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
+    "random by from_pretrained()";
+
+void check_has_pooler(const EncoderConfig& config, const StateDict& tensors,
+                      const std::string& name) {
   const EncoderStructure& structure = config.structure;
-  const std::string remedy =
-      ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
-      "random by from_pretrained()";
   EncoderConfig whole = config;
   whole.options.pooling(structure.pooling);
   const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) ||
                        has_name_with(tensors, structure.pooler);
-  TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ",
-                    base_class, remedy, ". Got no pooler");
+  TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ", name,
+                    kRemedy, ". Got no pooler");
+}
+
+// What classes of a model type have beside the encoder, with a head or without.
+void check_has_beside(const EncoderConfig& config, const StateDict& tensors,
+                      const std::string& name) {
   const std::string beside = module_beside(config);
   TORCH_CHECK_VALUE(beside.empty() || has_name_with(tensors, beside + "."), "[save_pretrained] a ",
-                    base_class, " must have its ", beside, remedy, ". Got only the encoder");
+                    name, " must have its ", beside, kRemedy, ". Got only the encoder");
 }
 
 void add_all(StateDict& tensors, const StateDict& more) {
@@ -178,7 +203,8 @@ void add_all(StateDict& tensors, const StateDict& more) {
 // Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
 // with a head if there is one, and else as they came. The part of a pair that is saved alone has no
 // prefix.
-void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest) {
+void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest,
+               bool has_head) {
   encoder::Origin& origin = saved.encoder.options.origin();
   if (!options.rest_of().empty()) {
     origin.prefix = rest.origin.prefix;
@@ -187,7 +213,7 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   }
   const std::string_view own = saved.encoder.model.prefix;
   const bool has_part = own == "text_model." || own == "vision_model.";
-  if (!options.head().is_empty()) {
+  if (has_head) {
     origin.prefix = saved.encoder.model.prefix;
   } else if (has_part) {
     origin.prefix.clear();
@@ -195,15 +221,55 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
 }
 
 void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
-                      const std::string& base_class) {
+                      const std::string& own_class) {
   if (!options.architecture().empty()) {
     saved.object["architectures"] = {options.architecture()};
   } else if (options.rest_of().empty() || !saved.object.contains("architectures")) {
-    TORCH_CHECK_VALUE(!base_class.empty(),
+    TORCH_CHECK_VALUE(!own_class.empty(),
                       "[save_pretrained] SavePretrainedOptions::architecture must be the class of ",
                       saved.encoder.model.type, " in transformers. Got no class");
-    saved.object["architectures"] = {base_class};
+    saved.object["architectures"] = {own_class};
   }
+}
+
+// Those that are not the head's.
+StateDict without(const StateDict& tensors, const std::set<std::string>& names) {
+  StateDict others;
+  for (const auto& item : tensors) {
+    if (names.count(item.key()) == 0) others.insert(item.key(), item.value());
+  }
+  return others;
+}
+
+// `classifier` is null for an encoder alone.
+void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
+                const std::string& folder, const SavePretrainedOptions& options) {
+  const torch::NoGradGuard no_grad;
+  check_target(model, folder, options);
+  SavedConfig saved = saved_config(model, options, classifier);
+  RestOfFolder rest;
+  if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
+  set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty());
+  const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  const bool has_class = classifier != nullptr && !base_class.empty();
+  set_architecture(saved, options,
+                   has_class ? head_class(base_class, classifier->options.kind()) : base_class);
+  StateDict tensors = encoder_tensors(model, saved.encoder);
+  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
+                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
+  const StateDict head = classifier == nullptr
+                             ? options.head()
+                             : head_tensors(*classifier, *saved.head, saved.encoder.settings);
+  add_all(tensors,
+          saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
+  add_all(tensors, head);
+  if (options.rest_of().empty() && !options.allow_missing()) {
+    const std::string name = saved.object["architectures"][0];
+    const bool is_base = name == base_class;
+    if (is_base) check_has_pooler(saved.encoder, tensors, name);
+    if (is_base || classifier != nullptr) check_has_beside(saved.encoder, tensors, name);
+  }
+  write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
 }
 
 }  // namespace
@@ -211,22 +277,17 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
 void save_pretrained(const Encoder& model, const std::string& folder,
                      const SavePretrainedOptions& options) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
-  const torch::NoGradGuard no_grad;
-  check_target(*model, folder, options);
-  SavedConfig saved = saved_config(*model, options);
-  RestOfFolder rest;
-  if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
-  set_place(saved, options, rest);
-  const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
-  set_architecture(saved, options, base_class);
-  StateDict tensors = encoder_tensors(*model, saved.encoder);
-  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
-                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
-  add_all(tensors, rest.tensors);
-  add_all(tensors, options.head());
-  const bool is_base = saved.object["architectures"][0] == base_class && options.rest_of().empty();
-  if (is_base && !options.allow_missing()) check_complete(saved.encoder, tensors, base_class);
-  write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
+  save_model(*model, nullptr, folder, options);
+}
+
+void save_pretrained(const Classifier& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
+  TORCH_CHECK_VALUE(options.head().is_empty(),
+                    "[save_pretrained] SavePretrainedOptions::head must be empty for a Classifier, "
+                    "which has its own. Got ",
+                    options.head().begin()->key());
+  save_model(*model->encoder, model.get(), folder, options);
 }
 
 }  // namespace posenc

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "models/heads/save.h"
 #include "models/hf/config_class.h"
 #include "models/hf/setting_names.h"
 #include "models/model_folder.h"
@@ -16,7 +17,8 @@ using nlohmann::json;
 constexpr const char* kSave = "save_pretrained";
 
 // The config.json that is completed, and the settings of the caller over it.
-json given_config(const EncoderImpl& model, const SavePretrainedOptions& options) {
+json given_config(const EncoderImpl& model, const SavePretrainedOptions& options,
+                  const ClassifierImpl* classifier) {
   json config = json::object();
   if (!options.rest_of().empty()) {
     config = model_config(kSave, options.rest_of()).object();
@@ -25,6 +27,7 @@ json given_config(const EncoderImpl& model, const SavePretrainedOptions& options
         Settings::parse(kSave, "the configuration of the encoder", model.options.origin().config)
             .object();
   }
+  if (classifier != nullptr) set_labels(config, classifier->options);
   if (!options.config().empty()) {
     config.update(
         Settings::parse(kSave, "SavePretrainedOptions::config", options.config()).object());
@@ -103,6 +106,9 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("qk_norm", layer.qk_norm());
   add("post_norms", layer.post_norms());
   add("first_norm", layer.first_norm());
+  add("query_bias", layer.query_bias());
+  add("key_bias", layer.key_bias());
+  add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
 }
 
@@ -145,11 +151,17 @@ NamedValues values_of(const EncoderOptions& options) {
   add("activation", layer.activation());
   add("norm_first", layer.norm_first());
   add("norm_kind", layer.norm_kind());
+  add("mixing", layer.mixing());
   add("feed_forward", layer.feed_forward());
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());
   add("zero_padding", options.zero_padding());
+  add("zero_hidden_padding", options.zero_hidden_padding());
+  add("raw_inputs_embeds", options.raw_inputs_embeds());
   add("token_dropout_id", options.token_dropout_id().value_or(-1));
+  add("pos_embed_shift", options.pos_embed_shift());
+  add("pos_embed_jitter", options.pos_embed_jitter());
+  add("pos_embed_rescale", options.pos_embed_rescale());
   add("relative_buckets", options.relative_buckets());
   add("norm after the layers", options.encoder().norm());
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
@@ -185,8 +197,9 @@ void set_dtype(json& object) {
 
 }  // namespace
 
-SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options) {
-  json object = given_config(model, options);
+SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options,
+                         const ClassifierImpl* classifier) {
+  json object = given_config(model, options, classifier);
   const auto read = [&] { return read_encoder_config(Settings::of_object(kSave, object)); };
   const EncoderConfig before = read();
   const hf::ModelType* const whole = hf::find_model_type(object["model_type"].get<std::string>());
@@ -205,7 +218,10 @@ SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& 
     if (object[part].contains("dtype")) set_dtype(object[part]);
   }
   set_dtype(object);
-  SavedConfig saved{object, read(), !part.empty() && keeps_whole};
+  SavedConfig saved{object, read(), !part.empty() && keeps_whole, std::nullopt};
+  if (classifier != nullptr) {
+    saved.head.emplace(read_head_config(saved.encoder, classifier->options.kind()));
+  }
   saved.encoder.options.origin() = model.options.origin();
   check_same(saved.encoder, model);
   saved.encoder.options.pooling(model.options.pooling());

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
+#include <optional>
 
 #include "models/encoder/config.h"
+#include "models/heads/config.h"
 #include "posenc/models/save_pretrained.h"
 
 namespace posenc {
@@ -13,10 +14,12 @@ struct SavedConfig {
   nlohmann::json object;
   EncoderConfig encoder;
   bool is_part;  ///< whether config.json is of a pair, of which the encoder is a part
+  std::optional<HeadConfig> head;  ///< of a Classifier
 };
 
-/// Completes the config.json that the encoder came with. Throws c10::ValueError where it
-/// contradicts the encoder's options.
-SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options);
+/// Completes the config.json that the encoder came with; `classifier` is that of which it is the
+/// encoder, or null. Throws c10::ValueError where it contradicts the encoder's options.
+SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& options,
+                         const ClassifierImpl* classifier);
 
 }  // namespace posenc

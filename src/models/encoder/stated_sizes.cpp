@@ -31,6 +31,7 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
   sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
   sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
+  if (options.position_table() == vision::PositionTable::None) return;
   const int64_t patches = (options.image_height() / options.patch_height()) *
                           (options.image_width() / options.patch_width());
   const bool is_module = options.position_table() == vision::PositionTable::Embedding;
@@ -98,7 +99,8 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   }
   const std::tuple<const char*, int64_t, std::string> types[] = {
       {"type_vocab_size", embeddings.type_vocab_size(), embeddings.names().token_types},
-      {"task_type_vocab_size", embeddings.task_type_vocab_size(), embeddings.names().task_types}};
+      {"task_type_vocab_size", embeddings.task_type_vocab_size(), embeddings.names().task_types},
+      {"max_2d_position_embeddings", embeddings.box_positions(), "x_position_embeddings"}};
   for (const auto& [setting, rows, table] : types) {
     if (rows > 0) sizes.push_back({setting, rows, {in_file(table)}, 0});
   }

@@ -83,6 +83,15 @@ const EncoderLayerKeys kDinov2Keys[] = {{
     .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
     .norm1 = "norm1", .norm2 = "norm2"}};
 
+constexpr EncoderLayerKeys dinov3_keys(const char* layer) {
+  return {.layer = layer,
+          .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
+          .out = "attention.o_proj", .wide = "mlp.up_proj", .activated = "mlp.gate_proj",
+          .narrow = "mlp.down_proj", .norm1 = "norm1", .norm2 = "norm2"};
+}
+
+const EncoderLayerKeys kDinov3Keys[] = {dinov3_keys("layer.*."), dinov3_keys("model.layer.*.")};
+
 // A name each in transformers, and the names of the original files, which it saves too.
 const EncoderLayerKeys kJinaKeys[] = {{
     .layer = "layers.*.",
@@ -132,6 +141,10 @@ const EncoderLayerKeys kSqueezeBertKeys[] = {{
     .out = "post_attention.conv1d", .wide = "intermediate.conv1d", .narrow = "output.conv1d",
     .norm1 = "post_attention.layernorm", .norm2 = "output.layernorm"}};
 
+const EncoderLayerKeys kFNetKeys[] = {{
+    .layer = "encoder.layer.*.", .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "fourier.output.LayerNorm", .norm2 = "output.LayerNorm"}};
+
 const EncoderLayerKeys kXlmKeys[] = {{
     .layer = "", .query = "attentions.*.q_lin", .key = "attentions.*.k_lin",
     .value = "attentions.*.v_lin", .out = "attentions.*.out_lin", .wide = "ffns.*.lin1",
@@ -148,6 +161,8 @@ constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelTy
 
 const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kBertWithoutPooler = {.keys = kBertKeys};
+const EncoderStructure kChineseClipText = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
+    .zeroes_padding_row = true};
 const EncoderStructure kElectra = {.keys = kBertKeys, .projection = "embeddings_project"};
 const EncoderStructure kRemBert = {.keys = kBertKeys,
     .projection = "encoder.embedding_hidden_mapping_in", .pooling = Pooling::TanhOfFirst};
@@ -212,12 +227,19 @@ const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
 const EncoderStructure kRoFormer = {.keys = kBertKeys, .projection = "embeddings_project",
     .rotates = true, .dropped = "encoder.embed_positions.weight",
     .rotary_table = "encoder.embed_positions.weight"};
+const EncoderStructure kFNet = {.keys = kFNetKeys, .mixing = Mixing::Fourier,
+    .attention_output_dropout = Rate::None, .pooling = Pooling::TanhOfFirst,
+    .more = read_fnet};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
     .raw_hidden_states = true, .pooling = Pooling::TanhOfFirst};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,
     .attention_output_dropout = Rate::None, .output_dropout = Rate::None,
     .last_norm = "layernorm", .raw_hidden_states = true, .pooling = Pooling::First,
     .has_layer_scale = true};
+const EncoderStructure kDinov3 = {.keys = kDinov3Keys, .norm_first = true, .rotates = true,
+    .attention_output_dropout = Rate::None, .output_dropout = Rate::None, .last_norm = "norm",
+    .raw_hidden_states = true, .pooling = Pooling::First, .has_layer_scale = true,
+    .more = read_dinov3};
 // clang-format on
 
 }  // namespace posenc::layers

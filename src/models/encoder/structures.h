@@ -17,12 +17,14 @@ struct EncoderLayerKeys {
   /// The prefix of layer *, such as `encoder.layer.*.`; empty if each name has an asterisk.
   const char* layer;
   /// The projections; without a key and a value, query has the rows of all three in this order.
-  const char *query, *key = "", *value = "", *out;
-  const char* wide;           ///< the first linear layer of the feed-forward network
-  const char* gate = "";      ///< the rows of its gate, if they are apart
-  bool gate_first = false;    ///< whether wide has the rows of the gate before those it gates
-  const char* narrow;         ///< the second linear layer of the feed-forward network
-  const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
+  /// All are empty without an attention.
+  const char *query = "", *key = "", *value = "", *out = "";
+  const char* wide;            ///< the first linear layer of the feed-forward network
+  const char* activated = "";  ///< with gates, the rows that are activated, if wide is their gate
+  const char* gate = "";       ///< the rows of its gate, if they are apart
+  bool gate_first = false;     ///< whether wide has the rows of the gate before those it gates
+  const char* narrow;          ///< the second linear layer of the feed-forward network
+  const char *norm1, *norm2;   ///< of the attention, of the feed-forward network
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
 };
@@ -43,6 +45,7 @@ struct EncoderStructure {
   const char* norm = "";        ///< a further name of the embeddings' norm
   bool norm_first = false;
   NormKind norm_kind = NormKind::Layer;
+  Mixing mixing = Mixing::Attention;
   FeedForward feed_forward = FeedForward::Plain;
   bool rotates = false;  ///< whether the layers have the model's rotary embedding
   Rate attention_output_dropout = Rate::Hidden;
@@ -62,6 +65,8 @@ struct EncoderStructure {
   /// no other, or ESM's frequencies, which are those of the file.
   const char* rotary_table = "";
   const char* frequencies = "";
+  /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
+  bool zeroes_padding_row = false;
   bool is_grouped = false;  ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
@@ -71,11 +76,11 @@ struct EncoderStructure {
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kClipText, kClipVision,
-    kDinov2, kDistilBert, kElectra, kEsm, kEuroBert, kGemma3, kGte, kJina, kLlama, kLuke, kMBart,
-    kMegatronBert, kMistral, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
-    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT,
-    kXlm;
+extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
+    kClipText, kClipVision, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert, kFNet,
+    kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kModernBert, kMPNet,
+    kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText,
+    kSiglipVision, kSqueezeBert, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "core/named.h"
+#include "models/encoder/parts.h"
 
 namespace posenc {
 namespace {
@@ -29,6 +30,7 @@ constexpr KindRow kKinds[] = {
     {Kind::Token, "labels of tokens", "ForTokenClassification", &HeadStructures::token},
     {Kind::Question, "answers to questions", "ForQuestionAnswering", &HeadStructures::question},
     {Kind::Masked, "masked tokens", "ForMaskedLM", &HeadStructures::masked},
+    {Kind::Image, "a label of an image", "ForImageClassification", &HeadStructures::image},
 };
 
 struct ProblemRow {
@@ -45,13 +47,15 @@ constexpr ProblemRow kProblems[] = {
 // ELECTRA's discriminator finds exchanged tokens.
 Kind kind_of_class(const Settings& config, const std::string& name) {
   for (const KindRow& row : kKinds) {
-    if (name.ends_with(row.ending)) return row.kind;
+    const std::string ending = row.ending;  // XLM's simple head is that of other models
+    if (name.ends_with(ending) || name.ends_with(ending + "Simple")) return row.kind;
   }
   const bool has_two_heads = name.ends_with("ForPreTraining") && !name.starts_with("Electra");
   if (has_two_heads || name.ends_with("WithLMHeadModel")) return Kind::Masked;
   config.refuse(kArchitectures,
                 "must name a model with a head that posenc has: ...ForSequenceClassification, "
-                "...ForTokenClassification, ...ForQuestionAnswering or ...ForMaskedLM");
+                "...ForTokenClassification, ...ForQuestionAnswering, ...ForMaskedLM or "
+                "...ForImageClassification");
 }
 
 Kind kind_in(const Settings& config) {
@@ -115,7 +119,23 @@ bool has_bias_in(const Settings& config, const char* setting) {
   return *setting == '\0' || config.flag(setting);
 }
 
+// XLMSequenceSummary: which rows are summarised.
+Rows summary_rows(const Settings& config, EncoderOptions& encoder) {
+  for (const char* setting : {"summary_use_proj", "summary_proj_to_labels"}) {
+    if (!config.flag(setting)) config.refuse(setting, "must be true: the outputs are labels then");
+  }
+  const std::string type = config.text("summary_type");
+  if (type == "mean") return Rows::MeanOfRows;
+  if (type != "first" && type != "last" && type != "cls_index") {
+    config.refuse("summary_type", "must be first, last, mean or cls_index");
+  }
+  // Where no index is given, cls_index is the last row.
+  encoder.pooling(type == "first" ? encoder::Pooling::First : encoder::Pooling::Last);
+  return Rows::Pooled;
+}
+
 Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOptions& encoder) {
+  if (structure.is_summary) return summary_rows(config, encoder);
   if (structure.pooling != encoder::Pooling::None) encoder.pooling(structure.pooling);
   if (structure.pooling == encoder::Pooling::LastToken) {
     encoder.pad_token_id(config.whole_if("pad_token_id"));
@@ -133,17 +153,23 @@ Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOpti
   return Rows::Pooled;
 }
 
+// A setting with the name of an activation, or none.
+Elementwise activation_if(const Settings& config, const char* setting) {
+  const std::string name = config.text_if(setting).value_or("");
+  try {
+    return elementwise_of_transformers(name.empty() ? "linear" : name);
+  } catch (const c10::ValueError&) {
+    config.refuse(setting, "must be the name of an activation in transformers");
+  }
+}
+
 Elementwise activation_in_head(const Settings& config, const HeadStructure& structure) {
   const std::string setting = structure.activation_setting;
   if (setting.empty()) {
     return elementwise_of_transformers(*structure.activation == '\0' ? "linear"
                                                                      : structure.activation);
   }
-  try {
-    return elementwise_of_transformers(config.text(setting));
-  } catch (const c10::ValueError&) {
-    config.refuse(setting, "must be the name of an activation in transformers");
-  }
+  return activation_if(config, structure.activation_setting);
 }
 
 double norm_eps_in(const Settings& config, const HeadStructure& structure, double of_layers) {
@@ -155,8 +181,12 @@ double norm_eps_in(const Settings& config, const HeadStructure& structure, doubl
 EncoderHeadOptions head_options(const Settings& config, const HeadStructure& structure,
                                 EncoderOptions& encoder, int64_t outputs) {
   const auto& layer = encoder.encoder().layer();
-  EncoderHeadOptions options(layer.d_model(), outputs);
-  options.rows(rows_in(config, structure, encoder));
+  const Rows rows = rows_in(config, structure, encoder);
+  EncoderHeadOptions options(layer.d_model() * (rows == Rows::FirstAndMean ? 2 : 1), outputs);
+  options.rows(rows);
+  if (rows == Rows::MeanOfRows || rows == Rows::FirstAndMean)
+    options.first_row(tokens_before_patches(encoder));
+  if (structure.is_summary) options.output_activation(activation_if(config, "summary_activation"));
   if (*structure.dense != '\0') {
     const std::string width = structure.dense_setting;
     options.dense(width.empty() ? layer.d_model() : config.whole(width, 1, kMostLabels))
@@ -176,6 +206,8 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
 std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
   std::vector<Kind> kinds;
   const hf::ModelType* model = hf::find_model_type(model_type);
+  if (model != nullptr && *model->part != '\0')  // of a pair, that of images
+    model = hf::find_model_type(hf::ConfigClass::of(model_type).part_type("vision_config"));
   if (model == nullptr || model->heads == nullptr) return kinds;
   for (const KindRow& row : kKinds) {
     const HeadStructure& structure = model->heads->*row.structure;
@@ -184,14 +216,27 @@ std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
   return kinds;
 }
 
+std::string problem_name(head::Problem problem) {
+  for (const ProblemRow& row : kProblems) {
+    if (row.problem == problem) return row.name;
+  }
+  return "";
+}
+
+std::string head_part(const Settings& config, std::optional<Kind> kind) {
+  const hf::ModelType* whole = hf::find_model_type(config.text("model_type", ""));
+  const bool is_pair = whole != nullptr && *whole->part != '\0';
+  return is_pair && (kind ? *kind : kind_in(config)) == Kind::Image ? "vision_config" : "";
+}
+
 HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Settings& config = encoder.settings;
-  const Kind wanted = kind ? *kind : kind_in(config);
+  const Kind wanted = kind ? *kind : kind_in(encoder.whole);
   const KindRow& row = kKinds[static_cast<std::size_t>(wanted)];
   const HeadStructure& structure = structure_of(encoder, row);
   if (structure.check != nullptr) structure.check(config);
   std::vector<std::string> labels;
-  if (wanted == Kind::Sequence || wanted == Kind::Token) labels = labels_in(config);
+  if (wanted != Kind::Question && wanted != Kind::Masked) labels = labels_in(encoder.whole);
   int64_t outputs = static_cast<int64_t>(labels.size());
   if (wanted == Kind::Question) outputs = 2;
   if (wanted == Kind::Masked) outputs = config.whole("vocab_size", 1, INT64_MAX);
@@ -199,7 +244,7 @@ HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   TORCH_CHECK_VALUE(
       options.rows() != Rows::Pooled || encoder.options.pooling() != encoder::Pooling::None,
       config.where(), "model_type ", encoder.model.type, " must have a pooler for its head");
-  return {structure, wanted, options, std::move(labels), problem_in(config)};
+  return {structure, wanted, options, std::move(labels), problem_in(encoder.whole)};
 }
 
 }  // namespace posenc

@@ -19,6 +19,12 @@ struct HeadConfig {
   std::optional<head::Problem> problem;
 };
 
+/// What config.json calls a problem.
+std::string problem_name(head::Problem problem);
+/// The part of the config.json of a pair of encoders that a head of `kind`, or of the kind that it
+/// names, is on: EncoderConfig's `part`.
+std::string head_part(const Settings& config, std::optional<head::Kind> kind);
+
 /// Reads the head of `kind`, or of the kind that `architectures` names, and changes what the
 /// encoder in `encoder` pools to what the head takes. Throws c10::ValueError as load_classifier()
 /// documents.

@@ -93,7 +93,9 @@ void check_head_sizes(const EncoderFolder& open, const HeadConfig& config) {
   const int64_t wide = options.dense().value_or(options.d_model());
   const Settings& settings = open.config.settings;
   const std::string setting = config.structure.dense_setting;
-  const std::string width = settings.key(setting.empty() ? "hidden_size" : setting);
+  const bool has_two = options.rows() == head::Rows::FirstAndMean;
+  const std::string width =
+      (has_two ? "2 * " : "") + settings.key(setting.empty() ? "hidden_size" : setting);
   std::vector<StatedSize> sizes;
   if (!options.tied()) {
     const char* count = config.labels.empty() ? "the number of outputs" : "the number of labels";
@@ -144,7 +146,7 @@ Classifier assembled(const EncoderFolder& open, const HeadConfig& config, const 
 Classifier load_classifier(const std::string& folder, std::optional<head::Kind> kind,
                            const LoadOptions& options) {
   Classifier model{nullptr};
-  read_encoder_folder("load_classifier", folder, options, [&](EncoderFolder& open) {
+  const auto read = [&](EncoderFolder& open) {
     HeadConfig config = read_head_config(open.config, kind);
     if (config.options.rows() != head::Rows::Pooled && lacks_pooler(open)) {
       open.config.options.pooling(encoder::Pooling::None);
@@ -154,7 +156,9 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
       config.options.tied(false);
     }
     model = assembled(open, config, encoder, head_in(open, config));
-  });
+  };
+  read_encoder_folder("load_classifier", folder, options, read,
+                      [&](const Settings& config) { return head_part(config, kind); });
   return model;
 }
 

@@ -12,6 +12,18 @@ void check_softmax(const Settings& config) {
   if (config.flag("asm", false)) config.refuse("asm", "must be false");
 }
 
+// XLM's other head for questions searches for the ends of the most probable beginnings.
+void check_simple(const Settings& config) {
+  constexpr const char* kArchitectures = "architectures";
+  const nlohmann::json& classes = config.value(kArchitectures);
+  const bool is_list = classes.is_array() && !classes.empty() && classes[0].is_string();
+  if (is_list && classes[0].get<std::string>().ends_with("ForQuestionAnswering")) {
+    config.refuse(kArchitectures,
+                  "must be ...ForQuestionAnsweringSimple: a search for the end of each start is "
+                  "not supported");
+  }
+}
+
 // clang-format off
 constexpr HeadStructure kToken = {.out = "classifier"};
 constexpr HeadStructure kQuestion = {.out = "qa_outputs"};
@@ -45,6 +57,12 @@ constexpr HeadStructure squeezed_masked() {
   HeadStructure head = kBertMasked;
   head.norm_eps_setting = "layer_norm_eps";
   return head;
+}
+
+// Linear layers on images; dinov2 has two rows, CLIP and others the mean of some.
+constexpr HeadStructures image_head(Rows rows) {
+  return {.image = {.out = "classifier", .rows = rows,
+                    .pooling = rows == Rows::Pooled ? Pooling::First : Pooling::None}};
 }
 
 // Its output layer is not tied.
@@ -100,6 +118,7 @@ const HeadStructures kElectra = {.sequence = of_first("gelu"), .token = kToken,
     .masked = {.out = "generator_lm_head", .dense = "generator_predictions.dense",
                .dense_setting = "embedding_size", .activation = "gelu",
                .norm = "generator_predictions.LayerNorm", .is_tied = true}};
+const HeadStructures kDinov2 = image_head(Rows::FirstAndMean);
 const HeadStructures kEncoderDecoder = {.sequence = {.lacks = "the decoder under it"},
     .question = {.lacks = "the decoder under it"}};
 const HeadStructures kEsm = {.sequence = of_first("tanh"), .token = kToken,
@@ -131,9 +150,12 @@ const HeadStructures kSplinter = {
     .question = {.lacks = "attention between questions and spans"}};
 const HeadStructures kSqueezeBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = squeezed_masked()};
+const HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
+const HeadStructures kViT = image_head(Rows::Pooled);
 const HeadStructures kXlm = {
-    .sequence = {.lacks = "a last hidden state whose rows of padding are zero"},
-    .token = kToken, .question = {.lacks = "a search for the end of each start"},
+    .sequence = {.out = "sequence_summary.summary", .rows = Rows::Pooled, .is_summary = true},
+    .token = kToken,
+    .question = {.out = "qa_outputs", .check = check_simple},
     .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
 // clang-format on
 

@@ -31,6 +31,7 @@ struct HeadStructure {
   bool has_bias = true;                 ///< of the output layer
   const char* bias_setting = "";        ///< the setting that says so
   const char* bias = "";                ///< a further name of the output layer's bias
+  bool is_summary = false;  ///< whether settings `summary_*` say what the head takes: XLM
   /// The output layer is the table of tokens, unless a file has another or `tie_word_embeddings`
   /// is false.
   bool is_tied = false;
@@ -41,15 +42,15 @@ struct HeadStructure {
 
 /// The heads of a model type.
 struct HeadStructures {
-  HeadStructure sequence = {}, token = {}, question = {}, masked = {};
+  HeadStructure sequence = {}, token = {}, question = {}, masked = {}, image = {};
 };
 
 /// The heads that posenc can run.
 namespace heads {
 
 extern const HeadStructures kAlbert, kBert, kBertGeneration, kDecoder, kDistilBert, kElectra,
-    kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kModernBert, kNomicBert, kRemBert, kRoberta,
-    kRoFormer, kSplinter, kSqueezeBert, kXlm;
+    kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kModernBert, kNomicBert, kRemBert,
+    kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean, kViT, kXlm;
 
 }  // namespace heads
 }  // namespace posenc

@@ -12,7 +12,7 @@ inline constexpr const char* kAttentionDropout[] = {"attention_probs_dropout_pro
 /// Of elements between the two linear layers of a feed-forward network.
 inline constexpr const char* kActivationDropout[] = {"activation_dropout", "mlp_dropout"};
 /// Of whole layers, and of what a block adds.
-inline constexpr const char* kLayerDropout[] = {"encoder_layerdrop"};
+inline constexpr const char* kLayerDropout[] = {"encoder_layerdrop", "layerdrop"};
 inline constexpr const char* kPathDropout[] = {"drop_path_rate"};
 inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps"};
 /// That of RMS norms.

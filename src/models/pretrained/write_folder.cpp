@@ -38,22 +38,6 @@ std::vector<Shard> shards_of(const StateDict& tensors, int64_t most) {
   return shards;
 }
 
-void write_text(const fs::path& path, const std::string& text) {
-  io::in_file(path.string(), [&] {
-    io::AtomicFile file(path.string());
-    file.write(text.data(), text.size());
-    file.commit();
-  });
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw WeightsError(WeightsErrorCode::Io, "cannot be made a folder: " + error.message())
-      .in_file(folder);
-}
-
 // Whether the name is that of weights which transformers saves.
 bool is_saved_weights(const std::string& name) {
   return name == kWhole || name == kIndex ||
@@ -88,12 +72,29 @@ std::set<std::string> write_weights(const fs::path& folder, const std::vector<Sh
   }
   if (shards.size() == 1) return written;
   index["metadata"]["total_size"] = total;
-  write_text(folder / kIndex, index.dump(2) + "\n");
+  write_json_file((folder / kIndex).string(), index);
   written.insert(kIndex);
   return written;
 }
 
 }  // namespace
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return;
+  throw WeightsError(WeightsErrorCode::Io, "cannot be made a folder: " + error.message())
+      .in_file(folder);
+}
+
+void write_json_file(const std::string& path, const nlohmann::json& value) {
+  const std::string text = value.dump(2) + "\n";
+  io::in_file(path, [&] {
+    io::AtomicFile file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+  });
+}
 
 void write_pretrained(const char* caller, const std::string& folder, const nlohmann::json& config,
                       const StateDict& tensors, int64_t max_shard_bytes) {
@@ -102,7 +103,7 @@ void write_pretrained(const char* caller, const std::string& folder, const nlohm
     const auto written = write_weights(folder, shards_of(tensors, max_shard_bytes));
     // An earlier model.safetensors would be found before the index of the shards.
     remove_others(folder, written);
-    write_text(fs::path(folder) / "config.json", config.dump(2) + "\n");
+    write_json_file((fs::path(folder) / "config.json").string(), config);
   });
 }
 

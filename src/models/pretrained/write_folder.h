@@ -7,6 +7,12 @@
 
 namespace posenc {
 
+/// Makes a folder with those around it, unless it is there. Throws WeightsError.
+void make_folder(const std::string& folder);
+
+/// Writes a file of settings, whole or not at all. Throws WeightsError.
+void write_json_file(const std::string& path, const nlohmann::json& value);
+
 /// Writes the folder of a model as transformers' save_pretrained() does: the tensors in
 /// model.safetensors, or in shards of at most `max_shard_bytes` each with an index, then
 /// config.json. Weights of an earlier save that are not among them are removed. Throws

@@ -14,10 +14,11 @@ struct SentenceModule {
   std::string name;  ///< by which the model has it
 };
 
-/// A folder with a modules.json, and the stages in its order.
+/// A folder, and the stages in the order of its modules.json.
 struct SentenceModules {
   std::filesystem::path folder;
   std::vector<SentenceModule> stages;
+  bool is_listed = true;  ///< false: these are the usual stages of an encoder
 };
 
 /// Whether the folder has a modules.json.

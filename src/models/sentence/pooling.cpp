@@ -1,5 +1,7 @@
 #include "models/sentence/pooling.h"
 
+#include <algorithm>
+
 #include "core/named.h"
 
 namespace posenc {
@@ -36,6 +38,11 @@ PoolingMode mode_of(const Settings& config, const nlohmann::json& name) {
   return row->mode;
 }
 
+const PoolingRow& row_of(PoolingMode mode) {
+  return *std::find_if(std::begin(kPoolings), std::end(kPoolings),
+                       [&](const PoolingRow& row) { return row.mode == mode; });
+}
+
 }  // namespace
 
 std::vector<PoolingMode> pooling_modes(const Settings& config) {
@@ -55,11 +62,7 @@ std::vector<PoolingMode> pooling_modes(const Settings& config) {
   return modes;
 }
 
-std::string pooling_name(PoolingMode mode) {
-  for (const PoolingRow& row : kPoolings) {
-    if (row.mode == mode) return row.flag;
-  }
-  return "";
-}
+std::string pooling_word(PoolingMode mode) { return row_of(mode).name; }
+std::string pooling_name(PoolingMode mode) { return row_of(mode).flag; }
 
 }  // namespace posenc

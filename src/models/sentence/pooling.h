@@ -12,7 +12,10 @@ namespace posenc {
 /// c10::ValueError for a mode that is unknown.
 std::vector<sentence::PoolingMode> pooling_modes(const Settings& config);
 
-/// The name of a mode in files: `mean_tokens` of `pooling_mode_mean_tokens`.
+/// The name of a mode in a list: `mean`.
+std::string pooling_word(sentence::PoolingMode mode);
+
+/// The name of a mode in files of flags: `mean_tokens` of `pooling_mode_mean_tokens`.
 std::string pooling_name(sentence::PoolingMode mode);
 
 }  // namespace posenc

@@ -7,6 +7,8 @@
 
 #include "io/base/file.h"
 #include "models/sentence/pooling.h"
+#include "models/sentence/transformer_settings.h"
+#include "models/sentence/word_weights.h"
 
 namespace posenc {
 namespace {
@@ -14,6 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kWidestStage = 1 << 24;
+constexpr int64_t kMostLayers = 1 << 16;
+constexpr uint64_t kMostSettings = 256'000'000;  // bytes: WordWeights has a vocabulary in them
 constexpr const char* kPackage = "sentence_transformers.";
 constexpr const char* kActivationFunction = "activation_function";
 
@@ -78,24 +82,61 @@ sentence::Stage dropout_in(const Settings& config) {
   return sentence::Dropout{config.real("dropout", 0.2)};
 }
 
+sentence::Stage weighted_layers_in(const Settings& config) {
+  sentence::WeightedLayerPooling stage;
+  stage.num_hidden_layers =
+      config.whole("num_hidden_layers", stage.num_hidden_layers, 1, kMostLayers);
+  stage.layer_start = config.whole("layer_start", stage.layer_start, 0, stage.num_hidden_layers);
+  return stage;
+}
+
+sentence::Stage word_weights_stage_in(const Settings& config) {
+  const nlohmann::json& vocab = config.value("vocab");
+  if (!vocab.is_array() || vocab.empty()) config.refuse("vocab", "must be a list of words");
+  return sentence::WordWeights{static_cast<int64_t>(vocab.size())};
+}
+
+std::vector<int64_t> sizes_in(const Settings& config, const char* name,
+                              const std::vector<int64_t>& usual) {
+  const std::vector<int64_t> sizes = config.wholes_if(name).value_or(usual);
+  for (const int64_t size : sizes) {
+    if (size < 1 || size > kWidestStage) config.refuse(name, "must be positive numbers");
+  }
+  return sizes;
+}
+
+sentence::Stage cnn_in(const Settings& config) {
+  const char* const older = "in_word_embedding_dimension";
+  const char* const newer = "in_embedding_dimension";
+  sentence::CNN stage = {config.whole(config.has(newer) ? newer : older, 1, kWidestStage)};
+  stage.out_channels = config.whole("out_channels", stage.out_channels, 1, kWidestStage);
+  stage.kernel_sizes = sizes_in(config, "kernel_sizes", stage.kernel_sizes);
+  stage.stride_sizes = sizes_in(config, "stride_sizes", {});
+  return stage;
+}
+
 struct StageKind {
   const char* name;
   sentence::Stage (*read)(const Settings& config);
-  bool may_lack_settings;  // git keeps no empty folder
+  bool may_lack_settings = false;  // git keeps no empty folder
+  const char* file = "config.json";
 };
 
-constexpr StageKind kStageKinds[] = {{"Pooling", pooling_in, false},
-                                     {"Dense", dense_in, false},
+constexpr StageKind kStageKinds[] = {{"Pooling", pooling_in},
+                                     {"Dense", dense_in},
                                      {"Normalize", normalize_in, true},
-                                     {"LayerNorm", layer_norm_in, false},
-                                     {"Dropout", dropout_in, true}};
+                                     {"LayerNorm", layer_norm_in},
+                                     {"Dropout", dropout_in, true},
+                                     {"WeightedLayerPooling", weighted_layers_in, true},
+                                     {"WordWeights", word_weights_stage_in},
+                                     {"CNN", cnn_in, false, "cnn_config.json"}};
 
-Settings settings_of_stage(const char* caller, const std::string& folder, bool may_lack) {
-  const std::string path = (fs::path(folder) / "config.json").string();
-  if (may_lack && !io::may_exist(path)) {
+Settings settings_of_stage(const char* caller, const std::string& folder, const StageKind& kind) {
+  const std::string path = (fs::path(folder) / kind.file).string();
+  if (kind.may_lack_settings && !io::may_exist(path)) {
     return Settings::of_object(caller, nlohmann::json::object());
   }
-  return {caller, path};
+  return {caller, path, kMostSettings};
 }
 
 // Averages of layers act only if the encoder returns all of its layers.
@@ -111,13 +152,12 @@ sentence::Stage stage_in(const char* caller, const SentenceModules& modules,
                          const SentenceModule& stage) {
   for (const StageKind& kind : kStageKinds) {
     if (stage.kind != kind.name) continue;
-    return kind.read(
-        settings_of_stage(caller, stage_folder(modules, stage), kind.may_lack_settings));
+    return kind.read(settings_of_stage(caller, stage_folder(modules, stage), kind));
   }
   TORCH_CHECK_VALUE(false, "[", caller, "] ", (modules.folder / "modules.json").string(),
                     ": type must be Transformer or StaticEmbedding, and then Pooling, Dense, "
-                    "Normalize, LayerNorm or Dropout; posenc has no other stages of "
-                    "sentence-transformers. Got ",
+                    "Normalize, LayerNorm, Dropout, WeightedLayerPooling, WordWeights or CNN; "
+                    "posenc has no other stages of sentence-transformers. Got ",
                     stage.type);
 }
 
@@ -132,6 +172,10 @@ sentence::PoolingMode usual_pooling(const char* caller, const std::string& folde
 }
 
 }  // namespace
+
+at::Tensor stage_word_weights(const char* caller, const std::string& folder) {
+  return word_weights_in({caller, (fs::path(folder) / "config.json").string(), kMostSettings});
+}
 
 Elementwise activation_at(const Settings& config, const char* name) {
   const std::string path = config.text(name);
@@ -156,7 +200,6 @@ std::string stage_folder(const SentenceModules& modules, const SentenceModule& s
 }
 
 SentenceModules checked_modules(const char* caller, const std::string& folder) {
-  if (!has_modules(folder)) return {folder, {{"Transformer", "", "", ""}}};
   SentenceModules modules = read_modules(caller, folder);
   std::set<std::string> names;
   for (const SentenceModule& stage : modules.stages) {
@@ -175,9 +218,26 @@ SentenceModules checked_modules(const char* caller, const std::string& folder) {
   return modules;
 }
 
+Settings model_settings(const char* caller, const std::string& folder) {
+  return settings_or_none(caller,
+                          (fs::path(folder) / "config_sentence_transformers.json").string());
+}
+
+SentenceModules sentence_modules(const char* caller, const std::string& folder) {
+  const SentenceModules usual = {folder, {{"Transformer", "", "", ""}}, false};
+  if (!has_modules(folder)) return usual;
+  const Settings config = model_settings(caller, folder);
+  const std::string kind = config.text("model_type", "SentenceTransformer");
+  if (kind == "CrossEncoder") return usual;
+  if (kind != "SentenceTransformer") {
+    config.refuse("model_type", "must be SentenceTransformer, whose vectors posenc computes");
+  }
+  return checked_modules(caller, folder);
+}
+
 std::vector<SentenceStageSettings> stages_after_first(const char* caller,
                                                       const SentenceModules& modules) {
-  if (!has_modules(modules.folder)) {
+  if (!modules.is_listed) {
     return {{sentence::Pooling{{usual_pooling(caller, modules.folder.string())}}, ""}};
   }
   std::vector<SentenceStageSettings> stages;

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <ATen/core/Tensor.h>
+
 #include <string>
 #include <vector>
 
@@ -11,9 +12,15 @@
 namespace posenc {
 
 /// The list of a model's stages. Throws c10::ValueError for two of one name, a type that is not
-/// sentence-transformers' own, and a path that leaves the folder. The stages of a folder without a
-/// modules.json are an encoder and a pooling.
+/// sentence-transformers' own, and a path that leaves the folder.
 SentenceModules checked_modules(const char* caller, const std::string& folder);
+
+/// The settings of a whole model, config_sentence_transformers.json, or none.
+Settings model_settings(const char* caller, const std::string& folder);
+
+/// The stages that make sentence vectors: those listed or, without a modules.json and for a
+/// cross-encoder, an encoder and a pooling. Throws c10::ValueError for another kind of model.
+SentenceModules sentence_modules(const char* caller, const std::string& folder);
 
 /// A stage that has been read.
 struct SentenceStageSettings {
@@ -25,6 +32,9 @@ struct SentenceStageSettings {
 /// that posenc lacks and for settings, WeightsError for files.
 std::vector<SentenceStageSettings> stages_after_first(const char* caller,
                                                       const SentenceModules& modules);
+
+/// The weights (V) of the WordWeights in `folder`, whose settings have them.
+at::Tensor stage_word_weights(const char* caller, const std::string& folder);
 
 /// The activation whose class in torch.nn a setting names, such as
 /// `torch.nn.modules.activation.Tanh`. Throws c10::ValueError for another path.

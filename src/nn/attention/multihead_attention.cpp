@@ -44,6 +44,23 @@ void check_head_width(const RotaryOptions& rotary, int64_t width) {
                     "the ", width, " channels of a head. Got ", rotary.rotary_dim());
 }
 
+// Rows of the bias that are none get no gradient. Each pair: whether there are such rows, and their
+// number.
+void hold_zeros(const torch::Tensor& bias, const std::vector<std::pair<bool, int64_t>>& parts) {
+  std::vector<std::pair<int64_t, int64_t>> held;  // first row and number
+  int64_t first = 0;
+  for (const auto& [is_there, rows] : parts) {
+    if (!is_there) held.emplace_back(first, rows);
+    first += rows;
+  }
+  if (held.empty()) return;
+  bias.register_hook([held](const torch::Tensor& grad) {
+    torch::Tensor own = grad.clone();
+    for (const auto& [begin, rows] : held) own.narrow(0, begin, rows).zero_();
+    return own;
+  });
+}
+
 // Keys are cached as they were scaled.
 void check_steps(const RotaryEmbedding& rotary) {
   TORCH_CHECK_VALUE(!rotary || rotary->options.rotary().xpos_scale_base() == 0.0 ||
@@ -93,6 +110,9 @@ void MultiheadAttentionImpl::reset() {
   }
   if (options.bias()) {
     in_proj_bias = register_parameter("in_proj_bias", torch::empty({query_width + 2 * kv_width}));
+    hold_zeros(in_proj_bias, {{options.query_bias(), query_width},
+                              {options.key_bias(), kv_width},
+                              {options.value_bias(), kv_width}});
   }
   const bool out_bias = options.out_bias().value_or(options.bias());
   out_proj = register_module(

@@ -11,6 +11,28 @@
 
 namespace posenc {
 
+namespace {
+
+// Options of an attention would change nothing.
+void check_fourier(const char* module, const TransformerLayerOptions& options) {
+  const std::pair<const char*, bool> others[] = {
+      {"num_heads", options.num_heads() != 1},
+      {"num_kv_heads", options.num_kv_heads().has_value()},
+      {"head_dim", options.head_dim().has_value()},
+      {"rotary", options.rotary().has_value()},
+      {"qk_norm", options.qk_norm()},
+      {"attention_scale", options.attention_scale().has_value()},
+      {"window", options.window().has_value()},
+      {"post_norms", options.post_norms()},
+      {"layer_scale", options.layer_scale().has_value()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[", module, "] ", name,
+                      " must be its default with Mixing::Fourier. Got another");
+  }
+}
+
+}  // namespace
+
 void check_layer(const char* module, const TransformerLayerOptions& options) {
   check_positive(module, "d_model", options.d_model());
   check_positive(module, "num_heads", options.num_heads());
@@ -33,9 +55,11 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     "] qk_norm(true) must be with an RMS norm_kind. Got NormKind::Layer");
   TORCH_CHECK_VALUE(options.window().value_or(0) >= 0, "[", module,
                     "] window must not be negative. Got ", *options.window());
+  if (options.mixing() == Mixing::Fourier) check_fourier(module, options);
 }
 
 const char* encoder_option(const TransformerLayerOptions& options) {
+  if (options.mixing() != Mixing::Attention) return "mixing";
   if (options.feed_forward() != FeedForward::Plain) return "feed_forward";
   if (!options.first_norm()) return "first_norm";
   if (options.post_norms()) return "post_norms";
@@ -63,6 +87,9 @@ MultiheadAttention make_attention(const TransformerLayerOptions& options) {
                                 .rotary(options.rotary())
                                 .dropout(dropouts_of(options).attention)
                                 .bias(options.qkv_bias().value_or(options.bias()))
+                                .query_bias(options.query_bias())
+                                .key_bias(options.key_bias())
+                                .value_bias(options.value_bias())
                                 .out_bias(options.out_bias().value_or(options.bias()))
                                 .batch_first(options.batch_first())
                                 .python_dropout_order(options.python_dropout_order()));
@@ -182,6 +209,7 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   for (const auto& [name, bias] : biases) {
     if (bias) stream << ", " << name << "=" << (*bias ? "true" : "false");
   }
+  if (options.mixing() == Mixing::Fourier) stream << ", mixing=fourier";
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";
   if (options.post_norms()) stream << ", post_norms=true";

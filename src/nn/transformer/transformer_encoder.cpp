@@ -25,6 +25,15 @@ void check_own_options(const TransformerEncoderOptions& options) {
   }
 }
 
+// Factors (., ., 1) of the rows of x, of which those that are not kept have 0.
+torch::Tensor row_factors(const torch::Tensor& kept_rows, const torch::Tensor& x) {
+  if (!kept_rows.defined()) return {};
+  TORCH_CHECK_VALUE(kept_rows.sizes() == x.sizes().slice(0, 2),
+                    "[TransformerEncoder] kept_rows must be ", x.sizes().slice(0, 2), ". Got ",
+                    kept_rows.sizes());
+  return kept_rows.ne(0).unsqueeze(-1).to(x.scalar_type());
+}
+
 // The mask of layers with one window, for all layers that follow with the same.
 class WindowMasks {
  public:
@@ -105,7 +114,9 @@ torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const Atte
 torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                                                    const AttentionMask& mask,
                                                    TransformerEncoderRecord& record,
-                                                   const torch::Tensor& position_ids) {
+                                                   const torch::Tensor& position_ids,
+                                                   const torch::Tensor& kept_rows) {
+  const torch::Tensor factors = row_factors(kept_rows, x);
   WindowMasks masks(mask, attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
@@ -118,8 +129,10 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     const bool is_skipped = is_training() && options.layer_dropout() > 0.0 &&
                             torch::rand({}).item<double>() < options.layer_dropout();
     if (is_skipped) continue;  // and not recorded, as in transformers
-    out = one.run(out, masks.of(one.options), position_ids,
+    const bool attends = one.options.mixing() == Mixing::Attention;
+    out = one.run(out, attends ? masks.of(one.options) : mask, position_ids,
                   record.output_attentions ? &weights : nullptr);
+    if (factors.defined()) out = out * factors;
     if (record.output_attentions) record.attentions.push_back(weights);
     add_hidden_state();
   }

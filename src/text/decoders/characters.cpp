@@ -4,6 +4,7 @@
 #include "io/base/text.h"
 #include "posenc/text/error.h"
 #include "text/decoders/kinds.h"
+#include "text/decoders/lossy_utf8.h"
 #include "text/decoders/replace_all.h"
 #include "text/pattern.h"
 #include "text/pre_tokenizers/metaspace.h"
@@ -51,6 +52,7 @@ class StripDecoder : public Decoder {
   void decode(std::vector<std::string>& tokens) const override {
     for (std::string& token : tokens) strip(token);
   }
+  bool keeps_replacement() const override { return stop_ == 0 && content_ != kReplacement; }
 
  private:
   // Returns how many times `content_` begins the text, or ends it, up to `most`.
@@ -93,17 +95,16 @@ class ReplaceDecoder : public Decoder {
         replace(token);  // not even an empty match is looked for in an empty token
     }
   }
+  bool is_for_each_token() const override { return true; }
 
  private:
   void replace(std::string& token) const {
-    constexpr std::size_t kNoMatch = SIZE_MAX;
     std::string changed;
-    Pattern::Match match;
-    std::size_t at = 0, previous = kNoMatch;
+    Pattern::Matches matches(pattern_, token);
+    std::size_t at = 0;
     bool is_found = false;
-    while (pattern_.find(token, at, previous, match)) {
+    for (Pattern::Match match{}; matches.next(match); at = match.end) {
       changed.append(token, at, match.begin - at).append(content_);
-      at = previous = match.end;
       is_found = true;
     }
     if (is_found) token = std::move(changed.append(token, at));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "text/decoders/kinds.h"
 
@@ -15,6 +16,27 @@ class Fuse : public Decoder {
     for (const std::string& token : tokens) text += token;
     tokens.assign(1, std::move(text));
   }
+  bool keeps_replacement() const override { return true; }
+};
+
+// The end after steps that change each token by itself, and a decoder that knows its end.
+class EndAfterSteps : public DecodedEnd {
+ public:
+  using Steps = std::vector<const Decoder*>;
+
+  EndAfterSteps(Steps steps, std::unique_ptr<DecodedEnd> end)
+      : steps_(std::move(steps)), end_(std::move(end)) {}
+
+  void add(std::string_view token) override {
+    std::vector<std::string> changed = {std::string(token)};
+    for (const Decoder* step : steps_) step->decode(changed);
+    for (const std::string& each : changed) end_->add(each);
+  }
+  bool is_replacement() const override { return end_->is_replacement(); }
+
+ private:
+  Steps steps_;
+  std::unique_ptr<DecodedEnd> end_;
 };
 
 class DecoderSequence : public Decoder {
@@ -27,6 +49,19 @@ class DecoderSequence : public Decoder {
   }
   void decode(std::vector<std::string>& tokens) const override {
     for (const auto& step : steps_) step->decode(tokens);
+  }
+  std::unique_ptr<DecodedEnd> follow_end() const override {
+    EndAfterSteps::Steps before;
+    auto step = steps_.begin();
+    for (; step != steps_.end() && (*step)->is_for_each_token(); ++step)
+      before.push_back(step->get());
+    if (step == steps_.end()) return nullptr;
+    auto end = (*step)->follow_end();
+    const bool is_kept = std::all_of(step + 1, steps_.end(), [](const DecoderPointer& later) {
+      return later->keeps_replacement();
+    });
+    if (!end || !is_kept) return nullptr;
+    return std::make_unique<EndAfterSteps>(std::move(before), std::move(end));
   }
 
  private:

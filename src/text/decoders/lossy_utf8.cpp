@@ -3,11 +3,8 @@
 #include "io/base/text.h"
 
 namespace posenc::text {
-namespace {
 
-// The size of the character at `at`; if it is not UTF-8, `is_whole` is false and the size that of
-// its longest part that could begin one (Unicode 16.0, table 3-7).
-std::size_t measure(std::string_view bytes, std::size_t at, bool& is_whole) {
+std::size_t measure_utf8(std::string_view bytes, std::size_t at, bool& is_whole) {
   const auto lead = static_cast<unsigned char>(bytes[at]);
   is_whole = lead < 0x80;
   if (lead < 0xC2 || lead > 0xF4) return 1;
@@ -23,18 +20,42 @@ std::size_t measure(std::string_view bytes, std::size_t at, bool& is_whole) {
   return size;
 }
 
+namespace {
+
+// What is whole, and `replacement(size)` for parts of that size that are not.
+template <typename Replacement>
+std::string repaired(std::string_view bytes, const Replacement& replacement) {
+  std::string text;
+  for (std::size_t at = 0; at < bytes.size();) {
+    bool is_whole;
+    const std::size_t size = measure_utf8(bytes, at, is_whole);
+    if (is_whole) {
+      text += bytes.substr(at, size);
+    } else {
+      text += replacement(size);
+    }
+    at += size;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string lossy_utf8(std::string bytes) {
   if (io::is_utf8(bytes)) return bytes;
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size();) {
-    bool is_whole;
-    const std::size_t size = measure(bytes, at, is_whole);
-    text += is_whole ? std::string_view(bytes).substr(at, size) : kReplacement;
-    at += size;
-  }
-  return text;
+  return repaired(bytes, [](std::size_t) { return kReplacement; });
+}
+
+std::string lossy_utf8_by_byte(std::string_view bytes) {
+  return repaired(bytes, [](std::size_t size) {
+    std::string all;
+    for (std::size_t i = 0; i < size; ++i) all += kReplacement;
+    return all;
+  });
+}
+
+std::string utf8_without_errors(std::string_view bytes) {
+  return repaired(bytes, [](std::size_t) { return std::string_view(); });
 }
 
 }  // namespace posenc::text

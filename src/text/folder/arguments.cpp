@@ -32,14 +32,15 @@ int64_t id_of(const std::string& text) {
 
 }  // namespace
 
-Arguments::Arguments(const FolderFiles& files, Settings tokenizer_config, const Definition* file)
+Arguments::Arguments(const FolderFiles& files, Settings tokenizer_config,
+                     const std::vector<AddedToken>* file_tokens)
     : values_(std::move(tokenizer_config)) {
   const auto inputs = values_.find("init_inputs");
   if (inputs != values_.end() && !is_empty(*inputs))
     refuse("init_inputs", "be empty", shown(*inputs));
   for (const char* name : {"tokenizer_class", "init_inputs", "auto_map", "chat_template"})
     values_.erase(name);
-  if (file) {
+  if (file_tokens) {
     values_.erase("add_bos_token");
     values_.erase("add_eos_token");
   }
@@ -55,9 +56,9 @@ Arguments::Arguments(const FolderFiles& files, Settings tokenizer_config, const 
   } else {
     read_special_tokens_map(files);
     read_added_tokens_file(files);
-    if (file) {
+    if (file_tokens) {
       int64_t next = 0;
-      for (const AddedToken& token : file->added_tokens) {
+      for (const AddedToken& token : *file_tokens) {
         add(token.id ? static_cast<int64_t>(*token.id) : next, GivenToken(token));
         ++next;
       }

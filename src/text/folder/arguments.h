@@ -19,8 +19,9 @@ namespace posenc::text {
 /// tokenizer.json.
 class Arguments {
  public:
-  /// `file` is the definition in tokenizer.json, if there is one. Throws TokenizerError.
-  Arguments(const FolderFiles& files, Settings tokenizer_config, const Definition* file);
+  /// `file_tokens` are the added tokens of tokenizer.json, if there is one. Throws TokenizerError.
+  Arguments(const FolderFiles& files, Settings tokenizer_config,
+            const std::vector<AddedToken>* file_tokens);
 
   bool has(const char* name) const { return values_.contains(name); }
   /// The value, which may be null; nothing if there is none.

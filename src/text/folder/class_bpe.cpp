@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <string_view>
+
 #include "text/folder/classes.h"
 #include "text/folder/components.h"
 
@@ -59,7 +62,10 @@ void construct_code_llama(ClassBuilder& builder) {
                                                      {"eot_token", "\u2581<EOT>"},
                                                      {"fill_token", "<FILL_ME>"}};
   for (const auto& [name, otherwise] : own) {
-    if (const ClassBuilder::Named token = builder.named(name, otherwise)) extra.push_back(*token);
+    const ClassBuilder::Named token = builder.named(name, otherwise);
+    if (!token) continue;
+    extra.push_back(*token);
+    if (std::string_view(name) == "fill_token") builder.settings.infill_token = token->content;
   }
   builder.set_extra(extra);
   builder.arguments.set_default("add_bos_token", true);
@@ -142,6 +148,59 @@ void construct_reformer(ClassBuilder& builder) {
   builder.post_init();
 }
 
+void construct_tipsv2(ClassBuilder& builder) {
+  begin_byte_fallback(builder, {"tokenizer.model"});
+  std::vector<Json> normalizers;
+  if (builder.arguments.flag("do_lower_case", true))
+    normalizers.push_back(components::plain("Lowercase"));
+  if (builder.charsmap()) normalizers.push_back(components::precompiled(*builder.charsmap()));
+  builder.definition.normalizer = components::normalizers(normalizers);
+  builder.definition.pre_tokenizer = components::pre_tokenizers(
+      {components::plain("WhitespaceSplit"), components::metaspace("always")});
+  builder.definition.decoder =
+      components::decoders({components::metaspace("always"), components::plain("ByteFallback"),
+                            components::plain("Fuse")});
+  builder.named("unk_token", "<unk>");
+  builder.named("pad_token", "<pad>");
+  builder.named("bos_token", nullptr);
+  builder.named("eos_token", nullptr);
+  builder.arguments.set_default("model_max_length", 64);
+  builder.finish();
+}
+
+// The vocabulary of proteins is part of the class.
+void construct_esmc(ClassBuilder& builder) {
+  constexpr std::string_view kTokens[] = {
+      "<cls>", "<pad>", "<eos>", "<unk>", "L", "A", "G", "V", "S", "E", "R",
+      "T",     "I",     "D",     "P",     "K", "Q", "N", "F", "Y", "M", "H",
+      "W",     "C",     "X",     "B",     "U", "Z", "O", ".", "-", "|", "<mask>"};
+  ModelDefinition& model = builder.definition.model;
+  model.kind = ModelDefinition::Kind::Bpe;
+  for (const std::string_view token : kTokens) {
+    model.vocab.push_back(
+        {builder.definition.strings->keep(token), static_cast<uint32_t>(model.vocab.size())});
+  }
+  model.unk_token = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
+  const ClassBuilder::Named cls = builder.named("cls_token", "<cls>");
+  builder.named("bos_token", builder.arguments.named("bos_token", std::nullopt)
+                                 .value_or(cls.value_or(GivenToken("<cls>"))));
+  builder.named("pad_token", "<pad>");
+  builder.named("mask_token", "<mask>");
+  builder.named("eos_token", "<eos>");
+  builder.named("chain_break_token", "|");
+  builder.arguments.set_default("extra_special_tokens", Settings());  // so the older name is unused
+  builder.finish();
+  std::vector<std::pair<std::string, uint64_t>> specials;
+  for (const char* name : {"cls_token", "eos_token"}) {
+    const std::string token = builder.named_text(name);
+    const auto* const place = std::ranges::find(kTokens, token);
+    if (place == std::end(kTokens)) refuse(name, "be a token of ESMC", shown(token));
+    specials.emplace_back(token, static_cast<uint64_t>(place - kTokens));
+  }
+  builder.set_template_with_ids({specials[0].first, "$A", specials[1].first}, {"$A:0", "$B:1"},
+                                specials);
+}
+
 }  // namespace
 
 Constructor bpe_constructor(std::string_view name) {
@@ -152,6 +211,8 @@ Constructor bpe_constructor(std::string_view name) {
   if (name == "OpenAIGPTTokenizer") return construct_openai;
   if (name == "HerbertTokenizer") return construct_herbert;
   if (name == "ReformerTokenizer") return construct_reformer;
+  if (name == "Tipsv2Tokenizer") return construct_tipsv2;
+  if (name == "EsmcTokenizer") return construct_esmc;
   return nullptr;
 }
 

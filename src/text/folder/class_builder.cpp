@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "text/folder/mistral_regex.h"
 #include "text/folder/model_files.h"
 
 namespace posenc::text {
@@ -25,18 +26,15 @@ std::optional<std::string> charsmap_in(const json& normalizer) {
   return std::nullopt;
 }
 
-bool is_true(const Settings* value) {
-  return value && !value->is_null() && *value != false && *value != 0 && *value != "";
-}
-
 }  // namespace
 
 ClassBuilder::ClassBuilder(const FolderFiles& files, Settings tokenizer_config,
                            std::optional<Definition> file, std::string tokenizer_class)
-    : arguments(files, std::move(tokenizer_config), file ? &*file : nullptr),
+    : BaseConstructor(
+          Arguments(files, std::move(tokenizer_config), file ? &file->added_tokens : nullptr),
+          std::move(tokenizer_class)),
       files_(files),
       file_(std::move(file)) {
-  settings.tokenizer_class = std::move(tokenizer_class);
   settings.model_input_names = {"input_ids", "attention_mask"};
   if (file_) charsmap_ = charsmap_in(file_->normalizer);
 }
@@ -64,39 +62,7 @@ ModelDefinition& ClassBuilder::begin_model(ModelDefinition::Kind kind,
   return definition.model;
 }
 
-ClassBuilder::Named ClassBuilder::named(const char* name, const char* otherwise) {
-  return named(name, otherwise ? Named(GivenToken(otherwise)) : Named());
-}
-
-ClassBuilder::Named ClassBuilder::named(const char* name, Named otherwise) {
-  return keep(name, arguments.named(name, std::move(otherwise)));
-}
-
-ClassBuilder::Named& ClassBuilder::keep(const char* name, Named token) {
-  const auto known = std::ranges::find(named_, name, &std::pair<std::string, Named>::first);
-  if (known != named_.end()) return known->second = std::move(token);
-  return named_.emplace_back(name, std::move(token)).second;
-}
-
-ClassBuilder::Named ClassBuilder::flagged(const char* name, const char* otherwise, bool lstrip,
-                                          std::optional<bool> normalized, bool special) {
-  Named& token = keep(name, arguments.named(name, GivenToken(otherwise)));
-  if (token && !token->has_flags) {
-    token->has_flags = true;
-    token->lstrip = lstrip;
-    token->normalized = normalized;
-    token->special = special;
-  }
-  return token;
-}
-
-void ClassBuilder::set_extra(std::vector<GivenToken> tokens) {
-  Settings list = Settings::array();
-  for (const GivenToken& token : tokens) list.push_back(as_setting(token));
-  arguments.set_default("extra_special_tokens", std::move(list));
-}
-
-void ClassBuilder::read_sides() {
+void ClassBuilder::set_default_sides() {
   const auto left = [](const json& block) {
     return block.value("direction", "Right") == "Left" ? "left" : "right";
   };
@@ -104,44 +70,9 @@ void ClassBuilder::read_sides() {
     arguments.set_default("truncation_side", left(file_->truncation));
   if (file_ && file_->padding.is_object()) {
     const json pad = file_->padding.value("pad_token", json("[PAD]"));
-    if (std::ranges::count(named_, "pad_token", &std::pair<std::string, Named>::first) == 0)
-      arguments.set_default("pad_token", Settings(pad));
+    if (!is_passed("pad_token")) arguments.set_default("pad_token", Settings(pad));
     arguments.set_default("padding_side", left(file_->padding));
   }
-  const auto side = [&](const char* name, bool& is_left) {
-    const Settings* const value = arguments.find(name);
-    if (!value) return;
-    if (*value != "left" && *value != "right") refuse(name, "be left or right", shown(*value));
-    is_left = *value == "left";
-  };
-  side("padding_side", settings.pads_left);
-  side("truncation_side", settings.truncates_left);
-}
-
-void ClassBuilder::read_special_tokens() {
-  const auto passed = [&](const char* name) {
-    const auto found = std::ranges::find(named_, name, &std::pair<std::string, Named>::first);
-    return found != named_.end() ? found->second : arguments.named(name, std::nullopt);
-  };
-  for (const char* name : kNamedTokens) {
-    if (const Named token = passed(name)) special_tokens_.emplace_back(name, *token);
-  }
-  const std::vector<std::pair<std::string, GivenToken>> own = arguments.own_named();
-  for (const auto& [name, token] :
-       named_) {  // those that only the class has; the folder's value counts
-    if (std::ranges::count(kNamedTokens, name) > 0 || !token) continue;
-    const auto given = std::ranges::find(own, name, &std::pair<std::string, GivenToken>::first);
-    special_tokens_.emplace_back(name, given != own.end() ? given->second : *token);
-  }
-  for (const auto& one : own) {
-    if (std::ranges::none_of(special_tokens_,
-                             [&](const auto& known) { return known.first == one.first; })) {
-      special_tokens_.emplace_back(one.first, one.second);
-    }
-  }
-  const bool has_extra = arguments.has("extra_special_tokens");
-  extra_ = arguments.tokens(has_extra ? "extra_special_tokens" : "additional_special_tokens")
-               .value_or(std::vector<GivenToken>());
 }
 
 // Those of added_tokens_decoder, then those special tokens that neither it nor tokenizer.json has.
@@ -175,35 +106,24 @@ void ClassBuilder::add_folder_tokens() {
 }
 
 void ClassBuilder::finish() {
+  set_default_sides();
   read_sides();
-  adds_bos_ = is_true(arguments.find("add_bos_token"));
-  adds_eos_ = is_true(arguments.find("add_eos_token"));
+  adds_bos_ = is_true("add_bos_token");
+  adds_eos_ = is_true("add_eos_token");
   if (file_ && !file_->post_processor.is_null()) definition.post_processor = file_->post_processor;
   updates_post_processor_ = arguments.has("add_bos_token") || arguments.has("add_eos_token") ||
                             definition.post_processor.is_null();
   read_special_tokens();
-  const char* const length = arguments.has("model_max_length") ? "model_max_length" : "max_len";
-  if (const Settings* const value = arguments.find(length); value && !value->is_null()) {
-    if (!value->is_number()) refuse(length, "be a number", shown(*value));
-    constexpr double kMost = 1e18;  // transformers writes 1e30 for none
-    if (value->get<double>() < kMost) settings.model_max_length = value->get<int64_t>();
-  }
-  if (const Settings* const names = arguments.find("model_input_names")) {
-    if (!names->is_array()) refuse("model_input_names", "be a list of names", shown(*names));
-    settings.model_input_names.clear();
-    for (const Settings& name : *names)
-      settings.model_input_names.push_back(name.is_string() ? name.get<std::string>() : "");
-  }
+  read_settings();
   settings.clean_up_tokenization_spaces =
-      is_true(arguments.find("clean_up_tokenization_spaces")) &&
+      settings.clean_up_tokenization_spaces &&
       (definition.model.kind != ModelDefinition::Kind::Bpe ||
-       is_true(arguments.find(
-           "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")));
-  settings.split_special_tokens = is_true(arguments.find("split_special_tokens"));
+       is_true("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"));
 
   ids_ = std::make_unique<TokenIds>(definition);
   ids_->add(definition.added_tokens);
   add_folder_tokens();
+  fix_mistral_regex(*this);
   if (updates_post_processor_) update_post_processor();
 }
 
@@ -237,19 +157,6 @@ void ClassBuilder::restore_flags() {
   ids_->add(tokens);
 }
 
-bool ClassBuilder::has_named(const char* name) const {
-  return std::ranges::any_of(special_tokens_,
-                             [&](const auto& known) { return known.first == name; });
-}
-
-std::string ClassBuilder::named_text(const char* name) const {
-  const auto found =
-      std::ranges::find(special_tokens_, name, [](const auto& known) { return known.first; });
-  if (found == special_tokens_.end())
-    refuse(name, "be there for " + settings.tokenizer_class, "none");
-  return found->second.content;
-}
-
 std::optional<uint64_t> ClassBuilder::id(const std::string& token) const {
   const std::optional<uint64_t> found = ids_->find(token);
   if (found || !has_named("unk_token")) return found;
@@ -272,10 +179,8 @@ uint64_t ClassBuilder::named_id(const char* name, uint64_t otherwise) const {
 
 FolderTokenizer ClassBuilder::result() && {
   definition.added_tokens = ids_->added();
-  for (const auto& [name, token] : special_tokens_)
-    settings.special_tokens.emplace_back(name, token.content);
-  for (const GivenToken& token : extra_) settings.extra_special_tokens.push_back(token.content);
-  return {std::move(definition), std::move(settings)};
+  write_special_tokens();
+  return {std::move(definition), std::nullopt, std::move(settings)};
 }
 
 }  // namespace posenc::text

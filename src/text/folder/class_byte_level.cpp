@@ -1,5 +1,9 @@
+#include <algorithm>
+
 #include "text/folder/classes.h"
 #include "text/folder/components.h"
+#include "text/folder/language_codes.h"
+#include "text/python/text.h"
 
 // The classes whose BPE works on bytes.
 namespace posenc::text {
@@ -150,6 +154,81 @@ void construct_clip(ClassBuilder& builder) {
                       false);
 }
 
+std::string id_of_whisper_language(const std::string& name) {
+  for (const auto* list : {&whisper_languages(), &other_whisper_names()}) {
+    for (const WhisperLanguage& language : *list) {
+      if (language.name == name || language.code == name) return language.code;
+    }
+  }
+  refuse("language", "be a language of Whisper", shown(name));
+}
+
+// The tokens that a transcription begins with.
+std::vector<uint64_t> whisper_prefix(const ClassBuilder& builder) {
+  const std::string task = builder.arguments.text("task", "");
+  std::vector<uint64_t> ids = {builder.required_id("<|startoftranscript|>")};
+  if (const std::string name = builder.arguments.text("language", ""); !name.empty()) {
+    const auto& languages = whisper_languages();
+    const auto place = std::ranges::find(languages, id_of_whisper_language(python::lower(name)),
+                                         &WhisperLanguage::code);
+    ids.push_back(ids[0] + 1 + static_cast<uint64_t>(place - languages.begin()));
+  }
+  if (!task.empty()) {
+    if (task != "transcribe" && task != "translate")
+      refuse("task", "be transcribe or translate", shown(task));
+    ids.push_back(builder.required_id("<|" + task + "|>"));
+  }
+  if (!builder.arguments.flag("predict_timestamps", false))
+    ids.push_back(builder.required_id("<|notimestamps|>"));
+  return ids;
+}
+
+void construct_whisper(ClassBuilder& builder) {
+  begin_byte_level(builder, builder.arguments.flag("add_prefix_space", false));
+  for (const char* name : {"unk_token", "bos_token", "eos_token"})
+    builder.flagged(name, "<|endoftext|>", false, false, true);
+  builder.finish();
+  const std::string eos = builder.named_text("eos_token");
+  Template single;
+  std::vector<std::pair<std::string, uint64_t>> specials = {{eos, builder.required_id(eos)}};
+  for (const uint64_t id : whisper_prefix(builder)) {
+    const std::optional<std::string> token = builder.token(id);
+    if (!token)
+      refuse("the vocabulary", "have the tokens of Whisper", "none of id " + std::to_string(id));
+    single.push_back(*token + ":0");
+    specials.emplace_back(*token, id);
+  }
+  Template pair = single;
+  single.insert(single.end(), {"$A:0", eos + ":0"});
+  pair.insert(pair.end(), {"$A:0", "$B:1", eos + ":1"});
+  builder.set_template_with_ids(single, pair, specials);
+  builder.settings.decodes_speech = {builder.id("<|startofprev|>"),
+                                     builder.id("<|startoftranscript|>")};
+}
+
+void construct_nougat(ClassBuilder& builder) {
+  begin_byte_level(builder, false);
+  builder.definition.normalizer = components::plain("NFKC");
+  const auto at = [](const char* text, const char* behavior) {
+    return components::split({{"String", text}}, behavior, false);
+  };
+  builder.definition.pre_tokenizer = components::pre_tokenizers(
+      {at("SPL1T-TH1S-Pl3A5E", "Removed"),
+       {{"type", "Digits"}, {"individual_digits", true}},
+       // An expression, but the class gives it as text.
+       at(R"([\(\)\[\]\{\}]|([!\"#\$%\&'\*\+,\-\./:;<=>\?\\\^_`\|\~])\1*)", "Isolated"),
+       at("\n", "Isolated"),
+       byte_level(false)});
+  const std::string bos = ClassBuilder::text_of(builder.named("bos_token", "<s>"));
+  const std::string eos = ClassBuilder::text_of(builder.named("eos_token", "</s>"));
+  builder.named("unk_token", "<unk>");
+  builder.named("pad_token", "<pad>");
+  builder.finish();
+  builder.set_template_with_ids(pieces_of(bos + ":0 $A:0 " + eos + ":0"), pieces_of("$A:0 $B:1"),
+                                {{eos, builder.required_id(builder.named_text("eos_token"))},
+                                 {bos, builder.required_id(builder.named_text("bos_token"))}});
+}
+
 }  // namespace
 
 Constructor byte_level_constructor(std::string_view name) {
@@ -163,6 +242,8 @@ Constructor byte_level_constructor(std::string_view name) {
   if (name == "Qwen3_5Tokenizer") return construct_qwen3_5;
   if (name == "BlenderbotTokenizer") return construct_blenderbot;
   if (name == "CLIPTokenizer") return construct_clip;
+  if (name == "WhisperTokenizer") return construct_whisper;
+  if (name == "NougatTokenizer") return construct_nougat;
   return nullptr;
 }
 

@@ -28,6 +28,29 @@ std::string token_of(const ClassBuilder& builder, const std::string& language) {
   return builder.has_id(language) ? language : builder.named_text("unk_token");
 }
 
+// Where the tokens of a language are.
+enum class Place { AfterEnd, First };
+
+// The language of a text, and for texts of the target language that of these: the same unless the
+// folder has another.
+void set_languages(ClassBuilder& builder, Place place, const std::string& source,
+                   const std::string& target) {
+  const std::string eos = builder.named_text("eos_token");
+  const auto set = [&](const std::string& language, auto&& set_template) {
+    if (place == Place::AfterEnd) {
+      set_template(Template{"$A", eos, language}, Template{"$A", "$B", eos, language});
+    } else {
+      set_template(Template{language, "$A", eos}, Template{language, "$A", "$B", eos});
+    }
+  };
+  set(source, [&](const Template& single, const Template& pair) {
+    builder.set_template(single, pair, {eos, source});
+  });
+  set(target, [&](const Template& single, const Template& pair) {
+    builder.set_target_template(single, pair, {eos, target});
+  });
+}
+
 void add_codes(std::vector<GivenToken>& extra, const std::vector<std::string>& codes) {
   for (const std::string& code : codes) extra.emplace_back(code);
 }
@@ -47,9 +70,9 @@ void construct_mbart(ClassBuilder& builder) {
   }
   builder.set_extra(extra);
   builder.finish();
-  const std::string eos = builder.named_text("eos_token");
-  const std::string language = token_of(builder, builder.arguments.text("src_lang", "en_XX"));
-  builder.set_template({"$A", eos, language}, {"$A", "$B", eos, language}, {eos, language});
+  const std::string source = builder.arguments.text("src_lang", "en_XX");
+  set_languages(builder, Place::AfterEnd, token_of(builder, source),
+                token_of(builder, builder.arguments.text("tgt_lang", source)));
 }
 
 // A SentencePiece vocabulary begins with <unk> <s> </s>, and has no languages.
@@ -104,8 +127,8 @@ void construct_mbart50(ClassBuilder& builder) {
   const std::string source = builder.arguments.text("src_lang", "en_XX");
   if (std::ranges::count(mbart50_codes(), source) == 0)
     refuse("src_lang", "be a language of mBART-50", source);
-  const std::string eos = builder.named_text("eos_token"), language = token_of(builder, source);
-  builder.set_template({language, "$A", eos}, {language, "$A", "$B", eos}, {language, eos});
+  set_languages(builder, Place::First, token_of(builder, source),
+                token_of(builder, builder.arguments.text("tgt_lang", source)));
 }
 
 void construct_nllb(ClassBuilder& builder) {
@@ -125,13 +148,9 @@ void construct_nllb(ClassBuilder& builder) {
   builder.set_extra(builder.arguments.tokens("additional_special_tokens").value_or(codes));
   const bool is_old = builder.arguments.flag("legacy_behaviour", false);
   builder.finish();
-  const std::string language = builder.arguments.text("src_lang", "eng_Latn");
-  const std::string eos = builder.named_text("eos_token");
-  if (is_old) {
-    builder.set_template({"$A", eos, language}, {"$A", "$B", eos, language}, {eos, language});
-  } else {
-    builder.set_template({language, "$A", eos}, {language, "$A", "$B", eos}, {eos, language});
-  }
+  const std::string source = builder.arguments.text("src_lang", "eng_Latn");
+  set_languages(builder, is_old ? Place::AfterEnd : Place::First, source,
+                builder.arguments.text("tgt_lang", source));
 }
 
 void construct_seamless(ClassBuilder& builder) {
@@ -146,10 +165,15 @@ void construct_seamless(ClassBuilder& builder) {
   builder.definition.pre_tokenizer = metaspace("first");
   builder.definition.decoder = metaspace("first");
   builder.finish();
-  std::string source = builder.arguments.text("src_lang", "eng");
-  if (source.find("__") == std::string::npos) source = "__" + source + "__";
-  const std::string eos = builder.named_text("eos_token"), language = token_of(builder, source);
-  builder.set_template({language, "$A", eos}, {language, "$A", "$B", eos}, {language, eos});
+  const auto language = [&](const char* name, const char* otherwise) {
+    const std::string code = builder.arguments.text(name, otherwise);
+    return token_of(builder, code.find("__") == std::string::npos ? "__" + code + "__" : code);
+  };
+  const std::string eos = builder.named_text("eos_token");
+  const std::string source = language("src_lang", "eng"), target = language("tgt_lang", "fra");
+  builder.set_template({source, "$A", eos}, {source, "$A", "$B", eos}, {source, eos});
+  builder.set_target_template({eos, target, "$A", eos}, {eos, target, "$A", "$B", eos},
+                              {eos, target});
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ void construct_camembert(ClassBuilder& builder) {
                        pieces_of(bos + " $A " + eos + " " + eos + " $B " + eos), {bos, eos});
 }
 
-void begin_t5(ClassBuilder& builder, uint64_t unk_id) {
+void make_t5(ClassBuilder& builder, uint64_t unk_id) {
   begin_unigram(builder, "spiece.model", unk_id);
   const int64_t count = builder.arguments.number("extra_ids", 100);
   std::vector<GivenToken> extra = given_extra(builder);
@@ -122,16 +122,25 @@ void begin_t5(ClassBuilder& builder, uint64_t unk_id) {
   builder.named("pad_token", "<pad>");
   builder.set_extra(extra);
   builder.finish();
+}
+
+void set_t5_template(ClassBuilder& builder) {
   builder.set_template_with_ids({"$A", "</s>"}, {"$A", "</s>", "$B", "</s>"},
                                 {{"</s>", builder.required_id(builder.named_text("eos_token"))}});
 }
 
-void construct_t5(ClassBuilder& builder) { begin_t5(builder, 2); }
+void construct_t5(ClassBuilder& builder) {
+  make_t5(builder, 2);
+  set_t5_template(builder);
+}
 
 void construct_lasr(ClassBuilder& builder) {
   builder.settings.decodes_runs_once = true;
-  begin_t5(builder, 3);
+  make_t5(builder, 3);
+  set_t5_template(builder);
 }
+
+void construct_video_prism(ClassBuilder& builder) { make_t5(builder, 2); }
 
 void construct_pegasus(ClassBuilder& builder) {
   ModelDefinition& model = begin_unigram(builder, "spiece.model", 0);
@@ -316,6 +325,7 @@ Constructor unigram_constructor(std::string_view name) {
   if (name == "XLMRobertaTokenizer") return construct_xlm_roberta;
   if (name == "CamembertTokenizer") return construct_camembert;
   if (name == "T5Tokenizer") return construct_t5;
+  if (name == "VideoPrismTokenizer") return construct_video_prism;
   if (name == "LasrTokenizer") return construct_lasr;
   if (name == "PegasusTokenizer") return construct_pegasus;
   if (name == "DebertaV2Tokenizer") return construct_deberta_v2;

@@ -1,6 +1,9 @@
 #include "text/folder/files.h"
 
 #include <filesystem>
+#include <memory>
+#include <set>
+#include <vector>
 
 #include "platform/file.h"
 #include "posenc/text/error.h"
@@ -43,6 +46,24 @@ bool is_shallow(std::string_view json) {
   return true;
 }
 
+// Refuses an object that has a name twice, while it is parsed.
+class NamesOnce {
+ public:
+  bool operator()(int, Settings::parse_event_t event, const Settings& parsed) {
+    using Event = Settings::parse_event_t;
+    if (event == Event::object_start) names_->emplace_back();
+    if (event == Event::object_end) names_->pop_back();
+    if (event == Event::key && !names_->back().insert(parsed.get<std::string>()).second)
+      refuse("it", "have each name once", shown(parsed) + " twice");
+    return true;
+  }
+
+ private:
+  // Of the objects around a value; shared, as the parser copies this.
+  std::shared_ptr<std::vector<std::set<std::string>>> names_ =
+      std::make_shared<std::vector<std::set<std::string>>>();
+};
+
 }  // namespace
 
 FolderFiles::FolderFiles(std::string folder) : folder_(std::move(folder)) {
@@ -76,7 +97,7 @@ Settings FolderFiles::settings(std::string_view name) const {
   const std::string text = read(name);
   try {
     if (!is_shallow(text)) refuse("it", "have at most 128 values within each other", "more");
-    Settings value = Settings::parse(text);
+    Settings value = Settings::parse(text, NamesOnce());
     if (!value.is_object()) refuse("it", "be a JSON object", shown(value));
     return value;
   } catch (const Settings::parse_error& error) {

@@ -5,7 +5,9 @@
 
 #include "posenc/text/error.h"
 #include "text/folder/classes.h"
+#include "text/folder/refused_classes.h"
 #include "text/folder/tokenizer_class.h"
+#include "text/python/classes/constructors.h"
 
 namespace posenc::text {
 namespace {
@@ -23,12 +25,30 @@ std::string name_of_tokenizer_file(const Settings& tokenizer_config) {
   return "tokenizer.json";
 }
 
+// The added tokens of a tokenizer.json, of which a class in Python reads nothing else.
+std::optional<std::vector<AddedToken>> added_tokens_of(const FolderFiles& files,
+                                                       const std::string& name) {
+  if (!files.has(name)) return std::nullopt;
+  try {
+    return read_added_tokens(files.read(name));
+  } catch (const TokenizerError& error) {
+    throw error.in_file(files.path(name));
+  }
+}
+
 FolderTokenizer read(const FolderFiles& files) {
   const Settings config = files.settings("config.json");
   const Settings tokenizer_config = files.settings("tokenizer_config.json");
   const std::string name = tokenizer_class_of(files, config, tokenizer_config);
+  if (const PythonConstructor construct = python_constructor(name)) {
+    const std::optional<std::vector<AddedToken>> tokens =
+        added_tokens_of(files, name_of_tokenizer_file(tokenizer_config));
+    PythonBuilder builder(files, tokenizer_config, tokens ? &*tokens : nullptr, name);
+    construct(builder);
+    return std::move(builder).result();
+  }
   const Constructor construct = constructor_of(name);
-  if (!construct) refuse("tokenizer_class", "be one that posenc has", name);
+  if (!construct) refuse("tokenizer_class", "be one that posenc has", refused_class(name));
 
   std::optional<Definition> file;
   const std::string file_name = name_of_tokenizer_file(tokenizer_config);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/definition.h"
+#include "text/python/python_parts.h"
 
 namespace posenc::text {
 
@@ -25,12 +26,19 @@ struct FolderSettings {
   bool clean_up_tokenization_spaces = false;
   bool split_special_tokens = false;  ///< special tokens in a text are not recognised
   std::string blank_in_decoded;  ///< CLIP: decoded text has it replaced by a blank, and is stripped
+  std::string infill_token;      ///< CodeLlama: cuts a single text in two, which is not supported
+  /// Whisper: decoded text has no time stamps, and where special tokens are skipped no prompt.
+  struct SpeechTokens {
+    std::optional<uint64_t> prompt, start;
+  };
+  std::optional<SpeechTokens> decodes_speech;
   bool decodes_runs_once = false;  ///< Parakeet: equal ids in a row are one, and padding is dropped
 };
 
 /// The tokenizer of a folder.
 struct FolderTokenizer {
-  Definition definition;
+  Definition definition;  ///< unless its class is one in Python
+  std::optional<PythonParts> python;
   FolderSettings settings;
 };
 

@@ -10,4 +10,11 @@ const std::vector<std::string>& mbart_codes();
 const std::vector<std::string>& mbart50_codes();
 const std::vector<std::string>& nllb_codes();
 
+struct WhisperLanguage {
+  std::string code, name;
+};
+const std::vector<WhisperLanguage>& whisper_languages();
+/// Further names of some of them.
+const std::vector<WhisperLanguage>& other_whisper_names();
+
 }  // namespace posenc::text

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "text/folder/class_builder.h"
 
@@ -77,6 +78,13 @@ void ClassBuilder::set_template_with_ids(
                                {"single", template_list(single)},
                                {"pair", template_list(pair)},
                                {"special_tokens", std::move(tokens)}};
+}
+
+void ClassBuilder::set_target_template(const Template& single, const Template& pair,
+                                       const std::vector<std::string>& specials) {
+  json source = std::move(definition.post_processor);
+  set_template(single, pair, specials);
+  definition.target_post_processor = std::exchange(definition.post_processor, std::move(source));
 }
 
 void ClassBuilder::update_post_processor() {

@@ -36,6 +36,20 @@ std::optional<uint64_t> TokenIds::find(std::string_view token) const {
   return vocabulary_.id(token);
 }
 
+std::optional<std::string> TokenIds::token(uint64_t id) const {
+  const auto found = std::ranges::find(added_, id, &Entry::id);
+  if (found != added_.end()) return found->token.content;
+  const auto own = id > UINT32_MAX ? std::nullopt : vocabulary_.token(static_cast<uint32_t>(id));
+  return own ? std::optional<std::string>(*own) : std::nullopt;
+}
+
+std::size_t TokenIds::size() const {
+  const auto is_new = [&](const Entry& entry) {
+    return !vocabulary_.id(entry.token.content).has_value();
+  };
+  return count_ + static_cast<std::size_t>(std::ranges::count_if(added_, is_new));
+}
+
 bool TokenIds::is_added(std::string_view token) const {
   return places_.contains(std::string(token));
 }

@@ -22,6 +22,9 @@ class TokenIds {
   /// model's count and the largest id of the calls before.
   void add(const std::vector<AddedToken>& tokens);
   std::optional<uint64_t> find(std::string_view token) const;
+  std::optional<std::string> token(uint64_t id) const;
+  /// Number of tokens.
+  std::size_t size() const;
   bool is_added(std::string_view token) const;
   /// All that were added. Throws TokenizerError if one call would give them other ids.
   std::vector<AddedToken> added() const;

@@ -23,17 +23,24 @@ void SymbolMerger::merge(std::vector<Symbol>& symbols, const PairTable& pairs,
 void SymbolMerger::merge_by_scan(std::vector<Symbol>& symbols, const PairTable& pairs) {
   PairTable::Merged merged[kScanned];  // of each symbol and the next
   std::size_t last = symbols.size() - 1;
-  for (std::size_t i = 0; i < last; ++i) merged[i] = pairs.find(symbols[i].id, symbols[i + 1].id);
+  uint64_t hashes[kScanned];
+  for (std::size_t i = 0; i < last; ++i)
+    hashes[i] = pairs.prefetch(symbols[i].id, symbols[i + 1].id);
+  for (std::size_t i = 0; i < last; ++i)
+    merged[i] = pairs.find(symbols[i].id, symbols[i + 1].id, hashes[i]);
   while (last > 0) {
     std::size_t at = 0;
     for (std::size_t i = 1; i < last; ++i) at = merged[i].rank < merged[at].rank ? i : at;
     if (merged[at].rank == PairTable::kNoRank) break;
     symbols[at] = {merged[at].id, symbols[at].size + symbols[at + 1].size};
+    uint64_t before = 0, after = 0;
+    if (at > 0) before = pairs.prefetch(symbols[at - 1].id, symbols[at].id);
+    if (at + 1 < last) after = pairs.prefetch(symbols[at].id, symbols[at + 2].id);
     for (std::size_t i = at + 1; i < last; ++i) symbols[i] = symbols[i + 1];
     --last;
     for (std::size_t i = at + 1; i < last; ++i) merged[i] = merged[i + 1];
-    if (at < last) merged[at] = pairs.find(symbols[at].id, symbols[at + 1].id);
-    if (at > 0) merged[at - 1] = pairs.find(symbols[at - 1].id, symbols[at].id);
+    if (at < last) merged[at] = pairs.find(symbols[at].id, symbols[at + 1].id, after);
+    if (at > 0) merged[at - 1] = pairs.find(symbols[at - 1].id, symbols[at].id, before);
   }
   symbols.resize(last + 1);
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -27,11 +28,12 @@ class Trie {
     uint32_t depth;  // of the parent
     unsigned char byte;
   };
+  using Visit = std::function<void(const Edge&)>;
 
   Trie();
-  /// Adds a root with these keys; returns it. With `edges`, these become all edges below it, by
-  /// rising depth.
-  Node add(const std::vector<Key>& keys, std::vector<Edge>* edges = nullptr);
+  /// Adds a root with these keys; returns it. `visit` is called for each edge below it, after that
+  /// which leads to its parent; the value of its node is known by then.
+  Node add(const std::vector<Key>& keys, const Visit& visit = {});
 
   Node child(Node node, unsigned char byte) const {
     const Node next = nodes_[node].base ^ byte;
@@ -52,10 +54,14 @@ class Trie {
   void add_block();
   bool is_free(Node node) const { return (free_[node / 64] >> node % 64 & 1) != 0; }
   void take(Node node, Node parent);
-  Node find_base(const std::vector<unsigned char>& bytes);
+  std::size_t first_open();
+  Node find_free();
+  template <typename Branches>
+  Node find_base(const Branches& branches);
 
   std::vector<Unit> nodes_;
   std::vector<uint64_t> free_;  // a bit for each node
+  std::size_t open_ = 0;        // no unit is taken any more in the words before this one
 };
 
 }  // namespace posenc::text

@@ -18,13 +18,25 @@ Vocabulary::Vocabulary(const Definition& definition)
     : strings_(definition.strings),
       pieces_(definition.model.vocab),
       slots_(std::bit_ceil(2 * pieces_.size() + 1)) {
+  std::vector<bool> is_repeated;  // by a later piece; empty if there is none
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const uint64_t hash = hash_(pieces_[i].text);
     Slot& taken = slot(pieces_[i].text, hash);
-    size_ += taken.index == 0 ? 1 : 0;
+    if (taken.index == 0) {
+      ++size_;
+    } else {
+      is_repeated.resize(pieces_.size());
+      is_repeated[taken.index - 1] = true;
+    }
     taken = {tag_of(hash), static_cast<uint32_t>(i + 1)};
   }
-  index_ids(definition.model.kind == ModelDefinition::Kind::Unigram);
+  // In a Unigram vocabulary the place in the list is the id, also of a piece that a later one
+  // repeats.
+  if (definition.model.kind == ModelDefinition::Kind::Unigram) {
+    size_ = pieces_.size();
+    is_repeated.clear();
+  }
+  index_ids(is_repeated);
 }
 
 Vocabulary::Slot& Vocabulary::slot(std::string_view token, uint64_t hash) {
@@ -47,14 +59,11 @@ const Piece* Vocabulary::find(std::string_view token) const {
   }
 }
 
-// In a Unigram vocabulary the place in the list is the id, also of a piece that a later one
-// repeats.
-void Vocabulary::index_ids(bool unigram) {
-  if (unigram) size_ = pieces_.size();
+void Vocabulary::index_ids(const std::vector<bool>& is_left_out) {
   by_id_.assign(2 * pieces_.size(), 0);
   for (uint32_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
-    if (!unigram && find(piece.text) != &piece) continue;
+    if (!is_left_out.empty() && is_left_out[i]) continue;
     if (piece.id >= by_id_.size()) {
       far_.push_back(i);
       continue;

@@ -36,7 +36,7 @@ class Vocabulary {
 
   const Piece* find(std::string_view token) const;
   Slot& slot(std::string_view token, uint64_t hash);
-  void index_ids(bool unigram);
+  void index_ids(const std::vector<bool>& is_left_out);
 
   TextHash hash_;
   std::shared_ptr<const Strings> strings_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace posenc::text {
 
 /// The tokens of words that a thread has met. Its memory is bounded: when it is full, it begins
-/// anew.
+/// anew. What it is asked for is mostly not in the processor's caches, so all of a word is in one
+/// place.
 class WordCache {
  public:
   /// Longer words, in bytes, are not kept.
@@ -21,14 +23,18 @@ class WordCache {
     hash = hash_(word);
     if (slots_.empty()) return false;
     const std::size_t mask = slots_.size() - 1;
-    for (std::size_t at = hash & mask; slots_[at].word != 0; at = (at + 1) & mask) {
+    for (std::size_t at = hash & mask; slots_[at].entry != 0; at = (at + 1) & mask) {
       if (slots_[at].tag != static_cast<uint32_t>(hash >> 32)) continue;
-      const Word& known = words_[slots_[at].word - 1];
-      if (known.size != word.size() ||
-          std::memcmp(texts_.data() + known.text, word.data(), word.size()) != 0)
-        continue;
-      const Token* first = tokens_.data() + known.tokens;
-      tokens.insert(tokens.end(), first, first + known.count);
+      const uint32_t* entry = memory_.data() + slots_[at].entry - 1;
+      const uint32_t size = *entry & 0xFFFF, count = *entry >> 16;
+      const char* text = reinterpret_cast<const char*>(entry + 1);
+      if (size != word.size() || !are_equal(text, word.data(), size)) continue;
+      const uint32_t* kept = entry + 1 + units(size);
+      const std::size_t before = tokens.size();
+      tokens.resize(before + count);
+      for (uint32_t i = 0; i < count; ++i, kept += 2) {
+        tokens[before + i] = {kept[0], kept[1] & 0x7FFF, kept[1] >> 16, (kept[1] & 0x8000) != 0};
+      }
       return true;
     }
     return false;
@@ -39,21 +45,33 @@ class WordCache {
 
  private:
   struct Slot {
-    uint32_t tag;   // the upper half of the hash
-    uint32_t word;  // the index in words_, plus 1; 0 for a free slot
-  };
-  struct Word {
-    uint32_t text, tokens;  // where they begin
-    uint32_t size, count;
+    uint32_t tag;    // the upper half of the hash
+    uint32_t entry;  // where it begins in memory_, plus 1; 0 for a free slot
   };
 
+  static std::size_t units(std::size_t bytes) { return (bytes + 3) / 4; }
+  static bool are_equal(const char* a, const char* b, std::size_t size) {
+    if (size < 8) return std::memcmp(a, b, size) == 0;
+    const auto differ = [&](std::size_t at) {
+      uint64_t of_a, of_b;
+      std::memcpy(&of_a, a + at, 8);
+      std::memcpy(&of_b, b + at, 8);
+      return of_a != of_b;
+    };
+    for (std::size_t at = 0; at + 8 < size; at += 8) {
+      if (differ(at)) return false;
+    }
+    return !differ(size - 8);
+  }
+  void insert(uint64_t hash, std::size_t entry);
   void grow();
 
   TextHash hash_;
   std::vector<Slot> slots_;  // a power of two, at most half of them taken
-  std::vector<Word> words_;
-  std::vector<char> texts_;
-  std::vector<Token> tokens_;
+  // An entry is the size of the word and the number of its tokens, 16 bits each, the word, and for
+  // each token its id, and 16 bits of begin and end; the highest of begin is Token::surface.
+  std::vector<uint32_t> memory_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace posenc::text

@@ -1,7 +1,8 @@
 #include "text/models/word_piece.h"
 
 #include <algorithm>
-#include <deque>
+#include <numeric>
+#include <utility>
 
 #include "text/models/trie.h"
 #include "text/models/vocabulary_model.h"
@@ -14,30 +15,36 @@ constexpr uint32_t kNoPop = UINT32_MAX;
 // X. Song et al., "Fast WordPiece tokenization", 2021 (LinMaxMatch): a trie whose nodes know what
 // to do where the next byte leads nowhere, so that no byte of a word is read twice. There are two
 // roots: one for the begin of a word, and one for what follows, whose tokens are without their
-// prefix.
+// prefix. A word that begins with the prefix itself is rare, and begins by another way, so that
+// each token is below one root only.
 class WordPiece : public VocabularyModel {
  public:
   explicit WordPiece(const Definition& definition)
       : VocabularyModel(definition),
         prefix_(definition.model.continuing_subword_prefix),
         max_input_chars_(definition.model.max_input_chars_per_word) {
+    const std::vector<Piece>& pieces = vocabulary().pieces();
     std::vector<Trie::Key> first, later;
-    for (const Piece& piece : vocabulary().pieces()) {
-      const std::string_view text = piece.text;
-      if (text.empty()) continue;
-      first.push_back({text, add_token(piece.id, text.size())});
-      if (text.size() > prefix_.size() && text.substr(0, prefix_.size()) == prefix_) {
-        later.push_back(
-            {text.substr(prefix_.size()), add_token(piece.id, text.size() - prefix_.size())});
+    first.reserve(pieces.size());
+    later.reserve(pieces.size());
+    std::size_t bytes = 0;
+    for (const Piece& piece : pieces) {
+      bytes += piece.text.size();
+      if (piece.text.size() > prefix_.size() && piece.text.starts_with(prefix_)) {
+        later.push_back({piece.text.substr(prefix_.size()), piece.id});
+      } else if (!piece.text.empty()) {
+        first.push_back({piece.text, piece.id});
       }
     }
-    std::vector<Trie::Edge> first_edges, later_edges;
-    first_ = trie_.add(first, &first_edges);
-    later_ = trie_.add(later, &later_edges);
+    pops_.reserve(pieces.size());
+    links_.reserve(bytes);  // pages that are not used take no memory
     // The link of a node goes by those of its parent, and of nodes of lesser depth below later_.
+    std::vector<Trie::Edge> edges;
+    later_ = trie_.add(later, [&](const Trie::Edge& edge) { edges.push_back(edge); });
+    for (const Trie::Edge& edge : by_depth(edges)) add_link(edge);
+    first_ = prefix_.empty() ? later_
+                             : trie_.add(first, [&](const Trie::Edge& edge) { add_link(edge); });
     links_.resize(trie_.limit());
-    for (const Trie::Edge& edge : later_edges) links_[edge.node] = link_of(edge);
-    for (const Trie::Edge& edge : first_edges) links_[edge.node] = link_of(edge);
   }
 
   std::unique_ptr<Scratch> scratch() const override { return std::make_unique<Scratch>(); }
@@ -50,9 +57,6 @@ class WordPiece : public VocabularyModel {
   }
 
  private:
-  struct Match {
-    uint32_t id, size;  // in bytes of the text
-  };
   // Where a node leads if the next byte has no child: to `node`, after the tokens of the list that
   // ends in `pop`.
   struct Link {
@@ -60,12 +64,20 @@ class WordPiece : public VocabularyModel {
     uint32_t pop = kNoPop;
   };
   struct Pop {
-    uint32_t match, previous;
+    uint32_t id, size;  // of a token, in bytes of the text
+    uint32_t previous;
   };
 
-  uint32_t add_token(uint32_t id, std::size_t size) {
-    matches_.push_back({id, static_cast<uint32_t>(size)});
-    return static_cast<uint32_t>(matches_.size() - 1);
+  static std::vector<Trie::Edge> by_depth(const std::vector<Trie::Edge>& edges) {
+    std::vector<std::size_t> ends;  // of each depth, in the result
+    for (const Trie::Edge& edge : edges) {
+      if (ends.size() <= edge.depth) ends.resize(edge.depth + std::size_t{1});
+      ++ends[edge.depth];
+    }
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<Trie::Edge> sorted(edges.size());
+    for (const Trie::Edge& edge : edges) sorted[--ends[edge.depth]] = edge;
+    return sorted;
   }
 
   bool is_short(std::string_view word) const {
@@ -77,16 +89,21 @@ class WordPiece : public VocabularyModel {
 
   void append_pops(uint32_t& end, uint32_t pops) {
     std::vector<uint32_t> list;
-    for (; pops != kNoPop; pops = pops_[pops].previous) list.push_back(pops_[pops].match);
+    for (; pops != kNoPop; pops = pops_[pops].previous) list.push_back(pops);
     for (; !list.empty(); list.pop_back()) {
-      pops_.push_back({list.back(), end});
+      pops_.push_back({pops_[list.back()].id, pops_[list.back()].size, end});
       end = static_cast<uint32_t>(pops_.size() - 1);
     }
   }
 
+  void add_link(const Trie::Edge& edge) {
+    if (edge.node >= links_.size()) links_.resize(trie_.limit());
+    links_[edge.node] = link_of(edge);
+  }
+
   Link link_of(const Trie::Edge& edge) {
-    if (const uint32_t match = trie_.value(edge.node); match != Trie::kNoValue) {
-      pops_.push_back({match, kNoPop});
+    if (const uint32_t id = trie_.value(edge.node); id != Trie::kNoValue) {
+      pops_.push_back({id, edge.depth + 1, kNoPop});
       return {later_, static_cast<uint32_t>(pops_.size() - 1)};
     }
     Link link = links_[edge.parent];
@@ -100,10 +117,31 @@ class WordPiece : public VocabularyModel {
     return {};
   }
 
+  // The end of the longest token below `root` that begins at byte `begin`, and its id.
+  std::pair<std::size_t, uint32_t> longest(Trie::Node root, std::string_view word,
+                                           std::size_t begin) const {
+    std::pair<std::size_t, uint32_t> found{0, 0};
+    Trie::Node node = root;
+    for (std::size_t at = begin; at < word.size();) {
+      node = trie_.child(node, static_cast<unsigned char>(word[at++]));
+      if (node == Trie::kNone) break;
+      if (trie_.value(node) != Trie::kNoValue) found = {at, trie_.value(node)};
+    }
+    return found;
+  }
+
   bool match(std::string_view word, std::vector<Token>& tokens) const {
     Trie::Node node = first_;
     uint32_t begin = 0;
-    for (const char c : word) {
+    if (!prefix_.empty() && word.starts_with(prefix_)) {
+      const auto [end, id] =
+          std::max(longest(first_, word, 0), longest(later_, word, prefix_.size()));
+      if (end == 0) return false;
+      begin = static_cast<uint32_t>(end);
+      tokens.push_back({id, 0, begin});
+      node = later_;
+    }
+    for (const char c : word.substr(begin)) {
       Trie::Node next;
       while ((next = trie_.child(node, static_cast<unsigned char>(c))) == Trie::kNone) {
         if (!follow(node, begin, tokens)) return false;
@@ -121,8 +159,7 @@ class WordPiece : public VocabularyModel {
     if (link.node == Trie::kNone) return false;
     const std::size_t first = tokens.size();
     for (uint32_t pop = link.pop; pop != kNoPop; pop = pops_[pop].previous) {
-      const Match& match = matches_[pops_[pop].match];
-      tokens.push_back({match.id, 0, match.size});
+      tokens.push_back({pops_[pop].id, 0, pops_[pop].size});
     }
     std::reverse(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.end());
     for (std::size_t i = first; i < tokens.size(); ++i) {
@@ -138,7 +175,6 @@ class WordPiece : public VocabularyModel {
   uint64_t max_input_chars_;
   Trie trie_;
   Trie::Node first_, later_;
-  std::vector<Match> matches_;
   std::vector<Link> links_;  // of each node
   std::vector<Pop> pops_;
 };

@@ -66,13 +66,11 @@ class ReplaceNormalizer : public Normalizer {
   void normalize(AlignedText& text) const override {
     const std::string& old = text.text();
     AlignedText::Edit edit(text);
-    Pattern::Match match{};
-    std::size_t previous = std::string::npos;
-    for (std::size_t from = 0; pattern_.find(old, from, previous, match); from = previous) {
+    Pattern::Matches matches(pattern_, old);
+    for (Pattern::Match match{}; matches.next(match);) {
       edit.keep(match.begin - edit.at());
       edit.drop(match.end - match.begin);
       edit.insert(content_);
-      previous = match.end;
     }
     edit.finish();
   }

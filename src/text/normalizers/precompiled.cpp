@@ -5,74 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "io/base/text.h"
-#include "posenc/text/error.h"
 #include "text/base64.h"
+#include "text/normalizers/charsmap.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
 namespace {
 
-// A trie as darts-clone writes it. Each unit has the label that leads to it, where its children
-// are, and whether a value is among them.
-class DoubleArray {
- public:
-  explicit DoubleArray(std::vector<uint32_t> units) : units_(std::move(units)) {}
-
-  // The value of the shortest key that `text` begins with.
-  std::optional<uint32_t> shortest(std::string_view text) const {
-    std::size_t node = offset(units_[0]);
-    for (const char byte : text) {
-      const auto label = static_cast<unsigned char>(byte);
-      if (label == 0) return std::nullopt;
-      node ^= label;
-      const uint32_t unit = units_[node];
-      if ((unit & 0x800000FFu) != label) return std::nullopt;
-      node ^= offset(unit);
-      if ((unit >> 8 & 1) != 0) return units_[node] & 0x7FFFFFFFu;
-    }
-    return std::nullopt;
-  }
-
-  // Whether no text leads out of the trie, nor to a value of `values` or more.
-  bool is_valid(std::size_t values) const {
-    if (units_.empty()) return false;
-    std::vector<bool> seen(units_.size());
-    std::vector<std::size_t> open = {offset(units_[0])};
-    while (!open.empty()) {
-      const std::size_t node = open.back();
-      open.pop_back();
-      // The 256 units around a node are its children.
-      if ((node | 0xFF) >= units_.size()) return false;
-      if (seen[node]) continue;
-      seen[node] = true;
-      for (std::size_t label = 1; label < 256; ++label) {
-        const uint32_t unit = units_[node ^ label];
-        if ((unit & 0x800000FFu) != label) continue;
-        const std::size_t child = (node ^ label) ^ offset(unit);
-        if (child >= units_.size()) return false;
-        if ((unit >> 8 & 1) != 0 && (units_[child] & 0x7FFFFFFFu) >= values) return false;
-        open.push_back(child);
-      }
-    }
-    return true;
-  }
-
- private:
-  static std::size_t offset(uint32_t unit) {
-    return static_cast<std::size_t>(unit >> 10) << ((unit & 0x200u) >> 6);
-  }
-
-  std::vector<uint32_t> units_;
-};
-
 class Precompiled : public Normalizer {
  public:
-  explicit Precompiled(const std::string& blob) : trie_(units_of(blob)) {
-    texts_ = blob.substr(4 + trie_bytes(blob));
-    if (!io::is_utf8(texts_)) bad("have texts in UTF-8");
-    if (!trie_.is_valid(texts_.size() + 1)) bad("have a trie that stays inside its arrays");
+  explicit Precompiled(const std::string& blob) : charsmap_(blob, "normalizer Precompiled") {
     for (char c = 1; c > 0 && c < 0x7F; ++c)
       is_kept_[static_cast<unsigned char>(c)] = !find({&c, 1});
     is_kept_[0] = true;
@@ -104,30 +47,6 @@ class Precompiled : public Normalizer {
  private:
   static constexpr std::size_t kLongCluster = 6;  // these are only replaced character by character
 
-  [[noreturn]] static void bad(const std::string& rule) {
-    throw TokenizerError("normalizer Precompiled: `precompiled_charsmap`: must " + rule);
-  }
-
-  static std::size_t trie_bytes(const std::string& blob) {
-    return blob.size() < 4 ? 0 : unit_at(blob, 0);
-  }
-  static uint32_t unit_at(const std::string& blob, std::size_t at) {
-    uint32_t unit = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      unit |= static_cast<uint32_t>(static_cast<unsigned char>(blob[at + i])) << (8 * i);
-    }
-    return unit;
-  }
-  static std::vector<uint32_t> units_of(const std::string& blob) {
-    const std::size_t bytes = trie_bytes(blob);
-    if (bytes == 0 || bytes % 4 != 0 || bytes > blob.size() - 4) {
-      bad("begin with the size of its trie, in bytes, and contain it");
-    }
-    std::vector<uint32_t> units(bytes / 4);
-    for (std::size_t i = 0; i < units.size(); ++i) units[i] = unit_at(blob, 4 + 4 * i);
-    return units;
-  }
-
   std::size_t cluster_end(const std::string& text, std::size_t at) const {
     const auto byte = static_cast<unsigned char>(text[at]);
     const bool is_alone = at + 1 == text.size() || static_cast<unsigned char>(text[at + 1]) < 0x80;
@@ -142,10 +61,7 @@ class Precompiled : public Normalizer {
   }
 
   std::optional<std::string_view> find(std::string_view text) const {
-    const auto value = trie_.shortest(text);
-    if (!value) return std::nullopt;
-    const std::string_view rest = std::string_view(texts_).substr(*value);
-    return rest.substr(0, rest.find('\0'));
+    return charsmap_.of_shortest(text);
   }
 
   bool changes_cluster(std::string_view cluster) const {
@@ -196,8 +112,7 @@ class Precompiled : public Normalizer {
     if (more < 0 && !changes.empty()) changes.back().change += static_cast<int32_t>(more);
   }
 
-  DoubleArray trie_;
-  std::string texts_;  // each ends with NUL
+  Charsmap charsmap_;
   std::array<bool, 128> is_kept_{};
 };
 

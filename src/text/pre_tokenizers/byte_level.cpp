@@ -40,10 +40,9 @@ class ByteLevel : public PreTokenizer {
 
   void cut(SplitText& text) const {
     text.cut_each([&](std::string_view piece, auto&& add) {
-      Pattern::Match match{};
-      std::size_t previous = std::string_view::npos;
+      Pattern::Matches matches(pattern_, piece);
       std::size_t gap = 0;
-      for (; pattern_.find(piece, gap, previous, match); gap = previous = match.end) {
+      for (Pattern::Match match{}; matches.next(match); gap = match.end) {
         add(gap, match.begin);
         add(match.begin, match.end);
       }

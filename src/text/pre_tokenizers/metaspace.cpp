@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -35,17 +36,17 @@ class Metaspace : public PreTokenizer {
     const std::string& mark = options_.replacement;
     std::string begin;
     text.change_each([&](AlignedText::Edit& edit, const Split& split) {
-      const std::string& old = text.text.text();
+      // Only to the end of the part: the next blank may be far away.
+      const std::string_view old = std::string_view(text.text.text()).substr(0, split.end);
       std::size_t at = split.begin;
       if (prepends(text.text, split)) {
         const std::size_t first = utf8_length(static_cast<unsigned char>(old[at]));
-        begin.assign(mark).append(old, at, first);
+        begin.assign(mark).append(old.substr(at, first));
         edit.replace(first, begin);
         at += first;
       }
       while (at < split.end) {
-        std::size_t blank = old.find(' ', at);
-        if (blank > split.end) blank = split.end;
+        const std::size_t blank = std::min<std::size_t>(old.find(' ', at), split.end);
         edit.keep(blank - at);
         if (blank < split.end) edit.replace(1, mark);
         at = blank + 1;

@@ -20,10 +20,9 @@ class SplitPreTokenizer : public PreTokenizer {
   void split(SplitText& text) const override {
     text.cut_each([&](std::string_view piece, auto&& add) {
       Cutter cutter(behavior_, add);
-      Pattern::Match match{};
-      std::size_t previous = std::string_view::npos;
+      Pattern::Matches matches(pattern_, piece);
       std::size_t gap = 0;
-      for (; pattern_.find(piece, gap, previous, match); gap = previous = match.end) {
+      for (Pattern::Match match{}; matches.next(match); gap = match.end) {
         if (gap < match.begin) cutter.add(gap, match.begin, invert_);
         cutter.add(match.begin, match.end, !invert_);
       }

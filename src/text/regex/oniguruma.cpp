@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::size_t kMostExpressionBytes = 20000;
 // Tries to match from one place, as in Oniguruma, whose error the package dies of; and in one
-// search, in which the package may take minutes.
+// search, in which the package may take minutes. A class that ignores case is tried as some hundred
+// alternatives.
 constexpr unsigned long kMostTriesInMatch = 10'000'000, kMostTriesInSearch = 20'000'000,
-                        kMostTriesPerByte = 20;
+                        kMostTriesPerByte = 200;
 constexpr unsigned int kMostStack = 20'000'000;
 
 const OnigUChar* bytes(std::string_view text, std::size_t at = 0) {

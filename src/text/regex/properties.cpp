@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "text/unicode/characters.h"
+#include "text/unicode/lowercase.h"
+#include "text/unicode/other_properties.h"
 #include "text/unicode/scripts.h"
 
 namespace posenc::text {
@@ -17,7 +19,6 @@ constexpr std::pair<std::string_view, uint32_t> kCategoryNames[] = {
     {"other", Cn | Cc | Cf | Co | Cs},
     {"cc", Cc},
     {"control", Cc},
-    {"cntrl", Cc},
     {"cf", Cf},
     {"format", Cf},
     {"cn", Cn},
@@ -108,7 +109,61 @@ std::optional<CharacterSet> script_set(std::string_view name) {
   return set;
 }
 
+template <std::size_t kCount>
+CharacterSet with_others(uint32_t categories, const Range (&others)[kCount]) {
+  CharacterSet set = CharacterSet::of_categories(categories);
+  for (const Range& range : others) set.add(range.first, range.last);
+  return set;
+}
+
+// What is no blank, and has a category.
+constexpr uint32_t kNotGraph = Cn | Cc | Cs | Zs | Zl | Zp;
+
+// The classes of POSIX whose names are properties, too.
+std::optional<CharacterSet> posix_property_set(std::string_view name) {
+  if (name == "alpha" || name == "alphabetic") return with_others(kLetters | Nl, kOtherAlphabetic);
+  if (name == "alnum") return with_others(kLetters | Nl | Nd, kOtherAlphabetic);
+  if (name == "upper" || name == "uppercase") return with_others(Lu, kOtherUppercase);
+  if (name == "lower" || name == "lowercase") return with_others(Ll, kOtherLowercase);
+  if (name == "graph") return CharacterSet::of_categories(~kNotGraph);
+  if (name == "print") return CharacterSet::of_categories(~kNotGraph | Zs);
+  if (name == "cntrl") return CharacterSet::of_categories(Cc);
+  if (name == "blank") {
+    CharacterSet set = CharacterSet::of_categories(Zs);
+    set.add('\t', '\t');
+    return set;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<CharacterSet> posix_set(std::string_view name) {
+  if (name == "digit") return digit_set();
+  if (name == "space") return space_set();
+  if (name == "word") return word_set_in_brackets();
+  if (name == "xdigit") return hexadecimal_set();
+  if (name == "ascii") return CharacterSet(0, 0x7F);
+  if (name == "punct") return CharacterSet::of_categories(kPunctuations | kSymbols);
+  return name == "alphabetic" || name == "uppercase" || name == "lowercase"
+             ? std::nullopt
+             : posix_property_set(name);
+}
+
+CharacterSet with_both_cases(CharacterSet set) {
+  CharacterSet more;
+  for (std::size_t i = 0; i < kLowerRangeCount; ++i) {
+    const LowerRange& range = kLowerRanges[i];
+    for (uint32_t c = range.first; c <= range.last; c += static_cast<uint32_t>(range.step)) {
+      const char32_t lower = c + static_cast<uint32_t>(range.distance);
+      const bool is_newer = (character(c).category & Cn) != 0;  // than 16.0
+      if (is_newer || set.contains(c) == set.contains(lower)) continue;
+      more.add(set.contains(c) ? lower : c, set.contains(c) ? lower : c);
+    }
+  }
+  set.add(more);
+  return set;
+}
 
 CharacterSet digit_set() { return CharacterSet::of_categories(Nd); }
 
@@ -147,6 +202,8 @@ std::optional<CharacterSet> property_set(std::string_view name) {
   if (key == "space" || key == "whitespace") return space_set();
   if (key == "word") return word_set();
   if (key == "xdigit" || key == "asciihexdigit" || key == "ahex") return hexadecimal_set();
+  if (key == "punct") return CharacterSet::of_categories(kPunctuations);
+  if (const auto set = posix_property_set(key)) return set;
   return script_set(key);
 }
 

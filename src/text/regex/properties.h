@@ -12,6 +12,13 @@ namespace posenc::text {
 /// here answers.
 std::optional<CharacterSet> property_set(std::string_view name);
 
+/// The characters of `[:name:]`. Nothing for a name that POSIX and Oniguruma do not know.
+std::optional<CharacterSet> posix_set(std::string_view name);
+
+/// `set` and the other form of each of its letters that has two, one in upper and one in lower
+/// case.
+CharacterSet with_both_cases(CharacterSet set);
+
 /// The characters of `\d`, `\s`, `\w` and `\h`, as Oniguruma has them.
 CharacterSet digit_set();
 CharacterSet space_set();

@@ -10,7 +10,7 @@
 namespace posenc::text {
 namespace {
 
-/// Bytes that a search may look at beyond those of its match: as in oniguruma.cpp.
+/// Bytes that the searches of a text may look at, for each of its own and beside.
 constexpr std::size_t kMostWork = 20'000'000, kMostWorkPerByte = 20;
 
 bool search_literal(const std::string& literal, std::string_view text, std::size_t from,
@@ -21,17 +21,17 @@ bool search_literal(const std::string& literal, std::string_view text, std::size
 }
 
 bool search_automaton(const Automaton& automaton, std::string_view text, std::size_t from,
-                      Pattern::Match& match) {
-  std::size_t work = 0;
+                      std::size_t& work, Pattern::Match& match) {
   for (std::size_t at = from;;) {
     const std::size_t end = automaton.match(text, at, work);
+    if (work > kMostWork + kMostWorkPerByte * text.size()) {
+      throw TokenizerError("Regex: a search must end in reasonable time. Got " +
+                           std::to_string(work) + " steps in " + std::to_string(text.size()) +
+                           " bytes");
+    }
     if (end != Automaton::kNone) {
       match = {at, end};
       return true;
-    }
-    if (work > kMostWork + kMostWorkPerByte * (text.size() - from)) {
-      throw TokenizerError("Regex: a search must end in reasonable time. Got " +
-                           std::to_string(work) + " steps without a match");
     }
     do {
       if (at == text.size()) return false;
@@ -61,19 +61,22 @@ Pattern Pattern::literal(std::string_view text) {
 
 bool Pattern::is_simple() const { return !std::holds_alternative<OnigurumaRegex>(program_->how); }
 
-bool Pattern::find(std::string_view text, std::size_t from, std::size_t previous,
-                   Match& match) const {
-  const auto search = [&] {
-    if (const auto* automaton = std::get_if<Automaton>(&program_->how))
-      return search_automaton(*automaton, text, from, match);
-    if (const auto* regex = std::get_if<OnigurumaRegex>(&program_->how))
-      return regex->search(text, from, match);
-    return search_literal(std::get<std::string>(program_->how), text, from, match);
-  };
-  if (text.empty()) return false;  // as in the package, even for an expression that matches nothing
-  while (from <= text.size() && search()) {
-    if (match.begin != match.end || match.end != previous) return true;
-    from += from < text.size() ? utf8_length(text[from]) : 1;
+bool Pattern::Matches::search(Match& match) {
+  if (const auto* automaton = std::get_if<Automaton>(&program_.how))
+    return search_automaton(*automaton, text_, from_, work_, match);
+  if (const auto* regex = std::get_if<OnigurumaRegex>(&program_.how))
+    return regex->search(text_, from_, match);
+  return search_literal(std::get<std::string>(program_.how), text_, from_, match);
+}
+
+bool Pattern::Matches::next(Match& match) {
+  if (text_.empty()) return false;  // as in the package, even for one that matches nothing
+  while (from_ <= text_.size() && search(match)) {
+    if (match.begin != match.end || match.end != last_end_) {
+      from_ = last_end_ = match.end;
+      return true;
+    }
+    from_ += from_ < text_.size() ? utf8_length(text_[from_]) : 1;
   }
   return false;
 }

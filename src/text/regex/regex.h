@@ -21,12 +21,8 @@ class Pattern {
   struct Match {
     std::size_t begin, end;
   };
-  /// `previous` of a first search.
-  static constexpr std::size_t kNoMatch = static_cast<std::size_t>(-1);
-  /// Finds the first match that begins at `from` or later, in the whole of `text`, as the package
-  /// iterates: `previous` is the end of the match before it, and an empty match there is refused.
-  /// Returns false if there is none. Throws TokenizerError where the search takes too long.
-  bool find(std::string_view text, std::size_t from, std::size_t previous, Match& match) const;
+  /// The matches in a text, from its begin to its end.
+  class Matches;
 
   /// Whether each character takes one step, as in all patterns of the well-known tokenizers.
   bool is_simple() const;
@@ -37,6 +33,26 @@ class Pattern {
   explicit Pattern(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
 
   std::shared_ptr<const Program> program_;
+};
+
+class Pattern::Matches {
+ public:
+  /// `text` must outlive it.
+  Matches(const Pattern& pattern, std::string_view text)
+      : program_(*pattern.program_), text_(text) {}
+
+  /// Finds the next match, as the package iterates: it begins where the last one ended or later,
+  /// anything before is seen by the expression, and an empty match at the end of the last one is
+  /// refused. Returns false if there is none. Throws TokenizerError where that takes too long.
+  bool next(Match& match);
+
+ private:
+  bool search(Match& match);
+
+  const Program& program_;
+  std::string_view text_;
+  std::size_t from_ = 0, last_end_ = static_cast<std::size_t>(-1);
+  std::size_t work_ = 0;  // bytes that all searches have looked at
 };
 
 }  // namespace posenc::text

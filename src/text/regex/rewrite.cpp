@@ -1,13 +1,13 @@
 #include "text/regex/rewrite.h"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
 #include "text/regex/properties.h"
-#include "text/unicode/characters.h"
-#include "text/unicode/lowercase.h"
+#include "text/regex/set_reader.h"
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
@@ -37,37 +37,21 @@ std::string bracketed(const CharacterSet& set, bool negative) {
   return out + ']';
 }
 
-/// The classes of POSIX that need no other property than categories.
-std::optional<CharacterSet> posix_set(std::string_view name) {
-  using namespace unicode;
-  if (name == "digit") return digit_set();
-  if (name == "space") return space_set();
-  if (name == "word") return word_set_in_brackets();
-  if (name == "xdigit") return hexadecimal_set();
-  if (name == "ascii") return CharacterSet(0, 0x7F);
-  if (name == "cntrl") return CharacterSet::of_categories(Cc);
-  if (name == "punct") return CharacterSet::of_categories(kPunctuations | kSymbols);
-  if (name == "blank") {
-    CharacterSet set = CharacterSet::of_categories(Zs);
-    set.add('\t', '\t');
-    return set;
-  }
-  return std::nullopt;
-}
+/// Reads a class in brackets that is no more than a set.
+class ClassReader : private SetReader {
+ public:
+  explicit ClassReader(std::string_view text) : SetReader(text) {}
 
-/// Whether the set has both forms of each letter that it has, so that ignoring case adds nothing to
-/// it.
-bool knows_no_case(const CharacterSet& set) {
-  for (std::size_t i = 0; i < unicode::kLowerRangeCount; ++i) {
-    const unicode::LowerRange& range = unicode::kLowerRanges[i];
-    for (uint32_t c = range.first; c <= range.last; c += static_cast<uint32_t>(range.step)) {
-      const char32_t lower = c + static_cast<uint32_t>(range.distance);
-      const bool is_newer = (unicode::character(c).category & unicode::Cn) != 0;  // than 16.0
-      if (!is_newer && set.contains(c) != set.contains(lower)) return false;
+  /// Its characters, and its size in bytes.
+  std::optional<std::pair<CharacterSet, std::size_t>> read() {
+    try {
+      CharacterSet set = bracket(0);
+      return std::pair(std::move(set), at_);
+    } catch (const NotSimple&) {
+      return std::nullopt;
     }
   }
-  return true;
-}
+};
 
 class Rewriter {
  public:
@@ -78,9 +62,6 @@ class Rewriter {
       if (out_.size() > kMostRewrittenBytes)
         refuse("have at most 4 MiB where classes are written as characters", text_);
       step();
-    }
-    if (extended_ && text_.find('#') != std::string_view::npos) {
-      refuse("have no `#` together with the option x, whose comments posenc does not read", text_);
     }
     return std::move(out_);
   }
@@ -102,15 +83,29 @@ class Rewriter {
       at_ = std::min(text_.find(')', at_), text_.size() - 1) +
             1;  // Oniguruma would have skipped it, too
     } else if (sees("(")) {
-      outside_ignores_.push_back(ignores_case_);
+      outside_.push_back(options_);
       sees("(?") ? options() : copy(1);
     } else if (sees(")")) {
       close();
     } else if (sees("[")) {
-      open();
+      if (!options_.ignores_case || !without_case()) open();
+    } else if (options_.is_extended && sees("#")) {  // a comment, which may have anything in it
+      at_ = std::min(text_.find('\n', at_), text_.size());
     } else {
       copy(1);
     }
+  }
+
+  /// Writes a class in brackets with both forms of its letters, of which Oniguruma may not know the
+  /// newest, and lets it add what else is equal. Returns false for one that is more than a set.
+  bool without_case() {
+    const bool negative = sees("[^");
+    const auto read = ClassReader(text_.substr(at_)).read();
+    if (!read) return false;
+    at_ += read->second;
+    // Of a negative class the letters that it excludes get both forms.
+    out_ += bracketed(with_both_cases(negative ? read->first.complement() : read->first), negative);
+    return true;
   }
 
   void open() {
@@ -142,8 +137,7 @@ class Rewriter {
     if (negative) name.remove_prefix(1);
     const auto set = posix_set(name);
     if (!set)
-      refuse("have no POSIX class but ascii, blank, cntrl, digit, punct, space, word and xdigit",
-             text_);
+      refuse("have only POSIX's classes and `word` in [:..:]", text_.substr(at_, end + 2 - at_));
     at_ = end + 2;
     put(*set, negative);
   }
@@ -160,21 +154,23 @@ class Rewriter {
         refuse("have no options but i, m and x", text_);
       }
       const std::string_view on = letters.substr(0, letters.find('-'));
-      extended_ = extended_ || on.find('x') != std::string_view::npos;
+      if (letters.find('x') != std::string_view::npos)
+        options_.is_extended = on.find('x') != std::string_view::npos;
       if (letters.find('i') != std::string_view::npos)
-        ignores_case_ = on.find('i') != std::string_view::npos;
+        options_.ignores_case = on.find('i') != std::string_view::npos;
       if (text_[end] == ')') {  // for the rest of the group outside
-        outside_ignores_.pop_back();
+        outside_.pop_back();
         return copy(end + 1 - at_);
       }
+      return copy(end + 1 - at_);
     }
     copy(2);
   }
 
   void close() {
-    if (!outside_ignores_.empty()) {
-      ignores_case_ = outside_ignores_.back();
-      outside_ignores_.pop_back();
+    if (!outside_.empty()) {
+      options_ = outside_.back();
+      outside_.pop_back();
     }
     copy(1);
   }
@@ -216,10 +212,11 @@ class Rewriter {
 
   void put(const CharacterSet& set, bool negative) {
     // Outside of brackets a class does not ignore case.
-    if (depth_ > 0 && ignores_case_ && !knows_no_case(set)) {
+    if (depth_ > 0 && options_.ignores_case && with_both_cases(set) != set) {
       refuse(
-          "not ignore case in brackets with a class such as \\p{Lu}, since Oniguruma's letters may "
-          "be older",
+          "not ignore case in brackets with a class such as \\p{Lu} and something that is no set "
+          "of "
+          "characters, since Oniguruma's letters may be older",
           text_);
     }
     out_ += depth_ > 0 ? bracketed(set, negative) : "(?-i:" + bracketed(set, negative) + ")";
@@ -251,10 +248,12 @@ class Rewriter {
   std::string_view text_;
   std::string out_;
   std::size_t at_ = 0;
-  int depth_ = 0;                      // of brackets
-  bool extended_ = false;              // somewhere
-  bool ignores_case_ = false;          // here
-  std::vector<bool> outside_ignores_;  // of each group that is open
+  int depth_ = 0;  // of brackets
+  struct Options {
+    bool ignores_case = false, is_extended = false;
+  };
+  Options options_;
+  std::vector<Options> outside_;  // of each group that is open
 };
 
 }  // namespace

@@ -99,6 +99,17 @@ CharacterSet SetReader::property(bool negative) {
   return negative ? set->complement() : *set;
 }
 
+CharacterSet SetReader::posix() {
+  take("[:");
+  const bool negative = take("^");
+  const std::size_t end = text_.find(":]", at_);
+  if (end == std::string_view::npos) throw NotSimple{};
+  const auto set = posix_set(text_.substr(at_, end - at_));
+  if (!set) throw NotSimple{};
+  at_ = end + 2;
+  return negative ? set->complement() : *set;
+}
+
 CharacterSet SetReader::bracket(int depth) {
   if (depth > kMostDepth) throw NotSimple{};
   take("[");
@@ -112,7 +123,8 @@ CharacterSet SetReader::bracket(int depth) {
       intersected = true;
       set = {};
     } else if (sees("[:")) {
-      throw NotSimple{};
+      if (ignore_case_) throw NotSimple{};
+      set.add(posix());
     } else if (sees("[")) {
       set.add(bracket(depth + 1));
     } else {

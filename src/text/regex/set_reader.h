@@ -46,6 +46,7 @@ class SetReader {
   char32_t hexadecimal(std::size_t least, std::size_t most);
   char32_t escaped_character(char32_t c);
   CharacterSet property(bool negative);
+  CharacterSet posix();
   void bracket_member(CharacterSet& set);
   char32_t bracket_character(CharacterSet& set, bool& is_class);
 };

@@ -58,7 +58,7 @@ class Arranger {
       add_pegasus();
     } else {
       add_pieces(0);
-      if (name == "T5Tokenizer") {
+      if (name == "T5Tokenizer" || name == "VideoPrismTokenizer") {
         for (int64_t i = builder_.arguments.number("extra_ids", 100); i-- > 0;) {
           add("<extra_id_" + std::to_string(i) + ">", 0);
         }
@@ -141,8 +141,8 @@ void take_model(ClassBuilder& builder, const SentencePieceModel& source, Kind ki
   Arranger(builder, source, kind).arrange();
   if (kind == Kind::Bpe) model.scores.clear();
   model.exact_scores = model.scores;
-  if (!source.precompiled_charsmap.empty())
-    builder.set_charsmap(encode_base64(source.precompiled_charsmap));
+  if (!source.normalizer.precompiled_charsmap.empty())
+    builder.set_charsmap(encode_base64(source.normalizer.precompiled_charsmap));
   Settings tokens = Settings::array();
   for (const SentencePiece& piece : source.pieces) {
     if (piece.type != SentencePiece::Type::Control &&

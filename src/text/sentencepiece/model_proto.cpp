@@ -98,20 +98,25 @@ void read_trainer(std::string_view message, SentencePieceModel& model) {
     if (is(field, 3, Field::Wire::Varint) && field.value >= 1 && field.value <= 4) {
       model.kind = static_cast<SentencePieceModel::Kind>(field.value);
     }
+    if (is(field, 24, Field::Wire::Varint)) model.treat_whitespace_as_suffix = field.value != 0;
     if (is(field, 35, Field::Wire::Varint)) model.byte_fallback = field.value != 0;
     if (is(field, 40, Field::Wire::Varint)) model.unk_id = number;
     if (is(field, 41, Field::Wire::Varint)) model.bos_id = number;
     if (is(field, 42, Field::Wire::Varint)) model.eos_id = number;
+    if (is(field, 44, Field::Wire::Bytes)) model.unk_surface = utf8(field.bytes);
     if (is(field, 45, Field::Wire::Bytes)) model.unk_piece = utf8(field.bytes);
     if (is(field, 46, Field::Wire::Bytes)) model.bos_piece = utf8(field.bytes);
     if (is(field, 47, Field::Wire::Bytes)) model.eos_piece = utf8(field.bytes);
   }
 }
 
-void read_normalizer(std::string_view message, SentencePieceModel& model) {
+void read_spelling(std::string_view message, SentencePieceSpelling& spelling) {
   Field field;
   for (Fields fields(message); fields.next(field);) {
-    if (is(field, 2, Field::Wire::Bytes)) model.precompiled_charsmap = field.bytes;
+    if (is(field, 2, Field::Wire::Bytes)) spelling.precompiled_charsmap = field.bytes;
+    if (is(field, 3, Field::Wire::Varint)) spelling.add_dummy_prefix = field.value != 0;
+    if (is(field, 4, Field::Wire::Varint)) spelling.remove_extra_whitespaces = field.value != 0;
+    if (is(field, 5, Field::Wire::Varint)) spelling.escape_whitespaces = field.value != 0;
   }
 }
 
@@ -123,7 +128,8 @@ SentencePieceModel read_sentencepiece_proto(std::string_view bytes) {
   for (Fields fields(bytes); fields.next(field);) {
     if (is(field, 1, Field::Wire::Bytes)) model.pieces.push_back(read_piece(field.bytes));
     if (is(field, 2, Field::Wire::Bytes)) read_trainer(field.bytes, model);
-    if (is(field, 3, Field::Wire::Bytes)) read_normalizer(field.bytes, model);
+    if (is(field, 3, Field::Wire::Bytes)) read_spelling(field.bytes, model.normalizer);
+    if (is(field, 5, Field::Wire::Bytes)) read_spelling(field.bytes, model.denormalizer);
   }
   if (model.pieces.empty()) refuse_proto("one without pieces");
   return model;

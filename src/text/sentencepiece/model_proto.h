@@ -16,6 +16,12 @@ struct SentencePiece {
   Type type = Type::Normal;
 };
 
+/// How a SentencePiece model spells a text, or what it has decoded: `sentencepiece.NormalizerSpec`.
+struct SentencePieceSpelling {
+  std::string precompiled_charsmap;
+  bool add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true;
+};
+
 /// What posenc reads of a SentencePiece model, the protocol buffer `sentencepiece.ModelProto`; with
 /// the defaults of its definition.
 struct SentencePieceModel {
@@ -24,9 +30,12 @@ struct SentencePieceModel {
   std::vector<SentencePiece> pieces;
   Kind kind = Kind::Unigram;
   bool byte_fallback = false;
+  bool treat_whitespace_as_suffix = false;
   int32_t unk_id = 0, bos_id = 1, eos_id = 2;
   std::string unk_piece = "<unk>", bos_piece = "<s>", eos_piece = "</s>";
-  std::string precompiled_charsmap;
+  std::string unk_surface = " \u2047 ";  // that the unknown piece is decoded to
+  SentencePieceSpelling normalizer;
+  SentencePieceSpelling denormalizer;  // used if it has a charsmap
 };
 
 /// Throws TokenizerError unless `bytes` is such a model, with pieces in UTF-8.

@@ -6,6 +6,7 @@
 #include "models/encoder/tiny_folder.h"
 #include "posenc/inference/frozen_classifier.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -198,6 +199,103 @@ TEST(Classifier, ProbabilitiesFollowTheProblem) {
                 logits.sigmoid()));
   EXPECT_TRUE(bit_equal(
       class_probabilities(options_of(1).problem(head::Problem::Regression), logits), logits));
+}
+
+EncoderOptions image_options() {
+  const auto layer = TransformerEncoderLayerOptions(8, 2).d_ff(12);
+  return EncoderOptions(VisionEmbeddingsOptions(8, 4, 8).register_tokens(2),
+                        TransformerEncoderOptions(layer, 1));
+}
+
+TEST(Classifier, TakesTheMeanOfPatches) {
+  const auto both = EncoderHeadOptions(16, 3).rows(head::Rows::FirstAndMean).first_row(3);
+  Classifier model(ClassifierOptions(image_options(), head::Kind::Image, both));
+  model->eval();
+  const auto pixels = torch::randn({2, 3, 8, 8});
+  const auto out = model->forward(pixels);
+  const auto& hidden = out.encoder.last_hidden_state;
+  ASSERT_EQ(hidden.size(1), 7);
+  const auto rows = torch::cat({hidden.select(1, 0), hidden.slice(1, 3).mean(1)}, 1);
+  EXPECT_TRUE(bit_equal(out.logits, model->head->logits(rows)));
+  EXPECT_TRUE(freeze(model).forward(pixels).logits.allclose(out.logits, 1e-5, 1e-5));
+  EXPECT_CONTAINS(
+      message_of([&] {
+        Classifier(ClassifierOptions(image_options(), head::Kind::Image,
+                                     EncoderHeadOptions(8, 3).rows(head::Rows::FirstAndMean)));
+      }),
+      "d_model of the head must be that of the encoder's output, 16. Got 8");
+  model->head->options.first_row(7);
+  EXPECT_CONTAINS(message_of([&] { model->forward(pixels); }),
+                  "[EncoderHead] there must be rows from first_row 7 on. Got [2, 7, 8]");
+}
+
+TEST(Classifier, ActivatesItsLogits) {
+  auto options = EncoderHeadOptions(8, 3).rows(head::Rows::MeanOfRows);
+  EncoderHead plain(options);
+  EncoderHead with(options.output_activation(Elementwise::Tanh));
+  const torch::NoGradGuard no_grad;
+  with->weight.copy_(plain->weight), with->bias.copy_(plain->bias);
+  EncoderOutput out;
+  out.last_hidden_state = torch::randn({2, 4, 8});
+  EXPECT_TRUE(bit_equal(with->forward(out), plain->forward(out).tanh()));
+}
+
+TEST(Classifier, RefusesSummariesWithoutLabels) {
+  TinyFolder folder;
+  folder.config = {{"model_type", "xlm"}, {"architectures", {"XLMForSequenceClassification"}},
+                   {"emb_dim", 8},        {"n_heads", 2},
+                   {"n_layers", 1},       {"vocab_size", 11}};
+  folder.add("attentions.0.q_lin.weight", {8, 8});
+  const auto refused = [&](const char* setting, const nlohmann::json& value) {
+    folder.config[setting] = value;
+    const std::string message = message_of([&] { load_classifier(folder.write()); });
+    folder.config.erase(setting);
+    return message;
+  };
+  EXPECT_CONTAINS(refused("summary_type", "attn"),
+                  "summary_type must be first, last, mean or cls_index");
+  EXPECT_CONTAINS(refused("summary_use_proj", false), "summary_use_proj must be true");
+  EXPECT_CONTAINS(refused("summary_proj_to_labels", false), "summary_proj_to_labels must be true");
+  EXPECT_CONTAINS(refused("summary_activation", "loud"),
+                  "summary_activation must be the name of an activation in transformers");
+}
+
+// tests/differential/saved_heads.py opens the folders in transformers.
+TEST(Classifier, IsSavedWithItsLabelsAndRead) {
+  const TempDir out;
+  const std::pair<TinyFolder, head::Kind> cases[] = {{sequence_folder(), head::Kind::Sequence},
+                                                     {masked_folder(), head::Kind::Masked}};
+  for (const auto& [folder, kind] : cases) {
+    auto model = load_classifier(folder.write());
+    if (kind == head::Kind::Sequence) {
+      model->options.labels({"a", "b", "c"}).problem(head::Problem::MultiLabel);
+    }
+    const std::string path = out / std::to_string(static_cast<int>(kind));
+    save_pretrained(model, path);
+    auto again = load_classifier(path);
+    EXPECT_EQ(again->options.kind(), kind);
+    EXPECT_EQ(again->options.labels(), model->options.labels());
+    EXPECT_EQ(again->options.problem(), model->options.problem());
+    EXPECT_EQ(again->options.head().tied(), model->options.head().tied());
+    EXPECT_TRUE(bit_equal(again->forward(tiny_ids()).logits, model->forward(tiny_ids()).logits));
+  }
+}
+
+TEST(Classifier, IsNotSavedAsSomethingElse) {
+  const TempDir out;
+  const auto folder = sequence_folder();
+  auto model = load_classifier(folder.write());
+  StateDict head;
+  head.insert("classifier.weight", torch::ones({3, 8}));
+  EXPECT_ERROR(save_pretrained(model, out / "new", SavePretrainedOptions().head(head)),
+               c10::ValueError, "head must be empty for a Classifier, which has its own");
+  const std::string two = R"({"id2label": {"0": "no", "1": "yes"}})";
+  EXPECT_ERROR(save_pretrained(model, out / "new", SavePretrainedOptions().config(two)),
+               c10::ValueError, "outputs of the head must be that of the Classifier, 3. Got 2");
+  model->head->options.activation(Elementwise::Tanh);
+  EXPECT_ERROR(save_pretrained(model, out / "new"), c10::ValueError,
+               "activation of the head must be that of the Classifier");
+  EXPECT_EQ(out.entries(), 0U);
 }
 
 }  // namespace

@@ -109,6 +109,9 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
        "query_pre_attn_scalar must be positive"},
       {small("gemma3_text", {{"attn_logit_softcapping", 30.0}}),
        "attn_logit_softcapping must be null"},
+      {small("fnet", {{"use_tpu_fourier_optimizations", true}}),
+       "use_tpu_fourier_optimizations must be false with a max_position_embeddings of at most "
+       "4096"},
       {small("flaubert", {{"pre_norm", true}}), "pre_norm must be false"},
       {small("xlm", {{"causal", true}}), "causal must be false"}};
   for (const auto& [config, message] : cases) {

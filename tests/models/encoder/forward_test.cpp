@@ -1,3 +1,4 @@
+// posenc-budget: one class, an input after the other
 // Encoder and its frozen form: inputs, outputs and errors.
 
 #include <gtest/gtest.h>
@@ -144,6 +145,25 @@ TEST(EncoderModel, ReturnsWhatIsAskedFor) {
                   "[FrozenEncoder] output_attentions must be false");
 }
 
+TEST(EncoderModel, GivesItsHiddenStatesFrozenToo) {
+  const ShortBatch batch;
+  auto model = small_encoder();
+  const auto inputs = EncoderInputs(batch.inputs).output_hidden_states(true);
+  const auto wanted = model->forward(batch.ids, inputs),
+             got = freeze(model).forward(batch.ids, inputs);
+  ASSERT_EQ(got.hidden_states.size(), 3U);
+  const auto is_token = batch.inputs.attention_mask().ne(0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(within(Op::Layers, got.hidden_states[i].index({is_token}),
+                       wanted.hidden_states[i].index({is_token})))
+        << i;
+    if (i == 0) continue;
+    const auto masked = got.hidden_states[i].index({is_token.logical_not()});
+    EXPECT_TRUE(masked.numel() > 0 && masked.eq(0).all().item<bool>()) << i;
+  }
+  EXPECT_TRUE(bit_equal(got.hidden_states[2], got.last_hidden_state));
+}
+
 TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
   const ShortBatch batch;
   auto model = small_encoder();
@@ -162,6 +182,81 @@ TEST(EncoderModel, TakesVectorsInPlaceOfIds) {
                     model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7})));
                   }),
                   "[EncoderEmbeddings] inputs_embeds must be (B, L, 8) or (L, 8). Got [2, 4, 7]");
+}
+
+TEST(EncoderModel, TakesRawVectorsAsTheInputOfItsLayers) {
+  const ShortBatch batch;
+  auto model = small_encoder(small_options().raw_inputs_embeds(true).zero_padding(true));
+  const auto inputs = EncoderInputs(batch.inputs).inputs_embeds(torch::randn({2, 4, 8}));
+  const auto out = model->forward({}, inputs);
+  EXPECT_TRUE(bit_equal(out.embeddings, inputs.inputs_embeds()));
+  EXPECT_TRUE(within(Op::Layers, freeze(model).forward({}, inputs).pooled, out.pooled));
+  EXPECT_CONTAINS(message_of([&] {
+                    model->forward({}, EncoderInputs().inputs_embeds(torch::ones({2, 4, 7})));
+                  }),
+                  "[Encoder] inputs_embeds must be (B, L, 8). Got [2, 4, 7]");
+}
+
+// XLM: also where padding is found among the ids.
+TEST(EncoderModel, ZeroesPaddingAfterEachLayer) {
+  const ShortBatch batch;
+  const auto options =
+      small_options().zero_padding(true).zero_hidden_padding(true).pad_token_id(0).pooling(
+          encoder::Pooling::Last);
+  auto model = small_encoder(options);
+  const auto out = model->forward(batch.ids, EncoderInputs().output_hidden_states(true));
+  for (const auto& hidden : out.hidden_states)
+    EXPECT_EQ(hidden[1][3].count_nonzero().item<int64_t>(), 0);
+  EXPECT_EQ(out.pooled[1].count_nonzero().item<int64_t>(), 0);
+  EXPECT_TRUE(bit_equal(out.pooled[0], out.last_hidden_state[0][3]));
+  EXPECT_TRUE(
+      bit_equal(model->forward(batch.ids, batch.inputs).last_hidden_state, out.last_hidden_state));
+  const auto frozen = freeze(model).forward(batch.ids);
+  EXPECT_TRUE(within(Op::Layers, frozen.last_hidden_state, out.last_hidden_state));
+  EXPECT_TRUE(within(Op::Layers, frozen.pooled, out.pooled));
+  EXPECT_CONTAINS(message_of([] { Encoder(small_options().zero_hidden_padding(true)); }),
+                  "[Encoder] zero_hidden_padding(true) must be with zero_padding(true)");
+}
+
+// ESM-1b: before positions and the norm.
+TEST(EncoderModel, DropsTokensBeforePositionsAreAdded) {
+  const ShortBatch batch;
+  auto model = small_encoder(small_options().token_dropout_id(7));
+  auto expected = model->embeddings->tokens->forward(batch.ids).detach();
+  expected[0][2] = 0.0;
+  expected[0] = expected[0] * 0.88 / (1.0 - 1.0 / 4.0);
+  expected[1] = expected[1] * 0.88;
+  const auto same = model->forward({}, EncoderInputs(batch.inputs).inputs_embeds(expected));
+  const auto out = model->forward(batch.ids, batch.inputs);
+  EXPECT_TRUE(out.embeddings.allclose(same.embeddings, 1e-6, 1e-6));
+  EXPECT_TRUE(bit_equal(freeze(model).forward(batch.ids, batch.inputs).embeddings, out.embeddings));
+  EXPECT_CONTAINS(message_of([&] { model->forward(torch::full({1, 2}, 11)); }),
+                  "[Encoder] every id must lie in [0, vocab_size) = [0, 11). Got 11");
+}
+
+TEST(EncoderModel, RefusesWrongBoxes) {
+  auto options = small_options();
+  options.embeddings()->box_positions(5);
+  auto model = small_encoder(options);
+  const ShortBatch batch;
+  const auto refused = [&](const torch::Tensor& bbox) {
+    return message_of([&] { model->forward(batch.ids, EncoderInputs().bbox(bbox)); });
+  };
+  EXPECT_CONTAINS(refused(torch::zeros({2, 4, 3}, torch::kLong)),
+                  "[EncoderEmbeddings] bbox must be [2, 4, 4], x0, y0, x1 and y1 of each token");
+  EXPECT_CONTAINS(refused(torch::zeros({2, 4, 4})),
+                  "[EncoderEmbeddings] bbox must be integers. Got Float");
+  EXPECT_CONTAINS(refused(torch::full({2, 4, 4}, 5)),
+                  "edge, height and width of a box must lie in [0, max_2d_position_embeddings) = "
+                  "[0, 5). Got 5");
+  auto upside_down = torch::zeros({2, 4, 4}, torch::kByte);
+  upside_down[1][2][1] = 3;
+  EXPECT_CONTAINS(refused(upside_down), "Got -3");
+  EXPECT_CONTAINS(message_of([&] {
+                    small_encoder()->forward(
+                        batch.ids, EncoderInputs().bbox(torch::zeros({2, 4, 4}, torch::kLong)));
+                  }),
+                  "[EncoderEmbeddings] these embeddings have no boxes");
 }
 
 TEST(FrozenEncoder, ComputesTheSame) {

@@ -26,6 +26,7 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
   const bool is_text = given.contains("input_ids");
   EncoderInputs inputs;
   if (is_text) inputs.attention_mask(given["attention_mask"]);
+  if (given.contains("bbox")) inputs.bbox(given["bbox"]);
   const auto out = model->forward(given[is_text ? "input_ids" : "pixel_values"], inputs);
   const auto real = is_text ? given["attention_mask"].to(torch::kBool) : torch::Tensor();
   for (const auto& [got, name] : {std::pair(out.last_hidden_state, "value.last_hidden_state"),
@@ -52,8 +53,9 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
-                         ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "distilbert",
-                                           "esm", "eurobert", "gemma3", "gte", "jina", "luke",
+                         ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "dinov3",
+                                           "distilbert", "esm", "esm1b", "eurobert", "fnet",
+                                           "gemma3", "gte", "jina", "layoutlm", "luke",
                                            "modernbert", "mpnet", "nomic", "qwen3", "vit", "xlm"),
                          [](const auto& info) { return info.param; });
 

@@ -104,14 +104,19 @@ def trained():
         "bert": lambda: t.BertModel(t.BertConfig(**TEXT)),
         "clip": clip,
         "dinov2": dinov2,
+        "dinov3": lambda: t.DINOv3ViTModel(t.DINOv3ViTConfig(**IMAGE, num_register_tokens=2, layerscale_value=0.5)),
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
         "esm": lambda: t.EsmModel(t.EsmConfig(
             **TEXT, pad_token_id=1, position_embedding_type="rotary", token_dropout=True, mask_token_id=11)),
+        "esm1b": lambda: t.EsmModel(t.EsmConfig(
+            **TEXT, pad_token_id=1, position_embedding_type="absolute", emb_layer_norm_before=True, token_dropout=True, mask_token_id=11)),
         "eurobert": lambda: t.EuroBertModel(t.EuroBertConfig(**TEXT, pad_token_id=1, num_key_value_heads=2)),
+        "fnet": lambda: t.FNetModel(t.FNetConfig(**TEXT)),
         "gemma3": lambda: t.Gemma3TextModel(t.Gemma3TextConfig(
             **causal, head_dim=6, sliding_window_pattern=2, use_bidirectional_attention=True)),
         "gte": lambda: t.GteModel(t.GteConfig(**TEXT)),
         "jina": lambda: t.JinaEmbeddingsV3Model(t.JinaEmbeddingsV3Config(**TEXT)),
+        "layoutlm": lambda: t.LayoutLMModel(t.LayoutLMConfig(**TEXT, max_2d_position_embeddings=10)),
         "modernbert": lambda: t.ModernBertModel(t.ModernBertConfig(**modern)),
         "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**TEXT)),
         "luke": lambda: t.LukeModel(t.LukeConfig(**TEXT)),
@@ -124,10 +129,12 @@ def trained():
 
 
 def inputs_of(name: str) -> dict[str, torch.Tensor]:
-    if name in ("dinov2", "vit"):
+    if name in ("dinov2", "dinov3", "vit"):
         return {"pixel_values": torch.randn(2, 3, 12, 12)}
     ids = torch.tensor([[2, 9, 30, 11, 7], [2, 8, 7, 1, 1]])
     given = {"input_ids": ids, "attention_mask": (ids != 1).long()}
+    if name == "layoutlm":
+        given["bbox"] = torch.stack([ids % 3, ids % 4, ids % 3 + ids % 5, ids % 4 + ids % 6], -1)
     return {**given, "token_type_ids": 0 * ids} if name == "luke" else given  # which needs them
 
 

@@ -64,6 +64,101 @@ TEST(SentenceStages, NoModulesFileMeansTheMeanOrTheLastToken) {
       bit_equal(load_sentence_stages(folder.write())->forward(hidden), hidden.select(1, 2)));
 }
 
+// Rows of `hidden` that are not masked, as if each sequence were alone.
+torch::Tensor alone(SentenceStages& stages, const torch::Tensor& hidden, const torch::Tensor& mask,
+                    int64_t prompt, const torch::Tensor& ids) {
+  std::vector<torch::Tensor> vectors;
+  for (int64_t i = 0; i < hidden.size(0); ++i) {
+    const auto places = mask[i].nonzero().squeeze(1);
+    vectors.push_back(stages->forward(hidden[i].index_select(0, places).unsqueeze(0), {}, prompt,
+                                      ids[i].index_select(0, places).unsqueeze(0)));
+  }
+  return torch::cat(vectors);
+}
+
+TEST(SentenceStages, OfTokensTakeEachSequenceAsIfItWereAlone) {
+  torch::manual_seed(5);
+  const auto hidden = torch::randn({3, 6, 8}), ids = torch::randint(11, {3, 6}, torch::kLong);
+  const auto mask = torch::tensor({{1, 1, 1, 1, 0, 0}, {0, 0, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}});
+  using namespace sentence;
+  const Pooling pooled{{PoolingMode::Mean, PoolingMode::WeightedMean, PoolingMode::LastToken},
+                       /*include_prompt=*/false};
+  for (const int64_t stride : {1, 2}) {
+    for (const std::vector<int64_t>& kernels : {std::vector<int64_t>{1, 3}, {4, 2}}) {
+      SentenceStages stages(SentenceStagesOptions(8).stages(
+          {WordWeights{11}, CNN{8, 5, kernels, {stride, stride}}, pooled}));
+      stages->named_buffers()["1.emb_layer.weight"].uniform_(0.5, 2.0);
+      EXPECT_TRUE(torch::allclose(stages->forward(hidden, mask, 1, ids),
+                                  alone(stages, hidden, mask, 1, ids), 1e-5, 1e-6))
+          << kernels << " " << stride;
+    }
+  }
+}
+
+TEST(SentenceStages, OfTokensRefuseWhatTheyCannotTake) {
+  using namespace sentence;
+  const auto hidden = torch::randn({1, 3, 8});
+  SentenceStages words(SentenceStagesOptions(8).stages({WordWeights{4}, Pooling{}}));
+  EXPECT_ERROR(words->forward(hidden), c10::ValueError,
+               "stage 1, WordWeights: input_ids must be those of the tokens, [1, 3]. Got an "
+               "undefined tensor");
+  EXPECT_ERROR(words->forward(hidden, {}, 0, torch::tensor({{0, 4, 1}})), c10::ValueError,
+               "input_ids must lie in [0, 4). Got 4");
+  SentenceStages layers(SentenceStagesOptions(8).stages({WeightedLayerPooling{2, 1}, Pooling{}}));
+  EXPECT_TRUE(layers->needs_hidden_states());
+  EXPECT_ERROR(layers->forward(hidden), c10::ValueError,
+               "hidden_states must be the embeddings and the output of each of its "
+               "num_hidden_layers, 2. Got 0 hidden states");
+  SentenceStages uneven(SentenceStagesOptions(8).stages({CNN{8, 2, {2, 3}}, Pooling{}}));
+  EXPECT_ERROR(uneven->forward(hidden), c10::ValueError,
+               "all convolutions must give the same number of rows. Got a kernel of 3");
+  SentenceStages wide(SentenceStagesOptions(8).stages({CNN{8, 2, {8}}, Pooling{}}));
+  EXPECT_ERROR(wide->forward(hidden.narrow(1, 0, 1)), c10::ValueError,
+               "each sequence must have at least 2 tokens. Got 1");
+  EXPECT_ERROR(SentenceStages(SentenceStagesOptions(8).stages({CNN{8, 2, {3}, {1, 1}}, Pooling{}})),
+               c10::ValueError, "stride_sizes must be as many as kernel_sizes, 1. Got 2");
+  EXPECT_ERROR(
+      SentenceStages(SentenceStagesOptions(8).stages({WeightedLayerPooling{2, 3}, Pooling{}})),
+      c10::ValueError, "layer_start must be from 0 to num_hidden_layers, 2. Got 3");
+}
+
+TEST(SentenceStages, WordsAreLookedUpAndThenTheirLowerCase) {
+  const auto hidden = torch::ones({1, 4, 8}), ids = torch::tensor({{0, 1, 2, 3}});
+  json config = {{"vocab", {"Cat", "dog", "Fox", "Ä"}},
+                 {"word_weights", {{"cat", 2.0}, {"dog", 3}, {"Fox", 4.0}, {"fox", 5.0}}},
+                 {"unknown_word_weight", 0.5}};
+  StagesFolder folder;
+  folder.add("WordWeights", "1", config);
+  folder.add("Pooling", "2", {{"pooling_mode", "mean_sqrt_len_tokens"}});
+  const double sum = 2.0 + 3.0 + 4.0 + 0.5;
+  EXPECT_TRUE(torch::allclose(load_sentence_stages(folder.write())->forward(hidden, {}, 0, ids),
+                              torch::full({1, 8}, std::sqrt(sum))));
+  config["word_weights"]["ö"] = 1.0;
+  StagesFolder other;
+  other.add("WordWeights", "1", config);
+  other.add("Pooling", "2", kMean);
+  EXPECT_ERROR(load_sentence_stages(other.write()), c10::ValueError,
+               "word_weights must have each word of `vocab` that has letters outside ASCII");
+}
+
+TEST(SentenceStages, LayersAreAveragedIfTheEncoderGivesThem) {
+  const auto hidden = torch::randn({1, 3, 8}), second = torch::randn({1, 3, 8});
+  auto tiny = TinyFolder::bert();
+  StagesFolder folder;
+  folder.add("WeightedLayerPooling", "1", {{"layer_start", 1}, {"num_hidden_layers", 2}});
+  folder.add("Pooling", "2", kMean);
+  const std::string path = folder.write();
+  StateDict weights;
+  weights.insert("layer_weights", torch::tensor({1.0F, 3.0F}));
+  save_safetensors(path + "/1/model.safetensors", weights);
+  EXPECT_FALSE(load_sentence_stages(path)->needs_hidden_states());
+  tiny.config["output_hidden_states"] = true;
+  folder.put("config.json", tiny.config);
+  EXPECT_TRUE(torch::allclose(
+      load_sentence_stages(path)->forward(hidden, {}, 0, {}, {hidden, hidden, second}),
+      (hidden + 3 * second).mean(1) / 4, 1e-5, 1e-6));
+}
+
 TEST(SentenceStages, SequencesWithoutTokens) {
   const auto hidden = torch::randn({1, 2, 8}), none = torch::zeros({1, 2}, torch::kLong);
   using sentence::PoolingMode;
@@ -135,6 +230,11 @@ TEST(SentenceStages, RefusesSettingsThatChangeTheEncoder) {
   const std::pair<json, const char*> bad[] = {
       {{{"transformer_task", "fill-mask"}}, "transformer_task must be feature-extraction"},
       {{{"query_length", 32}}, "query_length must be null"},
+      {{{"query_expansion", {{"length", 32}}}}, "query_expansion must be null"},
+      {{{"processing_kwargs", {{"common", {{"padding", true}}}}}}, "common must be empty"},
+      {{{"processing_kwargs", {{"text", {{"padding", true}}}}}}, "such as padding"},
+      {{{"modality_config", {{"text", json::object()}, {"message", json::object()}}}},
+       "message must not be there"},
       {{{"model_args", {{"trust_remote_code", true}}}}, "such as trust_remote_code"},
       {{{"modality_config", {{"text", {{"method", "get_text_features"}}}}}}, "must be forward"}};
   for (const auto& [settings, rule] : bad) {
@@ -161,24 +261,48 @@ TEST(SentenceFolderSettings, AreReadWithTheirRules) {
   EXPECT_TRUE(read.do_lower_case);
   folder.put("sentence_bert_config.json", {{"max_seq_length", 500}});
   EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 9) << "the table of positions";
+  EXPECT_EQ(read.prompts.at("document"), "") << "which every model has";
+  folder.put("sentence_bert_config.json",
+             {{"max_seq_length", 5}, {"tokenizer_args", {{"model_max_length", 6}}}});
+  EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 6) << "the tokenizer's own";
+  folder.put("sentence_bert_config.json",
+             {{"max_seq_length", 5}, {"processing_kwargs", {{"text", {{"max_length", 7}}}}}});
+  EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 7) << "that of each call";
   folder.put("config_sentence_transformers.json", {{"default_prompt_name", "passage"}});
   EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
                "default_prompt_name must be the name of one of the prompts");
-  folder.put("config_sentence_transformers.json", {{"model_type", "SparseEncoder"}});
-  EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
-               "model_type must be SentenceTransformer");
+  for (const char* kind : {"SparseEncoder", "MultiVectorEncoder"}) {
+    folder.put("config_sentence_transformers.json", {{"model_type", kind}});
+    EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
+                 "model_type must be SentenceTransformer");
+  }
 }
 
-TEST(CrossEncoder, ActivationIsFoundInThreePlaces) {
-  auto folder = TinyFolder::bert();
-  EXPECT_FALSE(cross_encoder_activation(folder.write()));
-  folder.config["sbert_ce_default_activation_function"] = "torch.nn.modules.linear.Identity";
-  EXPECT_EQ(cross_encoder_activation(folder.write()), Elementwise::Identity);
-  folder.config["sentence_transformers"] = {{"activation_fn", "torch.nn.modules.activation.Tanh"}};
-  EXPECT_EQ(cross_encoder_activation(folder.write()), Elementwise::Tanh);
-  write_bytes(folder / "config_sentence_transformers.json",
-              R"({"activation_fn": "torch.nn.modules.activation.Sigmoid"})");
-  EXPECT_EQ(cross_encoder_activation(folder.write()), Elementwise::Sigmoid);
+TEST(SentenceFolderSettings, AreIgnoredWhereThePackageIgnoresThem) {
+  StagesFolder folder;
+  folder.add("Pooling", "1", {{"pooling_mode", "cls"}});
+  folder.put("sentence_bert_config.json", {{"max_seq_length", 5}});
+  folder.put("config_sentence_transformers.json",
+             {{"model_type", "CrossEncoder"}, {"prompts", {{"query", "q: "}}}});
+  const auto read = read_sentence_folder(folder.write());
+  EXPECT_FALSE(read.max_seq_length);
+  EXPECT_EQ(read.prompts.at("query"), "");
+  const auto hidden = torch::randn({1, 3, 8});
+  EXPECT_TRUE(bit_equal(load_sentence_stages(folder.write())->forward(hidden), hidden.mean(1)));
+  auto bare = TinyFolder::bert();
+  write_bytes(bare.write() + "/sentence_bert_config.json", R"({"max_seq_length": 5})");
+  EXPECT_FALSE(read_sentence_folder(bare.write()).max_seq_length);
+  write_bytes(bare.write() + "/chat_template.jinja", "{{ messages }}");
+  EXPECT_ERROR(read_sentence_folder(bare.write()), c10::ValueError,
+               "must not be there without a modules.json");
+}
+
+TEST(NamedPrompt, IsOneOfTheFolders) {
+  const std::map<std::string, std::string> prompts = {{"passage", "p: "}, {"query", "q: "}};
+  EXPECT_EQ(named_prompt(prompts, "passage"), "p: ");
+  EXPECT_EQ(named_prompt(prompts, ""), "");
+  EXPECT_ERROR(named_prompt(prompts, "corpus"), c10::ValueError,
+               "must be one of the folder's (passage, query). Got corpus");
 }
 
 }  // namespace

@@ -51,28 +51,41 @@ json added_json(const AddedToken& token) {
           {"normalized", token.normalized}, {"special", token.special}};
 }
 
+json definition_json(const Definition& definition) {
+  json added = json::array();
+  for (const AddedToken& token : definition.added_tokens) added.push_back(added_json(token));
+  return {
+      {"normalizer", definition.normalizer},         {"pre_tokenizer", definition.pre_tokenizer},
+      {"post_processor", definition.post_processor}, {"decoder", definition.decoder},
+      {"model", model_json(definition.model)},       {"added_tokens", std::move(added)}};
+}
+
+// The added tokens of a class in Python, by their id.
+json python_json(const PythonParts& parts) {
+  json added = json::object();
+  for (const auto& [id, token] : parts.added.tokens())
+    added[std::to_string(id)] = added_json(token);
+  return {{"added", std::move(added)}};
+}
+
 }  // namespace
 
 json folder_json(const FolderTokenizer& folder) {
-  const Definition& definition = folder.definition;
   const FolderSettings& settings = folder.settings;
-  json added = json::array();
-  for (const AddedToken& token : definition.added_tokens) added.push_back(added_json(token));
-  return {{"definition",
-           {{"normalizer", definition.normalizer},
-            {"pre_tokenizer", definition.pre_tokenizer},
-            {"post_processor", definition.post_processor},
-            {"decoder", definition.decoder},
-            {"model", model_json(definition.model)},
-            {"added_tokens", std::move(added)}}},
-          {"settings",
-           {{"class", settings.tokenizer_class},
-            {"padding_side", settings.pads_left ? "left" : "right"},
-            {"truncation_side", settings.truncates_left ? "left" : "right"},
-            {"model_max_length", or_null(settings.model_max_length)},
-            {"special_tokens", settings.special_tokens},
-            {"extra_special_tokens", settings.extra_special_tokens},
-            {"model_input_names", settings.model_input_names},
-            {"clean_up_tokenization_spaces", settings.clean_up_tokenization_spaces},
-            {"split_special_tokens", settings.split_special_tokens}}}};
+  json made = {{"settings",
+                {{"class", settings.tokenizer_class},
+                 {"padding_side", settings.pads_left ? "left" : "right"},
+                 {"truncation_side", settings.truncates_left ? "left" : "right"},
+                 {"model_max_length", or_null(settings.model_max_length)},
+                 {"special_tokens", settings.special_tokens},
+                 {"extra_special_tokens", settings.extra_special_tokens},
+                 {"model_input_names", settings.model_input_names},
+                 {"clean_up_tokenization_spaces", settings.clean_up_tokenization_spaces},
+                 {"split_special_tokens", settings.split_special_tokens}}}};
+  if (folder.python) {
+    made["python"] = python_json(*folder.python);
+  } else {
+    made["definition"] = definition_json(folder.definition);
+  }
+  return made;
 }

@@ -3,13 +3,16 @@
 //   {"load": the text of a tokenizer.json}                     {}
 //   {"folder": path}                        {"definition": ..., "settings": ...}: see folder_json.h
 //   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...},
-//   "ids_only": bool}
+//   "ids_only": bool, "tokens": bool}
 //       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
 //   {"decode": [id, ...], "skip": bool}                        {"text": text}
 //   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the
 //   last
 //   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text
 //   or null}
+//   {"pieces": path of a SentencePiece model}                  {}
+//   {"cut": text}                           {"ids": [...], "pieces": [...]}
+//   {"join": [piece, ...]}                  {"text": text}
 // An error is {"error": text}.
 #include <c10/util/Exception.h>
 
@@ -22,15 +25,22 @@
 #include <vector>
 
 #include "folder_json.h"
+#include "io/base/file.h"
 #include "text/definition.h"
 #include "text/loaded_tokenizer.h"
 #include "text/machine.h"
+#include "text/sentencepiece/processor.h"
 #include "text/stream_state.h"
 
 namespace {
 
 using nlohmann::json;
 using namespace posenc::text;
+
+std::string whole_file(const std::string& path) {
+  const posenc::io::InputFile file(path);
+  return file.read(0, file.size());
+}
 
 TruncationRule truncation_of(const json& given) {
   TruncationRule rule;
@@ -65,12 +75,13 @@ json rows_of(const EncodedRows& rows) {
   return all;
 }
 
-json encode(const Machine& machine, const json& given) {
+json encode(const TextMachine& machine, const json& given) {
   EncodeRequest request;
   request.add_special_tokens = given.value("special", true);
-  request.overflow = true;
+  request.overflow = machine.has_offsets();
+  request.target = given.value("target", false);
   const bool ids_only = given.value("ids_only", false);
-  request.wanted = {!ids_only, !ids_only};
+  request.wanted = {!ids_only && machine.has_offsets(), !ids_only && given.value("tokens", true)};
   if (given.contains("truncation") && !given["truncation"].is_null()) {
     request.truncation = truncation_of(given["truncation"]);
   }
@@ -81,11 +92,13 @@ json encode(const Machine& machine, const json& given) {
   return {{"rows", rows_of(rows)}};
 }
 
-json stream(const Machine& machine, const json& given) {
+json stream(const TextMachine& machine, const json& given) {
   const bool skip = given["skip"].get<bool>();
-  StreamState state([&](const std::vector<int64_t>& ids) {
-    return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
-  });
+  StreamState state(
+      [&](const std::vector<int64_t>& ids) {
+        return machine.decode(std::vector<uint32_t>(ids.begin(), ids.end()), skip);
+      },
+      StreamState::hints(machine, skip));
   json steps = json::array();
   for (const uint32_t id : given["stream"]) {
     try {
@@ -98,9 +111,20 @@ json stream(const Machine& machine, const json& given) {
   return {{"steps", steps}};
 }
 
+json cut(const SentencePieceProcessor& pieces, const std::string& text) {
+  SentencePieceProcessor::Scratch scratch;
+  json ids = json::array(), texts = json::array();
+  pieces.encode(text, scratch, [&](std::string_view piece, int32_t id) {
+    texts.push_back(std::string(piece));
+    ids.push_back(id);
+  });
+  return {{"ids", ids}, {"pieces", texts}};
+}
+
 // The tokenizer that questions are about: of a file or of a folder.
 struct Loaded {
   std::unique_ptr<Machine> file;
+  std::unique_ptr<SentencePieceProcessor> pieces;
   std::shared_ptr<const LoadedTokenizer> folder;
 };
 
@@ -117,7 +141,17 @@ json answer(Loaded& loaded, const json& given) {
     loaded.folder = LoadedTokenizer::from_folder(path, /*lowercases_first=*/false);
     return facts;
   }
-  const Machine* const machine = loaded.file ? loaded.file.get() : &loaded.folder->machine();
+  if (given.contains("pieces")) {
+    loaded = {};
+    loaded.pieces = std::make_unique<SentencePieceProcessor>(
+        read_sentencepiece_proto(whole_file(given["pieces"])));
+    return json::object();
+  }
+  if (given.contains("cut")) return cut(*loaded.pieces, given["cut"].get<std::string>());
+  if (given.contains("join")) {
+    return {{"text", loaded.pieces->decode(given["join"].get<std::vector<std::string>>())}};
+  }
+  const TextMachine* const machine = loaded.file ? loaded.file.get() : &loaded.folder->machine();
   if (given.contains("encode")) return encode(*machine, given);
   if (given.contains("decode")) {
     const auto ids = given["decode"].get<std::vector<uint32_t>>();
@@ -131,7 +165,7 @@ json answer(Loaded& loaded, const json& given) {
     return {{"id", id ? json(*id) : json()}};
   }
   const auto token = machine->id_to_token(given["id_to_token"].get<uint32_t>());
-  return {{"token", token ? json(std::string(*token)) : json()}};
+  return {{"token", token ? json(*token) : json()}};
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 // posenc-tokenize-speed TOKENIZER TEXT: a JSON object with what tests/benchmarks/tokenize_peers.py
 // compares, in processor time of one thread: {"load": seconds, "offsets": MB/s, "ids": MB/s,
-// "decode": ids/s, "fingerprint": number}.
+// "cold": MB/s with ids and offsets of a tokenizer that has met no word yet, "short": seconds for
+// the line of 30 to 40 bytes that comes first, "long": MB/s with ids and offsets of all lines as
+// one, "memory": bytes for each of its bytes, "decode": ids/s, "fingerprint": number}.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <ctime>
 #include <fstream>
@@ -19,6 +23,7 @@ using namespace posenc::text;
 
 constexpr std::size_t kBatch = 1000;  // lines
 constexpr int kRounds = 3;
+constexpr int kShortCalls = 20'000;
 
 std::string read(const char* path) {
   std::ifstream file(path, std::ios::binary);
@@ -47,6 +52,12 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
+double peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+
 // Encodes all lines in batches, and calls `use` with each batch.
 template <typename Use>
 void encode(const Machine& machine, const std::vector<std::string_view>& lines, bool offsets,
@@ -73,6 +84,13 @@ int main(int, char** arguments) {
 
   const Machine machine(read_definition(file));
   nlohmann::json result = {{"load", load}};
+  const double size = static_cast<double>(text.size());
+  // First of all, since the peak of the memory never falls.
+  std::string one = text;
+  std::replace(one.begin(), one.end(), '\n', ' ');
+  const double before = peak_bytes();
+  result["long"] = size / seconds([&] { encode(machine, {one}, true, [](auto&) {}); }) / 1e6;
+  result["memory"] = (peak_bytes() - before) / size;
   for (const bool offsets : {true, false}) {
     double best = 1e9;
     for (int i = 0; i < kRounds; ++i)
@@ -96,5 +114,13 @@ int main(int, char** arguments) {
     for (const auto& ids : batches) machine.decode(ids, true);
   });
   result["decode"] = static_cast<double>(count) / decode;
+  const Machine fresh(read_definition(file));
+  result["cold"] = size / seconds([&] { encode(fresh, lines, true, [](auto&) {}); }) / 1e6;
+  const auto line = std::find_if(lines.begin(), lines.end(), [](std::string_view each) {
+    return each.size() >= 30 && each.size() <= 40;
+  });
+  const std::vector<std::string_view> short_lines(kShortCalls, *line);
+  result["short"] =
+      seconds([&] { encode(machine, short_lines, true, [](auto&) {}); }) / kShortCalls;
   std::cout << result << std::endl;
 }

@@ -50,6 +50,13 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether the projections have a bias.
   TORCH_ARG(bool, bias) = true;
+  /// Whether queries have a bias, where `bias` gives them one; otherwise its rows of in_proj_bias
+  /// are zeros that get no gradient. DINOv3's keys have none.
+  TORCH_ARG(bool, query_bias) = true;
+  /// The same for keys.
+  TORCH_ARG(bool, key_bias) = true;
+  /// The same for values.
+  TORCH_ARG(bool, value_bias) = true;
   /// Whether the output projection has a bias; the same as `bias` unless set.
   TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
   /// Width of keys; embed_dim unless set.

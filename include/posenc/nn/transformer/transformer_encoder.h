@@ -73,10 +73,12 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
                         const torch::Tensor& position_ids = {});
 
   /// forward() that also records what `record` asks for, in the order in which the layers run.
-  /// Layers that layer_dropout skips are left out.
+  /// Layers that layer_dropout skips are left out. The rows that `kept_rows` does not have, bool of
+  /// the shape of x without D, are zeros after each layer, as padding is in XLM.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
-                             const torch::Tensor& position_ids = {});
+                             const torch::Tensor& position_ids = {},
+                             const torch::Tensor& kept_rows = {});
 
   TransformerEncoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerEncoderLayer

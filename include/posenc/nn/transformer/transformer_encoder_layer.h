@@ -22,7 +22,9 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// An encoder layer: self-attention A and feed-forward network F, each with a residual connection:
 /// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
 /// With post_norms A and F are followed by post_norm1 and post_norm2; with layer_scale they are
-/// then multiplied by layer_scale1 and layer_scale2 before they are added.
+/// then multiplied by layer_scale1 and layer_scale2 before they are added. With Mixing::Fourier, A
+/// is the real part of the Fourier transform over the sequence and its channels, which mixes
+/// padding in: a mask of keys changes nothing.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false).
 ///
@@ -34,14 +36,17 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// torch::Tensor x = layer->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), or (2 d_ff, D) with
-/// FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms `post_norm1.*` and
-/// `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and `layer_scale2.lambda1` (D).
+/// Keys: `self_attn.*` (MultiheadAttention) unless mixing is Mixing::Fourier, `linear1.*` (d_ff,
+/// D), or (2 d_ff, D) with FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms
+/// `post_norm1.*` and `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and
+/// `layer_scale2.lambda1` (D).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
-/// that exclude each other.
+/// that exclude each other; with Mixing::Fourier, c10::ValueError for attention weights and for
+/// masks of more than keys.
 ///
 /// Source: torch.nn.TransformerEncoderLayer; in transformers 5.23 `Dinov2Layer` (layer_scale),
+/// `FNetLayer` (Mixing::Fourier),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
 /// `Qwen3Attention` (head_dim, qk_norm) and `Gemma3DecoderLayer` (post_norms).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
@@ -69,7 +74,7 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
       const torch::Tensor& position_ids = {});
 
   TransformerEncoderLayerOptions options;  ///< the options given to the constructor
-  MultiheadAttention self_attn{nullptr};   ///< the self-attention
+  MultiheadAttention self_attn{nullptr};   ///< the self-attention, with Mixing::Attention
   torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff), or to (2 d_ff) with gates
       linear2{nullptr};                    ///< (d_ff) to (D)
   TransformerNorm norm1{nullptr},          ///< of the self-attention; null with first_norm(false)

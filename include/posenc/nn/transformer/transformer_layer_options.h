@@ -31,6 +31,12 @@ Activation activation_of(const std::string& name);
 /// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
 std::string to_string(Activation activation);
 
+/// What mixes the tokens of a sequence in a layer.
+enum class Mixing {
+  Attention,  ///< self-attention
+  Fourier,    ///< the real part of the Fourier transform over tokens and channels: FNet
+};
+
 /// The structure of a feed-forward network.
 enum class FeedForward {
   Plain,  ///< linear2(activation(linear1(x)))
@@ -64,6 +70,9 @@ struct TransformerLayerOptions {
   TORCH_ARG(double, dropout) = 0.1;
   /// A probability for each of them in place of `dropout`, as most models have.
   TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
+  /// What mixes tokens. Mixing::Fourier has no weights; it needs a num_heads of 1, and none of the
+  /// attention's options, post_norms or layer_scale. Encoders only.
+  TORCH_ARG(Mixing, mixing) = Mixing::Attention;
   /// The structure of the feed-forward network. Encoders only.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.
@@ -84,6 +93,13 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, bias) = true;
   /// Whether the projections of queries, keys and values have a bias; `bias` unless set.
   TORCH_ARG(std::optional<bool>, qkv_bias) = std::nullopt;
+  /// Whether queries have a bias, where `qkv_bias` gives them one; otherwise its rows of
+  /// in_proj_bias are zeros that get no gradient. DINOv3's keys have none.
+  TORCH_ARG(bool, query_bias) = true;
+  /// The same for keys.
+  TORCH_ARG(bool, key_bias) = true;
+  /// The same for values.
+  TORCH_ARG(bool, value_bias) = true;
   /// Whether the projection of the attention's output has one; `bias` unless set.
   TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
   /// Whether linear1 has one; `bias` unless set.
@@ -109,8 +125,7 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, qk_norm) = false;
   /// The factor of the scores; 1 / sqrt(head_dim) unless set.
   TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
-  /// Token i attends to tokens i - window .. i + window only, both included; to all unless set. A
-  /// causal mask leaves i - window .. i.
+  /// Token i attends to tokens i - window .. i + window only; causal: i - window .. i; unset: all.
   TORCH_ARG(std::optional<int64_t>, window) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;

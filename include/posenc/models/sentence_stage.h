@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "posenc/export.h"
+#include "posenc/functional/elementwise.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// What a model of sentence-transformers does with the output of its encoder.
+namespace sentence {
+
+/// How rows of tokens become one; posenc/functional/pooling.h has the formulas.
+enum class PoolingMode { CLS, Max, Mean, MeanSqrtLength, WeightedMean, LastToken };
+
+/// What a stage reads and writes.
+enum class Feature {
+  Sentence,  ///< the vector of each sequence, (B, D)
+  Tokens,    ///< those of its tokens, (B, L, D)
+};
+
+/// Tokens (B, L, D) -> sentences (B, modes * D), one mode after another.
+struct Pooling {
+  std::vector<PoolingMode> modes = {PoolingMode::Mean};  ///< in the order of the result
+  bool include_prompt = true;  ///< false: the tokens of the prompt do not count
+};
+
+/// y = activation(x W^T + b); with a residual connection + x, or + x R^T if the widths differ.
+struct Dense {
+  int64_t in_features;                         ///< width of x
+  int64_t out_features;                        ///< width of y
+  bool bias = true;                            ///< whether there is b
+  Elementwise activation = Elementwise::Tanh;  ///< what follows
+  bool use_residual = false;                   ///< whether there is a residual connection
+  Feature input = Feature::Sentence;           ///< x
+  Feature output = Feature::Sentence;          ///< y
+};
+
+/// x / max(|x|, 1e-12).
+struct Normalize {
+  Feature input = Feature::Sentence;   ///< x
+  Feature output = Feature::Sentence;  ///< the result
+};
+
+/// Layer normalisation of the sentences, with eps 1e-5.
+struct LayerNorm {
+  int64_t dimension;  ///< their width
+};
+
+/// Dropout of the sentences, which acts in training alone.
+struct Dropout {
+  double p = 0.2;  ///< its probability
+};
+
+/// Tokens become the weighted mean of the encoder's hidden states from layer_start on, of which the
+/// embeddings are number 0.
+struct WeightedLayerPooling {
+  int64_t num_hidden_layers = 12;  ///< the encoder's layers
+  int64_t layer_start = 4;         ///< the first hidden state that counts
+};
+
+/// Each token is multiplied by the weight of its id. Means of the tokens are then sums divided by
+/// the sum of the weights in place of the number of tokens.
+struct WordWeights {
+  int64_t vocab_size;  ///< ids that have a weight
+};
+
+/// Convolutions over the tokens, side by side, each padded by (kernel - 1) / 2 zeros: out_channels
+/// for each kernel. Tokens that are masked do not take part, as if each text were alone.
+struct CNN {
+  int64_t in_embedding_dimension;                 ///< width of the tokens
+  int64_t out_channels = 256;                     ///< of each convolution
+  std::vector<int64_t> kernel_sizes = {1, 3, 5};  ///< a convolution for each
+  std::vector<int64_t> stride_sizes = {};         ///< of each convolution; empty: 1
+};
+
+/// One stage.
+using Stage = std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling,
+                           WordWeights, CNN>;
+
+}  // namespace sentence
+
+}  // namespace posenc

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+namespace relative POSENC_EXPORT {
+
+/// The ways to compute ALiBi's slopes. They agree but for their rounding, and in the heads beyond a
+/// power of two.
+enum class Slopes {
+  Bloom,         ///< powers of a float32 base; also Falcon's, which rounds them to bfloat16
+  Mpt,           ///< 1 / 2^(bias_max k / n), n the next power of two, the odd ones first
+  XTransformers  ///< powers in float64, rounded once
+};
+
+}  // namespace relative
+
+/// The slopes of ALiBi, by which a key's bias decreases with its distance, one for each head.
+///
+/// Returns (heads), float32.
+///
+/// Errors: c10::ValueError for no heads, and for a bias_max that is not positive.
+///
+/// Source: `build_alibi_tensor` of BLOOM and Falcon, `build_mpt_alibi_tensor` of MPT in
+/// transformers 5.23; `AlibiPositionalBias` of x-transformers 2.31.10.
+at::Tensor alibi_slopes(int64_t heads, relative::Slopes kind = relative::Slopes::Bloom,
+                        double bias_max = 8.0);
+
+/// The positions of the keys that BLOOM and Falcon multiply by the slopes: the number of tokens
+/// before each, so that padding shifts nothing; 0 for padding.
+///
+/// is_token: (B, K), bool or integers, nonzero for a token  ->  (B, K), int64
+///
+/// Errors: c10::TypeError for a mask that is real; c10::ValueError for another rank.
+at::Tensor alibi_positions(const at::Tensor& is_token);
+
+}  // namespace posenc

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+namespace relative POSENC_EXPORT {
+
+/// What is scaled by the width of a head.
+enum class ScaleOf {
+  Nothing,         ///< T5
+  Query,           ///< the queries, before the product
+  Key,             ///< the keys, before the product: DeBERTa v2
+  Scores,          ///< the product
+  ScoresAndTerm,   ///< the sum of product and term: Falcon, XLNet, FastSpeech 2
+  ProductInOneSum  ///< the product, in the same operation that adds the term: BLOOM's baddbmm
+};
+
+/// How: the bits differ.
+enum class ScaleBy {
+  Multiply,      ///< times D^-0.5
+  Divide,        ///< divided by sqrt(D)
+  DivideRounded  ///< divided by sqrt(D), which is rounded to the dtype of q before: DeBERTa
+};
+
+/// When and how the mask is added.
+enum class MaskPlace {
+  AfterTerm,  ///< to the sum
+  WithTerm,   ///< to the term, before that is added to the scores: Swin in transformers
+  Twice,      ///< twice to the sum: Swin v2 in transformers, whose checkpoints were trained so
+  FillLowest  ///< bool, true = may attend; other scores become the lowest finite number
+};
+
+/// How scores, term and mask are put together: with other orders, other bits.
+struct Place {
+  ScaleOf scale_of = ScaleOf::Scores;    ///< what is scaled
+  ScaleBy scale_by = ScaleBy::Multiply;  ///< how
+  int64_t products = 1;  ///< how many products share the scale, whose square is D times as large
+  bool scales_term = false;  ///< whether the term is scaled alone, in the same way
+  MaskPlace mask_place = MaskPlace::AfterTerm;  ///< when the mask is added
+  /// Whether the scores of half-precision inputs become float32 before the term is added: Falcon.
+  bool in_float32 = false;
+};
+
+}  // namespace relative
+
+/// The scores of attention with a relative term, up to the input of the softmax.
+///
+/// q: (..., Q, D), k: (..., K, D), term: broadcastable to (..., Q, K), mask: the same; either may
+/// be undefined  ->  (..., Q, K)
+///
+/// Errors: c10::TypeError for q and k of different dtypes and, with MaskPlace::FillLowest, a mask
+/// that is not bool; c10::ValueError for q and k of different widths or ranks.
+at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
+                           const at::Tensor& mask, const relative::Place& place);
+
+/// Transformer-XL's shift: of each query's scores of the rows of a table, those of its keys. A view
+/// of x, or of a contiguous copy.
+///
+/// x: (..., Q, R)  ->  (..., Q, keys); entry (i, j) is x(i, j - step i + origin)
+///
+/// Errors: c10::ValueError for rows that do not reach: all keys of all queries must have one.
+///
+/// Source: `_rel_shift` of transformers 5.23 and its copies, which pad and reshape.
+at::Tensor relative_shift(const at::Tensor& x, int64_t keys, int64_t origin, int64_t step = 1);
+
+}  // namespace posenc

@@ -1,0 +1,206 @@
+#include "models/sentence/transformer_settings.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+#include "io/base/file.h"
+#include "posenc/models/encoder.h"
+#include "posenc/models/sentence_folder.h"
+
+namespace posenc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kLongestText = int64_t{1} << 31;
+
+// The settings of the first stage, under any of the names that releases gave the file.
+const char* const kTransformerFiles[] = {
+    "sentence_bert_config.json",       "sentence_roberta_config.json",
+    "sentence_distilbert_config.json", "sentence_camembert_config.json",
+    "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json"};
+
+// The tokenizer's, by the names of older and newer releases.
+const char* const kTokenizerSettings[] = {"tokenizer_args", "processor_kwargs"};
+constexpr const char* kLength = "model_max_length";
+
+Settings settings_of_first(const char* caller, const fs::path& folder) {
+  for (const char* name : kTransformerFiles) {
+    Settings found = settings_or_none(caller, (folder / name).string());
+    if (!found.empty()) return found;
+  }
+  return Settings::of_object(caller, nlohmann::json::object());
+}
+
+void check_only(const Settings& config, const char* name, const std::vector<std::string>& known) {
+  if (!config.has(name)) return;
+  const Settings given = config.inside(name);
+  for (const auto& [key, value] : given.object().items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      config.refuse(name, "must not have settings that posenc does not know, such as " + key);
+    }
+  }
+}
+
+void check_is(const Settings& config, const char* name, const char* wanted) {
+  if (config.has(name) && config.text(name) != wanted) {
+    config.refuse(name, std::string("must be ") + wanted + ", the only one that posenc has");
+  }
+}
+
+void check_modality(const Settings& config, const TransformerTask& task) {
+  if (!config.has("modality_config")) return;
+  const Settings modality = config.inside("modality_config");
+  if (!modality.has("text")) modality.refuse("text", "must be there: posenc encodes text");
+  if (modality.has("message")) {
+    modality.refuse("message", "must not be there: posenc puts no text into a chat template");
+  }
+  const Settings text = modality.inside("text");
+  check_is(text, "method", "forward");
+  check_is(text, "method_output_name", task.output);
+}
+
+// What a tokenizer is called with; of that, only the length may differ from the usual.
+void check_processing(const Settings& config) {
+  const char* const name = "processing_kwargs";
+  if (!config.has(name)) return;
+  const Settings given = config.inside(name);
+  for (const auto& [key, value] : given.object().items()) {
+    if (key != "text" && !(value.is_object() && value.empty())) {
+      given.refuse(key, "must be empty: posenc knows settings of `text` only");
+    }
+  }
+  check_only(given, "text", {"max_length"});
+}
+
+void check_transformer(const Settings& config, const TransformerTask& task) {
+  check_is(config, "transformer_task", task.task);
+  check_is(config, "module_output_name", task.module_output_name);
+  check_modality(config, task);
+  check_processing(config);
+  const std::vector<std::string> lengths = {"max_length", kLength};
+  const std::vector<std::string> rounding = {"add_pooling_layer", "attn_implementation", "dtype",
+                                             "torch_dtype"};
+  for (const char* name : kTokenizerSettings) check_only(config, name, lengths);
+  for (const char* name : {"model_args", "model_kwargs"}) check_only(config, name, rounding);
+  for (const char* name : {"config_args", "config_kwargs"}) check_only(config, name, {});
+  for (const char* name : {"query_length", "document_length", "query_expansion"}) {
+    if (config.has(name)) config.refuse(name, "must be null: posenc has one length for all texts");
+  }
+}
+
+std::optional<int64_t> length_in(const Settings& config, const char* name) {
+  if (!config.has(name)) return std::nullopt;
+  return config.whole(name, 1, kLongestText);
+}
+
+// That of a call to the tokenizer, the tokenizer's own, and that of the stage, in this order.
+std::optional<int64_t> longest_text(const Settings& config) {
+  if (config.has("processing_kwargs") && config.inside("processing_kwargs").has("text")) {
+    const Settings call = config.inside("processing_kwargs").inside("text");
+    if (const auto length = length_in(call, "max_length")) return length;
+  }
+  for (const char* name : kTokenizerSettings) {
+    if (!config.has(name)) continue;
+    if (const auto length = length_in(config.inside(name), kLength)) return length;
+  }
+  return length_in(config, "max_seq_length");
+}
+
+// Rows of the table of positions that are no positions, as RoBERTa's first ones, do not count.
+std::optional<int64_t> table_positions(const EncoderEmbeddingsOptions& options) {
+  using embeddings::PositionIds;
+  const PositionIds kind = options.position_ids();
+  if (kind == PositionIds::None) return std::nullopt;
+  // RoBERTa numbers from the row after that of padding.
+  const int64_t skipped = kind == PositionIds::FromIds ? options.padding_idx().value_or(0) + 1
+                                                       : options.first_position();
+  return options.position_rows() - options.position_offset() - skipped;
+}
+
+std::optional<int64_t> at_most(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
+// The rows of the table of positions, and that or fewer as the configuration says.
+struct Positions {
+  std::optional<int64_t> table, stated;
+};
+
+Positions positions_in(const char* caller, const fs::path& folder) {
+  const std::string path = (folder / "config.json").string();
+  const EncoderOptions options = encoder_options_from_hf(path);
+  TORCH_CHECK_VALUE(options.embeddings(), "[", caller, "] ", folder.string(),
+                    ": must be an encoder of text. Got one of images");
+  const auto table = table_positions(*options.embeddings());
+  const Settings raw(caller, path);
+  const auto stated =
+      raw.of(raw.text("model_type", "")).whole_if("max_position_embeddings");  // -1: none
+  return {table, at_most(stated && *stated > 0 ? stated : std::nullopt, table)};
+}
+
+}  // namespace
+
+Settings settings_or_none(const char* caller, const std::string& path) {
+  return io::may_exist(path) ? Settings(caller, path)
+                             : Settings::of_object(caller, nlohmann::json::object());
+}
+
+TransformerSettings transformer_settings(const char* caller, const fs::path& folder,
+                                         const TransformerTask& task, bool is_listed) {
+  const Positions positions = positions_in(caller, folder);
+  TransformerSettings result;
+  result.max_positions = positions.stated;
+  if (!is_listed) return result;
+  const Settings config = settings_of_first(caller, folder);
+  check_transformer(config, task);
+  if (const auto own = longest_text(config)) result.max_seq_length = at_most(own, positions.table);
+  result.do_lower_case = config.flag("do_lower_case", false);
+  return result;
+}
+
+void check_no_chat_template(const char* caller, const fs::path& folder) {
+  const char* const name = "chat_template";
+  const std::string rule =
+      "must not be there without a modules.json: sentence-transformers puts each text into it, "
+      "which posenc does not";
+  const Settings config = settings_or_none(caller, (folder / "tokenizer_config.json").string());
+  if (config.has(name)) config.refuse(name, rule, "a template");
+  const std::string file = (folder / "chat_template.jinja").string();
+  TORCH_CHECK_VALUE(!io::may_exist(file), "[", caller, "] ", file, ": ", rule);
+}
+
+std::optional<int64_t> max_tokens_of_text(std::optional<int64_t> max_seq_length,
+                                          std::optional<int64_t> model_max_length,
+                                          std::optional<int64_t> max_positions) {
+  return max_seq_length ? max_seq_length : at_most(model_max_length, max_positions);
+}
+
+std::string named_prompt(const std::map<std::string, std::string>& prompts,
+                         const std::string& name) {
+  const auto found = prompts.find(name);
+  if (found != prompts.end()) return found->second;
+  if (name.empty()) return "";
+  std::string known;
+  for (const auto& [one, text] : prompts) known += (known.empty() ? "" : ", ") + one;
+  TORCH_CHECK_VALUE(false, "[named_prompt] the name of a prompt must be one of the folder's (",
+                    known.empty() ? "it has none" : known, "). Got ", name);
+}
+
+PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> usual) {
+  PromptSettings result = {std::move(usual), config.text_if("default_prompt_name")};
+  if (config.has("prompts")) {
+    const Settings prompts = config.inside("prompts");
+    for (const auto& [name, text] : prompts.object().items()) {
+      result.prompts[name] = text.is_null() ? "" : prompts.text(name);
+    }
+  }
+  if (result.default_name && result.prompts.count(*result.default_name) == 0) {
+    config.refuse("default_prompt_name", "must be the name of one of the prompts");
+  }
+  return result;
+}
+
+}  // namespace posenc

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "posenc/relative/scores.h"
+
+namespace posenc::relative {
+
+/// The scores with a mask as the place says; an undefined mask changes nothing.
+at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Place& place);
+
+/// A place that lets a mask replace scores by the lowest number.
+inline Place fill_lowest() {
+  Place place;
+  place.mask_place = MaskPlace::FillLowest;
+  return place;
+}
+
+}  // namespace posenc::relative

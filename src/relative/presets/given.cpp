@@ -1,0 +1,172 @@
+#include "relative/presets/given.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <type_traits>
+#include <variant>
+
+namespace posenc::relative {
+namespace {
+
+// "true", "7", "[7, 4]"
+std::string text_of(const RelativeSetting& value) {
+  std::ostringstream out;
+  const auto list = [&out](const auto& values) {
+    out << '[';
+    for (std::size_t i = 0; i < values.size(); ++i) out << (i > 0 ? ", " : "") << values[i];
+    out << ']';
+  };
+  std::visit(
+      [&](const auto& v) {
+        if constexpr (requires { v.begin(); } &&
+                      !std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
+          list(v);
+        } else {
+          out << std::boolalpha << v;
+        }
+      },
+      value);
+  return out.str();
+}
+
+}  // namespace
+
+const RelativeSetting& Given::setting(const char* name) const {
+  const auto found = inputs_.settings.find(name);
+  TORCH_CHECK_VALUE(found != inputs_.settings.end(), "[", preset_, "] the settings must have `",
+                    name, "`");
+  return found->second;
+}
+
+void Given::wrong(const char* name, const char* what) const {
+  TORCH_CHECK_VALUE(false, "[", preset_, "] `", name, "` must be ", what, ". Got ",
+                    text_of(setting(name)));
+  std::abort();  // the check throws
+}
+
+void Given::require(bool kept, const std::string& what, const std::string& got) const {
+  TORCH_CHECK_VALUE(kept, "[", preset_, "] ", what, ". Got ", got);
+}
+
+void Given::require_dtype(const char* name, const at::Tensor& given) const {
+  TORCH_CHECK_TYPE(given.scalar_type() == dtype(), "[", preset_, "] `", name,
+                   "` must have the dtype of the settings, ", text("dtype"), ". Got ",
+                   given.scalar_type());
+}
+
+bool Given::flag(const char* name) const {
+  if (const bool* value = std::get_if<bool>(&setting(name))) return *value;
+  wrong(name, "true or false");
+}
+
+int64_t Given::whole(const char* name, int64_t least) const {
+  const int64_t* value = std::get_if<int64_t>(&setting(name));
+  if (!value) wrong(name, "an integer");
+  require(*value >= least, std::string("`") + name + "` must be at least " + std::to_string(least),
+          std::to_string(*value));
+  return *value;
+}
+
+double Given::real(const char* name) const {
+  if (const double* value = std::get_if<double>(&setting(name))) return *value;
+  if (const int64_t* value = std::get_if<int64_t>(&setting(name)))
+    return static_cast<double>(*value);
+  wrong(name, "a number");
+}
+
+std::string Given::text(const char* name) const {
+  if (const std::string* value = std::get_if<std::string>(&setting(name))) return *value;
+  wrong(name, "a word");
+}
+
+bool Given::lists(const char* name, std::string_view word) const {
+  if (const auto* words = std::get_if<std::vector<std::string>>(&setting(name)))
+    return std::find(words->begin(), words->end(), word) != words->end();
+  if (const auto* numbers = std::get_if<std::vector<int64_t>>(&setting(name));
+      numbers && numbers->empty())
+    return false;
+  wrong(name, "a list of words");
+}
+
+Grid Given::grid(const char* name, int64_t least) const {
+  Grid grid;
+  if (const int64_t* side = std::get_if<int64_t>(&setting(name))) {
+    grid = {*side, *side};
+  } else if (const auto* sides = std::get_if<std::vector<int64_t>>(&setting(name));
+             sides && sides->size() == 2) {
+    grid = {(*sides)[0], (*sides)[1]};
+  } else {
+    wrong(name, "an integer, or height and width");
+  }
+  require(grid.height >= least && grid.width >= least,
+          std::string("`") + name + "` must be at least " + std::to_string(least),
+          text_of(setting(name)));
+  return grid;
+}
+
+at::ScalarType Given::dtype() const {
+  const std::string name = text("dtype");
+  if (name == "float32") return at::kFloat;
+  if (name == "bfloat16") return at::kBFloat16;
+  if (name == "float16") return at::kHalf;
+  wrong("dtype", "float32, bfloat16 or float16");
+}
+
+at::Tensor Given::tensor(const char* name, std::initializer_list<int64_t> sizes) const {
+  const at::Tensor given = of_rank(name, static_cast<int64_t>(sizes.size()));
+  const bool fits =
+      std::equal(sizes.begin(), sizes.end(), given.sizes().begin(),
+                 [](int64_t wanted, int64_t got) { return wanted < 0 || wanted == got; });
+  std::ostringstream shape;
+  for (const int64_t size : sizes) {
+    shape << (shape.tellp() > 0 ? ", " : "(");
+    size < 0 ? shape << '*' : shape << size;
+  }
+  TORCH_CHECK_VALUE(fits, "[", preset_, "] `", name, "` must be ", shape.str(), "). Got ",
+                    given.sizes());
+  return given;
+}
+
+at::Tensor Given::of_rank(const char* name, int64_t rank) const {
+  const auto found = inputs_.tensors.find(name);
+  TORCH_CHECK_VALUE(found != inputs_.tensors.end(), "[", preset_, "] the tensors must have `", name,
+                    "`");
+  const at::Tensor& given = found->second;
+  TORCH_CHECK_VALUE(given.dim() == rank, "[", preset_, "] `", name, "` must have ", rank,
+                    " axes. Got ", given.sizes());
+  return given;
+}
+
+at::Tensor Given::integers(const char* name, std::initializer_list<int64_t> sizes) const {
+  const at::Tensor given = tensor(name, sizes);
+  TORCH_CHECK_TYPE(!given.is_floating_point() && !given.is_complex(), "[", preset_, "] `", name,
+                   "` must be integers. Got ", given.scalar_type());
+  return given.scalar_type() == at::kBool ? given : given.to(at::kLong);
+}
+
+namespace {
+
+// In the memory order of a projection's output, (B, L, H, D): products of other layouts add their
+// terms in another order.
+at::Tensor as_projected(const at::Tensor& x) {
+  return x.transpose(1, 2).contiguous().transpose(1, 2);
+}
+
+}  // namespace
+
+QueriesAndKeys queries_and_keys(const Given& given) {
+  const at::Tensor q = given.of_rank("q", 4);
+  const at::Tensor k = given.tensor("k", {q.size(0), q.size(1), kAny, q.size(3)});
+  given.require_dtype("q", q);
+  given.require_dtype("k", k);
+  return {as_projected(q), as_projected(k), q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
+}
+
+at::Tensor mask_if_masked(const Given& given) {
+  return given.flag("masked") ? given.of_rank("mask", 4) : at::Tensor();
+}
+
+}  // namespace posenc::relative

@@ -1,0 +1,50 @@
+#include "posenc/relative/term.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/matmul.h>
+#include <c10/util/Exception.h>
+
+#include <vector>
+
+#include "posenc/relative/scores.h"
+
+namespace posenc {
+namespace {
+
+void check_term(const at::Tensor& x, const at::Tensor& rows, int64_t others,
+                const relative::Index& index) {
+  TORCH_CHECK_VALUE(x.dim() == 4, "[relative_term] x must be (B, H, L, D). Got ", x.sizes());
+  TORCH_CHECK_VALUE(rows.dim() >= 2 && rows.dim() <= 4 && rows.size(-1) == x.size(-1),
+                    "[relative_term] rows must be (R, ", x.size(-1),
+                    "), or have axes of heads and sequences before. Got ", rows.sizes());
+  TORCH_CHECK_VALUE(others >= 0, "[relative_term] the number of keys must not be negative. Got ",
+                    others);
+  const int64_t wanted = relative_rows(index);
+  TORCH_CHECK_VALUE(wanted == 0 || rows.size(-2) == wanted, "[relative_term] rows must have ",
+                    wanted, " rows, one for each index. Got ", rows.sizes());
+}
+
+}  // namespace
+
+at::Tensor relative_term(const at::Tensor& x, const at::Tensor& rows, int64_t others,
+                         const relative::Index& index, relative::Contract contract,
+                         int64_t offset) {
+  check_term(x, rows, others, index);
+  const bool of_keys = contract == relative::Contract::Key;
+  const at::Tensor products = at::matmul(x, rows.transpose(-1, -2));  // (B, H, L, R)
+  const auto* shift = std::get_if<relative::Shift>(&index);
+  if (shift != nullptr && !of_keys) return relative_shift(products, others, shift->origin - offset);
+  const int64_t queries = of_keys ? others : x.size(2), keys = of_keys ? x.size(2) : others;
+  const auto places = x.options().dtype(at::kLong).requires_grad(false);
+  const at::Tensor of_pairs =
+      relative_index(at::arange(offset, offset + queries, places), at::arange(keys, places), index);
+  const at::Tensor of_rows = of_keys ? of_pairs.t() : of_pairs;
+  std::vector<int64_t> sizes = products.sizes().vec();
+  sizes.back() = others;
+  const at::Tensor term = at::gather(products, -1, of_rows.expand(sizes));
+  return of_keys ? term.transpose(-1, -2) : term;
+}
+
+}  // namespace posenc

@@ -1,0 +1,79 @@
+#include "text/decoders/replace_all.h"
+#include "text/python/classes/constructors.h"
+#include "text/python/sentencepiece_class.h"
+#include "text/python/text.h"
+
+namespace posenc::text {
+namespace {
+
+// A Marian model's files; target.spm joins tokens only where there are two vocabularies.
+struct MarianFiles {
+  std::shared_ptr<const SentencePieceProcessor> source, target;
+  std::shared_ptr<const Vocabulary> vocabulary, target_vocabulary;
+
+  bool has_two() const { return target_vocabulary != nullptr; }
+  const SentencePieceProcessor& joining() const { return has_two() ? *target : *source; }
+  const Vocabulary& decoded() const { return has_two() ? *target_vocabulary : *vocabulary; }
+};
+
+class MarianClass : public TranslatedPieces {
+ public:
+  MarianClass(const MarianFiles& files, bool is_target, const std::string& unknown)
+      : TranslatedPieces(is_target ? files.target : files.source,
+                         is_target && files.has_two() ? files.target_vocabulary : files.vocabulary,
+                         (is_target && files.has_two() ? files.target_vocabulary : files.vocabulary)
+                             ->id(unknown)),
+        files_(files) {}
+
+  // Takes the language, such as >>de<<, off first.
+  void tokenize(std::string_view text, Scratch& scratch, PythonTokens& tokens) const override {
+    if (const auto end = text.find("<<"); text.starts_with(">>") && end != std::string_view::npos) {
+      tokens.add(text.substr(0, end + 2));
+      text.remove_prefix(end + 2);
+    }
+    TranslatedPieces::tokenize(text, scratch, tokens);
+  }
+
+  // The vocabulary is not in the order of the pieces, but their places count where it has no token.
+  std::optional<std::string> token(uint32_t id) const override {
+    if (const auto found = files_.decoded().token(id)) return std::string(*found);
+    const SentencePieceProcessor& pieces = files_.joining();
+    if (id >= pieces.size()) return std::nullopt;
+    return std::string(pieces.piece(id));
+  }
+
+  std::string join(const std::vector<std::string>& tokens,
+                   const PythonAddedTokens& added) const override {
+    std::string text = join_around_specials(files_.joining(), tokens, added, " ");
+    replace_all(text, "\u2581", " ");
+    return std::string(python::stripped(text));
+  }
+
+ private:
+  MarianFiles files_;
+};
+
+}  // namespace
+
+void construct_marian(PythonBuilder& builder) {
+  MarianFiles files;
+  files.vocabulary = builder.json_vocabulary("vocab.json");
+  if (builder.arguments.flag("separate_vocabs", false))
+    files.target_vocabulary = builder.json_vocabulary("target_vocab.json");
+  files.source = builder.sentencepiece("source.spm");
+  files.target = builder.sentencepiece("target.spm");
+  builder.named("unk_token", "<unk>");
+  builder.named("eos_token", "</s>");
+  builder.named("pad_token", "<pad>");
+  builder.arguments.set_default("model_max_length", 512);
+  const std::string unknown = PythonBuilder::text_of(builder.named("unk_token", "<unk>"));
+  if (!files.vocabulary->id(unknown))
+    refuse("vocab.json", "have the unknown token", "no id for " + shown(unknown));
+  builder.finish(std::make_unique<MarianClass>(files, false, unknown));
+  builder.set_target(std::make_unique<MarianClass>(files, true, unknown));
+  PythonTemplate around = builder.around("A eos_token", "A B eos_token");
+  around.marks_specials = true;
+  builder.set_around(std::move(around));
+}
+
+}  // namespace posenc::text

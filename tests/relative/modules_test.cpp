@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <sstream>
+
+#include "posenc/nn/relative_attention.h"
+#include "posenc/nn/relative_position_bias.h"
+#include "posenc/relative/bias.h"
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+using relative::Buckets;
+using relative::Clamp;
+using relative::Contract;
+using relative::Shift;
+using testing::bit_equal;
+
+TEST(RelativePositionBiasModule, IsTheBiasOfItsWeight) {
+  RelativePositionBias module(Buckets{32, 128, false}, 3);
+  EXPECT_EQ(module->weight.sizes(), at::IntArrayRef({32, 3}));
+  EXPECT_TRUE(bit_equal(module->forward(4, 9, 5),
+                        relative_position_bias(module->weight, 4, 9, Buckets{32, 128, false}, 5)));
+  const auto at = torch::tensor({{0, 4, 100}}, torch::kLong);
+  EXPECT_TRUE(bit_equal(module->at_positions(at, at),
+                        relative_position_bias(module->weight, at, at, Buckets{32, 128, false})));
+  module->forward(3, 3).sum().backward();
+  EXPECT_EQ(module->weight.grad().sum().item<float>(), 27);
+  std::ostringstream text;
+  text << *module;
+  EXPECT_EQ(text.str(), "posenc::RelativePositionBias(rows=32, num_heads=3)");
+}
+
+// A decoder's step has the last row of the whole.
+TEST(RelativePositionBiasModule, OfAStepIsARowOfTheWhole) {
+  RelativePositionBias module(Buckets{32, 128, false}, 2);
+  const auto whole = module->forward(12, 12);
+  for (int64_t i = 0; i < 12; ++i)
+    EXPECT_TRUE(bit_equal(module->forward(1, 12, i), whole.slice(2, i, i + 1).contiguous()));
+}
+
+TEST(RelativePositionBiasModule, Errors) {
+  EXPECT_ERROR(RelativePositionBias(Buckets{}, 0), c10::ValueError, "num_heads must be positive");
+  EXPECT_ERROR(RelativePositionBias(Buckets{31}, 2), c10::ValueError, "must be even");
+  EXPECT_ERROR(RelativePositionBias(Shift{3}, 2), c10::ValueError, "number of rows");
+}
+
+TEST(RelativeAttentionModule, AddsTheTermOfItsWeight) {
+  const auto q = torch::randn({2, 3, 5, 4}), k = torch::randn({2, 3, 7, 4});
+  const auto mask = torch::randn({2, 1, 5, 7});
+  for (const Contract contract : {Contract::Query, Contract::Key}) {
+    RelativeAttention module(
+        RelativeAttentionOptions(Clamp{3, 2}, 4).contract(contract).num_heads(3));
+    EXPECT_EQ(module->weight.sizes(), at::IntArrayRef({3, 6, 4}));
+    const bool of_keys = contract == Contract::Key;
+    const auto term =
+        relative_term(of_keys ? k : q, module->weight, of_keys ? 5 : 7, Clamp{3, 2}, contract, 2);
+    EXPECT_TRUE(bit_equal(module->forward(q, k, mask, 2),
+                          torch::matmul(q, k.transpose(-1, -2)) * 0.5 + term + mask));
+  }
+}
+
+TEST(RelativeAttentionModule, HasRowsForAllDistances) {
+  RelativeAttention module(RelativeAttentionOptions(Shift{4}, 6).rows(9));
+  const auto q = torch::randn({1, 2, 5, 6});
+  EXPECT_EQ(module->forward(q, q).sizes(), at::IntArrayRef({1, 2, 5, 5}));
+  std::ostringstream text;
+  text << *module;
+  EXPECT_EQ(text.str(), "posenc::RelativeAttention(rows=9, head_dim=6)");
+  EXPECT_ERROR(module->forward(torch::zeros({1, 2, 6, 6}), torch::zeros({1, 2, 6, 6})),
+               c10::ValueError, "must reach");
+}
+
+TEST(RelativeAttentionModule, Errors) {
+  EXPECT_ERROR(RelativeAttention(RelativeAttentionOptions(Clamp{1, 1}, 0)), c10::ValueError,
+               "head_dim must be positive");
+  EXPECT_ERROR(RelativeAttention(RelativeAttentionOptions(Shift{4}, 6)), c10::ValueError,
+               "rows must be positive");
+  RelativeAttention module(RelativeAttentionOptions(Clamp{1, 1}, 4));
+  EXPECT_ERROR(module->forward(torch::zeros({2, 5, 4}), torch::zeros({2, 5, 4})), c10::ValueError,
+               "q must be (B, H, Q, D)");
+}
+
+}  // namespace
+}  // namespace posenc
