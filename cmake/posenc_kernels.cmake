@@ -9,22 +9,30 @@ include(CheckCXXSymbolExists)
 check_cxx_symbol_exists(__x86_64__ "" POSENC_COMPILES_X86_64)
 check_cxx_symbol_exists(__aarch64__ "" POSENC_COMPILES_ARM64)
 set(POSENC_SETS generic)
+set(posenc_byte_sets "") # those that add products of bytes to another set: for kernels in 8 bits only
 set(posenc_flags_generic -DPOSENC_GENERIC -Wno-psabi) # vectors wider than a register are passed to inline functions only
 if(POSENC_COMPILES_X86_64)
   list(APPEND POSENC_SETS sse2 avx2 avx512)
+  set(posenc_byte_sets avx2vnni avx512vnni)
   set(posenc_flags_sse2 -msse2 -Wno-psabi)
   set(posenc_flags_avx2 -mavx2 -mfma -mf16c)
   set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+  set(posenc_flags_avx2vnni ${posenc_flags_avx2} -mavxvnni)
+  set(posenc_flags_avx512vnni ${posenc_flags_avx512} -mavx512vnni)
 elseif(POSENC_COMPILES_ARM64)
   list(APPEND POSENC_SETS neon) # every such processor has NEON
   # Lets g++ vectorise loops with a condition: otherwise it keeps a branch around arithmetic whose exception flags could
   # be observed.
   set(posenc_flags_neon -fno-trapping-math)
+  set(posenc_byte_sets neondot)
+  set(posenc_flags_neondot ${posenc_flags_neon} -march=armv8.2-a+dotprod)
   # Here `generic` only serves tests, so it is compiled as for a processor without vectors.
   list(APPEND posenc_flags_generic $<$<CXX_COMPILER_ID:GNU>:-march=armv8-a+nosimd>)
 else()
   message(STATUS "posenc has no kernels of its own for ${CMAKE_SYSTEM_PROCESSOR}: the generic ones are used")
 endif()
+
+list(APPEND POSENC_SETS ${posenc_byte_sets})
 
 # posenc_kernel_settings(target set): the settings of a target whose sources are compiled for that set.
 function(posenc_kernel_settings target isa)
@@ -36,10 +44,15 @@ function(posenc_kernel_settings target isa)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # they compile in half a second each
 endfunction()
 
-# posenc_add_kernels(target source...)
+# posenc_add_kernels(target BYTES source... FLOATS source...): BYTES are those of kernels/int8.h.
 function(posenc_add_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BYTES;FLOATS")
   foreach(isa IN LISTS POSENC_SETS)
-    add_library(${target}_${isa} OBJECT ${ARGN})
+    set(sources ${arg_BYTES})
+    if(NOT isa IN_LIST posenc_byte_sets)
+      list(APPEND sources ${arg_FLOATS})
+    endif()
+    add_library(${target}_${isa} OBJECT ${sources})
     posenc_kernel_settings(${target}_${isa} ${isa})
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
   endforeach()

@@ -28,7 +28,9 @@ SETS = {  # posenc's: what src/kernels/sets.h requires of the processor
     "generic": [],
     "sse2": ["sse2"],
     "avx2": ["avx2", "fma", "f16c"],
+    "avx2vnni": ["avx2", "fma", "f16c", "avx_vnni"],
     "avx512": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"],
+    "avx512vnni": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma", "avx512_vnni"],
 }
 TIMEOUT = 1200
 

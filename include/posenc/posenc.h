@@ -34,6 +34,7 @@
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/functional/token_embedding.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 #include "posenc/inference/frozen_classifier.h"
 #include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/checkpoint.h"

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "posenc/inference/freeze_options.h"
+
 // Validators that check the text of options before conversion: CLI11's own messages name C++ types,
 // and its conversion accepts other number formats.
 namespace posenc::cli {
@@ -41,6 +43,9 @@ CLI::Validator input_path();
 /// A file of tensors to write, with any extension: `.pt` and `.pth` mean torch.save's format, as in
 /// save_weights(), and all others safetensors.
 CLI::Validator output_path();
+
+/// Adds --int8, which sets the dtype of a frozen model's weights.
+CLI::Option* add_int8(CLI::App& app, WeightDtype& weights);
 
 /// What an option takes, as far as the validators above know it.
 struct ValueRule {

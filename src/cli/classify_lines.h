@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/prompt_options.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::cli {
 
@@ -33,6 +34,7 @@ struct EncodeTextOptions {
   bool normalize = false;
   int64_t truncate_dim = 0;  ///< 0: the folder's
   int64_t batch = 32;
+  WeightDtype weights = WeightDtype::Float32;
 };
 
 /// Writes `embeddings` (N, D) of the lines to a file.

@@ -82,7 +82,8 @@ StateDict outputs(const EncoderOutput& out) {
 }
 
 StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
-  const FrozenEncoder model = freeze(load_encoder(arguments.folder));
+  const FrozenEncoder model =
+      freeze(load_encoder(arguments.folder), FreezeOptions().weights(arguments.text.weights));
   const bool is_text = model.options().embeddings().has_value();
   const at::Tensor input = encoder_input(given, is_text, arguments.input);
   const EncoderOutput out = model.forward(input, optional_inputs(given));
@@ -93,7 +94,8 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
 }
 
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
-  const FrozenClassifier model = freeze(load_classifier(arguments.folder));
+  const FrozenClassifier model =
+      freeze(load_classifier(arguments.folder), FreezeOptions().weights(arguments.text.weights));
   const bool is_text = model.options().encoder().embeddings().has_value();
   const at::Tensor input = encoder_input(given, is_text, arguments.input);
   const ClassifierOutput out = model.forward(input, optional_inputs(given));
@@ -162,6 +164,7 @@ void add_encode(CLI::App& app) {
          "tokens (B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
          "(B, L, V)")
       ->excludes(text);
+  add_int8(*sub, arguments->text.weights);
   add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +
               "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "

@@ -12,7 +12,8 @@ namespace posenc::cli {
 
 void encode_text_lines(const EncodeTextOptions& options) {
   refuse_to_replace_input(options.output, {options.folder, options.file});
-  const SentenceEncoder model = load_sentence_encoder(options.folder);
+  const SentenceEncoder model =
+      load_sentence_encoder(options.folder, FreezeOptions().weights(options.weights));
   std::vector<std::string> texts;
   each_line(options.file,
             [&](const LineReader&, const std::string& line) { texts.push_back(line); });

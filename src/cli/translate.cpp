@@ -39,6 +39,7 @@ void add_translate(CLI::App& app) {
   sub->add_option("--threads", options->threads,
                   "number of threads, at most one per processor, which is the default")
       ->check(whole(1));
+  add_int8(*sub, options->weights);
   sub->add_flag(
       "--truncate", options->truncate,
       "truncate lines that are too long for the model, with a warning, instead of failing");

@@ -9,6 +9,12 @@
 
 namespace posenc::functional {
 
+void check_index_type(const LookupNames& names, const at::Tensor& index) {
+  TORCH_CHECK_TYPE(at::isIntegralType(index.scalar_type(), /*includeBool=*/false), "[",
+                   names.module, "] ", names.index, "s must be integers. Got ",
+                   index.scalar_type());
+}
+
 void check_indices(const LookupNames& names, const at::Tensor& index, int64_t rows) {
   const at::Tensor flat = index.detach().to(at::kCPU, at::kLong).reshape({-1});
   const int64_t* values = flat.const_data_ptr<int64_t>();
@@ -35,9 +41,7 @@ int64_t padding_row(const char* module, const char* name, const std::optional<in
 
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
                   int64_t padding_idx, bool sparse) {
-  TORCH_CHECK_TYPE(at::isIntegralType(index.scalar_type(), /*includeBool=*/false), "[",
-                   names.module, "] ", names.index, "s must be integers. Got ",
-                   index.scalar_type());
+  check_index_type(names, index);
   TORCH_CHECK_VALUE(table.dim() == 2, "[", names.module, "] the table must be (", names.bound,
                     ", d_model). Got ", table.sizes());
   TORCH_CHECK_VALUE(index.device() == table.device(), "[", names.module, "] ", names.index,

@@ -22,6 +22,9 @@ struct LookupNames {
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
                   int64_t padding_idx = -1, bool sparse = false);
 
+/// Throws c10::TypeError for indices that are not integers.
+void check_index_type(const LookupNames& names, const at::Tensor& index);
+
 /// Throws c10::IndexError for the first index outside [0, rows), with its value and its place.
 void check_indices(const LookupNames& names, const at::Tensor& index, int64_t rows);
 

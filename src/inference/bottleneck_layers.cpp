@@ -11,31 +11,33 @@
 namespace posenc::inference {
 namespace {
 
-Projection frozen_linear(const torch::nn::Linear& module, GemmSelector& gemm) {
-  return {module->weight, module->bias, gemm.choose(module->weight)};
+Projection frozen_linear(const torch::nn::Linear& module, WeightConverter& convert) {
+  return convert.projection(module->weight, module->bias);
 }
 
 NormedProjection normed(const torch::nn::Linear& module, const TransformerNorm& norm,
-                        GemmSelector& gemm) {
+                        WeightConverter& convert) {
   if (!module) return {};
-  return {frozen_linear(module, gemm), Norm(norm), true};
+  return {frozen_linear(module, convert), Norm(norm), true};
 }
 
 // The projection of queries (0), keys (1) or values (2), which the module has in one tensor or
 // apart.
-Projection part_of(const MultiheadAttentionImpl& attention, int64_t part, GemmSelector& gemm) {
+Projection part_of(const MultiheadAttentionImpl& attention, int64_t part, WeightConverter& convert) {
   const int64_t width = attention.options.embed_dim();
   const at::Tensor apart[] = {attention.q_proj_weight, attention.k_proj_weight,
                               attention.v_proj_weight};
+  const at::Tensor& source =
+      attention.in_proj_weight.defined() ? attention.in_proj_weight : apart[part];
   const at::Tensor weight = attention.in_proj_weight.defined()
-                                ? attention.in_proj_weight.narrow(0, part * width, width)
-                                : apart[part];
+                                ? source.narrow(0, part * width, width)
+                                : source;
   at::Tensor bias = attention.in_proj_bias;
   if (bias.defined()) bias = bias.narrow(0, part * width, width);
-  return {weight, bias, gemm.choose(weight)};
+  return convert.projection(weight, bias, source);
 }
 
-BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, GemmSelector& gemm) {
+BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConverter& convert) {
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const BottleneckOptions& own = *layer.options.bottleneck();
   const HeadSizes sizes = HeadSizes::of(attention.options);
@@ -43,19 +45,19 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, GemmSelect
       .sizes = sizes,
       .score_scale =
           static_cast<float>(attention.options.scale().value_or(score_scale(sizes.head_dim))),
-      .input = normed(layer.input, layer.input_norm, gemm),
+      .input = normed(layer.input, layer.input_norm, convert),
       .shared = own.use_bottleneck_attention() ? NormedProjection()
-                                               : normed(layer.shared, layer.shared_norm, gemm),
+                                               : normed(layer.shared, layer.shared_norm, convert),
       .values_are_inner = own.use_bottleneck_attention() || !own.use_bottleneck(),
-      .query = part_of(attention, 0, gemm),
-      .key = part_of(attention, 1, gemm),
-      .value = part_of(attention, 2, gemm),
-      .attention = normed(attention.out_proj, layer.norm1, gemm),
+      .query = part_of(attention, 0, convert),
+      .key = part_of(attention, 1, convert),
+      .value = part_of(attention, 2, convert),
+      .attention = normed(attention.out_proj, layer.norm1, convert),
       .networks = {},
       .network_norms = {},
-      .output = normed(layer.output, layer.output_norm, gemm)};
+      .output = normed(layer.output, layer.output_norm, convert)};
   const auto add = [&](const BottleneckFeedForwardImpl& one) {
-    frozen.networks.push_back({frozen_linear(one.linear1, gemm), frozen_linear(one.linear2, gemm),
+    frozen.networks.push_back({frozen_linear(one.linear1, convert), frozen_linear(one.linear2, convert),
                                one.options.activation()});
     frozen.network_norms.emplace_back(one.norm);
   };
@@ -165,14 +167,14 @@ class BottleneckRun {
 
 }  // namespace
 
-BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, GemmSelector& gemm)
+BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert)
     : width_(encoder.options.layer().d_model()),
       inner_width_(encoder.options.layer().bottleneck()->intra_bottleneck_size()),
       last_(encoder.norm) {
   num_heads = encoder.options.layer().num_heads();
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     layers_.push_back(frozen_layer(
-        layer_of<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder.layers, i), gemm));
+        layer_of<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder.layers, i), convert));
   }
 }
 

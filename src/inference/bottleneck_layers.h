@@ -32,7 +32,7 @@ struct BottleneckLayer {
 /// The layers of MobileBERT, row by row but for the attention.
 class BottleneckLayers : public FrozenLayers {
  public:
-  BottleneckLayers(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
+  BottleneckLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                  const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;

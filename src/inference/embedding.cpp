@@ -1,22 +1,41 @@
 #include "inference/embedding.h"
 
+#include <ATen/ops/arange.h>
+
 #include "functional/lookup.h"
 
 namespace posenc::inference {
 
-Embedding::Embedding(const TokenAndPositionEmbedding& embedding)
-    : weight(embedding->token_embedding->weight.detach()),
-      table(embedding->position_encoding->pe.detach()),
-      scale(embedding->options.scale()) {}
+namespace {
+
+constexpr functional::LookupNames kNames = {"TokenEmbedding", "id", "vocab_size"};
+
+}  // namespace
+
+Embedding::Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert)
+    : table(embedding->position_encoding->pe.detach()),
+      int8(convert.table(embedding->token_embedding->weight)),
+      scale(embedding->options.scale()) {
+  if (!int8) weight = embedding->token_embedding->weight.detach();
+}
+
+// Rows in 8 bits become a table of their own, with the rows in the order of the ids.
+at::Tensor Embedding::look_up(const at::Tensor& ids,
+                              const functional::PositionalEncodingFuncOptions& position) const {
+  const auto options = functional::EmbedFuncOptions().scale(scale).position(position);
+  if (!int8) return functional::embed(ids, weight, table, options);
+  functional::check_index_type(kNames, ids);
+  check_ids(ids);
+  return functional::embed(at::arange(ids.numel(), at::kLong).view(ids.sizes()), int8->rows(ids),
+                           table, options);
+}
 
 at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {
-  return functional::embed(ids, weight, table,
-                           functional::EmbedFuncOptions().scale(scale).position(
-                               functional::PositionalEncodingFuncOptions().offset(offset)));
+  return look_up(ids, functional::PositionalEncodingFuncOptions().offset(offset));
 }
 
 void Embedding::check_ids(const at::Tensor& ids) const {
-  functional::check_indices({"TokenEmbedding", "id", "vocab_size"}, ids, weight.size(0));
+  functional::check_indices(kNames, ids, vocab_size());
 }
 
 at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& positions,
@@ -24,10 +43,7 @@ at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& posi
   // Padding counts towards the length, as in the module, although it is not looked up.
   TORCH_CHECK_VALUE(length <= table.size(-2), "[FrozenTransformer] sequence length ", length,
                     " exceeds max_len ", table.size(-2), ". Got it with its padding");
-  return functional::embed(
-      ids, weight, table,
-      functional::EmbedFuncOptions().scale(scale).position(
-          functional::PositionalEncodingFuncOptions().position_ids(positions)));
+  return look_up(ids, functional::PositionalEncodingFuncOptions().position_ids(positions));
 }
 
 }  // namespace posenc::inference

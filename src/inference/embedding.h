@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "inference/weight_converter.h"
 #include "posenc/functional/embed.h"
 #include "posenc/nn/token_and_position_embedding.h"
 
@@ -9,7 +12,7 @@ namespace posenc::inference {
 struct Embedding {
   Embedding() = default;
   /// Of an embedding that check_freezable() accepts.
-  explicit Embedding(const TokenAndPositionEmbedding& embedding);
+  Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert);
 
   /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`.
   at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0) const;
@@ -19,8 +22,15 @@ struct Embedding {
   /// ids (rows) at the given positions, from sequences of `length`  ->  (rows, D).
   at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions, int64_t length) const;
 
-  at::Tensor weight, table;
+  int64_t vocab_size() const { return int8 ? int8->out() : weight.size(0); }
+
+  at::Tensor weight, table;  ///< weight: undefined if it is in 8 bits
+  std::optional<Int8Weight> int8;
   Scale scale = Scale::None;
+
+ private:
+  at::Tensor look_up(const at::Tensor& ids,
+                     const functional::PositionalEncodingFuncOptions& position) const;
 };
 
 }  // namespace posenc::inference

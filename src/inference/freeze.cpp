@@ -14,41 +14,65 @@ const auto& module_of(const Holder& model) {
 
 }  // namespace
 
+namespace inference {
+
+FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model,
+                                     WeightConverter& convert) {
+  auto frozen = std::make_shared<TransformerEncoderModel>(
+      TransformerEncoderModel{model.options, StaleCheck(model), {}});
+  frozen->layers = freeze_layers(model, "", convert);
+  frozen->stale_check.set_converted(convert.bytes());
+  frozen->weights = convert.weights();
+  return FrozenAccess::wrap(std::move(frozen));
+}
+
+}  // namespace inference
+
 FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  auto frozen = std::make_shared<inference::TransformerEncoderModel>(
-      inference::TransformerEncoderModel{model.options, inference::StaleCheck(model), {}});
-  inference::GemmSelector gemm(options.gemm());
-  frozen->layers = inference::freeze_layers(model, "", gemm);
-  return inference::FrozenAccess::wrap(std::move(frozen));
+  inference::WeightConverter convert(options, model);
+  auto frozen = inference::freeze_part(model, convert);
+  convert.check_exceptions();
+  return frozen;
 }
 
 FrozenTransformerEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options) {
   return freeze(module_of(model), options);
 }
 
+FrozenTransformerEncoder freeze(TransformerEncoder&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
+}
+
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  inference::GemmSelector gemm(options.gemm());
   auto frozen = std::make_shared<inference::TransformerModel>(
       inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
+  inference::WeightConverter convert(options, model);
   const int64_t d_model = model.options.d_model();
   inference::check_freezable(*model.src_embedding, "src_embedding", d_model);
   inference::check_freezable(*model.tgt_embedding, "tgt_embedding", d_model);
   inference::check_stack_options(model.encoder->options.layer(), "encoder", d_model);
   inference::check_stack_options(model.decoder->options.layer(), "decoder", d_model);
-  frozen->src_embedding = inference::Embedding(model.src_embedding);
-  frozen->tgt_embedding = inference::Embedding(model.tgt_embedding);
-  frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", gemm);
-  frozen->decoder = inference::freeze_stack(*model.decoder, "decoder.", gemm);
+  frozen->src_embedding = inference::Embedding(model.src_embedding, convert);
+  frozen->tgt_embedding = inference::Embedding(model.tgt_embedding, convert);
+  frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", convert);
+  frozen->decoder = inference::freeze_stack(*model.decoder, "decoder.", convert);
   const at::Tensor& weight = model.final_layer->effective_weight();
   inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);
-  frozen->final_layer = {weight, model.final_layer->bias, gemm.choose(weight)};
+  frozen->final_layer = convert.projection(weight, model.final_layer->bias);
+  convert.check_exceptions();
+  frozen->stale_check.set_converted(convert.bytes());
+  frozen->weights = convert.weights();
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options) {
   return freeze(module_of(model), options);
+}
+
+FrozenTransformer freeze(Transformer&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
 }
 
 }  // namespace posenc

@@ -1,5 +1,7 @@
 // The frozen layers of the modules' layers.
 
+#include <map>
+
 #include "inference/bottleneck_layers.h"
 #include "inference/check_freezable.h"
 #include "inference/layers.h"
@@ -8,29 +10,30 @@
 namespace posenc::inference {
 namespace {
 
-Projection linear(const torch::nn::Linear& module, GemmSelector& gemm) {
-  return {module->weight, module->bias, gemm.choose(module->weight)};
+Projection linear(const torch::nn::Linear& module, WeightConverter& convert) {
+  return convert.projection(module->weight, module->bias);
 }
 
 // lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
-Projection scaled(const torch::nn::Linear& module, const LayerScale& scale, GemmSelector& gemm) {
-  if (scale.is_empty()) return linear(module, gemm);
+Projection scaled(const torch::nn::Linear& module, const LayerScale& scale,
+                  WeightConverter& convert) {
+  if (scale.is_empty()) return linear(module, convert);
   const at::Tensor& factors = scale->lambda1;
   const at::Tensor weight = module->weight * factors.unsqueeze(1);
-  return {weight, module->bias.defined() ? module->bias * factors : module->bias,
-          gemm.choose(weight)};
+  return convert.projection(weight, module->bias.defined() ? module->bias * factors : module->bias,
+                            module->weight);
 }
 
 // Projects with rows part * D .. (part + count) * D of a decoder's in-projection of queries, keys
 // and values.
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
-                         GemmSelector& gemm) {
+                         WeightConverter& convert) {
   const int64_t width = module->options.embed_dim();
   const auto rows = [&](const at::Tensor& whole) {
     return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
   };
-  const at::Tensor weight = rows(module->in_proj_weight);
-  return {weight, rows(module->in_proj_bias), gemm.choose(weight)};
+  return convert.projection(rows(module->in_proj_weight), rows(module->in_proj_bias),
+                            module->in_proj_weight);
 }
 
 // The rotations of the layers so far, one for all that are the same; returns that of a layer.
@@ -49,50 +52,50 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
 
 // What a block adds is normalised by `post`, which then takes the layer scale, or else scaled.
 Projection last(const torch::nn::Linear& module, const TransformerNorm& post,
-                const LayerScale& scale, GemmSelector& gemm) {
-  return post ? linear(module, gemm) : scaled(module, scale, gemm);
+                const LayerScale& scale, WeightConverter& convert) {
+  return post ? linear(module, convert) : scaled(module, scale, convert);
 }
 
-FeedForward feed_forward_of(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm) {
-  return {linear(layer.linear1, gemm),
-          last(layer.linear2, layer.post_norm2, layer.layer_scale2, gemm),
+FeedForward feed_forward_of(const TransformerEncoderLayerImpl& layer, WeightConverter& convert) {
+  return {linear(layer.linear1, convert),
+          last(layer.linear2, layer.post_norm2, layer.layer_scale2, convert),
           layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
 }
 
-EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm) {
+EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer,
+                                 WeightConverter& convert) {
   const ConvolutionalAttentionImpl& own = *layer.conv_attn;
   const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
-  return {
-      .convolution = Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, gemm),
-                                 linear(own.kernel, gemm), linear(own.conv_out, gemm), heads,
-                                 own.options.conv_kernel_size()},
-      .sizes = {heads, heads, head_dim},
-      .in_proj = {own.in_proj_weight, own.in_proj_bias, gemm.choose(own.in_proj_weight)},
-      .out_proj = linear(own.out_proj, gemm),
-      .score_scale = score_scale(head_dim),
-      .feed_forward = feed_forward_of(layer, gemm)};
+  return {.convolution = Convolution{own.depthwise_weight.t().contiguous(),
+                                     linear(own.pointwise, convert), linear(own.kernel, convert),
+                                     linear(own.conv_out, convert), heads,
+                                     own.options.conv_kernel_size()},
+          .sizes = {heads, heads, head_dim},
+          .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
+          .out_proj = linear(own.out_proj, convert),
+          .score_scale = score_scale(head_dim),
+          .feed_forward = feed_forward_of(layer, convert)};
 }
 
-EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, GemmSelector& gemm,
+EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConverter& convert,
                            std::vector<Rotation>& rotations) {
   if (layer.options.mixing() == Mixing::Fourier) {
-    return {.is_fourier = true, .feed_forward = feed_forward_of(layer, gemm)};
+    return {.is_fourier = true, .feed_forward = feed_forward_of(layer, convert)};
   }
-  if (layer.options.mixing() == Mixing::Convolution) return convolutional_layer(layer, gemm);
+  if (layer.options.mixing() == Mixing::Convolution) return convolutional_layer(layer, convert);
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
   const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
   return {
       .sizes = sizes,
-      .in_proj = {attention.in_proj_weight, attention.in_proj_bias,
-                  gemm.choose(attention.in_proj_weight)},
-      .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1, gemm),
+      .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
+      .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1, convert),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
       .rotation = add_rotation(rotations, attention.rotary, sizes),
       .score_scale = static_cast<float>(scale),
       .window = layer.options.window(),
-      .feed_forward = feed_forward_of(layer, gemm),
+      .feed_forward = feed_forward_of(layer, convert),
       .post_attention = Norm(layer.post_norm1, layer.layer_scale1),
       .post_feed_forward = Norm(layer.post_norm2, layer.layer_scale2),
   };
@@ -127,16 +130,19 @@ class Norms {
 
 }  // namespace
 
-EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm) {
+EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert) {
   const auto& options = encoder.options.layer();
   norm_first = options.norm_first();
   num_heads = heads = options.num_heads();
   width = options.d_model();
   Norms norms(options.norm_first(), encoder.norm);
   // A layer that runs several times appears several times, with the same weights.
+  std::map<size_t, size_t> first_of;
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
-    layers.push_back(encoder_layer(layer, gemm, rotations));
+    const auto [first, is_new] = first_of.emplace(i, layers.size());
+    layers.push_back(is_new ? encoder_layer(layer, convert, rotations)
+                            : EncoderLayer(layers[first->second]));
     needs_key_masks |= layers.back().is_fourier;
     sees_padding |= layers.back().is_fourier || layers.back().convolution.has_value();
     norms.add(layer.norm1);
@@ -148,15 +154,16 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& 
 }
 
 std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
-                                                  const std::string& prefix, GemmSelector& gemm) {
+                                                  const std::string& prefix,
+ WeightConverter& convert) {
   check_freezable(encoder, prefix);
   if (encoder.options.layer().bottleneck())
-    return std::make_unique<BottleneckLayers>(encoder, gemm);
-  return std::make_unique<EncoderStack>(encoder, gemm);
+    return std::make_unique<BottleneckLayers>(encoder, convert);
+  return std::make_unique<EncoderStack>(encoder, convert);
 }
 
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          GemmSelector& gemm) {
+                          WeightConverter& convert) {
   check_freezable(decoder, prefix);
   const auto& options = decoder.options.layer();
   DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
@@ -164,12 +171,12 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
     stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, gemm),
-         scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
-         in_projection(layer.multihead_attn, 0, 1, gemm),
-         in_projection(layer.multihead_attn, 1, 2, gemm),
-         scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
-         {linear(layer.linear1, gemm), scaled(layer.linear2, layer.layer_scale3, gemm),
+        {in_projection(layer.self_attn, 0, 3, convert),
+         scaled(layer.self_attn->out_proj, layer.layer_scale1, convert),
+         in_projection(layer.multihead_attn, 0, 1, convert),
+         in_projection(layer.multihead_attn, 1, 2, convert),
+         scaled(layer.multihead_attn->out_proj, layer.layer_scale2, convert),
+         {linear(layer.linear1, convert), scaled(layer.linear2, layer.layer_scale3, convert),
           layer.options.activation()},
          {},
          {},

@@ -7,9 +7,7 @@
 #include <optional>
 #include <ostream>
 
-#include "inference/packing.h"
-#include "inference/projection.h"
-#include "inference/stale_check.h"
+#include "inference/model.h"
 #include "models/heads/rows.h"
 #include "posenc/functional/pooling.h"
 #include "torch_internals/parallel_for.h"
@@ -138,20 +136,22 @@ FrozenBytes FrozenClassifier::bytes() const {
 
 FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  inference::GemmSelector selector(options.gemm());
+  inference::WeightConverter convert(options, model);
   const EncoderHeadImpl& head = *model.head;
-  const auto projection = [&](const at::Tensor& weight, const at::Tensor& bias) {
-    return inference::Projection(weight, bias, selector.choose(weight));
-  };
-  inference::FrozenClassifierParts parts = {model.options, freeze(model.encoder, options),
-                                            inference::StaleCheck(head)};
-  if (head.dense) parts.dense = projection(head.dense->weight, head.dense->bias);
+  inference::FrozenClassifierParts parts = {
+      model.options, inference::freeze_part(*model.encoder, convert), inference::StaleCheck(head)};
+  if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
   if (head.norm) {
     parts.norm_weight = head.norm->weight.detach();
     if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
   }
-  parts.out = projection(head.options.tied() ? model.table() : head.weight, head.bias);
-  if (head.weight_beside_table.defined()) parts.beside = projection(head.weight_beside_table, {});
+  // A head is small, unless it is the encoder's table.
+  const at::Tensor weight = head.options.tied() ? model.table() : head.weight;
+  parts.out = convert.has_converted(weight) ? convert.projection(weight, head.bias)
+                                            : convert.float_projection(weight, head.bias);
+  if (head.weight_beside_table.defined())
+    parts.beside = convert.float_projection(head.weight_beside_table, {});
+  convert.check_exceptions();
   return FrozenClassifier(
       std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));
 }
@@ -159,6 +159,10 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
 FrozenClassifier freeze(const Classifier& model, const FreezeOptions& options) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] the model must not be an empty holder");
   return freeze(*model.ptr(), options);
+}
+
+FrozenClassifier freeze(Classifier&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
 }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenClassifier& model) {

@@ -1,13 +1,16 @@
 #include "posenc/inference/frozen_encoder.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
 
 #include <optional>
 #include <ostream>
 
 #include "functional/attention_mask_internals.h"
-#include "inference/stale_check.h"
+#include "functional/lookup.h"
+#include "inference/model.h"
 #include "models/encoder/parts.h"
 #include "nn/encoder_embeddings_internals.h"
 
@@ -18,6 +21,8 @@ struct FrozenEncoderParts {
   EncoderOptions options;
   StaleCheck stale_check;
   FrozenTransformerEncoder layers;
+  ConvertedWeights weights = {};
+  std::optional<Int8Weight> tokens = {};  // instead of the embeddings' own
   std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
   functional::EncoderEmbeddingsWeights embeddings = {};
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
@@ -27,12 +32,40 @@ struct FrozenEncoderParts {
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
+    const auto rows_of = [&](const at::Tensor& ids) {
+      return tokens ? int8_rows({"Encoder", "id", "vocab_size"}, ids)
+                          .view({ids.size(0), ids.size(1), tokens->in()})
+                    : token_rows(options, embeddings.tokens, ids);
+    };
     const auto embed = [&](const at::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
-      const EmbeddingsCall call =
-          embeddings_call(*embeddings_options, embeddings, ids, of_embeddings);
+      EmbeddingsCall call = embeddings_call(*embeddings_options, embeddings, ids, of_embeddings);
+      if (tokens && !of_embeddings.inputs_embeds().defined()) look_up(call);
       return functional::encoder_embeddings(call.ids, call.weights, call.options);
     };
-    return embed_tokens(options, embeddings.tokens, input, inputs, embed);
+    return embed_tokens(options, rows_of, input, inputs, embed);
+  }
+
+  // Of the tables only the size is kept where the rows are in 8 bits. Tokens that are also rows of
+  // token types stay in float32.
+  void convert_tokens(WeightConverter& convert) {
+    if (embeddings_options->types_from_tokens()) return;
+    tokens = convert.table(embeddings.tokens);
+    if (tokens) embeddings.tokens = at::zeros({1, 1}).expand({tokens->out(), tokens->in()});
+  }
+
+ private:
+  // The rows (N, E) of N ids in the table in 8 bits.
+  at::Tensor int8_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
+    functional::check_index_type(names, ids);
+    functional::check_indices(names, ids, tokens->out());
+    return tokens->rows(ids);
+  }
+
+  // Rows in 8 bits become a table of their own, with the rows in the order of the ids.
+  void look_up(EmbeddingsCall& call) const {
+    call.weights.tokens = int8_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
+    call.ids = at::arange(call.ids.numel(), at::kLong).view(call.ids.sizes());
+    call.options.padding_idx(std::nullopt);  // which is not one of the new ids
   }
 };
 
@@ -129,32 +162,50 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   return out;
 }
 
+const inference::ConvertedWeights& inference::FrozenAccess::weights(const FrozenEncoder& frozen) {
+  return frozen.parts_->weights;
+}
+
 const EncoderOptions& FrozenEncoder::options() const { return parts_->options; }
 FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 
-FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
-  const torch::NoGradGuard no_grad;
-  inference::FrozenEncoderParts parts = {model.options, inference::StaleCheck(model),
-                                         freeze(model.encoder, options)};
+namespace inference {
+
+FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
+  FrozenEncoderParts parts = {model.options, StaleCheck(model),
+                              freeze_part(*model.encoder, convert)};
   if (model.embeddings) {
     parts.embeddings_options = model.embeddings->options;
-    parts.embeddings = inference::detached(embeddings_weights(*model.embeddings));
+    parts.embeddings = embeddings_weights(*model.embeddings);
+    parts.convert_tokens(convert);
+    parts.embeddings = detached(parts.embeddings);
   } else {
-    parts.patches = VisionEmbeddings(inference::detached_module(*model.patches));
+    parts.patches = VisionEmbeddings(detached_module(*model.patches));
   }
   if (model.relative_attention_bias) {
     parts.relative_bias = model.relative_attention_bias->weight.detach();
   }
-  if (model.pooler_norm)
-    parts.pooler_norm = LayerNorm(inference::detached_module(*model.pooler_norm));
+  if (model.pooler_norm) parts.pooler_norm = LayerNorm(detached_module(*model.pooler_norm));
   if (model.attention_pooler) {
-    parts.attention_pooler = AttentionPooling(inference::detached_module(*model.attention_pooler));
+    parts.attention_pooler = AttentionPooling(detached_module(*model.attention_pooler));
   }
   if (model.pooler) {
     parts.pooler_weight = model.pooler->weight.detach();
     if (model.pooler->bias.defined()) parts.pooler_bias = model.pooler->bias.detach();
   }
-  return FrozenEncoder(std::make_shared<const inference::FrozenEncoderParts>(std::move(parts)));
+  parts.stale_check.set_converted(convert.bytes());
+  parts.weights = convert.weights();
+  return FrozenAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
+}
+
+}  // namespace inference
+
+FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
+  const torch::NoGradGuard no_grad;
+  inference::WeightConverter convert(options, model);
+  const FrozenEncoder frozen = inference::freeze_part(model, convert);
+  convert.check_exceptions();
+  return frozen;
 }
 
 FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options) {
@@ -162,12 +213,16 @@ FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options) {
   return freeze(*model.ptr(), options);
 }
 
+FrozenEncoder freeze(Encoder&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
+}
+
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
   const auto& layer = model.options().encoder().layer();
   return stream << "posenc::FrozenEncoder(" << (model.options().embeddings() ? "ids" : "images")
                 << ", num_layers=" << model.options().encoder().num_layers()
                 << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
-                << ", d_ff=" << layer.d_ff() << ")";
+                << ", d_ff=" << layer.d_ff() << inference::FrozenAccess::weights(model) << ")";
 }
 
 }  // namespace posenc

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "inference/packing.h"
-#include "inference/projection.h"
+#include "inference/weight_converter.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
 namespace posenc::inference {
@@ -35,6 +35,7 @@ class FrozenLayers {
 
 /// `prefix` begins the names of the parts in errors: `encoder.` or empty.
 std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
-                                                  const std::string& prefix, GemmSelector& gemm);
+                                                  const std::string& prefix,
+ WeightConverter& convert);
 
 }  // namespace posenc::inference

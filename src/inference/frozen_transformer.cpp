@@ -84,7 +84,8 @@ std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
                 << ", num_encoder_layers=" << options.num_encoder_layers()
                 << ", num_decoder_layers=" << options.num_decoder_layers()
                 << ", d_model=" << options.d_model() << ", num_heads=" << options.num_heads()
-                << ", d_ff=" << options.d_ff() << ")";
+                << ", d_ff=" << options.d_ff() << inference::FrozenAccess::model(model)->weights
+                << ")";
 }
 
 }  // namespace posenc

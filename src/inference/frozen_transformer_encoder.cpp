@@ -81,7 +81,7 @@ std::ostream& operator<<(std::ostream& stream, const FrozenTransformerEncoder& m
   const auto& options = model.options();
   stream << "posenc::FrozenTransformerEncoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
-  return stream << ")";
+  return stream << inference::FrozenAccess::weights(model) << ")";
 }
 
 }  // namespace posenc

@@ -8,6 +8,7 @@
 #include "inference/convolution.h"
 #include "inference/frozen_layers.h"
 #include "inference/rotation.h"
+#include "inference/weight_converter.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
@@ -64,7 +65,7 @@ struct Stack {
 /// The layers of a TransformerEncoder that are TransformerEncoderLayers.
 class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
  public:
-  EncoderStack(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
+  EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                  const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
@@ -75,7 +76,7 @@ using DecoderStack = Stack<DecoderLayer>;
 
 /// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty.
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          GemmSelector& gemm);
+                          WeightConverter& convert);
 
 /// Runs rows (rows, D) through all layers; may overwrite them.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "inference/embedding.h"
 #include "inference/layers.h"
 #include "inference/stale_check.h"
+#include "posenc/inference/frozen_encoder.h"
 
 namespace posenc::inference {
 
@@ -13,6 +15,7 @@ struct TransformerEncoderModel {
   TransformerEncoderOptions options;
   StaleCheck stale_check;
   std::unique_ptr<const FrozenLayers> layers;
+  ConvertedWeights weights = {};
 };
 
 /// The implementation of FrozenTransformer.
@@ -23,6 +26,7 @@ struct TransformerModel {
   std::unique_ptr<const FrozenLayers> encoder;
   DecoderStack decoder;
   Projection final_layer;
+  ConvertedWeights weights = {};
 };
 
 /// Wraps and unwraps the implementations of the public classes.
@@ -33,11 +37,30 @@ struct FrozenAccess {
   static FrozenTransformer wrap(std::shared_ptr<const TransformerModel> model) {
     return FrozenTransformer(std::move(model));
   }
+  static FrozenEncoder wrap(std::shared_ptr<const FrozenEncoderParts> parts) {
+    return FrozenEncoder(std::move(parts));
+  }
   /// Keeps the model alive while a call runs: a callback may assign another one to `frozen`.
   static std::shared_ptr<const TransformerModel> model(const FrozenTransformer& frozen) {
     return frozen.model_;
   }
+  static const ConvertedWeights& weights(const FrozenEncoder& frozen);
+  static const ConvertedWeights& weights(const FrozenTransformerEncoder& frozen) {
+    return frozen.model_->weights;
+  }
 };
+
+/// The stack or the encoder inside a model whose parameters `convert` was made for.
+FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model, WeightConverter& convert);
+FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert);
+
+/// freeze() of a holder, which is empty afterwards.
+template <typename Holder>
+auto freeze_and_release(Holder& model, const FreezeOptions& options) {
+  auto frozen = freeze(std::as_const(model), options);
+  model = Holder(nullptr);
+  return frozen;
+}
 
 /// The encoder's output for a batch.
 struct Memory {

@@ -84,9 +84,15 @@ Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, NativeF
   if (bias.defined()) bias_ = bias.detach().contiguous();
 }
 
+Projection::Projection(Int8Weight weight, const at::Tensor& bias) : int8_(std::move(weight)) {
+  if (bias.defined()) bias_ = bias.detach().contiguous();
+}
+
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
                      RowRegime regime) const {
   if (rows == 0) return;
+  const float* const bias_of = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
+  if (int8_) return int8_->run(x, x_stride, rows, bias_of, to, to_stride);
   if (!own_.rows[static_cast<int>(regime)]) {
     const at::Tensor from =
         at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1}, at::kFloat);
@@ -99,16 +105,15 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
   const kernels::Kernels& set = kernels::chosen();
   const bool many = regime == RowRegime::Many;
   const kernel::LinearKernels& linear = many ? set.linear_many : set.linear_few;
-  const kernel::LinearRequest request = {
-      .x = x,
-      .x_stride = x_stride,
-      .rows = rows,
-      .weight = weight_.const_data_ptr<float>(),
-      .bias = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr,
-      .inner = in(),
-      .outer = out(),
-      .out = to,
-      .out_stride = to_stride};
+  const kernel::LinearRequest request = {.x = x,
+                                         .x_stride = x_stride,
+                                         .rows = rows,
+                                         .weight = weight_.const_data_ptr<float>(),
+                                         .bias = bias_of,
+                                         .inner = in(),
+                                         .outer = out(),
+                                         .out = to,
+                                         .out_stride = to_stride};
   const auto columns = [&](int64_t begin, int64_t end) {  // in cache lines
     float* const panel =
         many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(in())) : nullptr;

@@ -3,9 +3,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 #include <utility>
 
-#include "posenc/inference/freeze.h"
+#include "inference/int8_weight.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
 
@@ -36,12 +38,14 @@ class GemmSelector {
   std::map<std::pair<int64_t, int64_t>, NativeFor> measured_;  // key: (out, in)
 };
 
-/// x W^T + b. The weight (out, in) is shared with its module.
+/// x W^T + b. The weight (out, in) is shared with its module, or in 8 bits.
 class Projection {
  public:
   Projection() = default;
   /// `bias` may be undefined.
   Projection(const at::Tensor& weight, const at::Tensor& bias, NativeFor own);
+  /// The same with a weight in 8 bits.
+  Projection(Int8Weight weight, const at::Tensor& bias);
 
   /// out (rows, out()) = x (rows, in()) W^T + b; threads share the work by columns.
   void run(const float* x, int64_t rows, float* out, RowRegime regime) const {
@@ -51,11 +55,12 @@ class Projection {
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
            RowRegime regime) const;
 
-  int64_t in() const { return weight_.size(1); }
-  int64_t out() const { return weight_.size(0); }
+  int64_t in() const { return int8_ ? int8_->in() : weight_.size(1); }
+  int64_t out() const { return int8_ ? int8_->out() : weight_.size(0); }
 
  private:
   at::Tensor weight_, bias_;
+  std::optional<Int8Weight> int8_;  // instead of weight_
   NativeFor own_{};
 };
 

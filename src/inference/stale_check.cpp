@@ -110,6 +110,15 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
   }
 }
 
+void StaleCheck::set_converted(const std::map<const c10::TensorImpl*, int64_t>& bytes) {
+  for (Entry& entry : entries_) {
+    const auto found = bytes.find(entry.tensor._unsafe_get_target());
+    if (found == bytes.end()) continue;
+    entry.bytes = found->second;
+    entry.is_copied = true;
+  }
+}
+
 void StaleCheck::check() const {
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();

@@ -2,12 +2,13 @@
 
 #include <torch/nn/module.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "inference/option_values.h"
-#include "posenc/inference/freeze.h"
+#include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
 
@@ -21,6 +22,8 @@ class StaleCheck {
   /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module
   /// is still alive, and if the module has other parts.
   void check() const;
+  /// Counts these parameters as copies of other sizes, in bytes.
+  void set_converted(const std::map<const c10::TensorImpl*, int64_t>& bytes);
   /// Counts the bytes that are shared with the source's tensors, and the others.
   FrozenBytes bytes() const;
 

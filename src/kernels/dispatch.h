@@ -4,6 +4,7 @@
 
 #include "kernels/embed.h"
 #include "kernels/inference.h"
+#include "kernels/int8.h"
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"
 
@@ -28,6 +29,8 @@ struct Kernels {
   const inference::ActivationKernels& activation;
   const inference::TopkKernels& topk;
   const sincos::SincosKernels& sincos;
+  const int8::QuantizeKernels& quantize_int8;
+  const int8::LinearKernels& linear_int8;
 };
 
 const Kernels& chosen();                       // those of chosen_isa()

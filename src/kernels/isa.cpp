@@ -16,7 +16,7 @@ struct Set {
 
 // Slowest first.
 std::vector<Set> sets() {
-#define POSENC_SET(set, runs) {Isa::set, #set, runs},
+#define POSENC_SET(set, base, runs) {Isa::set, #set, runs},
   return {POSENC_FOR_EACH_SET(POSENC_SET)};
 #undef POSENC_SET
 }

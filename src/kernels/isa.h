@@ -7,7 +7,7 @@
 
 namespace posenc::kernels {
 
-#define POSENC_ENUMERATOR(set, runs) set,
+#define POSENC_ENUMERATOR(set, base, runs) set,
 enum class Isa { POSENC_FOR_EACH_SET(POSENC_ENUMERATOR) };
 #undef POSENC_ENUMERATOR
 

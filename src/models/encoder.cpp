@@ -145,9 +145,11 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   const auto embed = [&](const torch::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
     return embeddings->forward(ids, of_embeddings);
   };
-  out.embeddings = embeddings
-                       ? embed_tokens(options, embeddings->tokens->weight, input, inputs, embed)
-                       : patches->forward(input);
+  const auto rows_of = [&](const torch::Tensor& ids) {
+    return token_rows(options, embeddings->tokens->weight, ids);
+  };
+  out.embeddings =
+      embeddings ? embed_tokens(options, rows_of, input, inputs, embed) : patches->forward(input);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;

@@ -30,7 +30,7 @@ void refuse_quantised(const Settings& config) {
 }
 
 // Whether any of the numbers of a layer is beyond what the model has.
-bool is_later(const io::Runs& numbers, const std::vector<int64_t>& counts) {
+bool is_later(const PatternRuns& numbers, const std::vector<int64_t>& counts) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::string digits(numbers[i]);
     const bool is_number = !digits.empty() && digits.size() <= kMostDigits &&

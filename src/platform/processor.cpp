@@ -9,6 +9,8 @@
 #endif
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && !defined(__APPLE__)
+#include <sys/auxv.h>
 #endif
 
 namespace posenc::platform {
@@ -71,10 +73,28 @@ bool runs_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
+bool runs_avx2vnni() {
+  unsigned a, b, c, d;  // gcc 12 and clang before 17 do not know the name "avxvnni"
+  return runs_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+}
+
 bool runs_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl");
+}
+
+bool runs_avx512vnni() { return runs_avx512() && __builtin_cpu_supports("avx512vnni"); }
+#elif defined(__aarch64__)
+bool runs_neondot() {
+#ifdef __APPLE__
+  int found = 0;
+  std::size_t size = sizeof found;
+  return ::sysctlbyname("hw.optional.arm.FEAT_DotProd", &found, &size, nullptr, 0) == 0 &&
+         found != 0;
+#else
+  return (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#endif
 }
 #endif
 

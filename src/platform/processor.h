@@ -18,8 +18,12 @@ const Caches& caches();
 // Whether this processor has these instructions, which the architecture does not prescribe, and the
 // operating system lets programs use them.
 #if defined(__x86_64__)
-bool runs_avx2();    // with FMA and F16C, which every processor with AVX2 has
-bool runs_avx512();  // F, DQ, BW and VL, with FMA
+bool runs_avx2();        // with FMA and F16C, which every processor with AVX2 has
+bool runs_avx2vnni();    // also products of bytes (AVX-VNNI)
+bool runs_avx512();      // F, DQ, BW and VL, with FMA
+bool runs_avx512vnni();  // also products of bytes
+#elif defined(__aarch64__)
+bool runs_neondot();  // products of bytes
 #endif
 
 }  // namespace posenc::platform

@@ -1,4 +1,5 @@
-// A frozen Transformer (d 512, 8 heads, d_ff 2048, 6 + 6 layers, 32,000 words) against CTranslate2,
+// A frozen Transformer (d 512, 8 heads, d_ff 2048, 6 + 6 layers, 32,000 words), in float32 and in
+// 8 bits, against CTranslate2,
 // transformers and torch.nn with the same weights, in separate processes (decode_peers.py): the
 // encoder, a ragged batch, and 64 tokens for each source, greedy and with four beams. peak_MB is
 // the peak memory of the process during the call: weights, runtime, and what the call allocates.
@@ -32,12 +33,16 @@ posenc::PythonPeer& peer(const std::string& name) {
 }
 
 // The source module is freed once it is frozen, so that there is one copy of the weights.
-const FrozenTransformer& model() {
-  static const FrozenTransformer frozen = [] {
-    const posenc::PythonPeer writer("decode_peers.py", "checkpoint");
-    return posenc::freeze(posenc::load_marian(writer.file("model")).model);
-  }();
-  return frozen;
+const FrozenTransformer& model(posenc::WeightDtype weights) {
+  static std::map<posenc::WeightDtype, FrozenTransformer> made;
+  const auto known = made.find(weights);
+  if (known != made.end()) return known->second;
+  made.clear();  // one at a time, as in a server
+  const posenc::PythonPeer writer("decode_peers.py", "checkpoint");
+  const auto options = posenc::FreezeOptions().weights(weights);
+  return made
+      .emplace(weights, posenc::freeze(posenc::load_marian(writer.file("model")).model, options))
+      .first->second;
 }
 
 // One case, as sent to the peers.
@@ -75,30 +80,30 @@ torch::Tensor sources(const Case& one) {
   return ids;
 }
 
-std::string decode(const Case& one, const torch::Tensor& ids) {
+std::string decode(const FrozenTransformer& frozen, const Case& one, const torch::Tensor& ids) {
   const auto options = GenerateOptions(kPad, kEnd)
                            .eos_ids({})
                            .suppress_tokens({kEnd, kPad})
                            .max_new_tokens(kSteps)
                            .num_beams(one.beams);
   int64_t sum = 0, place = 0;
-  for (const auto& best : posenc::generate(model(), ids, {}, options)) {
+  for (const auto& best : posenc::generate(frozen, ids, {}, options)) {
     for (const int64_t token : best[0].tokens) sum += token * (2 * place++ + 1);
   }
   return std::to_string(sum);
 }
 
-void ours(benchmark::State& state, const Case& one) {
+void ours(benchmark::State& state, posenc::WeightDtype weights, const Case& one) {
   const auto ids = sources(one);
   const auto mask = one.act == "ragged" ? AttentionMask::padding(ids, kPad) : AttentionMask();
   const posenc::testing::Threads guard(static_cast<int>(one.threads));
-  model();  // or the first case would include loading it
+  const FrozenTransformer& frozen = model(weights);  // or the first case would include loading it
   posenc::benchmarks::reset_peak();
   posenc::benchmarks::timed(state, [&] {
     if (one.act == "decode") {
-      state.SetLabel(decode(one, ids));
+      state.SetLabel(decode(frozen, one, ids));
     } else {
-      benchmark::DoNotOptimize(model().encode(ids, mask));
+      benchmark::DoNotOptimize(frozen.encode(ids, mask));
     }
   });
   state.counters["peak_MB"] = posenc::benchmarks::resident("VmHWM");
@@ -120,21 +125,31 @@ const bool registered = [] {
     const auto as = [](benchmark::internal::Benchmark* made) {
       made->UseManualTime()->Unit(benchmark::kMillisecond);
     };
-    as(benchmark::RegisterBenchmark(one.name("posenc").c_str(),
-                                    [one](benchmark::State& state) { ours(state, one); }));
+    using posenc::WeightDtype;
+    for (const auto& [name, weights] :
+         {std::pair("posenc", WeightDtype::Float32), std::pair("posenc_int8", WeightDtype::Int8)}) {
+      as(benchmark::RegisterBenchmark(
+          one.name(name).c_str(),
+          [weights = weights, one](benchmark::State& state) { ours(state, weights, one); }));
+    }
     for (const std::string& who : peers) {
       as(benchmark::RegisterBenchmark(
           one.name(who).c_str(), [who, one](benchmark::State& state) { theirs(state, who, one); }));
     }
   };
   for (const int64_t threads : {1, 2}) {
-    add({"encode", 1, 16, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2"});
-    add({"encode", 1, 128, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2"});
-    add({"encode", 8, 128, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2"});
-    if (threads == 2) add({"encode", 16, 512, 1, threads}, {"torch_nn", "ctranslate2"});
-    add({"ragged", 32, 64, 1, threads}, {"torch_nn", "ctranslate2"});
-    for (const int64_t batch : {1, 8, 32}) add({"decode", batch, 32, 1, threads}, {"ctranslate2"});
-    add({"decode", 8, 32, 4, threads}, {"ctranslate2", "hf"});
+    add({"encode", 1, 16, 1, threads},
+        {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
+    add({"encode", 1, 128, 1, threads},
+        {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
+    add({"encode", 8, 128, 1, threads},
+        {"torch_nn", "compile", "hf", "ctranslate2", "ctranslate2_int8"});
+    if (threads == 2)
+      add({"encode", 16, 512, 1, threads}, {"torch_nn", "ctranslate2", "ctranslate2_int8"});
+    add({"ragged", 32, 64, 1, threads}, {"torch_nn", "ctranslate2", "ctranslate2_int8"});
+    for (const int64_t batch : {1, 8, 32})
+      add({"decode", batch, 32, 1, threads}, {"ctranslate2", "ctranslate2_int8"});
+    add({"decode", 8, 32, 4, threads}, {"ctranslate2", "ctranslate2_int8", "hf"});
   }
   return true;
 }();

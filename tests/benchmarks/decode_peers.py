@@ -2,6 +2,7 @@
 
 hf           transformers' MarianMTModel
 ctranslate2  the same weights in CTranslate2, float32
+ctranslate2_int8  the same in 8 bits
 torch_nn     the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path
 compile      the same under torch.compile
 checkpoint   not a peer: writes FOLDER/model, the checkpoint that posenc loads
@@ -112,7 +113,8 @@ class TorchNN:
 
 
 class CTranslate2:
-    def __init__(self) -> None:
+    def __init__(self, compute_type: str) -> None:
+        self.compute_type = compute_type
         # In a separate process, so that the conversion does not count as CTranslate2's memory.
         writer = multiprocessing.Process(target=self.convert)
         writer.start()
@@ -144,7 +146,8 @@ class CTranslate2:
         if (kind, threads) not in self.opened:
             self.opened.clear()  # one model at a time, as in a server
             make = {"model": ctranslate2.Translator, "encoder": ctranslate2.Encoder}[kind]
-            self.opened[kind, threads] = make(str(FOLDER / kind), intra_threads=threads, inter_threads=1)
+            self.opened[kind, threads] = make(str(FOLDER / kind), intra_threads=threads, inter_threads=1,
+                                               compute_type=self.compute_type)
         return self.opened[kind, threads]
 
     def encode(self, rows, threads):
@@ -176,7 +179,8 @@ def answer(peer, line: str) -> str:
 
 PEERS = {
     "hf": HuggingFace,
-    "ctranslate2": CTranslate2,
+    "ctranslate2": lambda: CTranslate2("float32"),
+    "ctranslate2_int8": lambda: CTranslate2("int8"),
     "torch_nn": lambda: TorchNN(False),
     "compile": lambda: TorchNN(True),
     "checkpoint": lambda: marian().save_pretrained(FOLDER / "model"),

@@ -5,6 +5,8 @@
 
 #include "cli/program.h"
 #include "io/files.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa.h"
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
 
@@ -87,6 +89,34 @@ TEST_F(EncodeInputs, TakeBoxes) {
   const auto got = load_safetensors(file("out")).tensors["last_hidden_state"];
   EXPECT_TRUE(got.masked_select(rows).allclose(all["value.last_hidden_state"].masked_select(rows),
                                                /*rtol=*/0.0, /*atol=*/1e-5));
+}
+
+// A whole model in 8 bits: with fused multiply-add, attention and norms have the same bits too.
+TEST_F(EncodeInputs, Int8HasTheSameBitsOnEveryInstructionSet) {
+  const auto all = load_safetensors(live_encoder("bert.safetensors")).tensors;
+  const auto in = safetensors("in.safetensors", part_of(all, "in."));
+  const auto hidden = [&](const std::vector<std::string>& environment) {
+    std::vector<std::string> command = {"env"};
+    command.insert(command.end(), environment.begin(), environment.end());
+    command.insert(command.end(), {POSENC_CLI, "encode", live_encoder("bert"), "--in", in, "--out",
+                                   file("out"), "--int8"});
+    const auto result = run_program(command);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return load_safetensors(file("out")).tensors["last_hidden_state"];
+  };
+  const auto expected = hidden({});
+  const auto real = all["in.attention_mask"].ne(0).unsqueeze(-1);
+  const auto wide = all["out.last_hidden_state"] * real;
+  const double distance = ((expected - wide).norm() / wide.norm()).item<double>();
+  EXPECT_GT(distance, 1e-5) << "8 bits change something";
+  EXPECT_LT(distance, 0.05);
+  for (const std::string& set : kernels::set_names()) {
+    if (!kernels::is_fused(*kernels::find(set))) continue;
+    for (const char* threads : {"1", "2"})
+      EXPECT_TRUE(bit_equal(
+          hidden({"POSENC_ISA=" + set, std::string("OMP_NUM_THREADS=") + threads}), expected))
+          << set << ", " << threads;
+  }
 }
 
 using EncodeErrors = Encode;

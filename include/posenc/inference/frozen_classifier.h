@@ -52,6 +52,8 @@ class FrozenClassifier {
 FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options = {});
 /// freeze() for the Classifier of a holder.
 FrozenClassifier freeze(const Classifier& model, const FreezeOptions& options = {});
+/// The same; the holder is empty afterwards, as in freeze(Transformer&&, const FreezeOptions&).
+FrozenClassifier freeze(Classifier&& model, const FreezeOptions& options = {});
 
 /// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const FrozenClassifier& model);

@@ -35,7 +35,7 @@ class FrozenEncoder {
   FrozenBytes bytes() const;
 
  private:
-  friend FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options);
+  friend struct inference::FrozenAccess;
   explicit FrozenEncoder(std::shared_ptr<const inference::FrozenEncoderParts> parts)
       : parts_(std::move(parts)) {}
 
@@ -48,6 +48,8 @@ class FrozenEncoder {
 FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options = {});
 /// freeze() for the Encoder of a holder.
 FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options = {});
+/// The same; the holder is empty afterwards, as in freeze(Transformer&&, const FreezeOptions&).
+FrozenEncoder freeze(Encoder&& model, const FreezeOptions& options = {});
 
 /// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model);

@@ -44,12 +44,12 @@ _posenc() {
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
-    encode) options='-h --help --in --text --out --head --prompt --prompt-text --normalize --truncate-dim --batch' ;;
+    encode) options='-h --help --in --text --out --head --int8 --prompt --prompt-text --normalize --truncate-dim --batch' ;;
     classify) options='-h --help --text --pair --prompt --prompt-text --batch' ;;
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --truncate' ;;
+    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --int8 --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
     words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate'

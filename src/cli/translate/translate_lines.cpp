@@ -173,7 +173,7 @@ int threads_of(int64_t wanted) {
 
 void translate_lines(const TranslateOptions& options) {
   if (options.threads > 0) at::set_num_threads(threads_of(options.threads));
-  Translator translator(options.folder, options.search);
+  Translator translator(options.folder, options.search, options.weights);
   LineReader reader(options.file);
   for (;;) {
     const uint64_t bytes_before = reader.bytes();

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "posenc/inference/freeze_options.h"
+
 namespace posenc::cli {
 
 /// Settings of the search; 0 selects the model's own setting.
@@ -20,6 +22,7 @@ struct TranslateOptions {
   bool with_scores = false;  ///< prints LINE, SCORE and TEXT instead of the text alone
   bool truncate = false;
   int64_t threads = 0;
+  WeightDtype weights = WeightDtype::Float32;
 };
 
 /// Writes the translation of each line of a file to standard output. Throws CommandError if the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include "cli/error.h"
 #include "io/base/file.h"
@@ -41,12 +42,12 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-Translator::Translator(const std::string& folder, const SearchOptions& options)
+Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
     : marian_(load_marian(checked(folder))),
       tokenizer_(Tokenizer::from_folder(folder)),
-      frozen_(freeze(marian_.model)),
+      frozen_(freeze(std::move(marian_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
-  const auto& sizes = marian_.model->options;
+  const auto& sizes = frozen_.options();
   GenerateOptions& generation = marian_.generation;
   if (options.beams > 0) generation.num_beams(options.beams);
   if (options.max_length > 0) generation.max_new_tokens(options.max_length);

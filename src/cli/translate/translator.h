@@ -22,13 +22,13 @@ struct Translation {
 class Translator {
  public:
   /// Throws CommandError, c10::ValueError and WeightsError.
-  Translator(const std::string& folder, const SearchOptions& options);
+  Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Maximum number of tokens in a source, including the end token.
-  int64_t longest() const { return marian_.model->options.max_len(); }
+  int64_t longest() const { return frozen_.options().max_len(); }
 
-  int64_t source_vocabulary() const { return marian_.model->options.src_vocab(); }
+  int64_t source_vocabulary() const { return frozen_.options().src_vocab(); }
 
   /// The n best translations of each source, in the order of the sources; none of one that is not
   /// translated yet.
@@ -46,9 +46,9 @@ class Translator {
   std::vector<std::vector<Hypothesis>> search(const std::vector<std::vector<int64_t>>& sources,
                                               const std::vector<std::size_t>& batch);
 
-  MarianModel marian_;
+  MarianModel marian_;  ///< without its model, which frozen_ replaces
   Tokenizer tokenizer_;
-  FrozenTransformer frozen_;  ///< shares the weights of marian_
+  FrozenTransformer frozen_;
   int64_t batch_tokens_, batch_rows_;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/head_channels.h"
+#include "core/match_pattern.h"
 #include "io/base/text.h"
 
 namespace posenc::io {
@@ -150,38 +151,6 @@ at::Tensor reordered(const KeySource& source, const at::Tensor& in_file) {
 
 namespace {
 
-std::vector<std::string_view> parts_between_stars(std::string_view pattern) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0;;) {
-    const auto star = pattern.find('*', begin);
-    parts.push_back(pattern.substr(begin, star - begin));
-    if (star == std::string_view::npos) return parts;
-    begin = star + 1;
-  }
-}
-
-// The text that each `*` matches. Every part but the last is taken at its first occurrence, which
-// finds a match whenever there is one.
-std::optional<Runs> match(std::string_view pattern, std::string_view name) {
-  const auto parts = parts_between_stars(pattern);
-  if (parts.size() == 1) return name == pattern ? std::optional<Runs>(Runs()) : std::nullopt;
-  if (!name.starts_with(parts.front()) ||
-      name.size() < parts.front().size() + parts.back().size() || !name.ends_with(parts.back())) {
-    return std::nullopt;
-  }
-  Runs runs;
-  std::size_t at = parts.front().size();
-  const std::size_t end = name.size() - parts.back().size();
-  for (std::size_t i = 1; i + 1 < parts.size(); ++i) {
-    const auto found = name.substr(0, end).find(parts[i], at);
-    if (found == std::string_view::npos) return std::nullopt;
-    runs.push_back(name.substr(at, found - at));
-    at = found + parts[i].size();
-  }
-  runs.push_back(name.substr(at, end - at));
-  return runs;
-}
-
 std::ptrdiff_t stars(std::string_view text) { return std::count(text.begin(), text.end(), '*'); }
 
 // Whether the map turns each of the names, without prefix, into `name`.
@@ -237,14 +206,14 @@ std::optional<KeyMatch> find_rule(std::string_view name, const KeyMap& map) {
   for (std::size_t rule = 0; rule < map.size(); ++rule) {
     const auto& sources = map[rule].sources.items;
     for (std::size_t source = 0; source < sources.size(); ++source) {
-      auto runs = match(sources[source].pattern(), name);
+      auto runs = match_pattern(sources[source].pattern(), name);
       if (runs) return KeyMatch{rule, source, std::move(*runs)};
     }
   }
   return std::nullopt;
 }
 
-std::string fill_pattern(std::string_view pattern, const Runs& runs) {
+std::string fill_pattern(std::string_view pattern, const PatternRuns& runs) {
   const auto parts = parts_between_stars(pattern);
   std::string name(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -257,7 +226,7 @@ std::string fill_pattern(std::string_view pattern, const Runs& runs) {
 std::vector<std::string> names_in_file(std::string_view name, const LoadOptions& options) {
   for (const auto& rule : options.key_map()) {
     const auto& sources = rule.sources.items;
-    const auto runs = match(rule.name, name);
+    const auto runs = match_pattern(rule.name, name);
     if (!runs || stars(rule.name) != stars(sources.front().pattern())) continue;
     std::vector<std::string> names;
     for (const auto& source : sources) names.push_back(fill_pattern(source.pattern(), *runs));

@@ -7,25 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "core/match_pattern.h"
 #include "posenc/io/key_map.h"
 #include "posenc/io/load.h"
 
 namespace posenc::io {
 
-/// The text that each asterisk of a pattern matches in a name.
-using Runs = std::vector<std::string_view>;
-
 /// The rule of a map that takes a name.
 struct KeyMatch {
   std::size_t rule;    ///< its index
   std::size_t source;  ///< which of its sources the name matches
-  Runs runs;           ///< parts of the name
+  PatternRuns runs;    ///< parts of the name
 };
 /// The first rule that matches `name`, a name in the file without the prefix; nullopt if none does.
 std::optional<KeyMatch> find_rule(std::string_view name, const KeyMap& map);
 
 /// `pattern` with its asterisks replaced by the first of `runs`.
-std::string fill_pattern(std::string_view pattern, const Runs& runs);
+std::string fill_pattern(std::string_view pattern, const PatternRuns& runs);
 
 /// The names in a file, prefix included, that the map turns into the module's `name`: several for a
 /// pack. None where no rule does, or where a rule does not keep what it matched.

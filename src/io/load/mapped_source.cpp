@@ -52,7 +52,7 @@ MappedSource::MappedSource(const TensorSource& source, const LoadOptions& option
     : source_(source), map_(options.key_map()) {
   check_key_map(map_);
   const std::size_t prefix = options.prefix().size();
-  std::map<std::pair<std::size_t, Runs>, std::size_t> packs;  // entry by rule and runs
+  std::map<std::pair<std::size_t, PatternRuns>, std::size_t> packs;  // entry by rule and runs
   for (std::size_t i = 0; i < source.entries().size(); ++i) {
     const std::string& name = source.entries()[i].name;
     if (!name.starts_with(options.prefix())) continue;

@@ -3,11 +3,12 @@
 #pragma once
 #include "kernels/embed.h"
 #include "kernels/inference.h"
+#include "kernels/int8.h"
 #include "kernels/rotary.h"
 #include "kernels/sets.h"
 #include "kernels/sincos.h"
 
-#define POSENC_DECLARE(isa, runs)                                   \
+#define POSENC_DECLARE(isa, base, runs)                             \
   namespace posenc::kernels::embed::isa {                           \
   extern const GatherKernels gather_kernels;                        \
   extern const SumRowsKernels sum_rows_kernels;                     \
@@ -27,6 +28,10 @@
   }                                                                 \
   namespace posenc::kernels::sincos::isa {                          \
   extern const SincosKernels sincos_kernels;                        \
+  }                                                                 \
+  namespace posenc::kernels::int8::isa {                            \
+  extern const QuantizeKernels quantize_int8_kernels;               \
+  extern const LinearKernels linear_int8_kernels;                   \
   }
 POSENC_FOR_EACH_SET(POSENC_DECLARE)
 #undef POSENC_DECLARE

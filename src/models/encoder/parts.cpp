@@ -126,14 +126,11 @@ at::Tensor raw_embeds(const EncoderOptions& options, const EncoderInputs& inputs
   return embeds;
 }
 
-// The rows of ids in the table, after token dropout.
-at::Tensor dropped_tokens(const EncoderOptions& options, const at::Tensor& tokens,
-                          const at::Tensor& ids, const at::Tensor& mask) {
-  constexpr functional::LookupNames kTokens = {"Encoder", "id", "vocab_size"};
+// The rows of ids after token dropout.
+at::Tensor dropped_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                          const at::Tensor& mask) {
   constexpr double kShareInTraining = 1.0 - 0.15 * 0.8;
-  const int64_t padding = functional::padding_row(
-      "Encoder", "padding_idx", options.embeddings()->padding_idx(), tokens.size(0));
-  const at::Tensor rows = functional::lookup(kTokens, ids, tokens, padding);
+  const at::Tensor rows = rows_of(ids);
   const at::Tensor dropped = ids.eq(*options.token_dropout_id());
   const at::Tensor count = dropped.sum(-1).to(at::kFloat);
   const at::Tensor share = mask.defined() ? count / mask.ne(0).sum(-1) : count / ids.size(1);
@@ -150,10 +147,10 @@ bool are_tokens_alone(const EncoderEmbeddingsOptions& options) {
          options.projection() == embeddings::Projection::None && options.dropout() == 0.0;
 }
 
-at::Tensor embed_dropped(const EncoderOptions& options, const at::Tensor& tokens,
-                         const at::Tensor& ids, const EncoderInputs& inputs, EmbedTokens embed) {
+at::Tensor embed_dropped(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                         const EncoderInputs& inputs, EmbedTokens embed) {
   const EncoderEmbeddingsOptions& own = *options.embeddings();
-  const at::Tensor rows = dropped_tokens(options, tokens, ids, inputs.attention_mask());
+  const at::Tensor rows = dropped_tokens(options, rows_of, ids, inputs.attention_mask());
   EncoderEmbeddingsInputs given = embeddings_inputs(options, inputs);
   const bool has_others = given.position_ids().defined() || given.token_type_ids().defined() ||
                           given.task_type_ids().defined() ||
@@ -166,12 +163,19 @@ at::Tensor embed_dropped(const EncoderOptions& options, const at::Tensor& tokens
 
 }  // namespace
 
-at::Tensor embed_tokens(const EncoderOptions& options, const at::Tensor& tokens,
-                        const at::Tensor& ids, const EncoderInputs& inputs, EmbedTokens embed) {
+at::Tensor token_rows(const EncoderOptions& options, const at::Tensor& tokens,
+                      const at::Tensor& ids) {
+  const int64_t padding = functional::padding_row(
+      "Encoder", "padding_idx", options.embeddings()->padding_idx(), tokens.size(0));
+  return functional::lookup({"Encoder", "id", "vocab_size"}, ids, tokens, padding);
+}
+
+at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                        const EncoderInputs& inputs, EmbedTokens embed) {
   if (options.raw_inputs_embeds() && inputs.inputs_embeds().defined())
     return raw_embeds(options, inputs);
   const at::Tensor rows = options.token_dropout_id() && ids.defined()
-                              ? embed_dropped(options, tokens, ids, inputs, embed)
+                              ? embed_dropped(options, rows_of, ids, inputs, embed)
                               : embed(ids, embeddings_inputs(options, inputs));
   const at::Tensor& mask = inputs.attention_mask();
   if (!options.zero_padding() || !mask.defined()) return rows;

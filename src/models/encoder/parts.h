@@ -18,10 +18,16 @@ EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
 using EmbedTokens =
     c10::function_ref<at::Tensor(const at::Tensor& ids, const EncoderEmbeddingsInputs& inputs)>;
 
-/// The input of the first layer, (B, L, D): what `embed` makes of ids or of their rows in the table
-/// of `tokens`, as the options say.
-at::Tensor embed_tokens(const EncoderOptions& options, const at::Tensor& tokens,
-                        const at::Tensor& ids, const EncoderInputs& inputs, EmbedTokens embed);
+/// The rows (B, L, E) of ids (B, L) in the table of tokens.
+using TokenRows = c10::function_ref<at::Tensor(const at::Tensor& ids)>;
+/// TokenRows of a table (V, E) of floating-point numbers.
+at::Tensor token_rows(const EncoderOptions& options, const at::Tensor& tokens,
+                      const at::Tensor& ids);
+
+/// The input of the first layer, (B, L, D): what `embed` makes of ids or of their rows, as the
+/// options say.
+at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
+                        const EncoderInputs& inputs, EmbedTokens embed);
 
 /// The mask of the rows that are kept after each layer; undefined if all are.
 at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs);

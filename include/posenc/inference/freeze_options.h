@@ -1,0 +1,52 @@
+#pragma once
+
+#include <torch/arg.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// Matrix-multiply backend of a frozen model.
+enum class GemmBackend {
+  /// The faster of the other two for each weight. freeze() measures both on a slice of the weight
+  /// with one, a few and many rows, so freezing the same model again may give different bits.
+  Autotune,
+  Native,  ///< posenc's kernels: deterministic, and independent of the number of threads
+  ATen,    ///< at::linear
+};
+
+/// How a frozen model holds the weights of its linear layers and its tables of tokens. All other
+/// weights (norms, biases, positions, and the heads of classifiers unless tied) are float32.
+enum class WeightDtype {
+  Float32,  ///< shared with the source
+  /// Copied in 8 bits, a quarter of the memory, and multiplied by inputs in 8 bits with exact sums.
+  /// Each row of a weight, and of an input, has its own scale: 127 / its largest absolute value. So
+  /// the result of a row does not depend on the rest of the batch. A row that is not finite gives
+  /// NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same bits on
+  /// every processor and for any number of threads.
+  Int8,
+};
+
+/// Options of freeze().
+struct FreezeOptions {
+  /// The matrix-multiply backend of float32 weights.
+  TORCH_ARG(GemmBackend, gemm) = GemmBackend::Native;
+  /// The dtype of the weights.
+  TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
+  /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
+  /// any sequence of characters: `decoder.layers.5.*`. A tied weight has the name under which it is
+  /// registered.
+  TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
+};
+
+/// The size in bytes of the weights that a frozen model keeps alive.
+struct FrozenBytes {
+  int64_t shared;  ///< weights that the source's tensors also hold, while these exist
+  int64_t own;     ///< weights that only the frozen model holds
+};
+
+}  // namespace posenc

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace posenc::inference {
+
+/// A weight (out, in) in 8 bits, in the layout of kernels/int8.h. Copies share its memory.
+class Int8Weight {
+ public:
+  /// Converts a float32 matrix.
+  explicit Int8Weight(const at::Tensor& weight);
+
+  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null. x is converted to 8 bits row
+  /// by row; threads share the work by columns.
+  void run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
+           int64_t to_stride) const;
+  /// The float32 rows (N, in()) of N ids, which must be in range.
+  at::Tensor rows(const at::Tensor& ids) const;
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  /// The size of its memory.
+  int64_t bytes() const;
+
+ private:
+  int64_t in_, out_;
+  at::Tensor bytes_, units_, offsets_;
+};
+
+}  // namespace posenc::inference

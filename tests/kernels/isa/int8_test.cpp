@@ -1,0 +1,264 @@
+// Products in 8 bits against plain integers, bit for bit: any shape, stride and split, and numbers
+// at the limits of the arithmetic that kernels/int8.h defines.
+#include "kernels/int8.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "kernels/isa.h"
+#include "support/seed.h"
+
+namespace posenc::kernels::int8 {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct Quantized {
+  std::vector<int> q;
+  float unit;
+};
+
+// The definition, one step at a time: contraction cannot fuse what a volatile holds.
+Quantized plain_row(const float* x, int64_t n) {
+  float largest = 0.0F;
+  bool is_finite = true;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(x[i])) is_finite = false;
+    largest = std::max(largest, std::fabs(x[i]));
+  }
+  Quantized row = {std::vector<int>(static_cast<size_t>(n)), is_finite ? 0.0F : kNaN};
+  if (!is_finite || largest < 0x1p-100F) return row;
+  row.unit = largest / 127.0F;
+  const float scale = 127.0F / largest;
+  for (int64_t i = 0; i < n; ++i) {
+    const volatile float scaled = x[i] * scale;
+    row.q[i] = static_cast<int>(std::nearbyint(scaled));
+  }
+  return row;
+}
+
+std::vector<Quantized> plain_rows(const std::vector<float>& x, int64_t stride, int64_t inner,
+                                  int64_t rows) {
+  std::vector<Quantized> all;
+  for (int64_t row = 0; row < rows; ++row) all.push_back(plain_row(x.data() + row * stride, inner));
+  return all;
+}
+
+struct Case {
+  int64_t rows, inner, outer;
+  std::vector<float> x = {}, weight = {}, bias = {};  // rows of x are inner + 3 apart
+  int64_t stride() const { return inner + 3; }
+};
+
+std::vector<float> expected(const Case& c) {
+  const auto x = plain_rows(c.x, c.stride(), c.inner, c.rows);
+  const auto weight = plain_rows(c.weight, c.inner, c.inner, c.outer);
+  std::vector<float> out;
+  for (const Quantized& row : x) {
+    for (int64_t n = 0; n < c.outer; ++n) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < c.inner; ++k) sum += int64_t{row.q[k]} * weight[n].q[k];
+      const volatile float of_weight = static_cast<float>(sum) * weight[n].unit;
+      const volatile float product = of_weight * row.unit;
+      out.push_back(c.bias.empty() ? product : product + c.bias[n]);
+    }
+  }
+  return out;
+}
+
+bool same(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+struct Packed {
+  std::vector<int8_t> bytes;
+  std::vector<float> units;
+  std::vector<int32_t> offsets;
+
+  Packed(const Kernels& use, const Case& c, int64_t split)
+      : bytes(static_cast<size_t>(weight_bytes(c.inner, c.outer)), 99),
+        units(static_cast<size_t>(padded(c.outer)), 99.0F),
+        offsets(units.size(), 99) {
+    const int64_t blocks = padded(c.outer) / kBlock;
+    for (int64_t begin = 0; begin < blocks; begin += split)
+      use.quantize_int8.pack(
+          {c.weight.data(), c.inner, c.inner, c.outer, bytes.data(), units.data(), offsets.data()},
+          begin, std::min(begin + split, blocks));
+  }
+};
+
+std::vector<float> run(const Kernels& use, const Case& c, int64_t split) {
+  const Packed weight(use, c, split);
+  std::vector<uint8_t> bytes(static_cast<size_t>(c.rows * row_bytes(c.inner)), 99);
+  std::vector<float> units(static_cast<size_t>(c.rows));
+  for (int64_t row = 0; row < c.rows; ++row)
+    use.quantize_int8.quantize({c.x.data(), c.stride(), c.inner, bytes.data(), units.data()}, row,
+                               row + 1);
+  const int64_t stride = c.outer + 2, blocks = padded(c.outer) / kBlock;
+  std::vector<float> out(static_cast<size_t>(c.rows * stride), 7.0F), packed;
+  for (int64_t begin = 0; begin < blocks; begin += split)
+    use.linear_int8.run(
+        {bytes.data(), units.data(), c.rows, weight.bytes.data(), weight.units.data(),
+         weight.offsets.data(), c.bias.empty() ? nullptr : c.bias.data(), c.inner, c.outer,
+         out.data(), stride},
+        begin, std::min(begin + split, blocks));
+  for (int64_t row = 0; row < c.rows; ++row) {
+    const float* const of = out.data() + row * stride;
+    packed.insert(packed.end(), of, of + c.outer);
+    EXPECT_TRUE(of[c.outer] == 7.0F && of[c.outer + 1] == 7.0F) << "memory beside a row changed";
+  }
+  return packed;
+}
+
+void check(const Case& c) {
+  SCOPED_TRACE(std::to_string(c.rows) + " rows, " + std::to_string(c.inner) + " to " +
+               std::to_string(c.outer));
+  const auto wanted = expected(c);
+  for (const std::string& name : set_names()) {
+    for (const int64_t split : {int64_t{1}, int64_t{1} << 40}) {
+      const auto got = run(*find(name), c, split);
+      ASSERT_EQ(got.size(), wanted.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_TRUE(same(got[i], wanted[i]))
+            << name << ", element " << i << ": " << got[i] << " instead of " << wanted[i];
+    }
+  }
+}
+
+class Draw {
+ public:
+  explicit Draw(uint64_t own) : random_(testing::seed(own)) {}
+  int64_t between(int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random_);
+  }
+  std::vector<float> floats(int64_t n) {
+    std::vector<float> all(static_cast<size_t>(n));
+    for (float& x : all) x = std::normal_distribution<float>()(random_);
+    return all;
+  }
+  Case one(int64_t rows, int64_t inner, int64_t outer) {
+    Case c = {rows, inner, outer};
+    c.x = floats(rows * c.stride());
+    c.weight = floats(outer * inner);
+    if (between(0, 1) == 1) c.bias = floats(outer);
+    return c;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(LinearInt8, HasTheBitsOfPlainIntegers) {
+  Draw draw(1);
+  for (int64_t rows = 1; rows <= 30; ++rows)
+    check(draw.one(rows, draw.between(1, 150), draw.between(1, 150)));
+  for (const int64_t inner : {1, 3, 4, 5, 15, 16, 17, 63, 64, 65, 256})
+    for (const int64_t outer : {1, 15, 16, 17, 63, 64, 65, 128}) check(draw.one(3, inner, outer));
+  check(draw.one(200, 32, 33));
+}
+
+// All products have the same sign and the largest size, which saturates 16 bits in pairs.
+TEST(LinearInt8, NothingSaturates) {
+  Draw draw(2);
+  for (const int64_t rows : {1, 4, 9}) {
+    Case c = draw.one(rows, 300, 20);
+    for (const float sign : {1.0F, -1.0F}) {
+      std::fill(c.x.begin(), c.x.end(), 2.0F);
+      std::fill(c.weight.begin(), c.weight.end(), sign * 3.0F);
+      check(c);
+    }
+  }
+  check({1, kMostInner, 1, std::vector<float>(kMostInner + 3, 1.0F),
+         std::vector<float>(kMostInner, 1.0F)});
+  check({1, kMostInner, 1, std::vector<float>(kMostInner + 3, 1.0F),
+         std::vector<float>(kMostInner, -1.0F)});
+}
+
+TEST(LinearInt8, TiesRoundToEven) {
+  Case c = {1, 8, 8};
+  c.x = {127.0F, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 126.5F, 0, 0, 0};
+  c.weight.assign(64, 0.0F);
+  for (int64_t n = 0; n < 8; ++n) c.weight[n * 8 + n] = 127.0F;  // each column shows one element
+  check(c);
+  const std::vector<float> wanted = {127, 0, 2, 2, 0, -2, -2, 126};
+  for (const std::string& name : set_names()) {
+    const auto got = run(*find(name), c, 1);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i] / 127.0F, wanted[i]) << name;
+  }
+}
+
+// Rows of zeros, of subnormal numbers, around the least that is not taken for zero, with one huge
+// number, and with numbers that are not finite.
+TEST(LinearInt8, UnusualRows) {
+  Draw draw(3);
+  const float unusual[] = {0.0F,    -0.0F,    1e-40F, 0x1p-100F, 0x1.fffffep-101F, 0x1p-126F,
+                           3.4e38F, -3.4e38F, kNaN,   kInfinity, -kInfinity,       1e30F};
+  for (const float value : unusual) {
+    SCOPED_TRACE(value);
+    for (const bool whole : {false, true}) {
+      Case c = draw.one(9, draw.between(1, 70), draw.between(1, 40));
+      const int64_t row = draw.between(0, 8);
+      const auto of_row = c.x.begin() + row * c.stride();
+      if (whole) {
+        std::fill(of_row, of_row + c.inner, value);
+      } else {
+        of_row[draw.between(0, c.inner - 1)] = value;
+      }
+      check(c);
+      Case of_weight = draw.one(9, draw.between(1, 70), draw.between(1, 40));
+      const auto column =
+          of_weight.weight.begin() + draw.between(0, of_weight.outer - 1) * of_weight.inner;
+      if (whole) {
+        std::fill(column, column + of_weight.inner, value);
+      } else {
+        column[draw.between(0, of_weight.inner - 1)] = value;
+      }
+      check(of_weight);
+    }
+  }
+}
+
+TEST(LinearInt8, ValuesThatAreNotFiniteStayInTheirRow) {
+  Draw draw(4);
+  for (const float value : {kNaN, kInfinity}) {
+    Case c = draw.one(20, 40, 30);
+    c.x[7 * c.stride() + 11] = value;
+    for (const std::string& name : set_names()) {
+      const auto out = run(*find(name), c, 1);
+      for (int64_t i = 0; i < 20 * 30; ++i) EXPECT_EQ(std::isnan(out[i]), i / 30 == 7) << name;
+    }
+  }
+}
+
+TEST(PackInt8, RowsAreUnpacked) {
+  Draw draw(5);
+  for (int i = 0; i < 10; ++i) {
+    const Case c = draw.one(1, draw.between(1, 100), draw.between(1, 100));
+    const auto rows = plain_rows(c.weight, c.inner, c.inner, c.outer);
+    std::vector<int64_t> ids;
+    for (int j = 0; j < 7; ++j) ids.push_back(draw.between(0, c.outer - 1));
+    for (const std::string& name : set_names()) {
+      const Kernels& use = *find(name);
+      const Packed packed(use, c, 1);
+      std::vector<float> out(static_cast<size_t>(7 * c.inner));
+      use.quantize_int8.unpack(
+          {packed.bytes.data(), packed.units.data(), c.inner, ids.data(), out.data()}, 0, 7);
+      for (int64_t j = 0; j < 7; ++j)
+        for (int64_t k = 0; k < c.inner; ++k)
+          EXPECT_EQ(out[j * c.inner + k], static_cast<float>(rows[ids[j]].q[k]) * rows[ids[j]].unit)
+              << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace posenc::kernels::int8
