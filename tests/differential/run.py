@@ -21,7 +21,7 @@ import torch
 
 from harness import Draw, Failure, Programs, drawn
 
-AREAS = ["attention", "layers", "formats", "translation", "embeddings", "encoders", "outputs", "pairs", "saved", "encoder_embeddings", "optimizers", "functions", "heads", "rotary", "sentences", "sinusoids", "vision"]
+AREAS = ["attention", "layers", "formats", "translation", "embeddings", "encoders", "outputs", "pairs", "saved", "encoder_embeddings", "optimizers", "functions", "generation", "heads", "rotary", "sentences", "sinusoids", "vision"]
 DRAWN = ["frozen", "modules", "training"]  # the driver draws the cases itself and has both sides
 
 
