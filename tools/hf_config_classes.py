@@ -13,6 +13,7 @@ use, with what posenc reads of its class:
 - defaults: those of the fields. Where one is null, there is none or the class derives it from other settings, as posenc
   then does; but rope_parameters are those of the class instantiated without arguments. A composite model has the model
   types of its parts, and what it gives them in place of their own defaults.
+- `generation_config` is no model type, but the class of generation_config.json.
 """
 
 import argparse
@@ -217,13 +218,23 @@ def is_of_use(defaults: dict, aliases: list[str]) -> bool:
         ("hidden_size" in names and bool(names & {"vocab_size", "patch_size"}))  # fmt: skip
 
 
+def generation_row() -> str:
+    """The settings of generate(), with its defaults; null where there is none."""
+    from transformers import GenerationConfig
+
+    config = GenerationConfig()
+    defaults = {name: None for name in config.to_dict() if name[0] != "_" and name != "transformers_version"}
+    defaults |= config._get_default_generation_params()
+    return f'    {{"generation_config", "", "", R"({json.dumps(defaults, separators=(",", ":"), sort_keys=True)})"}},'
+
+
 def table() -> str:
     import transformers
 
     classes = sorted((name, kind) for name, kind in config_classes().items() if is_of_use(defaults_of(kind), aliases_of(kind)))
     release = ".".join(transformers.__version__.split(".")[:2])
     lines = [f"// Written by tools/hf_config_classes.py from transformers {release}.", "constexpr ClassRow kConfigClasses[] = {"]
-    lines += [row_of(model_type, kind) for model_type, kind in classes]
+    lines += sorted([*(row_of(model_type, kind) for model_type, kind in classes), generation_row()])
     lines += ["};", "constexpr std::string_view kWithConfigDicts[] = {"]
     lines += [f'    "{model_type}",' for model_type, kind in classes if has_config_dicts(kind)]
     return "\n".join([*lines, "};"]) + "\n"

@@ -28,6 +28,7 @@ void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_detokenize(CLI::App& app);
+void add_generate(CLI::App& app);
 void add_translate(CLI::App& app);
 
 }  // namespace posenc::cli

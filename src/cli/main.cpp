@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
   posenc::cli::add_fill(app);
   posenc::cli::add_tokenize(app);
   posenc::cli::add_detokenize(app);
+  posenc::cli::add_generate(app);
   posenc::cli::add_translate(app);
   return posenc::cli::run_app(app, argc, argv);
 }

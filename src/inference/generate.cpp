@@ -7,23 +7,21 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
-  check_source(src);
-  TORCH_CHECK_VALUE(src.is_cpu(), "[generate] src must be on the CPU, as the frozen model is. Got ",
+  TORCH_CHECK_VALUE(!src.defined() || src.is_cpu(), "[generate] src must be on the CPU, as the frozen model is. Got ",
                     src.device());
-  check_generation(options, model.options().tgt_vocab(), model.options().max_len());
+  const SearchPlan plan =
+      plan_search(options, src, model.options().tgt_vocab(), model.options().max_len());
   const torch::NoGradGuard no_grad;
   const auto held = inference::FrozenAccess::model(model);
   const inference::TransformerModel& frozen = *held;
   frozen.stale_check.check();
-  const int64_t sources = src.size(0);
-  if (sources == 0) return {};
+  if (plan.sources == 0) return {};
   const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
   const ScoreMask rest = memory.packing.mask_of_keys(src_mask, frozen.decoder.heads,
-                                                     options.max_new_tokens(), memory.rows);
-  inference::StepDecoder decoder(frozen, memory, rest, rows_per_source(options),
-                                 options.max_new_tokens());
-  return search(decoder, options, sources, torch::kCPU);
+                                                     plan.steps, memory.rows);
+  inference::StepDecoder decoder(frozen, memory, rest, plan.rows_per_source, plan.steps);
+  return search(decoder, plan, torch::kCPU);
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,

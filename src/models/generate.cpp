@@ -45,19 +45,18 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
                                               const GenerateOptions& options) {
   const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
   check_eval_mode(model);
-  check_source(src);
-  check_generation(options, model.options.tgt_vocab(), model.options.max_len());
+  const SearchPlan plan =
+      plan_search(options, src, model.options.tgt_vocab(), model.options.max_len());
   const torch::NoGradGuard no_grad;
-  const int64_t sources = src.size(0);
-  if (sources == 0) return {};
-  const int64_t rows = rows_per_source(options);
+  if (plan.sources == 0) return {};
+  const int64_t rows = plan.rows_per_source;
   const auto memory = model.encode(src, src_mask);  // (B, S, D)
   const int64_t heads = model.decoder->options.layer().num_heads();
   const auto mask =
-      repeated(src_mask, {sources, heads, options.max_new_tokens(), src.size(1)}, memory, rows);
-  ModelDecoder decoder(
-      model, model.start(memory.repeat_interleave(rows, 0), options.max_new_tokens(), mask));
-  return search(decoder, options, sources, memory.device());
+      repeated(src_mask, {plan.sources, heads, plan.steps, src.size(1)}, memory, rows);
+  ModelDecoder decoder(model,
+                       model.start(memory.repeat_interleave(rows, 0), plan.steps, mask));
+  return search(decoder, plan, memory.device());
 }
 
 std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,

@@ -284,17 +284,4 @@ std::vector<int64_t> Settings::tokens(std::string_view name, int64_t vocab) cons
   return ids;
 }
 
-std::vector<int64_t> Settings::single_tokens(std::string_view name, int64_t vocab) const {
-  if (!has(name)) return {};
-  const std::string rule =
-      "must be a list of lists of one token each, in [0, " + std::to_string(vocab) + ")";
-  if (!value(name).is_array()) refuse(name, rule);
-  std::vector<int64_t> ids;
-  for (const auto& list : value(name)) {
-    if (!list.is_array() || list.size() != 1 || !is_token(list[0], vocab)) refuse(name, rule);
-    ids.push_back(list[0].get<int64_t>());
-  }
-  return ids;
-}
-
 }  // namespace posenc

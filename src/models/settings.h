@@ -32,6 +32,12 @@ class Settings {
   static Settings of_object(std::string caller, nlohmann::json object);
 
   const std::string& path() const { return path_; }
+  /// The public function that reads them.
+  const std::string& caller() const { return caller_; }
+  /// The same place with other settings.
+  Settings with(nlohmann::json object) const {
+    return {caller_, std::move(object), path_, within_};
+  }
   /// How messages begin: `[caller] path: `, and for a setting with the objects around it.
   std::string source() const;
   std::string where() const { return source() + within_; }
@@ -107,8 +113,6 @@ class Settings {
 
   /// One or several ids, each in [0, vocab).
   std::vector<int64_t> tokens(std::string_view name, int64_t vocab) const;
-  /// The same for a list of lists, each of which must contain one id.
-  std::vector<int64_t> single_tokens(std::string_view name, int64_t vocab) const;
 
   /// What `make` returns; its c10::ValueError gets the place of these settings in front.
   template <typename Make>

@@ -283,7 +283,7 @@ void search_case(Drawn& drawn) {
   same(first, plain, "frozen search: ");
   if (!plain.error.empty()) return;
   const bool is_frozen = drawn.coin();
-  const int64_t step = drawn.between(1, how.max_new_tokens());
+  const int64_t step = drawn.between(1, *how.max_new_tokens());
   const int64_t kind = drawn.below(7);
   auto changed = how;
   bool called = false, stopped = false;
@@ -313,7 +313,7 @@ void search_case(Drawn& drawn) {
   });
   drawn.did(std::string(is_frozen ? "frozen" : "plain") + " search with callback " +
             std::to_string(kind) + " at step " + std::to_string(step) + " of " +
-            std::to_string(how.max_new_tokens()));
+            std::to_string(*how.max_new_tokens()));
   const auto got = search_of([&] {
     return is_frozen ? generate(frozen, src, mask, changed) : generate(model, src, mask, changed);
   });

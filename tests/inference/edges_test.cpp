@@ -194,8 +194,9 @@ TEST(GenerateEdges, FailsWithoutCandidates) {
     EXPECT_ERROR(generate(*model, src, {}, none), c10::ValueError, "[generate] token 1 of source");
     EXPECT_ERROR(generate(freeze(model), src, {}, none.renormalize(true)), c10::ValueError,
                  "must have a logit");
-    none.forced_eos_id(kEnd).max_new_tokens(1);  // one is allowed after all
-    EXPECT_EQ(generate(freeze(model), src, {}, none)[2][0].tokens, std::vector<int64_t>{kEnd});
+    none.forced_eos_ids({kEnd}).max_new_tokens(1);
+    EXPECT_ERROR(generate(freeze(model), src, {}, none), c10::ValueError,
+                 "forced_eos_ids must not all be among suppress_tokens");
   }
   const torch::NoGradGuard no_grad;
   auto bias = model->named_parameters()["decoder.layers.0.linear2.weight"];

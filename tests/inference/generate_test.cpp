@@ -34,7 +34,7 @@ GenerateOptions any_options(Dice& dice) {
   auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(dice(1, 20));
   if (dice.coin()) options.eos_ids({kEnd, 5, 7, 11});
   if (dice.coin()) options.suppress_tokens({kPad, 6});
-  if (dice.coin()) options.forced_eos_id(kEnd);
+  if (dice.coin()) options.forced_eos_ids({kEnd});
   if (dice.coin()) options.renormalize(true);
   if (dice.coin()) {
     options.num_beams(dice(2, 5)).num_return_sequences(dice(1, 2));

@@ -242,7 +242,7 @@ TEST(Generate, WritesTheForcedEndAtTheLength) {
     const auto options = up_to(4).eos_ids({kEnd}).num_beams(beams).length_penalty(0.0);
     const auto ended =
         generate(*model, sources(), padding(),
-                 GenerateOptions(options).suppress_tokens({kEnd}).forced_eos_id(kEnd));
+                 GenerateOptions(options).min_new_tokens(4).forced_eos_ids({kEnd}));
     for (int64_t b = 0; b < 4; ++b) {
       auto tokens = ended[b][0].tokens;
       ASSERT_EQ(tokens.size(), 4u);
@@ -344,7 +344,7 @@ TEST(GenerateErrors, NamesWhatIsWrong) {
   refuse(up_to(3).top_p(0.0), "top_p must lie in (0, 1]");
   refuse(up_to(3).bos_id(9), "bos_id must lie in [0, 9). Got 9");
   refuse(up_to(3).suppress_tokens({2, -1}), "each of suppress_tokens must lie in [0, 9). Got -1");
-  refuse(up_to(3).forced_eos_id(9), "forced_eos_id must lie in [0, 9). Got 9");
+  refuse(up_to(3).forced_eos_ids({9}), "forced_eos_ids must lie in [0, 9). Got 9");
   EXPECT_ERROR(generate(*model, sources()[0], {}, up_to(3)), c10::ValueError, "must be ids (B, S)");
   model->train();
   refuse(up_to(3), "the model must be in eval mode");

@@ -60,8 +60,9 @@ GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& 
       .num_return_sequences(beams)
       .early_stopping(early_stopping_of(search.at("early_stopping")))
       .length_penalty(search.at("length_penalty"))
-      .forced_eos_id(end.is_null() ? std::nullopt : std::optional<int64_t>(end.get<int64_t>()))
+      .forced_eos_ids(end.is_null() ? std::vector<int64_t>() : std::vector{end.get<int64_t>()})
       .renormalize(search.at("renormalize_logits"))
+      .bad_words_ids({})
       .suppress_tokens(search.at("banned").get<std::vector<int64_t>>());
 }
 
@@ -110,9 +111,9 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   EXPECT_FALSE(shared.model->is_training());
   EXPECT_EQ(shared.model->options.tie(), Tying::ThreeWay);
   EXPECT_EQ(shared.generation.num_beams(), 3);
-  EXPECT_EQ(shared.generation.max_new_tokens(), 29);
+  EXPECT_EQ(shared.generation.max_length(), 30);
   EXPECT_TRUE(shared.generation.renormalize());
-  EXPECT_EQ(shared.generation.suppress_tokens(), std::vector<int64_t>{shared.pad});
+  EXPECT_EQ(shared.generation.bad_words_ids(), (std::vector<std::vector<int64_t>>{{shared.pad}}));
   EXPECT_EQ(shared.generation.bos_id(), shared.pad);
   EXPECT_EQ(shared.generation.early_stopping(), EarlyStopping::WhenUnlikely);
   const auto separate = load_marian(marian_path("separate"));
@@ -122,11 +123,12 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   const auto untied = load_marian(marian_path("untied"));
   EXPECT_EQ(untied.model->options.tie(), Tying::None);
   EXPECT_EQ(untied.generation.max_new_tokens(), 25);
-  EXPECT_EQ(untied.generation.forced_eos_id(), std::nullopt);
+  EXPECT_TRUE(untied.generation.forced_eos_ids().empty());
   const auto archive = load_marian(marian_path("archive"));  // settings are in config.json
   EXPECT_EQ(archive.generation.early_stopping(), EarlyStopping::Never);
   EXPECT_EQ(archive.generation.num_beams(), 2);
-  EXPECT_EQ(archive.generation.max_new_tokens(), 20) << "of a folder that names none";
+  EXPECT_FALSE(archive.generation.max_new_tokens() || archive.generation.max_length())
+      << "of a folder that names none";
 }
 
 // The names that all classes know, and fewer layers than the file has.

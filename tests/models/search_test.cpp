@@ -14,7 +14,7 @@
 namespace posenc::search_test {
 namespace {
 
-constexpr int64_t kBegin = 0, kEnd = 3;
+constexpr int64_t kBegin = 0, kEnd = 3, kVocab = 4;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 using Tokens = std::vector<int64_t>;
@@ -24,11 +24,16 @@ class Script : public StepModel {
  public:
   using Logits = std::function<std::vector<float>(int64_t source, const Tokens& before)>;
 
-  Script(int64_t sources, const GenerateOptions& options, Logits logits)
-      : logits_(std::move(logits)) {
+  Script(int64_t sources, const GenerateOptions& options, Logits logits, torch::Tensor src = {})
+      : plan_(plan_search(options,
+                          src.defined() ? src : torch::zeros({sources, 1}, torch::kLong), kVocab,
+                          /*max_len=*/100)),
+        logits_(std::move(logits)) {
     for (int64_t source = 0; source < sources; ++source)
-      for (int64_t row = 0; row < rows_per_source(options); ++row) rows_.push_back({source, {}});
+      for (int64_t row = 0; row < plan_.rows_per_source; ++row) rows_.push_back({source, {}});
   }
+
+  Hypotheses search() { return posenc::search(*this, plan_, torch::kCPU); }
 
   torch::Tensor step(const torch::Tensor& tokens) override {
     EXPECT_EQ(tokens.sizes(), (torch::IntArrayRef{static_cast<int64_t>(rows_.size()), 1}));
@@ -58,6 +63,7 @@ class Script : public StepModel {
     int64_t source;
     Tokens tokens;
   };
+  SearchPlan plan_;
   Logits logits_;
   std::vector<Row> rows_;
   std::vector<int64_t> steps_;
@@ -83,7 +89,7 @@ TEST(Search, TakesTheFirstOfEquals) {
   for (const int64_t beams : {1, 2, 3}) {
     const auto options = up_to(2, beams);
     Script script(2, options, all_alike);
-    const auto found = search(script, options, 2, torch::kCPU);
+    const auto found = script.search();
     const std::vector<Tokens> first = {{0, 0}, {0, 1}, {0, 2}};
     for (const auto& one : found)
       EXPECT_EQ(tokens_of(one), std::vector<Tokens>(first.begin(), first.begin() + beams));
@@ -98,7 +104,7 @@ TEST(Search, AnEndOutsideTheBeamsDoesNotCount) {
     Script script(1, options, [&](int64_t, const Tokens& before) {
       return before.empty() ? first : std::vector<float>{0.0F, -9.0F, -9.0F, -9.0F};
     });
-    return tokens_of(search(script, options, 1, torch::kCPU)[0]);
+    return tokens_of(script.search()[0]);
   };
   EXPECT_EQ(run({3.0F, 1.0F, 0.0F, 2.0F}), (std::vector<Tokens>{{0, 0}, {3}}));
   EXPECT_EQ(run({3.0F, 2.0F, 0.0F, 1.0F}), (std::vector<Tokens>{{0, 0}, {1, 0}}));
@@ -114,7 +120,7 @@ TEST(Search, RowsFollowTheirBeams) {
     return before.back() == 1 ? std::vector<float>{0.0F, 4.0F, 3.9F, kNever}
                               : std::vector<float>{0.1F, 0.0F, 0.0F, kNever};
   });
-  const auto found = search(script, options, 3, torch::kCPU);
+  const auto found = script.search();
   EXPECT_EQ(tokens_of(found[0]), (std::vector<Tokens>{{0, 3}, {1, 3}}));
   EXPECT_EQ(tokens_of(found[1]), (std::vector<Tokens>{{1, 1, 3}, {1, 2, 3}}));
   EXPECT_EQ(tokens_of(found[2]), (std::vector<Tokens>{{1, 1, 1, 3}, {1, 1, 2, 3}}));
@@ -128,7 +134,7 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
   Script script(2, options, [](int64_t source, const Tokens&) {
     return std::vector<float>{1.0F, static_cast<float>(source), 0.0F, 0.5F};
   });
-  for (const auto& all : search(script, options, 2, torch::kCPU)) {
+  for (const auto& all : script.search()) {
     ASSERT_EQ(all.size(), 40u);
     for (size_t i = 0; i < all.size(); ++i) {
       EXPECT_GE(all[i == 0 ? 0 : i - 1].score, all[i].score);
@@ -140,15 +146,15 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
   }
 }
 
-// The forced end has probability 1, even with suppression or renormalisation.
+// The forced end has probability 1, even with renormalisation.
 TEST(Search, AForcedEndCostsNothing) {
   for (const bool renormalize : {false, true})
     for (const int64_t beams : {1, 2}) {
       const auto options =
-          up_to(2, beams).length_penalty(0.0).forced_eos_id(kEnd).suppress_tokens({kEnd, 1});
+          up_to(2, beams).length_penalty(0.0).forced_eos_ids({kEnd}).bad_words_ids({{kEnd, kEnd}, {1}});
       const auto changed = GenerateOptions(options).renormalize(renormalize);
       Script script(1, changed, all_alike);
-      const auto found = search(script, changed, 1, torch::kCPU)[0];
+      const auto found = script.search()[0];
       EXPECT_EQ(found[0].tokens, (Tokens{0, kEnd}));
       EXPECT_NEAR(found[0].score, -std::log(renormalize ? 2.0 : 4.0), 1e-6);
       EXPECT_EQ(found.back().tokens, (Tokens{beams == 1 ? 0 : 2, kEnd}));

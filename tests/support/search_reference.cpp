@@ -84,8 +84,8 @@ bool SearchReference::stops(int64_t token) const {
 std::vector<double> SearchReference::next_of(const torch::Tensor& logits, int64_t length) const {
   auto scores = options_.renormalize() ? logits.clone() : logits.log_softmax(0);
   for (const int64_t token : options_.suppress_tokens()) scores[token] = kNever;
-  if (options_.forced_eos_id() && length == options_.max_new_tokens()) {
-    scores.fill_(kNever)[*options_.forced_eos_id()] = 0.0;
+  if (!options_.forced_eos_ids().empty() && length == longest()) {
+    scores.fill_(kNever)[options_.forced_eos_ids().front()] = 0.0;
   }
   if (options_.renormalize()) scores = scores.log_softmax(0);
   return {scores.const_data_ptr<double>(), scores.const_data_ptr<double>() + scores.numel()};
@@ -148,7 +148,7 @@ double SearchReference::log_probability(int64_t source, const Tokens& tokens) {
   learn(source, {{tokens.begin(), tokens.end() - 1}});
   for (size_t i = 0; i < tokens.size(); ++i) {
     const bool last = i + 1 == tokens.size();
-    const bool ends = stops(tokens[i]) || static_cast<int64_t>(i + 1) == options_.max_new_tokens();
+    const bool ends = stops(tokens[i]) || static_cast<int64_t>(i + 1) == longest();
     if (ends != last) return kNever;
     sum += next_.at({source, {tokens.begin(), tokens.begin() + static_cast<long>(i)}})
                .at(static_cast<size_t>(tokens[i]));
@@ -188,7 +188,7 @@ bool SearchReference::is_done(const std::vector<Beam>& live, const std::vector<B
   const bool to_the_end =
       options_.early_stopping() == EarlyStopping::Never && options_.length_penalty() > 0.0;
   const Beam& worst = finished.back();
-  return live.front().moved / penalty(to_the_end ? options_.max_new_tokens() : length) <=
+  return live.front().moved / penalty(to_the_end ? longest() : length) <=
          worst.moved / penalty(static_cast<int64_t>(worst.tokens.size()));
 }
 
@@ -198,11 +198,11 @@ std::vector<Hypothesis> SearchReference::search(int64_t source, const Nudge& nud
     return one.moved / penalty(static_cast<int64_t>(one.tokens.size()));
   };
   std::vector<Beam> live = {{{}, 0.0, 0.0}}, finished;
-  for (int64_t length = 1; length <= options_.max_new_tokens(); ++length) {
+  for (int64_t length = 1; length <= longest(); ++length) {
     const auto all = candidates(source, live, nudge);
     live.clear();
     for (size_t rank = 0; rank < all.size() && live.size() < width; ++rank) {
-      const bool ends = length == options_.max_new_tokens() || stops(all[rank].tokens.back());
+      const bool ends = length == longest() || stops(all[rank].tokens.back());
       if (!ends) live.push_back(all[rank]);
       if (ends && rank < width) finished.push_back(all[rank]);
     }

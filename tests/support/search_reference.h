@@ -56,6 +56,7 @@ class SearchReference {
   bool is_greedy() const { return options_.num_beams() == 1; }
 
  private:
+  int64_t longest() const { return options_.max_new_tokens().value(); }
   using Tokens = std::vector<int64_t>;
   /// Between -1 and 1, in units of half the rounding.
   using Nudge = std::function<double(const Tokens& prefix)>;

@@ -49,7 +49,7 @@ TEST(SearchReference, FindsWhatEverySearchFinds) {
       options.eos_ids(most);
     }
     if (dice.coin()) options.suppress_tokens({kPad, 6});
-    if (dice.coin()) options.forced_eos_id(kEnd);
+    if (dice.coin()) options.forced_eos_ids({kEnd});
     SearchReference reference(model, src, mask, options, Op::Scores);
     const auto found = generate(*model, src, mask, options);
     for (int64_t b = 0; b < src.size(0); ++b)

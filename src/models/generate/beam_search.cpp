@@ -12,7 +12,7 @@ constexpr float kDead = -std::numeric_limits<float>::infinity();
 
 // The beams of one source, sorted by log probability.
 struct Beams {
-  std::vector<std::vector<int64_t>> tokens;
+  std::vector<std::vector<int64_t>> columns;
   std::vector<float> log_probabilities;
   std::vector<Hypothesis> finished;  // at most one per beam, best first
   bool done = false;
@@ -23,8 +23,18 @@ struct Candidate {
   int64_t beam, token;
 };
 
+// The beams before the first token: all are equal, so the search starts from one.
+Beams first_beams(const SearchPlan& plan, int64_t source) {
+  Beams beams;
+  const auto width = static_cast<size_t>(plan.rows_per_source);
+  beams.columns.assign(width, {plan.prefixes[source].front()});
+  beams.log_probabilities.assign(width, kDead);
+  beams.log_probabilities[0] = 0.0F;
+  return beams;
+}
+
 void finish(Beams& beams, Hypothesis hypothesis) {
-  const size_t most = beams.tokens.size();
+  const size_t most = beams.columns.size();
   auto& finished = beams.finished;
   const auto place = std::find_if(finished.begin(), finished.end(), [&](const Hypothesis& one) {
     return one.score < hypothesis.score;
@@ -35,29 +45,29 @@ void finish(Beams& beams, Hypothesis hypothesis) {
 
 // Replaces the live beams with the best candidates, sorted. `origin` receives the beam that each
 // one extends. All of them end at max_new_tokens.
-void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t length,
-             Beams& beams, std::vector<int64_t>& origin) {
-  const size_t width = beams.tokens.size();
+void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t source,
+             int64_t length, Beams& beams, std::vector<int64_t>& origin) {
+  const size_t width = beams.columns.size();
   Beams next;
   next.finished = std::move(beams.finished);
-  next.tokens.resize(width);
+  next.columns.assign(width, {search.options().bos_id()});  // those of dead beams have no meaning
   next.log_probabilities.assign(width, kDead);
   origin.assign(width, 0);
-  const bool last = length == search.options.max_new_tokens();
   size_t live = 0, rank = 0;
   for (const Candidate& candidate : candidates) {
     if (candidate.log_probability == kDead || live == width) break;
-    auto tokens = beams.tokens[candidate.beam];
-    tokens.push_back(candidate.token);
-    if (last || search.stops(candidate.token)) {
+    auto columns = beams.columns[candidate.beam];
+    columns.push_back(candidate.token);
+    if (search.ends(columns, length)) {
       // One that is not among the best `width` would not have become a beam either.
       if (rank++ < width) {
-        finish(next, {std::move(tokens), search.score(candidate.log_probability, length)});
+        finish(next, {search.generated(source, columns),
+                      search.score(candidate.log_probability, length)});
       }
       continue;
     }
     ++rank;
-    next.tokens[live] = std::move(tokens);
+    next.columns[live] = std::move(columns);
     next.log_probabilities[live] = candidate.log_probability;
     origin[live++] = candidate.beam;
   }
@@ -68,82 +78,113 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
 bool is_done(const Search& search, const Beams& beams, int64_t length) {
   const float best = beams.log_probabilities.front();
   if (best == kDead) return true;
-  if (beams.finished.size() < beams.tokens.size()) return false;
-  const GenerateOptions& options = search.options;
+  if (beams.finished.size() < beams.columns.size()) return false;
+  const GenerateOptions& options = search.options();
   if (options.early_stopping() == EarlyStopping::WhenFull) return true;
   const bool to_the_end =
       options.early_stopping() == EarlyStopping::Never && options.length_penalty() > 0;
-  return search.score(best, to_the_end ? options.max_new_tokens() : length) <=
+  return search.score(best, to_the_end ? search.plan.max_new_tokens : length) <=
          beams.finished.back().score;
+}
+
+// The best candidates of each source: more than the beams, as some of them may end.
+struct Best {
+  torch::Tensor scores, places;
+  int64_t vocab;
+  std::vector<Candidate> of(size_t source) const {
+    const auto row = static_cast<int64_t>(source) * scores.size(1);
+    std::vector<Candidate> candidates;
+    for (int64_t c = 0; c < scores.size(1); ++c) {
+      const int64_t place = places.const_data_ptr<int64_t>()[row + c];
+      candidates.push_back(
+          {scores.const_data_ptr<float>()[row + c], place / vocab, place % vocab});
+    }
+    return candidates;
+  }
+};
+
+Best best_candidates(Search& search, const std::vector<Beams>& sources,
+                     const std::vector<int64_t>& live, int64_t step) {
+  const int64_t width = search.plan.rows_per_source;
+  std::vector<TargetRow> rows;
+  std::vector<float> before;
+  for (const int64_t source : live) {
+    const Beams& beams = sources[source];
+    const bool chooses = search.next_of_prefix(source, beams.columns.front()) == nullptr;
+    for (int64_t beam = 0; beam < width; ++beam) {
+      const bool is_live = chooses && beams.log_probabilities[beam] > kDead;
+      rows.push_back({source, is_live ? &beams.columns[beam] : nullptr});
+      before.push_back(is_live ? beams.log_probabilities[beam] : kDead);
+    }
+  }
+  const auto [logits, sum] = search.step(rows);
+  const auto rest = sum.rest.cpu();
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (rows[row].columns != nullptr && std::isnan(rest.const_data_ptr<float>()[row]))
+      search.check_choice(rest.const_data_ptr<float>()[row], step, rows[row].source);
+  const int64_t vocab = logits.size(1);
+  // Each beam may end with any of these, or by the criteria, and `width` live beams must remain.
+  const auto ends = static_cast<int64_t>(search.options().eos_ids().size());
+  const int64_t wanted = width * std::max<int64_t>(2, 1 + ends);
+  const auto top =
+      functional::beam_topk(logits, sum, torch::tensor(before, torch::kFloat).to(logits.device()),
+                            width, std::min(wanted, width * vocab));
+  return {top.scores.cpu().contiguous(), top.places.cpu().contiguous(), vocab};
 }
 
 }  // namespace
 
 Hypotheses beam_search(Search& search) {
-  const GenerateOptions& options = search.options;
-  const int64_t width = search.rows_per_source;
-  std::vector<Beams> sources(search.sources);
-  for (Beams& beams : sources) {
-    beams.tokens.resize(width);
-    beams.log_probabilities.assign(width, kDead);
-    beams.log_probabilities[0] = 0.0F;  // all beams are equal at first: start from one
-  }
-  std::vector<int64_t> live(search.sources);  // the sources still being decoded
+  const SearchPlan& plan = search.plan;
+  const int64_t width = plan.rows_per_source;
+  std::vector<Beams> sources;
+  for (int64_t source = 0; source < plan.sources; ++source)
+    sources.push_back(first_beams(plan, source));
+  std::vector<int64_t> live(plan.sources);  // the sources still being decoded
   std::iota(live.begin(), live.end(), 0);
-  for (int64_t length = 1; length <= options.max_new_tokens() && !live.empty(); ++length) {
-    std::vector<float> before;
-    for (const int64_t source : live) {
-      const auto& own = sources[source].log_probabilities;
-      before.insert(before.end(), own.begin(), own.end());
-    }
-    const auto [logits, sum] = search.step(length);
-    const auto rest = sum.rest.cpu();
-    for (size_t row = 0; row < before.size(); ++row)
-      if (before[row] > kDead && std::isnan(rest.const_data_ptr<float>()[row]))
-        search.check_choice(rest.const_data_ptr<float>()[row], length, live[row / width]);
-    const int64_t vocab = logits.size(1);
-    // Each beam may end with any stop token, and `width` live beams must remain.
-    const int64_t wanted = width * (1 + static_cast<int64_t>(options.eos_ids().size()));
-    const auto so_far = torch::tensor(before, torch::kFloat).to(logits.device());
-    const auto top =
-        functional::beam_topk(logits, sum, so_far, width, std::min(wanted, width * vocab));
-    const auto best = top.scores.cpu().contiguous();
-    const auto index = top.places.cpu().contiguous();
-
+  for (int64_t step = 1; !live.empty(); ++step) {
+    const Best best = best_candidates(search, sources, live, step);
     std::vector<int64_t> left, rows, tokens, origin;
     for (size_t i = 0; i < live.size(); ++i) {
-      Beams& beams = sources[live[i]];
-      const auto* value = best.const_data_ptr<float>() + i * best.size(1);
-      const auto* place = index.const_data_ptr<int64_t>() + i * best.size(1);
-      std::vector<Candidate> candidates;
-      for (int64_t c = 0; c < best.size(1); ++c) {
-        candidates.push_back({value[c], place[c] / vocab, place[c] % vocab});
+      const int64_t source = live[i];
+      Beams& beams = sources[source];
+      if (const auto* forced = search.next_of_prefix(source, beams.columns.front())) {
+        for (auto& columns : beams.columns) columns.push_back(*forced);
+        origin.resize(width);
+        std::iota(origin.begin(), origin.end(), 0);
+      } else {
+        const auto candidates = best.of(i);
+        if (beams.finished.empty())
+          search.check_choice(candidates.front().log_probability, step, source);
+        const auto length = static_cast<int64_t>(beams.columns.front().size() + 1 -
+                                                 plan.prefixes[source].size());
+        advance(search, candidates, source, length, beams, origin);
+        beams.done = is_done(search, beams, length);
       }
-      if (beams.finished.empty())
-        search.check_choice(candidates.front().log_probability, length, live[i]);
-      advance(search, candidates, length, beams, origin);
-      beams.done = is_done(search, beams, length);
       if (beams.done) continue;
-      left.push_back(live[i]);
+      left.push_back(source);
       for (int64_t beam = 0; beam < width; ++beam) {
         rows.push_back(static_cast<int64_t>(i) * width + origin[beam]);
-        tokens.push_back(beams.tokens[beam].empty() ? options.bos_id() : beams.tokens[beam].back());
+        tokens.push_back(beams.columns[beam].back());
       }
     }
     live = std::move(left);
-    if (!search.go_on(length, search.sources - static_cast<int64_t>(live.size()))) break;
+    if (!search.go_on(step, plan.sources - static_cast<int64_t>(live.size()))) break;
     if (!live.empty()) search.continue_with(rows, tokens);
   }
 
   Hypotheses result;
-  for (Beams& beams : sources) {
+  for (int64_t source = 0; source < plan.sources; ++source) {
+    Beams& beams = sources[source];
     for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // the caller stopped the search
       if (beams.log_probabilities[beam] == kDead) continue;
-      const auto length = static_cast<int64_t>(beams.tokens[beam].size());
-      const double score = search.score(beams.log_probabilities[beam], length);
-      finish(beams, {std::move(beams.tokens[beam]), score});
+      auto tokens = search.generated(source, beams.columns[beam]);
+      if (tokens.empty()) continue;  // still in its prefix
+      const auto length = static_cast<int64_t>(tokens.size());
+      finish(beams, {std::move(tokens), search.score(beams.log_probabilities[beam], length)});
     }
-    beams.finished.resize(std::min<size_t>(beams.finished.size(), options.num_return_sequences()));
+    beams.finished.resize(
+        std::min<size_t>(beams.finished.size(), plan.options.num_return_sequences()));
     result.push_back(std::move(beams.finished));
   }
   return result;

@@ -7,7 +7,7 @@ namespace posenc {
 namespace {
 
 struct Row {
-  Hypothesis hypothesis;
+  std::vector<int64_t> columns;
   double log_probability = 0.0;
   bool done = false;
 };
@@ -21,12 +21,12 @@ struct Choice {
   torch::Tensor ids, log_probabilities;  // one per row, on the CPU
 };
 
-// `check` is called with the best log probability of each row. `ended` lists the rows that are
-// still decoded only because other rows of their source are; their output is discarded.
+// `check` is called with the best log probability of each row. Rows without columns are decoded
+// only because others are; their output is discarded.
 template <typename Check>
-Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& ended, Check check) {
-  const auto [logits, sum] = search.step(length);
-  if (!search.options.do_sample()) {
+Choice next_tokens(Search& search, const std::vector<TargetRow>& rows, Check check) {
+  const auto [logits, sum] = search.step(rows);
+  if (!search.options().do_sample()) {
     const auto best = functional::beam_topk(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
                                             /*count=*/1);
     const Choice choice = {best.places.cpu(), best.scores.cpu()};
@@ -35,53 +35,81 @@ Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& e
   }
   const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
   check(log_probabilities.amax(1).cpu());
-  for (const int64_t row : ended) log_probabilities.select(0, row).zero_();
-  const auto ids = draw(log_probabilities, search.options).unsqueeze(1);
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (rows[row].columns == nullptr) logits.select(0, static_cast<int64_t>(row)).zero_();
+  const auto ids = draw(logits, search.options()).unsqueeze(1);
   return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
+}
+
+// Appends the chosen token to a row and tells the caller.
+void extend(const Search& search, int64_t index, int64_t token, double log_probability, Row& row) {
+  const int64_t source = index / search.plan.rows_per_source;
+  row.columns.push_back(token);
+  row.log_probability += log_probability;
+  const auto length =
+      static_cast<int64_t>(row.columns.size() - search.plan.prefixes[source].size());
+  row.done = search.ends(row.columns, length);
+  if (!search.options().on_token()) return;
+  const bool more = search.options().on_token()(
+      {source, index % search.plan.rows_per_source, token, log_probability});
+  search.decoder.check_unchanged();
+  row.done |= !more;
 }
 
 }  // namespace
 
 Hypotheses row_search(Search& search) {
-  const GenerateOptions& options = search.options;
-  const int64_t width = search.rows_per_source;
-  std::vector<Row> rows(search.sources * width);
+  const SearchPlan& plan = search.plan;
+  const int64_t width = plan.rows_per_source;
+  std::vector<Row> rows(plan.sources * width);
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i].columns = {plan.prefixes[static_cast<int64_t>(i) / width].front()};
   std::vector<int64_t> live(rows.size());  // the rows still being decoded
   std::iota(live.begin(), live.end(), 0);
-  for (int64_t length = 1; length <= options.max_new_tokens(); ++length) {
+  for (int64_t step = 1; !live.empty(); ++step) {
+    std::vector<TargetRow> views;
+    for (const int64_t index : live) {
+      const Row& row = rows[index];
+      const bool chooses =
+          !row.done && search.next_of_prefix(index / width, row.columns) == nullptr;
+      views.push_back({index / width, chooses ? &row.columns : nullptr});
+    }
     const auto check = [&](const torch::Tensor& best) {
       for (size_t i = 0; i < live.size(); ++i)
-        if (!rows[live[i]].done)
-          search.check_choice(best.const_data_ptr<float>()[i], length, live[i] / width);
+        if (views[i].columns != nullptr)
+          search.check_choice(best.const_data_ptr<float>()[i], step, live[i] / width);
     };
-    std::vector<int64_t> ended;
-    for (size_t i = 0; i < live.size(); ++i)
-      if (rows[live[i]].done) ended.push_back(static_cast<int64_t>(i));
-    const auto [ids, gained] = next_tokens(search, length, ended, check);
+    const auto [ids, gained] = next_tokens(search, views, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
-      if (row.done) continue;  // its further tokens are discarded
-      const int64_t token = ids.const_data_ptr<int64_t>()[i];
-      row.log_probability += gained.const_data_ptr<float>()[i];
-      row.hypothesis.tokens.push_back(token);
-      row.hypothesis.score = search.score(row.log_probability, length);
-      row.done = search.stops(token) || length == options.max_new_tokens();
+      if (views[i].columns != nullptr) {
+        extend(search, live[i], ids.const_data_ptr<int64_t>()[i],
+               gained.const_data_ptr<float>()[i], row);
+      } else if (!row.done) {
+        row.columns.push_back(*search.next_of_prefix(live[i] / width, row.columns));
+      }
     }
     std::vector<int64_t> left, places, tokens;  // of the sources that are not finished
     for (size_t i = 0; i < live.size(); ++i) {
       if (is_done(rows, live[i] / width, width)) continue;
       left.push_back(live[i]);
       places.push_back(static_cast<int64_t>(i));
-      tokens.push_back(ids.const_data_ptr<int64_t>()[i]);
+      tokens.push_back(rows[live[i]].columns.back());
     }
-    const int64_t finished = search.sources - static_cast<int64_t>(left.size()) / width;
-    if (!search.go_on(length, finished) || left.empty()) break;
+    const int64_t finished = plan.sources - static_cast<int64_t>(left.size()) / width;
+    if (!search.go_on(step, finished) || left.empty()) break;
     search.continue_with(places, tokens);
     live = std::move(left);
   }
-  Hypotheses result(search.sources);
+  Hypotheses result(plan.sources);
   for (size_t i = 0; i < rows.size(); ++i) {
-    result[i / width].push_back(std::move(rows[i].hypothesis));
+    const int64_t source = static_cast<int64_t>(i) / width;
+    auto tokens = search.generated(source, rows[i].columns);
+    const double score =
+        tokens.empty()
+            ? 0.0
+            : search.score(rows[i].log_probability, static_cast<int64_t>(tokens.size()));
+    result[source].push_back({std::move(tokens), score});
   }
   for (auto& samples : result) {
     std::stable_sort(samples.begin(), samples.end(),

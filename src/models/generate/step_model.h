@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "functional/topk.h"
+#include "models/generate/logits_processors.h"
 #include "posenc/models/generate.h"
 
 namespace posenc {
@@ -24,26 +24,39 @@ class StepModel {
   virtual void check_unchanged() const = 0;
 };
 
-/// The distribution of the next token: log probability = logits - sum.
-struct NextToken {
-  torch::Tensor logits;       ///< (R, V); -inf for disallowed tokens
-  functional::LogSumExp sum;  ///< over all tokens, including those
+/// The options of a search for the sources in `src`, with all that follows from both.
+struct SearchPlan {
+  GenerateOptions options;  ///< a copy: a callback may change the caller's
+  int64_t sources, rows_per_source;
+  std::vector<std::vector<int64_t>> prefixes;  ///< one per source
+  int64_t max_new_tokens;
+  int64_t steps;  ///< the most tokens that a row of the decoder takes
+  LogitsProcessors processors;
 };
 
-/// A search for `rows_per_source` targets for each of `sources`.
+/// Throws the errors that generate() documents for its options, sources (B, S) and the model's
+/// sizes.
+SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
+                       int64_t max_len);
+
+/// A search in progress.
 struct Search {
   StepModel& decoder;
-  GenerateOptions options;  ///< a copy: a callback may change the caller's
-  int64_t sources;
-  int64_t rows_per_source;
+  const SearchPlan& plan;
   torch::Tensor tokens;  ///< (R, 1), input of the next step; R counts the remaining rows
 
-  /// The distribution of the tokens that follow `tokens`, the `length`-th token of each row.
-  NextToken step(int64_t length);
+  const GenerateOptions& options() const { return plan.options; }
+  /// The distribution of the tokens that follow `tokens`, the last ones of the rows' columns.
+  NextToken step(const std::vector<TargetRow>& rows);
   /// Makes each of the decoder's rows r continue row `rows`[r], with the token `next`[r].
   void continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next);
-  bool stops(int64_t token) const;
+  /// The token of the prefix that follows the columns, or null.
+  const int64_t* next_of_prefix(int64_t source, const std::vector<int64_t>& columns) const;
+  /// Whether the columns end with a token that ends a sequence of `length` tokens.
+  bool ends(const std::vector<int64_t>& columns, int64_t length) const;
   double score(double log_probability, int64_t length) const;
+  /// The columns without the source's prefix.
+  std::vector<int64_t> generated(int64_t source, const std::vector<int64_t>& columns) const;
   /// `score` is that of the best candidate for the `length`-th token of a source. Throws
   /// c10::ValueError if there is none: the logits are NaN, or all are -inf.
   static void check_choice(float score, int64_t length, int64_t source);
@@ -52,15 +65,8 @@ struct Search {
   bool go_on(int64_t step, int64_t finished) const;
 };
 
-/// Throws c10::ValueError unless `src` is (B, S).
-void check_source(const torch::Tensor& src);
-/// Throws the errors that generate() documents for its options and the model's sizes.
-void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len);
-/// Number of rows per source that the options require.
-int64_t rows_per_source(const GenerateOptions& options);
 /// Runs the search that the options select; the decoder already has a row for each target.
-Hypotheses search(StepModel& decoder, const GenerateOptions& options, int64_t sources,
-                  torch::Device device);
+Hypotheses search(StepModel& decoder, const SearchPlan& plan, torch::Device device);
 
 /// Beam search.
 Hypotheses beam_search(Search& search);
@@ -68,7 +74,7 @@ Hypotheses beam_search(Search& search);
 /// Greedy search or sampling, with one row for each returned sequence.
 Hypotheses row_search(Search& search);
 
-/// Samples one id per row of log probabilities (R, V) according to the options: (R).
-torch::Tensor draw(const torch::Tensor& log_probabilities, const GenerateOptions& options);
+/// Samples one id per row of scores (R, V) according to the options: (R).
+torch::Tensor draw(const torch::Tensor& scores, const GenerateOptions& options);
 
 }  // namespace posenc

@@ -1,9 +1,6 @@
 #include "models/marian/config.h"
 
-#include <algorithm>
-#include <filesystem>
-
-#include "io/base/file.h"
+#include "models/generate/folder.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc {
@@ -13,9 +10,6 @@ constexpr int64_t kMostWide = 1 << 20;
 constexpr int64_t kMostPositions = 1 << 16;  // two tables of this length are allocated
 constexpr int64_t kMostTokens = 1 << 24;
 constexpr int64_t kMostLayers = 1000;
-constexpr int64_t kMostBeams = 1024;
-constexpr const char* kLoadMarian = "load_marian";
-constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
 
 Activation marian_activation(const Settings& config) {
   const std::string name = config.text("activation_function");
@@ -82,94 +76,6 @@ int64_t pad_in(const Settings& config, int64_t vocab) {
   return usual;
 }
 
-EarlyStopping early_stopping_in(const Settings& settings) {
-  const auto& value = settings.value("early_stopping");
-  if (value == "never") return EarlyStopping::Never;
-  if (!value.is_null() && !value.is_boolean()) {
-    settings.refuse("early_stopping", "must be true, false or \"never\"");
-  }
-  return settings.flag("early_stopping", false) ? EarlyStopping::WhenFull
-                                                : EarlyStopping::WhenUnlikely;
-}
-
-// max_length in transformers includes the begin token; max_new_tokens here does not.
-int64_t max_length_in(const Settings& settings, int64_t positions) {
-  if (settings.has("max_new_tokens")) {
-    return std::min(settings.whole("max_new_tokens", 1, 1, INT64_MAX), positions);
-  }
-  if (!settings.has("max_length"))
-    return std::min(kDefaultNewTokens, std::max<int64_t>(positions - 1, 1));
-  return std::min(settings.whole("max_length", 2, 2, INT64_MAX) - 1, positions);
-}
-
-// Settings of transformers' generate() that are not supported, with the values that disable them.
-const std::pair<const char*, nlohmann::json> kNothing[] = {
-    {"begin_suppress_tokens", nullptr},
-    {"constraints", nullptr},
-    {"diversity_penalty", 0.0},
-    {"do_sample", false},
-    {"dola_layers", nullptr},
-    {"encoder_no_repeat_ngram_size", 0},
-    {"encoder_repetition_penalty", 1.0},
-    {"exponential_decay_length_penalty", nullptr},
-    {"force_words_ids", nullptr},
-    {"forced_bos_token_id", nullptr},
-    {"guidance_scale", 1.0},
-    {"low_memory", false},
-    {"max_time", nullptr},
-    {"min_length", 0},
-    {"min_new_tokens", 0},
-    {"no_repeat_ngram_size", 0},
-    {"num_beam_groups", 1},
-    {"penalty_alpha", 0.0},
-    {"repetition_penalty", 1.0},
-    {"sequence_bias", nullptr},
-    {"stop_strings", nullptr},
-    {"token_healing", false},
-    {"watermarking_config", nullptr},
-};
-
-// The token that begins a target, as in transformers: decoder_start_token_id, otherwise
-// bos_token_id, of the file that the search is in.
-int64_t begin_in(const Settings& settings, int64_t vocab) {
-  for (const char* name : {"decoder_start_token_id", "bos_token_id"}) {
-    const auto begin = settings.tokens(name, vocab);
-    if (begin.size() > 1) settings.refuse(name, "must be one token");
-    if (!begin.empty()) return begin.front();
-  }
-  settings.refuse("decoder_start_token_id", "must be one token, or bos_token_id must be");
-}
-
-GenerateOptions generation_in(const Settings& settings, const TransformerOptions& model) {
-  const int64_t vocab = model.tgt_vocab();
-  for (const auto& [name, nothing] : kNothing) {
-    if (settings.has(name) && settings.value(name) != nothing) {
-      settings.refuse(name, "must be " + nothing.dump() + ", the only value that posenc has");
-    }
-  }
-  const auto stop = settings.tokens("eos_token_id", vocab);
-  const auto end = settings.tokens("forced_eos_token_id", vocab);
-  if (end.size() > 1) settings.refuse("forced_eos_token_id", "must be one token");
-  auto banned = settings.single_tokens("bad_words_ids", vocab);
-  banned.erase(std::remove_if(banned.begin(), banned.end(),
-                              [&](int64_t id) {
-                                return std::find(stop.begin(), stop.end(), id) != stop.end();
-                              }),
-               banned.end());
-  for (const int64_t id : settings.tokens("suppress_tokens", vocab)) banned.push_back(id);
-  const int64_t beams = settings.whole("num_beams", 1, 1, kMostBeams);
-  return GenerateOptions(begin_in(settings, vocab), 0)
-      .eos_ids(stop)
-      .forced_eos_id(end.empty() ? std::nullopt : std::optional<int64_t>(end.front()))
-      .suppress_tokens(banned)
-      .renormalize(settings.flag("renormalize_logits", false))
-      .max_new_tokens(max_length_in(settings, model.max_len()))
-      .num_beams(beams)
-      .num_return_sequences(settings.whole("num_return_sequences", 1, 1, beams))
-      .length_penalty(settings.real("length_penalty", 1.0))
-      .early_stopping(early_stopping_in(settings));
-}
-
 }  // namespace
 
 TransformerOptions read_marian_options(const Settings& config) {
@@ -179,8 +85,7 @@ TransformerOptions read_marian_options(const Settings& config) {
 // The search ignores the defaults of MarianConfig.
 MarianSearch read_marian_search(const std::string& folder, const Settings& config,
                                 const TransformerOptions& model) {
-  const auto path = (std::filesystem::path(folder) / "generation_config.json").string();
-  return {generation_in(io::may_exist(path) ? Settings(kLoadMarian, path) : config, model),
+  return {generate_options(generation_settings(folder, config), model.tgt_vocab()),
           pad_in(config.of("marian"), model.src_vocab())};
 }
 

@@ -154,23 +154,25 @@ TEST_F(BadMarianFolder, AConfigurationThatIsNotAJsonObject) {
 
 TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
   const std::vector<std::tuple<const char*, json, const char*>> cases = {
-      {"no_repeat_ngram_size", 3, "no_repeat_ngram_size must be 0, the only value"},
-      {"do_sample", true, "do_sample must be false"},
-      {"repetition_penalty", 1.2, "repetition_penalty must be 1.0, the only value"},
-      {"forced_bos_token_id", 5, "forced_bos_token_id must be null"},
+      {"no_repeat_ngram_size", 2.5, "no_repeat_ngram_size must be a whole number"},
+      {"do_sample", true, "do_sample must be false with beams. Got true"},
+      {"repetition_penalty", 0, "repetition_penalty must be above 0. Got 0"},
+      {"forced_bos_token_id", 98, "forced_bos_token_id must be a token in [0, 98)"},
       {"early_stopping", "soon", "early_stopping must be true, false or \"never\". Got \"soon\""},
-      {"bad_words_ids", json::array({{1, 2}}),
-       "bad_words_ids must be a list of lists of one token"},
-      {"bad_words_ids", 7, "bad_words_ids must be a list of lists of one token"},
-      {"forced_eos_token_id", {0, 1}, "forced_eos_token_id must be one token"},
+      {"bad_words_ids", json::array({{1, 98}}), "bad_words_ids must have lists of tokens in [0, 98)"},
+      {"bad_words_ids", 7, "bad_words_ids must be a list that is not empty. Got 7"},
+      {"sequence_bias", json::array({{{1, 2}}}), "sequence_bias must have pairs of a list of tokens"},
+      {"exponential_decay_length_penalty", 3, "exponential_decay_length_penalty must be a list"},
       {"eos_token_id", 98, "eos_token_id must be a token in [0, 98), or several. Got 98"},
       {"decoder_start_token_id", -1, "decoder_start_token_id must be a token in [0, 98)"},
-      {"num_beams", 0, "num_beams must be a whole number from 1 to 1024. Got 0"},
+      {"num_beams", 0, "num_beams must be a whole number from 1 to 65536. Got 0"},
+      {"num_beam_groups", 2, "num_beam_groups must be 1, the only value"},
       {"max_time", 1.5, "max_time must be null, the only value"},
+      {"guidance_scale", 2.0, "guidance_scale must be 1.0, the only value"},
       {"token_healing", true, "token_healing must be false, the only value"},
       {"dola_layers", "low", "dola_layers must be null, the only value"},
-      {"low_memory", true, "low_memory must be false, the only value"},
-      {"max_length", 1, "max_length must be a whole number from 2"},
+      {"low_memory", true, "low_memory must be false with beams"},
+      {"max_length", 0, "max_length must be a whole number from 1"},
       {"length_penalty", "x", "length_penalty must be a number. Got \"x\""},
   };
   for (const auto& [key, value, text] : cases) {
@@ -189,7 +191,7 @@ TEST_F(BadMarianFolder, NoDecoderStart) {
   EXPECT_EQ(load_marian(path()).generation.bos_id(), 5);
   set("generation_config.json", "bos_token_id", nullptr);
   expect_value_error(
-      "generation_config.json: decoder_start_token_id must be one token, or bos_token_id must be. "
+      "generation_config.json: decoder_start_token_id must be a token, or bos_token_id must be. "
       "Got null");
   remove("generation_config.json");
   EXPECT_EQ(load_marian(path()).generation.bos_id(), 19);
@@ -221,7 +223,7 @@ TEST_F(BadMarianFolder, TheSearchHasNoDefaultsOfTheConfiguration) {
   write_bytes(folder_ / "config.json", config.dump());
   const auto generation = load_marian(path()).generation;
   EXPECT_TRUE(generation.eos_ids().empty());
-  EXPECT_FALSE(generation.forced_eos_id());
+  EXPECT_TRUE(generation.forced_eos_ids().empty());
 }
 
 TEST_F(BadMarianFolder, WeightsThatLackATensor) {
@@ -314,19 +316,22 @@ TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
   EXPECT_EQ(marian.model->options.tie(), Tying::ThreeWay);
   const auto& search = marian.generation;
   EXPECT_EQ(search.num_beams(), 1);
-  EXPECT_EQ(search.max_new_tokens(), 20);
+  EXPECT_FALSE(search.max_new_tokens() || search.max_length());
   EXPECT_EQ(search.early_stopping(), EarlyStopping::WhenUnlikely);
   EXPECT_EQ(search.length_penalty(), 1.0);
   EXPECT_FALSE(search.renormalize());
   EXPECT_TRUE(search.suppress_tokens().empty());
-  EXPECT_EQ(search.forced_eos_id(), std::nullopt);
+  EXPECT_TRUE(search.forced_eos_ids().empty());
+  EXPECT_TRUE(search.bad_words_ids().empty());
 }
 
-// As in transformers, a bad word that is also a stop token is allowed; a suppressed one is not.
+// Read as they are; generate() ignores a bad word that ends a sequence, as transformers does.
 TEST_F(BadMarianFolder, TokensThatAreNotWritten) {
   set("generation_config.json", "bad_words_ids", json::array({{7}, {0}, {9}}));
   set("generation_config.json", "suppress_tokens", json::array({0, 5}));
-  EXPECT_EQ(load_marian(path()).generation.suppress_tokens(), (std::vector<int64_t>{7, 9, 0, 5}));
+  const auto generation = load_marian(path()).generation;
+  EXPECT_EQ(generation.bad_words_ids(), (std::vector<std::vector<int64_t>>{{7}, {0}, {9}}));
+  EXPECT_EQ(generation.suppress_tokens(), (std::vector<int64_t>{0, 5}));
 }
 
 TEST_F(BadMarianFolder, PositionsInTheFileAreTheModels) {

@@ -1,0 +1,277 @@
+// posenc generate: targets of an encoder-decoder in a folder, with safetensors as input and output.
+
+#include "models/generate/folder.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/error.h"
+#include "cli/output.h"
+#include "cli/weights.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/io/save.h"
+#include "posenc/models/marian.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr const char* kGenerate = "generate";
+
+struct GenerateArguments {
+  std::string folder, input, output;
+  std::vector<std::string> settings;
+  bool plain = false, logits = false;
+};
+
+using Tokens = std::vector<int64_t>;
+
+// A tensor (B, L) of the input: whole numbers.
+at::Tensor ids_in(const StateDict& given, const char* name, int64_t rows) {
+  const at::Tensor ids = given[name];
+  if (ids.dim() != 2 || ids.scalar_type() != at::kLong)
+    fail("`{}` must be int64 (B, L); it is {} {}", name, dtype_text(ids), shape_of(ids));
+  if (rows >= 0 && ids.size(0) != rows)
+    fail("`{}` must have the {} rows of `input_ids`; it is {}", name, rows, shape_of(ids));
+  return ids.contiguous();
+}
+
+at::Tensor mask_in(const StateDict& given, const char* name, const at::Tensor& ids,
+                   const char* of) {
+  if (!given.contains(name)) return at::ones_like(ids);
+  const at::Tensor mask = ids_in(given, name, -1);
+  if (mask.sizes() != ids.sizes())
+    fail("`{}` must have the shape of `{}`, {}; it is {}", name, of, shape_of(ids),
+         shape_of(mask));
+  return mask;
+}
+
+// Sources, and the tokens that begin their targets.
+struct GenerateInputs {
+  at::Tensor src, src_mask;
+  at::Tensor prefix;               // (B, P) as given; undefined if it is not
+  std::vector<int64_t> first;      // of each row of the prefix: its first column that counts
+};
+
+GenerateInputs inputs_in(const StateDict& given, const std::string& path) {
+  refuse_unknown(given, path, "an encoder-decoder",
+                 {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"});
+  if (!given.contains("input_ids"))
+    fail("{} must have a tensor `input_ids`, the ids of tokens (B, S); it contains {}", path,
+         described(given));
+  GenerateInputs inputs;
+  inputs.src = ids_in(given, "input_ids", -1);
+  inputs.src_mask = mask_in(given, "attention_mask", inputs.src, "input_ids");
+  if (!given.contains("decoder_input_ids")) {
+    if (given.contains("decoder_attention_mask"))
+      fail("{}: `decoder_attention_mask` needs `decoder_input_ids`", path);
+    return inputs;
+  }
+  inputs.prefix = ids_in(given, "decoder_input_ids", inputs.src.size(0));
+  const at::Tensor mask =
+      mask_in(given, "decoder_attention_mask", inputs.prefix, "decoder_input_ids");
+  for (int64_t row = 0; row < mask.size(0); ++row) {
+    const auto* const of_row = mask.const_data_ptr<int64_t>() + row * mask.size(1);
+    const auto* const end = of_row + mask.size(1);
+    const auto* const first = std::find_if(of_row, end, [](int64_t x) { return x != 0; });
+    if (first == end || std::find(first, end, 0) != end)
+      fail("row {} of `decoder_attention_mask` must be zeros and then ones, of which there is at "
+           "least one: posenc has prefixes padded on the left",
+           row);
+    inputs.first.push_back(first - of_row);
+  }
+  return inputs;
+}
+
+Tokens row_of(const at::Tensor& ids, int64_t row) {
+  const auto* const first = ids.const_data_ptr<int64_t>() + row * ids.size(1);
+  return {first, first + ids.size(1)};
+}
+
+nlohmann::json overrides_in(const std::vector<std::string>& settings) {
+  nlohmann::json overrides = nlohmann::json::object();
+  for (const std::string& setting : settings) {
+    const auto equals = setting.find('=');
+    const std::string name = setting.substr(0, equals), text = setting.substr(equals + 1);
+    if (overrides.contains(name)) fail("--set {} must be given once", shown(name));
+    auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (value.is_discarded())
+      fail("--set {}: the value must be JSON, such as 4, true, null or [[5], [7, 8]]. Got {}",
+           shown(name), shown(text));
+    overrides[name] = std::move(value);
+  }
+  return overrides;
+}
+
+// The columns that begin each target. As transformers, which puts the start token before those
+// that are given unless any row begins with it.
+std::vector<Tokens> columns_of(const GenerateInputs& inputs, const GenerateOptions& options) {
+  const int64_t rows = inputs.src.size(0);
+  const auto start = [&](int64_t row) {
+    const auto& own = options.prefixes();
+    return own.empty() ? options.bos_id() : own.at(static_cast<std::size_t>(row)).front();
+  };
+  if (options.prefixes().size() > 1 && static_cast<int64_t>(options.prefixes().size()) != rows)
+    fail("decoder_start_token_id must be one token, or one for each of the {} rows. Got {}", rows,
+         options.prefixes().size());
+  std::vector<Tokens> columns;
+  bool has_start = false;
+  for (int64_t row = 0; row < rows; ++row) {
+    columns.push_back(inputs.prefix.defined() ? row_of(inputs.prefix, row) : Tokens());
+    has_start |= !columns.back().empty() && columns.back().front() == start(row);
+  }
+  if (!has_start)
+    for (int64_t row = 0; row < rows; ++row)
+      columns[row].insert(columns[row].begin(), start(row));
+  return columns;
+}
+
+// Columns that do not count: transformers masks them, but not a start token before them.
+Tokens without_padding(const Tokens& columns, int64_t first, std::size_t given) {
+  Tokens kept(columns.begin(), columns.end() - static_cast<std::ptrdiff_t>(given));
+  kept.insert(kept.end(), columns.end() - static_cast<std::ptrdiff_t>(given) + first,
+              columns.end());
+  return kept;
+}
+
+template <typename Model>
+std::vector<std::vector<Hypothesis>> found_by(const Model& model, const GenerateInputs& inputs,
+                                              const GenerateOptions& options) {
+  return generate(model, inputs.src, AttentionMask::key_padding(inputs.src_mask.ne(0)), options);
+}
+
+StateDict generated(const GenerateArguments& arguments, const MarianModel& model,
+                    const GenerateInputs& inputs) {
+  const Settings config(kGenerate, (std::filesystem::path(arguments.folder) / "config.json").string());
+  const Settings settings =
+      generation_settings(arguments.folder, config, overrides_in(arguments.settings));
+  GenerateOptions options = generate_options(settings, model.model->options.tgt_vocab());
+  const auto columns = columns_of(inputs, options);
+  std::vector<Tokens> prefixes;
+  std::size_t all = 0, longest = 0;  // columns, and those that count
+  for (std::size_t row = 0; row < columns.size(); ++row) {
+    const std::size_t given = inputs.prefix.defined() ? inputs.prefix.size(1) : 0;
+    prefixes.push_back(
+        inputs.first.empty() ? columns[row] : without_padding(columns[row], inputs.first[row], given));
+    all = std::max(all, columns[row].size());
+    longest = std::max(longest, prefixes.back().size());
+  }
+  // transformers counts the columns of padding.
+  const auto padding = static_cast<int64_t>(all - longest);
+  if (options.max_length()) options.max_length(*options.max_length() - padding);
+  options.min_length(options.min_length() - padding).prefixes(prefixes);
+  const auto found = arguments.plain ? found_by(model.model, inputs, options)
+                                     : found_by(freeze(model.model), inputs, options);
+
+  const bool beams = options.num_beams() > 1;
+  const auto width = static_cast<std::size_t>(options.num_return_sequences());
+  std::vector<Tokens> sequences;
+  std::vector<float> scores;
+  std::size_t length = 0;
+  for (std::size_t row = 0; row < found.size(); ++row) {
+    for (std::size_t i = 0; i < width; ++i) {
+      // A search may find fewer; transformers then returns beams that never lived.
+      const Hypothesis& one = found[row][std::min(i, found[row].size() - 1)];
+      sequences.push_back(columns[row]);
+      sequences.back().insert(sequences.back().end(), one.tokens.begin(), one.tokens.end());
+      scores.push_back(i < found[row].size() ? static_cast<float>(one.score) : -1e9F);
+      length = std::max(length, sequences.back().size());
+    }
+  }
+  const int64_t fill = fill_token(settings, beams);
+  Tokens flat;
+  for (Tokens& sequence : sequences) {
+    sequence.resize(length, fill);
+    flat.insert(flat.end(), sequence.begin(), sequence.end());
+  }
+  StateDict result;
+  result.insert("sequences", at::tensor(flat, at::kLong).view({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(length)}));
+  if (beams) result.insert("sequences_scores", at::tensor(scores, at::kFloat));
+  return result;
+}
+
+// Rows that are padded on the left, each as if alone.
+StateDict forced_logits(const GenerateArguments& arguments, const MarianModel& model,
+                        const GenerateInputs& inputs) {
+  if (!inputs.prefix.defined()) fail("--logits needs `decoder_input_ids` in {}", arguments.input);
+  at::Tensor target = inputs.prefix.clone();
+  const int64_t rows = target.size(0), length = target.size(1);
+  const auto shift = [&](const at::Tensor& from, const at::Tensor& to, bool left) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t kept = length - inputs.first[row];
+      to[row].narrow(0, left ? 0 : inputs.first[row], kept)
+          .copy_(from[row].narrow(0, left ? inputs.first[row] : 0, kept));
+    }
+  };
+  shift(inputs.prefix, target, /*left=*/true);
+  const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
+  const auto run = [&](auto& any) {
+    return any.decode(target, any.encode(inputs.src, mask), AttentionMask::causal(), mask);
+  };
+  at::Tensor logits;
+  if (arguments.plain) {
+    Transformer plain = model.model;
+    logits = run(*plain);
+  } else {
+    const FrozenTransformer frozen = freeze(model.model);
+    logits = run(frozen);
+  }
+  at::Tensor placed = logits.clone();
+  shift(logits, placed, /*left=*/false);
+  StateDict result;
+  result.insert("logits", placed.contiguous());
+  return result;
+}
+
+void generate_tensors(const GenerateArguments& arguments) {
+  refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
+  const at::NoGradGuard no_grad;
+  const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
+  const MarianModel model = load_marian(arguments.folder);
+  const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
+                                            : generated(arguments, model, inputs);
+  save_tensors(arguments.output, result);
+  fmt::print("{}: {}\n", arguments.output, described(result));
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto arguments = std::make_shared<GenerateArguments>();
+  auto* sub = app.add_subcommand(
+      "generate", "Generate targets with an encoder-decoder of Hugging Face's transformers.");
+  sub->add_option("MODEL_DIR", arguments->folder,
+                  "folder with config.json and the weights, as save_pretrained() writes it")
+      ->required()
+      ->check(input_path());
+  sub->add_option("--in", arguments->input,
+                  "safetensors with `input_ids` (B, S), and optionally `attention_mask`, nonzero "
+                  "for tokens, `decoder_input_ids` (B, P), which begin the targets, and "
+                  "`decoder_attention_mask`, all int64")
+      ->required()
+      ->check(input_path());
+  sub->add_option("--out", arguments->output,
+                  "safetensors for `sequences` (B * R, T) and, of a beam search, "
+                  "`sequences_scores` (B * R); torch.save's format for .pt and .pth")
+      ->required()
+      ->check(output_path());
+  auto* set = sub->add_option("--set", arguments->settings,
+                              "a setting of transformers' generate(), with a value in JSON, which "
+                              "replaces the folder's; null removes it; repeatable");
+  set->check(assignment())->allow_extra_args(false);
+  sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
+  sub->add_flag("--logits", arguments->logits,
+                "write only `logits` (B, P, V) of `decoder_input_ids`, each after those before it")
+      ->excludes(set);
+  sub->footer(
+      "Example:\n  posenc generate models/opus-mt-en-de --in ids.safetensors --out "
+      "found.safetensors --set num_beams=4 --set max_new_tokens=40");
+  sub->callback([arguments] { generate_tensors(*arguments); });
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "models/settings.h"
+#include "posenc/models/generate_options.h"
+
+namespace posenc {
+
+/// The settings of generate() in a model's folder, where those of `overrides` replace them; `config`
+/// is its config.json. Throws as GenerateOptions::from_folder().
+Settings generation_settings(const std::string& folder, const Settings& config,
+                             const nlohmann::json& overrides = nlohmann::json::object());
+
+/// The options that they mean for a model with a vocabulary of `vocab` tokens.
+GenerateOptions generate_options(const Settings& settings, int64_t vocab);
+
+/// The token that fills returned rows after their end: pad_token_id, otherwise the first that ends
+/// them; -1 if there is neither. `beams`: in a beam search, where a pad_token_id of 0 is none.
+int64_t fill_token(const Settings& settings, bool beams);
+
+}  // namespace posenc

@@ -1,0 +1,261 @@
+#include "models/generate/logits_processors.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace posenc {
+namespace {
+
+using Tokens = std::vector<int64_t>;
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
+
+bool contains(const Tokens& tokens, int64_t token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+bool ends_with(const Tokens& columns, const Tokens& end) {
+  return columns.size() >= end.size() && std::equal(end.rbegin(), end.rend(), columns.rbegin());
+}
+
+Tokens distinct(Tokens tokens) {
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
+Tokens inside(const Tokens& tokens, int64_t vocab) {
+  Tokens kept;
+  for (const int64_t token : tokens)
+    if (token < vocab) kept.push_back(token);
+  return kept;
+}
+
+// transformers keeps the biases in a dictionary, and groups those of sequences by length.
+template <typename Bias>
+void in_order_of_addition(std::vector<Bias>& biases) {
+  Tokens lengths = {0};
+  for (const Bias& bias : biases)
+    if (!contains(lengths, static_cast<int64_t>(bias.before.size())))
+      lengths.push_back(static_cast<int64_t>(bias.before.size()));
+  const auto place = [&](const Bias& bias) {
+    return std::find(lengths.begin(), lengths.end(), static_cast<int64_t>(bias.before.size()));
+  };
+  std::stable_sort(biases.begin(), biases.end(),
+                   [&](const Bias& a, const Bias& b) { return place(a) < place(b); });
+}
+
+}  // namespace
+
+// The scores of one row. In a beam search they are log probabilities.
+class LogitsProcessors::Scores {
+ public:
+  Scores(float* logits, float* largest, float* rest, int64_t vocab, bool are_log_probabilities)
+      : logits_(logits),
+        largest_(largest),
+        rest_(rest),
+        vocab_(vocab),
+        are_log_probabilities_(are_log_probabilities) {}
+
+  float get(int64_t token) const {
+    return are_log_probabilities_ ? (logits_[token] - *largest_) - *rest_ : logits_[token];
+  }
+  void set(int64_t token, float value) {
+    logits_[token] = are_log_probabilities_ ? (value + *rest_) + *largest_ : value;
+  }
+  void ban(int64_t token) { logits_[token] = kBanned; }
+  void ban(const Tokens& tokens) {
+    for (const int64_t token : tokens) ban(token);
+  }
+  // Only these remain, with probability 1 each.
+  void force(const Tokens& tokens) {
+    std::fill(logits_, logits_ + vocab_, kBanned);
+    for (const int64_t token : tokens) logits_[token] = 0.0F;
+    *largest_ = *rest_ = 0.0F;
+  }
+  void make_finite() {
+    const bool has_sum = std::isfinite(*largest_) && std::isfinite(*rest_);
+    for (int64_t token = 0; token < vocab_; ++token) {
+      float value = get(token);
+      if (std::isnan(value)) value = 0.0F;
+      if (std::isinf(value)) value = value > 0.0F ? kLargest : -kLargest;
+      if (has_sum)
+        set(token, value);
+      else
+        logits_[token] = value;
+    }
+    if (!has_sum) *largest_ = *rest_ = 0.0F;
+  }
+  // Multiplies negative scores by `factor` and divides the others by it.
+  void scale(const Tokens& tokens, float factor) {
+    for (const int64_t token : tokens) {
+      const float value = get(token);
+      set(token, value < 0.0F ? value * factor : value / factor);
+    }
+  }
+
+ private:
+  float *logits_, *largest_, *rest_;
+  int64_t vocab_;
+  bool are_log_probabilities_;
+};
+
+LogitsProcessors::LogitsProcessors(const GenerateOptions& options, TargetLengths lengths,
+                                   const torch::Tensor& src, int64_t vocab)
+    : options_(options),
+      lengths_(std::move(lengths)),
+      vocab_(vocab),
+      suppressed_(inside(options.suppress_tokens(), vocab)),
+      first_suppressed_(inside(options.begin_suppress_tokens(), vocab)) {
+  if (options.forced_bos_id()) forced_first_ = {*options.forced_bos_id()};
+  if (options.encoder_repetition_penalty() != 1.0 || options.encoder_no_repeat_ngram_size() > 0) {
+    const auto ids = src.cpu().to(at::kLong).contiguous();
+    for (int64_t row = 0; row < ids.size(0); ++row) {
+      const auto* const first = ids.const_data_ptr<int64_t>() + row * ids.size(1);
+      src_.emplace_back(first, first + ids.size(1));
+      src_tokens_.push_back(distinct(src_.back()));
+    }
+  }
+  for (const auto& [sequence, value] : options.sequence_bias()) {
+    Bias bias = {{sequence.begin(), sequence.end() - 1}, sequence.back(),
+                 static_cast<float>(value)};
+    const auto same = std::find_if(biases_.begin(), biases_.end(), [&](const Bias& one) {
+      return one.token == bias.token && one.before == bias.before;
+    });
+    if (same == biases_.end())
+      biases_.push_back(std::move(bias));
+    else
+      same->value = bias.value;
+  }
+  in_order_of_addition(biases_);
+  for (const auto& sequence : options.bad_words_ids()) {
+    if (sequence.size() > 1)
+      banned_sequences_.push_back(sequence);
+    else if (!contains(options.eos_ids(), sequence.front()))
+      banned_.push_back(sequence.front());
+  }
+  Tokens always = banned_;
+  always.insert(always.end(), suppressed_.begin(), suppressed_.end());
+  always_banned_ = at::tensor(distinct(std::move(always)), at::kLong);
+}
+
+int64_t LogitsProcessors::generated(const TargetRow& row) const {
+  return static_cast<int64_t>(row.columns->size()) - lengths_.prefixes[row.source];
+}
+
+// The tokens that are forced next, or null.
+const Tokens* LogitsProcessors::forced(const TargetRow& row) const {
+  if (!options_.forced_eos_ids().empty() && generated(row) == lengths_.most - 1)
+    return &options_.forced_eos_ids();
+  if (!forced_first_.empty() && row.columns->size() == 1) return &forced_first_;
+  return nullptr;
+}
+
+// Whether begin_suppress_tokens apply next.
+bool LogitsProcessors::begins(const TargetRow& row) const {
+  const bool after_forced = !forced_first_.empty() && lengths_.prefixes[row.source] == 1;
+  return !first_suppressed_.empty() && generated(row) == (after_forced ? 1 : 0);
+}
+
+// Whether the same tokens are banned in all rows, and nothing else happens.
+bool LogitsProcessors::only_bans(const std::vector<TargetRow>& rows) const {
+  if (!biases_.empty() || !banned_sequences_.empty() || options_.remove_invalid_values() ||
+      options_.encoder_repetition_penalty() != 1.0 || options_.repetition_penalty() != 1.0 ||
+      options_.no_repeat_ngram_size() > 0 || options_.encoder_no_repeat_ngram_size() > 0 ||
+      options_.exponential_decay_length_penalty())
+    return false;
+  return std::none_of(rows.begin(), rows.end(), [&](const TargetRow& row) {
+    return row.columns != nullptr &&
+           (forced(row) != nullptr || begins(row) || generated(row) < lengths_.least);
+  });
+}
+
+void LogitsProcessors::apply(NextToken& next, const std::vector<TargetRow>& rows) const {
+  if (only_bans(rows)) {
+    if (always_banned_.numel() > 0)
+      next.logits.index_fill_(1, always_banned_.to(next.logits.device()), kBanned);
+    return;
+  }
+  const auto device = next.logits.device();
+  auto logits = next.logits.cpu().contiguous(), largest = next.sum.largest.cpu().contiguous(),
+       rest = next.sum.rest.cpu().contiguous();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].columns == nullptr) continue;
+    Scores scores(logits.data_ptr<float>() + static_cast<int64_t>(row) * vocab_,
+                  largest.data_ptr<float>() + row, rest.data_ptr<float>() + row, vocab_,
+                  options_.num_beams() > 1);
+    process(scores, rows[row]);
+  }
+  next = {logits.to(device), {largest.to(device), rest.to(device)}};
+}
+
+// In the order of transformers' _get_logits_processor.
+void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
+  const Tokens& columns = *row.columns;
+  const int64_t length = generated(row);
+  const Tokens* const forced = this->forced(row);
+  if (forced != nullptr) {
+    scores.force(*forced);
+  } else {
+    add_biases(scores, columns);
+    if (options_.encoder_repetition_penalty() != 1.0)
+      scores.scale(src_tokens_[row.source],
+                   static_cast<float>(1.0 / options_.encoder_repetition_penalty()));
+    if (options_.repetition_penalty() != 1.0)
+      scores.scale(distinct(columns), static_cast<float>(options_.repetition_penalty()));
+    ban_ngrams(scores, row);
+    scores.ban(banned_);
+    for (const Tokens& sequence : banned_sequences_)
+      if (ends_with(columns, {sequence.begin(), sequence.end() - 1})) scores.ban(sequence.back());
+    if (length < lengths_.least) scores.ban(options_.eos_ids());
+  }
+  if (options_.remove_invalid_values()) scores.make_finite();
+  decay_ends(scores, length);
+  scores.ban(suppressed_);
+  if (begins(row)) scores.ban(first_suppressed_);
+}
+
+void LogitsProcessors::add_biases(Scores& scores, const Tokens& columns) const {
+  std::vector<std::pair<int64_t, float>> sums;
+  for (const Bias& bias : biases_) {
+    if (!ends_with(columns, bias.before)) continue;
+    const auto known = std::find_if(sums.begin(), sums.end(),
+                                    [&](const auto& sum) { return sum.first == bias.token; });
+    if (known == sums.end())
+      sums.emplace_back(bias.token, bias.value);
+    else
+      known->second += bias.value;
+  }
+  for (const auto& [token, sum] : sums) scores.set(token, scores.get(token) + sum);
+}
+
+void LogitsProcessors::ban_ngrams(Scores& scores, const TargetRow& row) const {
+  const Tokens& columns = *row.columns;
+  const auto ban = [&](const Tokens& text, int64_t size) {
+    const int64_t before = size - 1, last = static_cast<int64_t>(text.size()) - before;
+    if (size <= 0 || static_cast<int64_t>(columns.size()) < before) return;
+    const auto end = columns.end() - before;
+    for (int64_t i = 0; i < last; ++i)
+      if (std::equal(end, columns.end(), text.begin() + i)) scores.ban(text[i + before]);
+  };
+  ban(columns, options_.no_repeat_ngram_size());
+  if (options_.encoder_no_repeat_ngram_size() > 0)
+    ban(src_[row.source], options_.encoder_no_repeat_ngram_size());
+}
+
+void LogitsProcessors::decay_ends(Scores& scores, int64_t length) const {
+  const auto& decay = options_.exponential_decay_length_penalty();
+  if (!decay || length <= decay->start) return;
+  const auto growth = static_cast<float>(
+      std::pow(decay->factor, static_cast<double>(length - decay->start)) - 1.0);
+  for (const int64_t end : distinct(options_.eos_ids())) {
+    const float value = scores.get(end);
+    if (std::isfinite(value)) scores.set(end, value + std::abs(value) * growth);
+  }
+}
+
+}  // namespace posenc

@@ -1,0 +1,192 @@
+"""`posenc generate` with random settings of transformers' generate(), plain and frozen: tokens, scores, teacher-forced logits.
+
+Each setting of the logits processors, lengths, forced tokens, several ends, prefixes (shared, per row, ragged) and the ways of
+beam search to stop. A result that differs is right if transformers itself finds it with weights that differ by rounding.
+"""
+
+import copy
+import json
+
+import torch
+from safetensors.torch import load_file, save_file
+from translation import model_of
+
+from harness import Draw, Failure, Programs
+
+SEARCHES, NUDGES = 12, 12
+TOLERANCE = 2e-5
+
+
+def some_ids(draw: Draw, vocab: int, least: int = 1, most: int = 3) -> list[int]:
+    return [draw.randrange(vocab) for _ in range(draw.randint(least, most))]
+
+
+def settings_of(draw: Draw, vocab: int, pad: int) -> dict:
+    """Random settings; each is drawn seldom enough that a search still finds something."""
+    beams = draw.choice([1, 1, 2, 3, 4])
+    found: dict = {"num_beams": beams, "bad_words_ids": None}
+    if beams > 1:
+        found |= {"early_stopping": draw.choice([True, False, "never"]), "length_penalty": draw.choice([0.0, 0.5, 1.0, 2.0, -1.0]),
+                  "num_return_sequences": draw.randint(1, beams)}  # fmt: skip
+    found |= draw.choice([{"max_new_tokens": draw.randint(1, 12)}, {"max_length": draw.randint(8, 16)}, {"max_length": 30, "max_new_tokens": 4}, {}])
+    if draw.coin(0.3):
+        found["min_length"] = draw.randint(0, 8)
+    if draw.coin(0.2):
+        found["min_new_tokens"] = draw.randint(0, 6)
+    if draw.coin(0.5):
+        found["eos_token_id"] = draw.choice([0, [0, *some_ids(draw, vocab, 1, 4)]])
+    for name, values in {"repetition_penalty": [0.7, 1.3, 2.0], "encoder_repetition_penalty": [0.7, 1.5], "no_repeat_ngram_size": [1, 2, 3],
+                         "encoder_no_repeat_ngram_size": [1, 2, 3], "remove_invalid_values": [True], "renormalize_logits": [True, False],
+                         "forced_bos_token_id": [draw.randrange(vocab)], "forced_eos_token_id": [None, 0, some_ids(draw, vocab)]}.items():  # fmt: skip
+        if draw.coin(0.2):
+            found[name] = draw.choice(values)
+    if draw.coin(0.2):
+        found["bad_words_ids"] = [[pad], *([[0]] if draw.coin() else []), *(some_ids(draw, vocab) for _ in range(30))]
+    if draw.coin(0.2):
+        found["sequence_bias"] = [[some_ids(draw, vocab), draw.choice([-4.0, 2.5, 5.0])] for _ in range(30)]
+    if draw.coin(0.2):
+        found["exponential_decay_length_penalty"] = [draw.randint(0, 4), draw.choice([0.8, 1.2, 1.5])]
+    if draw.coin(0.2):
+        found["suppress_tokens"] = [*some_ids(draw, vocab, 1, 8), vocab + 5]
+    if draw.coin(0.2):
+        found["begin_suppress_tokens"] = some_ids(draw, vocab, 1, 20)
+    return found
+
+
+def is_void(settings: dict) -> bool:
+    """What transformers refuses itself."""
+    forced = [settings.get("forced_bos_token_id"), settings.get("forced_eos_token_id")]
+    lists = [set([one] if isinstance(one, int) else one) for one in forced if one is not None]
+    return any(one <= set(settings.get("suppress_tokens") or []) for one in lists)
+
+
+def inputs_of(draw: Draw, source: int, target: int, pad: int, start: int, most: int) -> dict[str, torch.Tensor]:
+    rows = draw.randint(1, 4)
+    lengths = [draw.randint(1, 9) for _ in range(rows)]
+    src, mask = torch.full((rows, max(lengths)), pad), torch.zeros(rows, max(lengths), dtype=torch.long)
+    left = draw.coin(0.3)
+    for row, length in enumerate(lengths):
+        place = slice(-length, None) if left else slice(0, length)
+        src[row, place] = torch.tensor([draw.randrange(source) for _ in range(length)])
+        mask[row, place] = 1
+    found = {"input_ids": src, "attention_mask": mask}
+    if draw.coin(0.2):
+        del found["attention_mask"]
+    if draw.coin(0.5):
+        columns = draw.randint(1, most)
+        prefix = torch.tensor([[draw.randrange(target) for _ in range(columns)] for _ in range(rows)])
+        if draw.coin():
+            prefix[:, 0] = start
+        elif draw.coin():
+            prefix[draw.randrange(rows), 0] = start
+        found["decoder_input_ids"] = prefix
+        if draw.coin(0.4):
+            missing = [draw.randrange(columns) for _ in range(rows)]
+            missing[draw.randrange(rows)] = 0
+            for row, count in enumerate(missing):
+                prefix[row, :count] = pad
+            ragged = torch.arange(columns) >= torch.tensor(missing)[:, None]
+            found["decoder_attention_mask"] = ragged.long()
+    return found
+
+
+def theirs(model, given: dict, settings: dict) -> tuple[list[list[int]], list[float]]:
+    """Rows and scores. A ragged prefix is computed row by row, as transformers' positions would count its padding."""
+    kept = {name: value for name, value in settings.items() if value is not None}
+    if "attention_mask" not in given:
+        given = given | {"attention_mask": torch.ones_like(given["input_ids"])}
+    if "decoder_attention_mask" not in given:
+        with_beams = {"return_dict_in_generate": True, "output_scores": True}
+        out = model.generate(**given, **kept, **with_beams)
+        scores = getattr(out, "sequences_scores", None)
+        return out.sequences.tolist(), [] if scores is None else scores.tolist()
+    mask, prefix = given["decoder_attention_mask"], given["decoder_input_ids"]
+    start = model.generation_config.decoder_start_token_id
+    has_start = bool((prefix[:, 0] == start).any())
+    columns = prefix.shape[1] + (0 if has_start else 1)
+    rows, scores = [], []
+    for row in range(len(prefix)):
+        own = prefix[row][mask[row] == 1]
+        if not has_start:
+            own = torch.cat([torch.tensor([start]), own])
+        padding = columns - len(own)
+        if own[0] != start:  # transformers would put one before it
+            return [], []
+        alone = {"input_ids": given["input_ids"][row : row + 1], "attention_mask": given["attention_mask"][row : row + 1], "decoder_input_ids": own[None]}
+        lengths = {name: kept[name] - padding for name in ("max_length", "min_length") if name in kept and kept[name] > padding}
+        found, value = theirs(model, alone, kept | lengths)
+        given_columns = ([start] if not has_start else []) + prefix[row].tolist()
+        rows += [given_columns + one[len(own) :] for one in found]
+        scores += value
+    return rows, scores
+
+
+def nudged(model, number: int):
+    other = copy.deepcopy(model).double()
+    if number:
+        source = torch.Generator().manual_seed(number)
+        for parameter in other.parameters():
+            parameter.mul_(1 + 1e-6 * torch.randn(parameter.shape, generator=source, dtype=torch.float64))
+    return other
+
+
+def trimmed(row: list[int], fills: set[int]) -> list[int]:
+    """Without what fills a row after its end; an end is such a token itself."""
+    end = len(row)
+    while end and row[end - 1] in fills:
+        end -= 1
+    return row[:end]
+
+
+def compare(model, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int]) -> str:
+    ours, our_scores = got["sequences"].tolist(), got.get("sequences_scores", torch.tensor([])).tolist()
+    why = ""
+    for number in range(-1, NUDGES):
+        rows, scores = theirs(model if number < 0 else nudged(model, number), given, settings)
+        if not rows:
+            return ""
+        wrong = [i for i in range(len(rows)) if i >= len(ours) or (trimmed(ours[i], fills) != trimmed(rows[i], fills) and not (scores and scores[i] < -1e8))]
+        off = [i for i, (a, b) in enumerate(zip(our_scores, scores)) if b > -1e8 and abs(a - b) > TOLERANCE * max(1.0, abs(b))]
+        if len(ours) == len(rows) and len(our_scores) == len(scores) and not wrong and not off:
+            return ""
+        if number < 0:
+            i = (wrong or off or [0])[0]
+            why = f"row {i}: {ours[i : i + 1]} {our_scores[i : i + 1]}, transformers {rows[i : i + 1]} {scores[i : i + 1]}"
+    return why
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    folder = programs.folder / "model"
+    failures, count = [], 0
+    with torch.no_grad():
+        model, tokenizer = model_of(draw, folder)
+        source, target, pad = model.config.vocab_size, model.config.decoder_vocab_size or model.config.vocab_size, tokenizer.pad_token_id
+        start = model.generation_config.decoder_start_token_id
+        for _ in range(SEARCHES):
+            settings = settings_of(draw, min(source, target), pad)
+            given = inputs_of(draw, min(source, target), target, pad, start, 5)
+            if is_void(settings):
+                continue
+            count += 1
+            plain = ["--plain"] if draw.coin(0.3) else []
+            save_file(given, programs.folder / "in.safetensors")
+            sets = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
+            done = programs.posenc("generate", folder, "--in", programs.folder / "in.safetensors", "--out", programs.folder / "out.safetensors", *sets, *plain)
+            what = json.dumps(settings) + (" plain" if plain else "")
+            try:
+                if done.returncode:
+                    theirs(model, given, settings)
+                    failures.append(Failure(what, done.stderr.strip()))
+                    continue
+                got = load_file(programs.folder / "out.safetensors")
+                ends = settings.get("eos_token_id", 0)
+                why = compare(model, given, settings, got, {pad, *([ends] if isinstance(ends, int) else ends)})
+            except (ValueError, RuntimeError, IndexError) as error:  # of transformers itself
+                why = "" if done.returncode else f"transformers refuses it: {error}"
+            if why:
+                failures.append(Failure(what, why))
+    return count, failures
