@@ -121,7 +121,7 @@ std::vector<int64_t> suppressed_in(const Settings& settings, const char* name) {
   return settings.wholes_if(name).value_or(std::vector<int64_t>());
 }
 
-double positive(const Settings& settings, const char* name) {
+double positive_number(const Settings& settings, const char* name) {
   const double value = settings.real(name);
   if (!(value > 0.0)) settings.refuse(name, "must be above 0");
   return value;
@@ -163,8 +163,8 @@ void read_lengths(const Settings& settings, GenerateOptions& options) {
 
 void read_processors(const Settings& settings, int64_t vocab, GenerateOptions& options) {
   options.sequence_bias(biases_in(settings, vocab))
-      .encoder_repetition_penalty(positive(settings, "encoder_repetition_penalty"))
-      .repetition_penalty(positive(settings, "repetition_penalty"))
+      .encoder_repetition_penalty(positive_number(settings, "encoder_repetition_penalty"))
+      .repetition_penalty(positive_number(settings, "repetition_penalty"))
       .no_repeat_ngram_size(size_in(settings, "no_repeat_ngram_size"))
       .encoder_no_repeat_ngram_size(size_in(settings, "encoder_no_repeat_ngram_size"))
       .bad_words_ids(sequences_in(settings, "bad_words_ids", vocab))
@@ -182,7 +182,7 @@ void read_sampling(const Settings& settings, GenerateOptions& options) {
   if (top_p < 0.0) settings.refuse("top_p", "must not be negative");
   if (typical_p <= 0.0) settings.refuse("typical_p", "must be above 0");
   options.do_sample(true)
-      .temperature(positive(settings, "temperature"))
+      .temperature(positive_number(settings, "temperature"))
       .top_h(settings.real_if("top_h"))
       .top_k(settings.whole("top_k", 0, kMostColumns))
       .top_p(std::clamp(top_p, std::numeric_limits<double>::min(), 1.0))
