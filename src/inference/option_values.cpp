@@ -82,7 +82,8 @@ void read(const TransformerNormImpl& norm, Values& values) {
 }
 
 void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
-  values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
+  add(values, {embedding.options.scale().factor(embedding.options.d_model()),
+               embedding.token_embedding->options.max_norm().value_or(0.0)});
 }
 
 void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
