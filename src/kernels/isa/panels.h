@@ -13,7 +13,7 @@ namespace {
 constexpr int kColumns = kRegisters / 4;
 constexpr int kMostVectors = 3;
 constexpr int kPanel = kMostVectors * kFloats;  // the most rows of a panel
-constexpr int kGroup = 16;  // columns written at a time: a cache line of each row
+constexpr int kGroup = kColumnsAtATime;         // a cache line of each row of the product
 static_assert(kPanelRows % kPanel == 0 && kGroup % kColumns == 0);
 
 // The number of registers that a panel's rows take.
