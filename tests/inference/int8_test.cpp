@@ -4,12 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
-#include "inference/models.h"
+#include "inference/small_encoder.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/inference/frozen_classifier.h"
-#include "posenc/inference/frozen_encoder.h"
 #include "support/compare.h"
 #include "support/threads.h"
 
@@ -17,31 +14,6 @@ namespace posenc::testing {
 namespace {
 
 FreezeOptions int8() { return FreezeOptions().weights(WeightDtype::Int8); }
-
-// The distance of `got` from `wanted`, relative to the size of the latter.
-double distance(const torch::Tensor& got, const torch::Tensor& wanted) {
-  return ((got - wanted).norm() / wanted.norm()).item<double>();
-}
-
-template <typename T>
-std::string printed(const T& model) {
-  std::ostringstream stream;
-  stream << model;
-  return stream.str();
-}
-
-EncoderOptions small_options(
-    const TransformerEncoderLayerOptions& layer = TransformerEncoderLayerOptions(48, 4)) {
-  return {EncoderEmbeddingsOptions(50, 48).position_rows(40).type_vocab_size(2),
-          TransformerEncoderOptions(TransformerEncoderLayerOptions(layer).d_ff(100), 3)};
-}
-
-Encoder small_encoder(const EncoderOptions& options = small_options()) {
-  torch::manual_seed(testing::seed(20));
-  Encoder model(options);
-  model->eval();
-  return model;
-}
 
 TEST(FreezeInt8, IsNearFloat32) {
   const torch::NoGradGuard no_grad;
