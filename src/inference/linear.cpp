@@ -19,9 +19,9 @@ template <typename Element>
 void run_columns(const kernel::LinearRequestOf<Element>& request, bool many,
                  const kernel::LinearKernelsOf<Element>& linear) {
   const auto columns = [&](int64_t begin, int64_t end) {  // in cache lines
-    float* const panel = many ? platform::scratch(platform::Scratch::Panel,
-                                                  kernel::scratch_floats<Element>(request.inner))
-                              : nullptr;
+    float* const panel =
+        many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(request.inner))
+             : nullptr;
     linear.run(request, begin * kColumns, std::min(end * kColumns, request.outer), panel);
   };
   const int64_t lines = (request.outer + kColumns - 1) / kColumns;

@@ -124,16 +124,11 @@ struct TopkEntry {
 
 template <typename Element>
 struct LinearKernelsOf {
-  // Columns [begin, end) of out. `scratch`: scratch_floats<Element>(inner).
+  // Columns [begin, end) of out. `scratch`: scratch_floats(inner).
   void (*run)(const LinearRequestOf<Element>& request, int64_t begin, int64_t end, float* scratch);
 };
 using LinearKernels = LinearKernelsOf<float>;
-// linear_many's panels, and the columns of a weight in bfloat16 that it widens at a time.
-constexpr int64_t kColumnsAtATime = 16;
-template <typename Element = float>
-constexpr int64_t scratch_floats(int64_t inner) {
-  return (packed_rows(inner) + (sizeof(Element) == 4 ? 0 : kColumnsAtATime)) * inner;
-}
+constexpr int64_t scratch_floats(int64_t inner) { return packed_rows(inner) * inner; }
 struct AttentionKernels {
   // Rows times heads. `scratch`: the largest count, rounded up to a multiple of 16, in floats.
   void (*attend)(const AttentionRequest& request, int64_t begin, int64_t end, float* scratch);

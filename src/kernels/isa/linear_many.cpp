@@ -13,12 +13,12 @@ namespace {
 // At most kGroup columns of out, starting at n, for the rows of one panel.
 template <int kVectors, typename Element>
 void panel_product(const LinearRequestOf<Element>& p, int64_t row, int64_t rows, int64_t n,
-                   int64_t columns, const float* weight, const float* panel) {
+                   int64_t columns, const float* panel) {
   constexpr int kWidth = kVectors * kFloats;
   alignas(64) float sums[kGroup * kWidth];
   float* const out = p.out + row * p.out_stride + n;
   for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(out + i * p.out_stride, 1);
-  product<kVectors>(panel, ByRows{weight, p.inner}, p.inner, columns, sums);
+  product<kVectors>(panel, by_rows(p.weight + n * p.inner, p.inner), p.inner, columns, sums);
   unpack(sums, kWidth, rows, columns, p.bias != nullptr ? p.bias + n : nullptr, out, p.out_stride);
 }
 
@@ -32,15 +32,6 @@ POSENC_INLINE void by_panel(const LinearRequestOf<Element>& p, int64_t begin, in
   }
 }
 
-// These elements of a weight as float32: in place, or in `to`.
-const float* in_float32(const float* from, int64_t, float*) { return from; }
-const float* in_float32(const BFloat16* from, int64_t n, float* to) {
-  int64_t i = 0;
-  for (; i + kFloats <= n; i += kFloats) store(to + i, widen(from + i) << 16);
-  for (; i < n; ++i) to[i] = __builtin_bit_cast(float, static_cast<uint32_t>(from[i]) << 16);
-  return to;
-}
-
 template <typename Element>
 void linear_many(const LinearRequestOf<Element>& p, int64_t begin, int64_t end, float* scratch) {
   const int64_t most = packed_rows(p.inner) / kPanel * kPanel;
@@ -51,11 +42,9 @@ void linear_many(const LinearRequestOf<Element>& p, int64_t begin, int64_t end, 
     });
     for (int64_t n = begin; n < end; n += kGroup) {
       const int64_t columns = end - n < kGroup ? end - n : kGroup;
-      const float* const weight =
-          in_float32(p.weight + n * p.inner, columns * p.inner, scratch + most * p.inner);
       by_panel(p, row, last, scratch, [&](int64_t first, int64_t rows, const float* panel) {
         with_vectors(rows, [&]<int kVectors>() {
-          panel_product<kVectors>(p, first, rows, n, columns, weight, panel);
+          panel_product<kVectors>(p, first, rows, n, columns, panel);
         });
       });
     }

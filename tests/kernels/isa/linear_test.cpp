@@ -34,7 +34,7 @@ struct Case {
   torch::Tensor run(const LinearKernelsOf<Element>& kernels, int64_t split,
                     const Element* of_weight) const {
     const auto out = torch::full({rows(), outer() + 2}, 7.0F);
-    std::vector<float> scratch(static_cast<size_t>(scratch_floats<Element>(inner())));
+    std::vector<float> scratch(static_cast<size_t>(scratch_floats(inner())));
     const LinearRequestOf<Element> request = {
         x.const_data_ptr<float>(),
         inner() + 3,
