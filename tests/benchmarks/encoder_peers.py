@@ -138,6 +138,20 @@ def in_own_process(work, *arguments) -> None:
         sys.exit(f"{work.__qualname__} has failed")
 
 
+def write_ctranslate2(model, folder: Path) -> None:
+    from ctranslate2.converters.transformers import BertLoader
+
+    model.config.position_embedding_type = "absolute"  # which transformers 5 no longer writes
+    spec = BertLoader().get_model_spec(model)
+    words = [f"w{i}" for i in range(VOCAB)]
+    spec.register_vocabulary(words)
+    spec.config.unk_token, spec.config.layer_norm_epsilon = words[1], model.config.layer_norm_eps
+    folder.mkdir(parents=True)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+
+
 class CTranslate2:
     def __init__(self, name: str, compute_type: str = "float32") -> None:
         in_own_process(self.convert, name)
@@ -145,18 +159,7 @@ class CTranslate2:
 
     @staticmethod
     def convert(name: str) -> None:
-        from ctranslate2.converters.transformers import BertLoader
-
-        model = bert(name)
-        model.config.position_embedding_type = "absolute"  # which transformers 5 no longer writes
-        spec = BertLoader().get_model_spec(model)
-        words = [f"w{i}" for i in range(VOCAB)]
-        spec.register_vocabulary(words)
-        spec.config.unk_token, spec.config.layer_norm_epsilon = words[1], model.config.layer_norm_eps
-        (FOLDER / "ctranslate2").mkdir(parents=True)
-        spec.validate()
-        spec.optimize()
-        spec.save(str(FOLDER / "ctranslate2"))
+        write_ctranslate2(bert(name), FOLDER / "ctranslate2")
 
     def call(self, rows, threads):
         import ctranslate2
@@ -168,6 +171,22 @@ class CTranslate2:
         return lambda: self.opened[threads].forward_batch(rows, token_type_ids=types)
 
 
+def write_onnx(model, file: Path) -> None:
+    import torch
+
+    ids = padded(sources(CHECKED))
+    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    sizes = {"input_ids": axes, "attention_mask": axes}
+    inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
+    torch.onnx.export(model, (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False).save(file)
+
+
+def write_int8_onnx(source: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(source, target, weight_type=QuantType.QInt8)
+
+
 class OnnxRuntime:
     def __init__(self, name: str, in_8_bits: bool = False) -> None:
         in_own_process(self.export, name, in_8_bits)
@@ -175,18 +194,9 @@ class OnnxRuntime:
 
     @staticmethod
     def export(name: str, in_8_bits: bool) -> None:
-        import torch
-
-        ids = padded(sources(CHECKED))
-        axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
-        sizes = {"input_ids": axes, "attention_mask": axes}
-        inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
-        exported = torch.onnx.export(without_pooler(MODELS[name](name)), (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False)
-        exported.save(FOLDER / "model.onnx")
+        write_onnx(without_pooler(MODELS[name](name)), FOLDER / "model.onnx")
         if in_8_bits:
-            from onnxruntime.quantization import QuantType, quantize_dynamic
-
-            quantize_dynamic(FOLDER / "model.onnx", FOLDER / "int8.onnx", weight_type=QuantType.QInt8)
+            write_int8_onnx(FOLDER / "model.onnx", FOLDER / "int8.onnx")
             (FOLDER / "int8.onnx").rename(FOLDER / "model.onnx")
 
     def call(self, rows, threads):
