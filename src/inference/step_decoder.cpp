@@ -10,6 +10,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
+#include "torch_internals/fresh_memory.h"
 
 namespace posenc::inference {
 namespace {
@@ -70,7 +71,7 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
 void StepDecoder::project_memory(const Memory& memory) {
   const int64_t rows = memory.packing.rows, width = model_.decoder.width;
   const RowRegime regime = row_regime(rows);
-  memory_ = at::empty({rows, token_stride_}, at::kFloat);
+  memory_ = torch_internals::fresh_output({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
   for (const DecoderLayer& layer : model_.decoder.layers) {
@@ -101,7 +102,8 @@ float* StepDecoder::allocate_slots() {
   if (free_places_ < places) {
     const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
-    blocks_.push_back(at::empty({steps * places, token_stride_}, at::kFloat));
+    blocks_.push_back(
+        torch_internals::fresh_output({steps * places, token_stride_}, at::kFloat));
     free_ = blocks_.back().data_ptr<float>();
     free_places_ = steps * places;
   }
