@@ -14,20 +14,20 @@ constexpr functional::LookupNames kNames = {"TokenEmbedding", "id", "vocab_size"
 
 Embedding::Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert)
     : table(embedding->position_encoding->pe.detach()),
-      int8(convert.table(embedding->token_embedding->weight)),
+      converted(convert.table(embedding->token_embedding->weight)),
       scale(embedding->options.scale()) {
-  if (!int8) weight = embedding->token_embedding->weight.detach();
+  if (!converted) weight = embedding->token_embedding->weight.detach();
 }
 
-// Rows in 8 bits become a table of their own, with the rows in the order of the ids.
+// Converted rows become a table of their own, with the rows in the order of the ids.
 at::Tensor Embedding::look_up(const at::Tensor& ids,
                               const functional::PositionalEncodingFuncOptions& position) const {
   const auto options = functional::EmbedFuncOptions().scale(scale).position(position);
-  if (!int8) return functional::embed(ids, weight, table, options);
+  if (!converted) return functional::embed(ids, weight, table, options);
   functional::check_index_type(kNames, ids);
   check_ids(ids);
-  return functional::embed(at::arange(ids.numel(), at::kLong).view(ids.sizes()), int8->rows(ids),
-                           table, options);
+  return functional::embed(at::arange(ids.numel(), at::kLong).view(ids.sizes()),
+                           converted->rows(ids), table, options);
 }
 
 at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {

@@ -22,10 +22,10 @@ struct Embedding {
   /// ids (rows) at the given positions, from sequences of `length`  ->  (rows, D).
   at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions, int64_t length) const;
 
-  int64_t vocab_size() const { return int8 ? int8->out() : weight.size(0); }
+  int64_t vocab_size() const { return converted ? converted->vocab_size() : weight.size(0); }
 
-  at::Tensor weight, table;  ///< weight: undefined if it is in 8 bits
-  std::optional<Int8Weight> int8;
+  at::Tensor weight, table;  ///< weight: undefined if it is converted
+  std::optional<ConvertedTable> converted;
   Scale scale = Scale::None;
 
  private:

@@ -22,7 +22,7 @@ struct FrozenEncoderParts {
   StaleCheck stale_check;
   FrozenTransformerEncoder layers;
   ConvertedWeights weights = {};
-  std::optional<Int8Weight> tokens = {};  // instead of the embeddings' own
+  std::optional<ConvertedTable> tokens = {};  // instead of the embeddings' own
   std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
   functional::EncoderEmbeddingsWeights embeddings = {};
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
@@ -33,8 +33,8 @@ struct FrozenEncoderParts {
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
     const auto rows_of = [&](const at::Tensor& ids) {
-      return tokens ? int8_rows({"Encoder", "id", "vocab_size"}, ids)
-                          .view({ids.size(0), ids.size(1), tokens->in()})
+      return tokens ? converted_rows({"Encoder", "id", "vocab_size"}, ids)
+                          .view({ids.size(0), ids.size(1), tokens->width()})
                     : token_rows(options, embeddings.tokens, ids);
     };
     const auto embed = [&](const at::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
@@ -45,25 +45,26 @@ struct FrozenEncoderParts {
     return embed_tokens(options, rows_of, input, inputs, embed);
   }
 
-  // Of the tables only the size is kept where the rows are in 8 bits. Tokens that are also rows of
+  // Of the tables only the size is kept where the rows are converted. Tokens that are also rows of
   // token types stay in float32.
   void convert_tokens(WeightConverter& convert) {
     if (embeddings_options->types_from_tokens()) return;
     tokens = convert.table(embeddings.tokens);
-    if (tokens) embeddings.tokens = at::zeros({1, 1}).expand({tokens->out(), tokens->in()});
+    if (tokens)
+      embeddings.tokens = at::zeros({1, 1}).expand({tokens->vocab_size(), tokens->width()});
   }
 
  private:
-  // The rows (N, E) of N ids in the table in 8 bits.
-  at::Tensor int8_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
+  // The rows (N, E) of N ids in the converted table.
+  at::Tensor converted_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
     functional::check_index_type(names, ids);
-    functional::check_indices(names, ids, tokens->out());
+    functional::check_indices(names, ids, tokens->vocab_size());
     return tokens->rows(ids);
   }
 
-  // Rows in 8 bits become a table of their own, with the rows in the order of the ids.
+  // Converted rows become a table of their own, with the rows in the order of the ids.
   void look_up(EmbeddingsCall& call) const {
-    call.weights.tokens = int8_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
+    call.weights.tokens = converted_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
     call.ids = at::arange(call.ids.numel(), at::kLong).view(call.ids.sizes());
     call.options.padding_idx(std::nullopt);  // which is not one of the new ids
   }

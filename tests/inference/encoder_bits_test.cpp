@@ -1,6 +1,6 @@
-// Frozen encoders of whole models with windows give the same bits with any number of threads, and
-// with every instruction set that rounds alike. The set is chosen once in a process, so this
-// program is started again with each.
+// Frozen encoders of whole models with windows, their weights in any dtype, give the same bits with
+// any number of threads, and with every instruction set that rounds alike. The set is chosen once
+// in a process, so this program is started again with each.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,6 @@ std::string bits_of(int number) {
   const nlohmann::json config = any_config(dice, number);
   Encoder encoder(encoder_options_from_hf(config.dump()));
   encoder->eval();
-  const auto frozen = freeze(encoder);
   const int64_t batch = dice(1, 4), length = dice(60, 260);
   auto tokens = torch::ones({batch, length}, torch::kLong);
   for (int64_t b = 1; b < batch; ++b) {
@@ -74,15 +73,20 @@ std::string bits_of(int number) {
   }
   const auto ids = torch::randint(1, 50, {batch, length}) * tokens;
   std::string line = config.dump();
-  std::set<uint64_t> hashes;
-  for (const int threads : {1, 2, 3, 5}) {
-    const Threads guard(threads);
-    const auto out = frozen.forward(ids, EncoderInputs().attention_mask(tokens)).last_hidden_state;
-    EXPECT_TRUE(out.isfinite().all().item<bool>());
-    hashes.insert(fnv(out.contiguous()));
+  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
+    const auto frozen = freeze(encoder, FreezeOptions().weights(weights));
+    std::set<uint64_t> hashes;
+    for (const int threads : {1, 2, 3, 5}) {
+      const Threads guard(threads);
+      const auto out =
+          frozen.forward(ids, EncoderInputs().attention_mask(tokens)).last_hidden_state;
+      EXPECT_TRUE(out.isfinite().all().item<bool>());
+      hashes.insert(fnv(out.contiguous()));
+    }
+    EXPECT_EQ(hashes.size(), 1U) << "threads change the bits of " << line;
+    line += " " + std::to_string(*hashes.begin());
   }
-  EXPECT_EQ(hashes.size(), 1U) << "threads change the bits of " << line;
-  return line + " " + std::to_string(*hashes.begin()) + "\n";
+  return line + "\n";
 }
 
 // What a started process runs; in other processes it is skipped as disabled.
