@@ -83,6 +83,11 @@ Projection::Projection(const ConvertedWeight& weight, const at::Tensor& bias) {
   if (bias.defined()) bias_ = bias.detach().contiguous();
 }
 
+void Projection::run(const Int8Rows& x, int64_t rows, float* to, int64_t to_stride) const {
+  if (rows == 0) return;
+  int8_->run(x, rows, bias_.defined() ? bias_.const_data_ptr<float>() : nullptr, to, to_stride);
+}
+
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
                      RowRegime regime) const {
   if (rows == 0) return;

@@ -49,7 +49,11 @@ class Projection {
   /// The same for rows with strides `x_stride` and `out_stride`.
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
            RowRegime regime) const;
+  /// The same for rows in 8 bits, if is_int8().
+  void run(const Int8Rows& x, int64_t rows, float* out, int64_t out_stride) const;
 
+  /// Whether the weight is in 8 bits.
+  bool is_int8() const { return int8_.has_value(); }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
 

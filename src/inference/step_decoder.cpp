@@ -10,6 +10,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
+#include "torch_internals/fresh_memory.h"
 
 namespace posenc::inference {
 namespace {
@@ -61,6 +62,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   attended_ = room(stack.width);
   query_ = room(stack.width);
   logits_ = room(model.final_layer.out());
+  if (stack.reads_int8())
+    input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
@@ -69,14 +72,15 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
 
 void StepDecoder::project_memory(const Memory& memory) {
   const int64_t rows = memory.packing.rows, width = model_.decoder.width;
-  const RowRegime regime = row_regime(rows);
-  memory_ = at::empty({rows, token_stride_}, at::kFloat);
+  at::Tensor in_8_bits;
+  const Stream read = memory_stream(model_.decoder, memory.rows, in_8_bits);
+  memory_ = torch_internals::fresh_output({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
   for (const DecoderLayer& layer : model_.decoder.layers) {
     by_rows(rows, [&](int64_t begin, int64_t end) {
-      layer.memory.run(memory.rows.const_data_ptr<float>() + begin * width, width, end - begin,
-                       to + begin * token_stride_, token_stride_, regime);
+      const Stream part = read.part(begin, end);
+      project(part, layer.memory, part.x, to + begin * token_stride_, token_stride_);
     });
     to += 2 * width;
   }
@@ -101,7 +105,7 @@ float* StepDecoder::allocate_slots() {
   if (free_places_ < places) {
     const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
-    blocks_.push_back(at::empty({steps * places, token_stride_}, at::kFloat));
+    blocks_.push_back(torch_internals::fresh_output({steps * places, token_stride_}, at::kFloat));
     free_ = blocks_.back().data_ptr<float>();
     free_places_ = steps * places;
   }
@@ -169,7 +173,8 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const DecoderStack& stack = model_.decoder;
   const int64_t width = stack.width;
   const at::Tensor x = model_.tgt_embedding(tokens, length_);  // (R, 1, D)
-  const Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
+  Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
+  if (input_int8_.defined()) stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, width};
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
@@ -179,20 +184,21 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
-    layer.in_proj.run(stream.input, rows_, qkv, stream.regime);
+    project(stream, layer.in_proj, stream.input, qkv, 3 * width);
     keep(qkv + width, 3 * width, rows_, 2 * width, place, token_stride_);
     place += 2 * width;
     attend(i, visible_own_, qkv, 3 * width, {});
     add_projected(stream, layer.out_proj, attended, width, {}, layer.after_attention);
-    layer.query.run(stream.input, rows_, query, stream.regime);
+    project(stream, layer.query, stream.input, query, width);
     attend(i, visible_memory_, query, width, bias);
     add_projected(stream, layer.cross_out, attended, width, {}, layer.after_cross);
     feed_forward(stream, layer.feed_forward, {}, layer.after_feed_forward);
   }
-  normalise(stream, stack.last);
+  if (stack.last) normalise(stream, stack.last);
   ++length_;
   const at::Tensor logits = logits_.narrow(0, 0, rows_);
-  model_.final_layer.run(stack.result(stream), rows_, logits.data_ptr<float>(), stream.regime);
+  project(stream, model_.final_layer, stack.result(stream), logits.data_ptr<float>(),
+          logits.size(1));
   return logits;
 }
 

@@ -65,6 +65,38 @@ TEST(FreezeInt8, TheRestOfABatchAndTheThreadsChangeNoBit) {
   }
 }
 
+// Rows are converted once, where they are written, for those of their products that need it.
+TEST(FreezeInt8, SomeProductsOfTheSameRowsStayInFloat32) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(10);
+  const std::vector<std::string> names = {"*self_attn.in_proj_weight", "*linear1.weight",
+                                          "*linear2.weight", "*out_proj.weight",
+                                          "*multihead_attn.in_proj_weight"};
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    auto model = any_model(dice, seed);
+    if (model->options.d_model() < 16) continue;
+    std::vector<std::string> exceptions;
+    for (const auto& name : names)
+      if (dice.coin()) exceptions.push_back(name);
+    const auto wide = freeze(model);
+    const auto narrow =
+        freeze(model, int8().weights_to_not_convert(exceptions).gemm(GemmBackend::Native));
+    SCOPED_TRACE(printed(narrow) + " without " + c10::str(exceptions));
+    const auto src = any_ids(dice, 5, 23, true);
+    const auto mask = AttentionMask::padding(src, kPad);
+    const auto memory = wide.encode(src, mask), got = narrow.encode(src, mask);
+    EXPECT_LT(distance(got, memory), 0.12);
+    const auto causal = AttentionMask::causal();
+    const auto logits = narrow.decode(src, memory, causal, mask);
+    EXPECT_LT(distance(logits, wide.decode(src, memory, causal, mask)), 0.12);
+    for (const int threads : {1, 3}) {
+      const Threads set(threads);
+      EXPECT_TRUE(bit_equal(narrow.encode(src, mask), got));
+      EXPECT_TRUE(bit_equal(narrow.decode(src, memory, causal, mask), logits));
+    }
+  }
+}
+
 TEST(FreezeInt8, GenerateScoresWhatDecodeScores) {
   const torch::NoGradGuard no_grad;
   Dice dice(3);
