@@ -92,6 +92,12 @@ def inputs_of(draw: Draw, source: int, target: int, pad: int, start: int, most: 
 
 def theirs(model, given: dict, settings: dict) -> tuple[list[list[int]], list[float]]:
     """Rows and scores. A ragged prefix is computed row by row, as transformers' positions would count its padding."""
+    if any(value is None for value in settings.values()):  # which generate() would take from the folder
+        own, model = model.generation_config, copy.copy(model)
+        model.generation_config = copy.deepcopy(own)
+        for name, value in settings.items():
+            if value is None:
+                setattr(model.generation_config, name, None)
     kept = {name: value for name, value in settings.items() if value is not None}
     if "attention_mask" not in given:
         given = given | {"attention_mask": torch.ones_like(given["input_ids"])}
