@@ -40,14 +40,15 @@ std::string TokenBytes::of(int64_t id) const {
   if (!token) return {};
   DecodeStream stream = tokenizer_.decode_stream(/*skip_special_tokens=*/false);
   for (const int64_t one : before_) stream.step(one);
-  const std::string text = stream.step(id).value_or(std::string(kReplacement));
-  // A part of a character decodes to a replacement, which the token itself does not have.
-  if (text.find(kReplacement) != std::string::npos &&
-      token->find(kReplacement) == std::string::npos) {
+  const auto text = stream.step(id);
+  // A part of a character has no text, or a replacement that the token itself does not have.
+  const bool is_part = !text || (text->find(kReplacement) != std::string::npos &&
+                                 token->find(kReplacement) == std::string::npos);
+  if (is_part) {
     if (const auto byte = byte_of_piece(*token)) return {static_cast<char>(*byte)};
     if (const auto bytes = bytes_of_characters(*token)) return *bytes;
   }
-  return text;
+  return text.value_or("");
 }
 
 }  // namespace posenc::text
