@@ -14,14 +14,18 @@ namespace {
 
 constexpr int64_t kMostLogits = 1 << 24;  // per step: 64 MiB
 
+bool has_file(const std::string& folder, const char* name) {
+  return io::may_exist((std::filesystem::path(folder) / name).string());
+}
+
 void check_folder(const std::string& folder) {
   std::error_code unknown;
   if (!std::filesystem::is_directory(folder, unknown)) fail("{}: must be a folder", folder);
+  // Other models have other tokenizers, whose errors name what they lack.
+  if (!has_file(folder, "source.spm") && !has_file(folder, "target.spm")) return;
   std::vector<std::string> lacking;
-  for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"}) {
-    const auto path = std::filesystem::path(folder) / name;
-    if (!io::may_exist(path.string())) lacking.emplace_back(name);
-  }
+  for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"})
+    if (!has_file(folder, name)) lacking.emplace_back(name);
   if (!lacking.empty()) {
     fail("{}: must be a Hugging Face folder of a Marian model. Missing: {}", folder,
          listed(lacking));
@@ -39,13 +43,16 @@ std::size_t same_at_end(const std::vector<int64_t>& a, const std::vector<int64_t
       std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
 }
 
-// Each target begins with its first tokens, as the options have them, and those of `text`.
-void begin_with(const std::string& text, const Tokenizer& tokenizer, GenerateOptions& options) {
+// Each target begins with its first tokens, as the options have them, and those of `text`, of a
+// vocabulary of its own where targets have one.
+void begin_with(const std::string& text, const Tokenizer& tokenizer, bool has_target_vocabulary,
+                GenerateOptions& options) {
   if (text.empty()) return;
   std::vector<int64_t> prefix = {options.bos_id()};
   if (options.forced_bos_id()) prefix.push_back(*options.forced_bos_id());
   const auto ids = tokenizer.encode_ids(
-      text, std::nullopt, TokenizerOptions().add_special_tokens(false).target(true));
+      text, std::nullopt,
+      TokenizerOptions().add_special_tokens(false).target(has_target_vocabulary));
   prefix.insert(prefix.end(), ids.begin(), ids.end());
   options.prefixes({std::move(prefix)});
 }
@@ -71,7 +78,7 @@ Translator::Translator(const std::string& folder, const SearchOptions& options, 
   const auto& sizes = frozen_.options();
   GenerateOptions& generation = marian_.generation;
   languages_.set_target(generation);
-  begin_with(options.target_prefix, tokenizer_, generation);
+  begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation);
   if (options.beams > 0) generation.num_beams(options.beams);
   if (options.max_length > 0) generation.max_new_tokens(options.max_length);
   generation.num_beams(std::max(generation.num_beams(), options.n_best))
