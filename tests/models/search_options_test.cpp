@@ -153,7 +153,7 @@ TEST(SearchOptions, ProgressCountsTokensAfterThePrefix) {
   auto model = tiny_model();
   for (const int64_t beams : {1, 2}) {
     std::vector<int64_t> steps;
-    const auto options = of_length(3).eos_ids({}).num_beams(beams).prefixes({{1, 4, 5}}).progress(
+    const auto options = of_length(3).eos_ids({}).num_beams(beams).prefixes(std::vector<Tokens>{{1, 4, 5}}).progress(
         [&](const GenerateProgress& progress) {
           steps.push_back(progress.step);
           return true;
@@ -228,11 +228,11 @@ TEST(SearchOptions, RefusesContradictions) {
   refuse(of_length(3).forced_bos_ids({4, 4, 9}), "forced_bos_ids must lie in [0, 9). Got 9");
   refuse(of_length(3).forced_bos_id(4).suppress_tokens({4}),
          "forced_bos_id must not all be among suppress_tokens");
-  refuse(of_length(3).prefixes({{1}, {1}}),
+  refuse(of_length(3).prefixes(std::vector<Tokens>(2, Tokens{1})),
          "prefixes must have one list, or one for each of the 3 sources. Got 2");
-  refuse(of_length(14).prefixes({{1, 3, 4, 5}}),
+  refuse(of_length(14).prefixes(std::vector<Tokens>{{1, 3, 4, 5}}),
          "max_new_tokens must be at most the model's max_len 16 with the prefix. Got 14 after 4");
-  refuse(of_length(3).bad_words_ids({{}}), "each of bad_words_ids must not be empty");
+  refuse(of_length(3).bad_words_ids(std::vector<Tokens>{Tokens{}}), "each of bad_words_ids must not be empty");
   refuse(of_length(3).repetition_penalty(0.0), "repetition_penalty must be above 0");
 }
 
