@@ -76,7 +76,7 @@ TransformerOptions options_in(const Settings& config, const Seq2SeqStructure& st
   const int64_t vocab = config.whole(size, 1, kMostTokens);
   const int64_t d_model = config.whole("d_model", 1, kMostWide);
   const double dropout = config.real("dropout");
-  const Scale scale = config.flag("scale_embedding") ? Scale::SqrtDim : Scale::None;
+  const Scale scale = config.flag_if("scale_embedding").value_or(false) ? Scale::SqrtDim : Scale::None;
   TransformerOptions options(vocab, target_vocab_in(config, structure, vocab));
   options.d_model(d_model)
       .num_heads(config.whole("encoder_attention_heads", 1, d_model))
