@@ -259,6 +259,14 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
   return some.after(first);
 }
 
+AttentionMask AttentionMaskAccess::sequences(const AttentionMask& mask, const at::Tensor& rows) {
+  AttentionMask some = mask;
+  for (auto& part : some.biases_) {
+    if (part.mask.size(0) > 1) part.mask = part.mask.index_select(0, rows);
+  }
+  return some;
+}
+
 ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const AttentionShape& shape,
                                        const at::Tensor& like) {
   const auto& [keys, pairs, biases, causal] =
