@@ -16,7 +16,7 @@
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/io/save.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 
 namespace posenc::cli {
 namespace {
@@ -145,7 +145,7 @@ std::vector<std::vector<Hypothesis>> found_by(const Model& model, const Generate
   return generate(model, inputs.src, AttentionMask::key_padding(inputs.src_mask.ne(0)), options);
 }
 
-StateDict generated(const GenerateArguments& arguments, const MarianModel& model,
+StateDict generated(const GenerateArguments& arguments, const Seq2SeqModel& model,
                     const GenerateInputs& inputs) {
   const Settings config(kGenerate, (std::filesystem::path(arguments.folder) / "config.json").string());
   const Settings settings =
@@ -196,7 +196,7 @@ StateDict generated(const GenerateArguments& arguments, const MarianModel& model
 }
 
 // Rows that are padded on the left, each as if alone.
-StateDict forced_logits(const GenerateArguments& arguments, const MarianModel& model,
+StateDict forced_logits(const GenerateArguments& arguments, const Seq2SeqModel& model,
                         const GenerateInputs& inputs) {
   if (!inputs.prefix.defined()) fail("--logits needs `decoder_input_ids` in {}", arguments.input);
   at::Tensor target = inputs.prefix.clone();
@@ -232,7 +232,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  const MarianModel model = load_marian(arguments.folder);
+  const Seq2SeqModel model = load_seq2seq(arguments.folder);
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs);
   save_tensors(arguments.output, result);

@@ -1,5 +1,7 @@
 // The frozen layers of the modules' layers.
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <map>
 
 #include "inference/bottleneck_layers.h"
@@ -115,7 +117,13 @@ EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConve
 // norm that follows it.
 class Norms {
  public:
-  Norms(bool norm_first, const TransformerNorm& last) : norm_first_(norm_first), last_(last) {}
+  Norms(bool norm_first, const TransformerNorm& last, double scale = 1.0)
+      : norm_first_(norm_first), last_(last) {
+    if (scale == 1.0) return;
+    TORCH_CHECK_VALUE(last, "[freeze] the decoder must have a final norm, whose result "
+                            "output_scale multiplies. Got none");
+    last_.multiply(at::scalar_tensor(scale, at::kFloat));
+  }
   void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }
 
   template <typename Layer>
@@ -173,14 +181,14 @@ std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& 
 }
 
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          WeightConverter& convert) {
+                          WeightConverter& convert, double output_scale) {
   check_freezable(decoder, prefix);
   const auto& options = decoder.options.layer();
   DecoderStack stack;
   stack.norm_first = options.norm_first();
   stack.heads = options.num_heads();
   stack.width = options.d_model();
-  Norms norms(options.norm_first(), decoder.norm);
+  Norms norms(options.norm_first(), decoder.norm, output_scale);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
     const HeadSizes& sizes = stack.sizes = HeadSizes::of(layer.self_attn->options);

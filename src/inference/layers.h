@@ -84,9 +84,10 @@ struct DecoderStack : Stack<DecoderLayer> {
   std::vector<RelativeBias> relative_biases = {};
 };
 
-/// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty.
+/// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty. The final norm is
+/// multiplied by `output_scale`, which must be 1 without one.
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          WeightConverter& convert);
+                          WeightConverter& convert, double output_scale = 1.0);
 
 /// Runs rows (rows, D) through all layers; may overwrite them.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
