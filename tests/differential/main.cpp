@@ -27,7 +27,7 @@ void run(const std::string& from, const std::string& to) {
   Ops ops;
   for (const auto& some :
        {attention_ops(),  clipping_ops(), embedding_ops(), encoder_ops(),  file_ops(),
-        embeddings_ops(), frozen_ops(),   function_ops(),  layer_ops(),    marian_ops(),
+        embeddings_ops(), frozen_ops(),   function_ops(),  layer_ops(),    marian_ops(),  seq2seq_ops(),
         model_ops(),      module_ops(),   optimizer_ops(), rotary_ops(),   rotary_taker_ops(),
         output_ops(),     pair_ops(),     saved_ops(),     sentence_ops(), sentence_text_ops(),
         sinusoid_ops(),   training_ops(), vision_ops()})

@@ -62,7 +62,7 @@ void read_positions(const Settings& config, const Seq2SeqStructure& structure,
   if (!options.padding_idx()) config.refuse("pad_token_id", "must be a token, which has no position");
   options.position_ids(PositionIds::FromIds)
       .sinusoid(preset(structure.sinusoid, options.d_model(),
-                       {{"padding_idx", static_cast<double>(*options.padding_idx())}}));
+                       {{"padding_idx", *options.padding_idx()}}));
 }
 
 std::optional<int64_t> padding_in(const Settings& config, int64_t vocab) {
