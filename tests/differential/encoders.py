@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import load_file, save_file
 
+import seq2seq_t5 as t5
 from harness import Case, Draw, Failure, Programs, differ
 from written import written
 
@@ -163,15 +164,6 @@ def bottlenecks(draw: Draw, heads: int, hidden: int) -> dict:
             "normalization_type": draw.choice(["no_norm", "layer_norm"]), "embedding_size": draw.choice([hidden if chosen["trigram_input"] else 7, 5, 7])}  # fmt: skip
 
 
-def t5_network(draw: Draw) -> dict:
-    """The feed-forward network in all spellings; what files have of the last two wins."""
-    name = draw.choice(["relu", "gelu", "silu", "gelu_new", "gelu_pytorch_tanh", "quick_gelu"])
-    chosen = draw.choice([{}, {"feed_forward_proj": name}, {"feed_forward_proj": f"gated-{name}"}, {"feed_forward_proj": "gated-gelu"}])
-    if draw.coin(0.2):
-        chosen["dense_act_fn"] = draw.choice(["relu", "gelu", "gelu_new"])
-    return chosen | ({"is_gated_act": draw.coin()} if draw.coin(0.2) else {})
-
-
 def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
@@ -247,7 +239,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         return {"d_model": hidden + draw.randint(0, 3), "num_heads": heads, "d_kv": draw.choice([1, 3, 8, 16]), "d_ff": wide,
                 "num_layers": layers, "num_decoder_layers": draw.randint(1, 3), "vocab_size": vocab, "layer_norm_epsilon": eps,
                 "relative_attention_num_buckets": buckets, "pad_token_id": text["pad_token_id"],
-                "relative_attention_max_distance": buckets // 2 + draw.choice([1, 2, 10, 96]), **t5_network(draw)}  # fmt: skip
+                "relative_attention_max_distance": buckets // 2 + draw.choice([1, 2, 10, 96]), **t5.network(draw)}  # fmt: skip
     if dialect in ("clip", "pair"):
         del text["type_vocab_size"]
         text = {**text, "eos_token_id": draw.choice([2, 5]), "pad_token_id": 1, "bos_token_id": 0}
