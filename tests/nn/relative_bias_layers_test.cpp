@@ -6,6 +6,7 @@
 
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/relative/alibi.h"
 #include "posenc/relative/bias.h"
 #include "support/compare.h"
 #include "support/dice.h"
@@ -180,6 +181,48 @@ TEST(RelativeBias, StepsOfADecoderAreTheWholeSequence) {
     EXPECT_TRUE(within(Op::Layers, decoder->step(x.index_select(0, last), one),
                        whole.index_select(0, last)));
   }
+}
+
+TEST(AttentionMaskSlopes, AreTakenTimesTheDistanceAlsoInSteps) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(seed);
+    Draws draw(seed);
+    const int64_t heads = draw(1, 5), batch = draw(1, 3), length = draw(1, 14);
+    auto attention = drawn(MultiheadAttention(heads * 3, heads));
+    const auto x = torch::randn({batch, length, heads * 3});
+    const auto slopes = alibi_slopes(heads);
+    const auto mask = AttentionMask::slopes(slopes);
+    const auto i = torch::arange(length);
+    const auto away = (i.unsqueeze(0) - i.unsqueeze(1)).abs().to(torch::kFloat);
+    const auto bias = (slopes.view({1, heads, 1, 1}) * -away.view({1, 1, length, length}));
+    EXPECT_TRUE(bit_equal(attention->forward(x, x, x, mask),
+                          attention->forward(x, x, x, AttentionMask::additive(bias))));
+    const auto whole = attention->forward(x, x, x, mask & AttentionMask::causal());
+    // BLOOM's, by the number of the key.
+    const auto by_key = slopes.view({1, heads, 1, 1}) * i.to(torch::kFloat).view({1, 1, 1, length});
+    EXPECT_TRUE(within(Op::Layers, whole,
+                       attention->forward(x, x, x, AttentionMask::additive(by_key) &
+                                                       AttentionMask::causal())));
+    auto cache = attention->make_cache(batch, length);
+    for (int64_t at = 0; at < length;) {
+      const int64_t count = draw(1, length - at);
+      EXPECT_TRUE(within(Op::Layers, attention->step(x.narrow(1, at, count), cache, mask),
+                         whole.narrow(1, at, count)));
+      at += count;
+    }
+  }
+}
+
+TEST(AttentionMaskSlopesErrors, NameTheNumberOfHeads) {
+  MultiheadAttention attention(8, 2);
+  const auto x = torch::randn({1, 3, 8});
+  EXPECT_ERROR(attention->forward(x, x, x, AttentionMask::slopes(torch::ones({3}))),
+               c10::ValueError, "slopes() takes a slope for each of the 2 heads. Got 3");
+  EXPECT_ERROR(AttentionMask::slopes(torch::ones({1, 2})), c10::ValueError,
+               "[AttentionMask] slopes() takes (H). Got [1, 2]");
+  EXPECT_ERROR(AttentionMask::slopes(torch::ones({2}, torch::kLong)), c10::TypeError,
+               "slopes() takes real numbers");
 }
 
 TEST(RelativeBias, OfALayerDiffersFromNone) {
