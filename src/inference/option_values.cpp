@@ -48,6 +48,7 @@ void read(const BottleneckFeedForwardImpl& network, Values& values) {
 
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
+  values.push_back(static_cast<double>(layer.options.feed_forward()));
 }
 
 void read(const TransformerEncoderImpl& stack, Values& values) {
@@ -62,6 +63,21 @@ void read(const MultiheadAttentionImpl& attention, Values& values) {
                static_cast<double>(options.head_dim().value_or(0)),
                static_cast<double>(options.scale().has_value()), options.scale().value_or(0.0),
                static_cast<double>(options.batch_first())});
+}
+
+void read(const RelativePositionBiasImpl& bias, Values& values) {
+  const relative::Index& index = bias.options.index();
+  values.push_back(static_cast<double>(index.index()));
+  if (const auto* const own = std::get_if<relative::Buckets>(&index)) {
+    add(values,
+        {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
+         static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
+  } else if (const auto* const own = std::get_if<relative::SignedLog>(&index)) {
+    add(values, {static_cast<double>(own->buckets), static_cast<double>(own->max_position)});
+  } else if (const auto* const own = std::get_if<relative::Clamp>(&index)) {
+    add(values, {static_cast<double>(own->left), static_cast<double>(own->right),
+                 static_cast<double>(own->query_minus_key), static_cast<double>(own->absolute)});
+  }
 }
 
 // Those that matter beside the frequencies, which are a buffer.
@@ -121,7 +137,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
+        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
         reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>}) {

@@ -5,6 +5,7 @@ Logits plain, frozen and step by step, gradients, and tokens of greedy searches,
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ import transformers
 from safetensors.torch import save_file
 from torch import Tensor
 
+import seq2seq_t5 as t5
 from harness import Case, Draw, Failure, Programs
 from written import written
 
@@ -26,6 +28,7 @@ KINDS = {
     "mbart": ("MBartConfig", "MBartForConditionalGeneration"),
     "pegasus": ("PegasusConfig", "PegasusForConditionalGeneration"),
     "plbart": ("PLBartConfig", "PLBartForConditionalGeneration"),
+    **t5.KINDS,
 }
 SHARED, HEAD = "model.shared.weight", "lm_head.weight"
 ENCODER, DECODER = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
@@ -48,6 +51,8 @@ NAMES = [
 
 
 def config_of(draw: Draw, kind: str):
+    if kind in t5.KINDS:
+        return getattr(transformers, KINDS[kind][0])(**t5.settings(draw))
     heads = [draw.choice([1, 2, 4]) for _ in range(2)]
     source = draw.randint(12, 60)
     pad = draw.randint(0, 5)
@@ -87,7 +92,8 @@ def randomise(draw: Draw, model) -> None:
 
 def tied_names(draw: Draw, tensors: dict[str, Tensor], config, kind: str) -> dict[str, Tensor]:
     """The matrices of the vocabulary under some of their names, some of them different."""
-    names = [name for name in (SHARED, ENCODER, DECODER, HEAD) if name in tensors]
+    own = t5 if kind in t5.KINDS else sys.modules[__name__]
+    names = [name for name in (own.SHARED, own.ENCODER, own.DECODER, own.HEAD) if name in tensors]
     if kind == "fsmt" or not getattr(config, "share_encoder_decoder_embeddings", True):
         if config.tie_word_embeddings and kind == "marian" and draw.coin():
             tensors.pop(draw.choice([HEAD, DECODER]))
@@ -104,6 +110,8 @@ def tied_names(draw: Draw, tensors: dict[str, Tensor], config, kind: str) -> dic
 
 
 def old_names(draw: Draw, tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
+    if kind in t5.KINDS:
+        return t5.old_names(draw, tensors)
     if draw.coin(0.2) and HEAD not in tensors and kind != "fsmt":
         tensors = {name.removeprefix("model."): value for name, value in tensors.items()}
         tensors.pop("final_logits_bias", None)
@@ -151,10 +159,13 @@ def model_of(draw: Draw, folder: Path, kind: str):
     model.generation_config.save_pretrained(folder)
     config.architectures = [name]
     settings = json.loads(config.to_json_string(use_diff=False))
+    layers = t5.LAYERS if kind in t5.KINDS else ("encoder_layers", "decoder_layers")
+    if kind in t5.KINDS:
+        settings = t5.rewritten(draw, settings)
     if draw.coin(0.2):  # the first layers
-        settings |= {key: draw.randint(1, settings[key]) for key in ("encoder_layers", "decoder_layers")}
+        settings |= {key: draw.randint(1, settings[key]) for key in layers}
     if draw.coin(0.15):
-        settings["num_hidden_layers"] = draw.randint(1, settings["encoder_layers"])  # which wins
+        settings["num_hidden_layers"] = draw.randint(1, settings[layers[0]])  # which wins
     (folder / "config.json").write_text(json.dumps(written(draw, type(config), settings)))
     tensors = {key: value.clone() for key, value in model.state_dict().items()}
     tensors = old_names(draw, tied_names(draw, tensors, config, kind), kind)
@@ -163,7 +174,7 @@ def model_of(draw: Draw, folder: Path, kind: str):
 
 
 def lengths_of(draw: Draw, config, kind: str) -> tuple[int, int]:
-    most = config.max_position_embeddings
+    most = 24 if kind in t5.KINDS else config.max_position_embeddings
     if kind in ("m2m_100", "fsmt") and draw.coin(0.4):
         most += draw.randint(1, 12)  # the tables grow
     return draw.randint(2, most), draw.randint(2, most)
@@ -185,6 +196,8 @@ def logits_of(model, src: Tensor, mask: Tensor, tgt: Tensor) -> Tensor:
 
 def their_gradient(model, name: str) -> Tensor | None:
     """That of the tensor that we call `name`; None if it has none."""
+    if model.config.model_type in t5.KINDS:
+        return t5.gradient(model, name)
     module, leaf = name.rsplit(".", 1)
     if name == "final_layer.bias":
         return None  # a buffer there

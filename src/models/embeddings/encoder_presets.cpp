@@ -84,6 +84,12 @@ void read_mobilebert(const Settings& config, EncoderEmbeddingsOptions& options) 
                                      std::to_string(options.d_model()));
 }
 
+// The rate is that of all dropouts.
+void read_t5_dropout(const Settings& config, EncoderEmbeddingsOptions& options) {
+  constexpr const char* kRate[] = {"dropout_rate"};
+  options.dropout(config.probability(kRate, 0.0));
+}
+
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
@@ -143,6 +149,9 @@ const EmbeddingsStructure kRoFormer = {.position_ids = PositionIds::None,
     .projection = Projection::Last, .projects_always = false,
     .projection_name = "embeddings_project"};
 
+const EmbeddingsStructure kT5 = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
+
 }  // namespace tables
 
 std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
@@ -191,7 +200,7 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
       {"nomic", "nomic_bert", "NomicBertEmbeddings",
        "drop(LN(tok + typ)); ModernBERT, Funnel: no types; RoFormer: proj",
        {.position_ids = PositionIds::None}},
-      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s",
+      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s; T5: drop(tok)",
        {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,
         .has_dropout = false, .tokens = "embed_tokens"}},
       {"mobilebert", "mobilebert", "MobileBertEmbeddings",

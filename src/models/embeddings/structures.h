@@ -38,7 +38,7 @@ namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDistilBert, kElectra,
     kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLed, kLxmert, kModernBert,
-    kPPFormulaNet, kRoFormer, kTrOcr, kTvp, kXlm;
+    kPPFormulaNet, kRoFormer, kT5, kTrOcr, kTvp, kXlm;
 
 }  // namespace tables
 

@@ -13,6 +13,7 @@
 #include "models/embeddings/presets.h"
 #include "models/rotary/model_options.h"
 #include "models/rotary/rope_parameters.h"
+#include "models/t5/layers.h"
 
 namespace posenc {
 namespace {
@@ -128,6 +129,29 @@ void without_biases(const Settings&, const hf::ModelType&, EncoderOptions& optio
 
 void without_wide_bias(const Settings&, const hf::ModelType&, EncoderOptions& options) {
   own_layer(options).linear1_bias(false);
+}
+
+// MPNetEncoder has a table with the number of rows in config.json, but always computes 32 buckets.
+void read_mpnet(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr int64_t kBuckets = 32, kMostRows = 1 << 20;
+  constexpr const char* kRows = "relative_attention_num_buckets";
+  const int64_t rows = config.whole(kRows, 1, kMostRows);
+  if (rows < kBuckets) {
+    config.refuse(kRows, "must be at least 32, the number of buckets that MPNet computes");
+  }
+  options.relative_buckets(kBuckets).relative_rows(rows);
+}
+
+// One table for all layers.
+void read_t5(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_t5_layer(config, own_layer(options));
+  options.encoder().relative(t5_buckets(config, /*bidirectional=*/true));
+}
+
+// A table in each layer.
+void read_umt5(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_t5_layer(config, own_layer(options));
+  own_layer(options).relative(t5_buckets(config, /*bidirectional=*/true));
 }
 
 void read_eurobert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {

@@ -131,6 +131,10 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   const bool is_gated = config.options.encoder().layer().feed_forward() == FeedForward::Gated;
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
+  } else if (is_gated && is_named(keys.gated_wide)) {
+    add({&EncoderLayerKeys::gated_wide, &EncoderLayerKeys::gate}, "linear1.*");
+  } else if (is_named(keys.gated_wide)) {
+    add({&EncoderLayerKeys::wide}, "linear1.*");
   } else if (is_gated && is_named(keys.activated)) {
     add({&EncoderLayerKeys::activated, &EncoderLayerKeys::wide}, "linear1.*");
   } else {
@@ -223,7 +227,11 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
-    map.emplace_back(structure.relative_bias, "relative_attention_bias.weight");
+    const TransformerEncoderOptions& stack = config.options.encoder();
+    const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn."
+                           : stack.relative()       ? "encoder."
+                                                    : "";
+    map.emplace_back(structure.relative_bias, to + "relative_attention_bias.weight");
   }
   add_pooling(map, config);
   return map;

@@ -97,6 +97,15 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   if (counts) add("padding_idx", options.padding_idx().value_or(-1));
 }
 
+// The buckets of T5, the only index that a config.json has.
+void add_relative(const std::optional<relative::Index>& index, NamedValues& values) {
+  const auto* const own = index ? std::get_if<relative::Buckets>(&*index) : nullptr;
+  const relative::Buckets buckets = own ? *own : relative::Buckets{0, 0, false};
+  values.emplace_back("relative num_buckets", static_cast<double>(buckets.num_buckets));
+  values.emplace_back("relative max_distance", static_cast<double>(buckets.max_distance));
+  values.emplace_back("relative bidirectional", static_cast<double>(buckets.bidirectional));
+}
+
 // What decides the results of a layer besides.
 void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   const auto add = [&](const char* name, auto value) {
@@ -112,6 +121,7 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("key_bias", layer.key_bias());
   add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
+  add_relative(layer.relative(), values);
   if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
   if (!layer.bottleneck()) return;
   add("use_bottleneck", layer.bottleneck()->use_bottleneck());
@@ -175,6 +185,7 @@ NamedValues values_of(const EncoderOptions& options) {
   add("pos_embed_jitter", options.pos_embed_jitter());
   add("pos_embed_rescale", options.pos_embed_rescale());
   add("relative_buckets", options.relative_buckets());
+  add_relative(options.encoder().relative(), values);
   add("norm after the layers", options.encoder().norm());
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
   if (options.pooling() == encoder::Pooling::EndToken) add("eos_token_id", options.eos_token_id());

@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "io/base/text.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/hf/setting_names.h"
@@ -75,7 +76,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
              {key("hidden_size") + " / num_groups", layer.d_model() / groups, first, 1, 3}};
   }
   if (layer.head_dim()) {
-    sizes.push_back({key("num_attention_heads") + " * head_dim",
+    sizes.push_back({key("num_attention_heads") + " * " + key("head_dim"),
                      layer.num_heads() * *layer.head_dim(),
                      encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::out), 1});
   }
@@ -85,9 +86,13 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
     return sizes;
   }
   if (*structure.relative_bias != '\0') {
+    const auto& index = layer.relative() ? layer.relative() : config.options.encoder().relative();
+    const int64_t rows =
+        index ? relative_rows(*index)
+              : config.options.relative_rows().value_or(config.options.relative_buckets());
     sizes.push_back({"relative_attention_num_buckets",
-                     config.options.relative_rows().value_or(config.options.relative_buckets()),
-                     {prefix + structure.relative_bias},
+                     rows,
+                     {prefix + io::fill_pattern(structure.relative_bias, {"0"})},
                      0});
   }
   const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();

@@ -22,6 +22,8 @@ struct EncoderLayerKeys {
   const char* wide;            ///< the first linear layer of the feed-forward network
   const char* activated = "";  ///< with gates, the rows that are activated, if wide is their gate
   const char* gate = "";       ///< the rows of its gate, if they are apart
+  /// The rows that are activated with gates, where `wide` is another tensor without them: T5.
+  const char* gated_wide = "";
   bool gate_first = false;     ///< whether wide has the rows of the gate before those it gates
   const char* narrow;          ///< the second linear layer of the feed-forward network
   const char *norm1, *norm2;   ///< of the attention, of the feed-forward network
@@ -58,7 +60,9 @@ struct EncoderStructure {
   const char* pooler = "pooler.dense";  ///< the linear layer of the pooler
   bool has_layer_scale = false;    ///< DINOv2: `layer_scale1.lambda1` and `layer_scale2.lambda1`
   bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
-  const char* relative_bias = "";  ///< MPNet: the table of a relative bias
+  /// The table of a relative bias: with an asterisk, that of each layer.
+  const char* relative_bias = "";
+  bool has_head_dim = false;  ///< T5: the width of a head is a setting of its own
   const char* dropped = "";  ///< patterns of keys that are not the encoder's, with blanks between
   const char* beside = "";   ///< a module among them without which its class is not complete
   /// A tensor with what the rotary embedding computes: RoFormer's table, of which a file may have
@@ -81,7 +85,7 @@ extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChines
     kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert,
     kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert,
     kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer,
-    kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT, kXlm;
+    kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5, kUmt5, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

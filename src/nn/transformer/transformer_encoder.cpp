@@ -22,6 +22,12 @@ void check_own_options(const TransformerEncoderOptions& options) {
                       options.layer().d_model(), ". Got ", one.d_model());
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
+    TORCH_CHECK_VALUE(!options.relative() || (one.num_heads() == options.layer().num_heads() &&
+                                              one.mixing() == Mixing::Attention && !one.relative()),
+                      "[TransformerEncoder] with relative, each of layers must have the num_heads of "
+                      "layer, ",
+                      options.layer().num_heads(),
+                      ", Mixing::Attention and no relative of its own. Got others");
   }
 }
 
@@ -90,17 +96,24 @@ void TransformerEncoderImpl::reset() {
     layers->push_back(make_layer(options.layer_at(i)));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+  if (options.relative()) {
+    relative_attention_bias =
+        register_module("relative_attention_bias",
+                        make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
+  }
 }
 
 void TransformerEncoderImpl::reset_parameters() {
   for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
 }
 
 void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
+  if (options.relative()) stream << ", relative=true";
   if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
   if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
@@ -129,7 +142,10 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                                                    const torch::Tensor& position_ids,
                                                    const torch::Tensor& kept_rows) {
   const torch::Tensor factors = row_factors(kept_rows, x);
-  WindowMasks masks(mask, attention_shape("TransformerEncoder", x, x, options.layer()), x);
+  const AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
+  const AttentionMask biased =
+      with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys);
+  WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
     if (record.output_hidden_states) record.hidden_states.push_back(out);

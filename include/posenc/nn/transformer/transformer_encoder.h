@@ -53,7 +53,8 @@ struct TransformerEncoderRecord {
 /// ```
 ///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
-/// TransformerLayerOptions::bottleneck), `norm.*`.
+/// TransformerLayerOptions::bottleneck), `norm.*`; with `relative`
+/// `relative_attention_bias.weight` (rows, num_heads).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -85,6 +86,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   TransformerEncoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of them
   TransformerNorm norm{nullptr};          ///< with .norm(true)
+  RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},
