@@ -56,6 +56,7 @@ READ = set("""
     use_tpu_fourier_optimizations query_bias key_bias value_bias proj_bias use_gated_mlp pos_embed_shift pos_embed_jitter pos_embed_rescale
     trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
     key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups
+    relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

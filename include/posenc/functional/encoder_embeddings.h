@@ -35,6 +35,7 @@ enum class Projection {
   Last,           ///< of the result, as in ELECTRA and ALBERT
   BeforeDropout,  ///< after the norm, as in FNet
   Tokens,         ///< of the tokens alone, before positions are added, as in OPT
+  Sum,            ///< of the sum, before the norm, as in DeBERTa
 };
 
 /// How the factor of the tokens is rounded before it is applied.

@@ -158,7 +158,8 @@ at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
     const at::Tensor& given = options.task_type_ids();
     x = x + lookup(kTasks, given.defined() ? given : at::zeros_like(ids), weights.task_types);
   }
-  x = steps.project(steps.norm(x, Norm::AfterSum), Projection::BeforeDropout);
+  x = steps.norm(steps.project(x, Projection::Sum), Norm::AfterSum);
+  x = steps.project(x, Projection::BeforeDropout);
   x = at::dropout(x, options.dropout(), options.training());
   return steps.project(steps.norm(x, Norm::AfterDropout), Projection::Last);
 }

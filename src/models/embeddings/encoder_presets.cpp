@@ -84,6 +84,18 @@ void read_mobilebert(const Settings& config, EncoderEmbeddingsOptions& options) 
                                      std::to_string(options.d_model()));
 }
 
+// The class itself has no setting for the width of the tables.
+void read_deberta(const Settings& config, EncoderEmbeddingsOptions& options) {
+  const int64_t width = options.d_model();
+  const int64_t narrow = config.whole("embedding_size", width, 1, kWidestTable);
+  options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX)).embedding_dim(narrow);
+  if (narrow != width) {
+    options.projection(Projection::Sum).projection_bias(false);
+    options.names().projection = "embed_proj";
+  }
+  if (!config.flag("position_biased_input")) options.position_ids(PositionIds::None);
+}
+
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
@@ -101,6 +113,7 @@ bool no_norm_in(const Settings& config) {
 // clang-format off
 namespace tables {
 
+const EmbeddingsStructure kDeberta = {.order = Order::PositionsFirst, .more = read_deberta};
 const EmbeddingsStructure kElectra = {.projection = Projection::Last,
     .projects_always = false, .projection_name = "embeddings_project"};
 const EmbeddingsStructure kEsm = {.norm = Norm::None, .position_ids = PositionIds::None,
@@ -163,7 +176,8 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
        "drop((tok + typ) + pos), positions as roberta",
        {.norm = Norm::None, .position_ids = PositionIds::FromIds}},
       {"squeezebert", "squeezebert", "SqueezeBertEmbeddings",
-       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos",
+       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos; DeBERTa v2: "
+       "drop(LN(proj((tok + pos) + typ))), pos and typ if it has them",
        {.order = Order::PositionsFirst}},
       {"longformer", "longformer", "LongformerEmbeddings", "as squeezebert, positions as roberta",
        {.order = Order::PositionsFirst, .position_ids = PositionIds::FromIds}},

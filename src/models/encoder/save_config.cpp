@@ -113,6 +113,18 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
   if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
+  if (const auto& own = layer.disentangled()) {
+    add("max_relative_positions", own->max_relative_positions());
+    add("position_buckets", own->position_buckets());
+    add("relative_attention", own->relative_attention());
+    add("content_to_position", own->content_to_position());
+    add("position_to_content", own->position_to_content());
+    add("share_att_key", own->share_att_key());
+    add("norm_relative_embeddings", own->norm_relative_embeddings());
+    add("conv_kernel_size", own->conv_kernel_size());
+    add("conv_groups", own->conv_groups());
+    add("conv_act", own->conv_act());
+  }
   if (!layer.bottleneck()) return;
   add("use_bottleneck", layer.bottleneck()->use_bottleneck());
   add("intra_bottleneck_size", layer.bottleneck()->intra_bottleneck_size());

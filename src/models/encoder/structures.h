@@ -27,6 +27,7 @@ struct EncoderLayerKeys {
   const char *norm1, *norm2;   ///< of the attention, of the feed-forward network
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
+  const char *pos_key = "", *pos_query = "";      ///< of relative positions: DeBERTa
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
@@ -68,6 +69,7 @@ struct EncoderStructure {
   /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
   bool zeroes_padding_row = false;
   bool has_bottleneck = false;  ///< MobileBERT: TransformerLayerOptions::bottleneck
+  bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
   bool is_grouped = false;      ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
@@ -78,7 +80,7 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert,
+    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDebertaV2, kDistilBert, kElectra, kEsm, kEuroBert,
     kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert,
     kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer,
     kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT, kXlm;
