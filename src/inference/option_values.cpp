@@ -103,6 +103,7 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
        static_cast<double>(options.types_from_tokens()), static_cast<double>(options.order()),
        options.layer_norm_eps(), options.scale().factor(options.d_model()),
        static_cast<double>(options.trigram_input()), static_cast<double>(options.no_norm()),
+       static_cast<double>(options.stepwise_norm()),
        static_cast<double>(options.scale_rounding())});
 }
 

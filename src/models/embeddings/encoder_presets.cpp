@@ -96,6 +96,11 @@ void read_deberta(const Settings& config, EncoderEmbeddingsOptions& options) {
   if (!config.flag("position_biased_input")) options.position_ids(PositionIds::None);
 }
 
+void read_deberta_v1(const Settings& config, EncoderEmbeddingsOptions& options) {
+  read_deberta(config, options);
+  options.stepwise_norm(true);
+}
+
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
@@ -113,7 +118,8 @@ bool no_norm_in(const Settings& config) {
 // clang-format off
 namespace tables {
 
-const EmbeddingsStructure kDeberta = {.order = Order::PositionsFirst, .more = read_deberta};
+const EmbeddingsStructure kDeberta = {.order = Order::PositionsFirst, .more = read_deberta_v1};
+const EmbeddingsStructure kDebertaV2 = {.order = Order::PositionsFirst, .more = read_deberta};
 const EmbeddingsStructure kElectra = {.projection = Projection::Last,
     .projects_always = false, .projection_name = "embeddings_project"};
 const EmbeddingsStructure kEsm = {.norm = Norm::None, .position_ids = PositionIds::None,
@@ -176,7 +182,7 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
        "drop((tok + typ) + pos), positions as roberta",
        {.norm = Norm::None, .position_ids = PositionIds::FromIds}},
       {"squeezebert", "squeezebert", "SqueezeBertEmbeddings",
-       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos; DeBERTa v2: "
+       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos; DeBERTa: "
        "drop(LN(proj((tok + pos) + typ))), pos and typ if it has them",
        {.order = Order::PositionsFirst}},
       {"longformer", "longformer", "LongformerEmbeddings", "as squeezebert, positions as roberta",

@@ -324,6 +324,19 @@ void refuse_other_widths(const Settings& config, const TransformerLayerOptions& 
   }
 }
 
+// The scale counts all words of pos_att_type, whatever they are.
+void read_deberta(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  refuse_other_widths(config, layer);
+  if (config.flag("talking_head", false)) config.refuse("talking_head", "must be false");
+  const auto products = static_cast<double>(1 + terms_in(config).size());
+  const auto width = static_cast<double>(layer.d_model() / layer.num_heads());
+  layer.key_bias(false)
+      .attention_scale(1.0 / std::sqrt(products * width))
+      .disentangled(disentangled_in(config).position_key_bias(false));
+  options.zero_padding(true);
+}
+
 // What follows the convolution has a name of transformers.
 Elementwise conv_act_in(const Settings& config) {
   try {

@@ -89,6 +89,7 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   add("order", options.order());
   add("norm", options.norm());
   add("no_norm", options.no_norm());
+  add("stepwise_norm", options.stepwise_norm());
   add("trigram_input", options.trigram_input());
   add("layer_norm_eps", options.layer_norm_eps());
   add("projection", options.projection());

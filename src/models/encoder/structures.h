@@ -28,6 +28,9 @@ struct EncoderLayerKeys {
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
   const char *pos_key = "", *pos_query = "";      ///< of relative positions: DeBERTa
+  /// The biases of queries, keys and values, where query has the rows of one head after another:
+  /// whole names, of which files have not that of the keys.
+  const char *q_bias = "", *k_bias = "", *v_bias = "";
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
@@ -80,7 +83,7 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDebertaV2, kDistilBert, kElectra, kEsm, kEuroBert,
+    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert, kElectra, kEsm, kEuroBert,
     kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert,
     kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer,
     kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT, kXlm;

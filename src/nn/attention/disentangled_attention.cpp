@@ -168,9 +168,10 @@ torch::Tensor DisentangledAttentionImpl::run(const torch::Tensor& x, const torch
   if (keys.defined()) scores = scores + relative_term(q, keys, length, index);
   if (queries.defined())
     scores = scores + relative_term(k, queries, length, index, relative::Contract::Key);
-  const torch::Tensor weights = masked_scores(scores * scale(), mask).softmax(-1);
+  const torch::Tensor weights =
+      drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
   if (shares != nullptr) *shares = weights;
-  const torch::Tensor context = torch::matmul(drop(*dropout, weights), v);
+  const torch::Tensor context = torch::matmul(weights, v);
   return out_proj->forward(context.transpose(1, 2).flatten(2));
 }
 

@@ -84,9 +84,12 @@ void ConvolutionBesideImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor ConvolutionBesideImpl::forward(const torch::Tensor& x, const torch::Tensor& out,
                                              const torch::Tensor& kept) {
-  torch::Tensor y = conv->forward(x.transpose(1, 2)).transpose(1, 2).contiguous();
   const torch::Tensor rows = kept.defined() ? kept.unsqueeze(-1) : kept;
-  if (rows.defined()) y = y.masked_fill(rows.logical_not(), 0.0);
+  const auto without_padding = [&](const torch::Tensor& all) {
+    return rows.defined() ? all.masked_fill(rows.logical_not(), 0.0) : all;
+  };
+  torch::Tensor y = conv->forward(without_padding(x).transpose(1, 2)).transpose(1, 2).contiguous();
+  y = without_padding(y);
   y = functional::elementwise(drop(*dropout, y), options.disentangled()->conv_act());
   y = norm->forward(out + y);
   return rows.defined() ? y * rows.to(y.scalar_type()) : y;
