@@ -6,6 +6,7 @@
 
 #include "inference/bottleneck_layers.h"
 #include "inference/check_freezable.h"
+#include "inference/disentangled_layers.h"
 #include "inference/layers.h"
 #include "nn/transformer/layer_parts.h"
 
@@ -177,6 +178,8 @@ std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& 
   check_freezable(encoder, prefix);
   if (encoder.options.layer().bottleneck())
     return std::make_unique<BottleneckLayers>(encoder, convert);
+  if (encoder.options.layer().disentangled())
+    return std::make_unique<DisentangledLayers>(encoder, convert);
   return std::make_unique<EncoderStack>(encoder, convert);
 }
 

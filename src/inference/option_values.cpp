@@ -46,6 +46,15 @@ void read(const BottleneckFeedForwardImpl& network, Values& values) {
   values.push_back(static_cast<double>(network.options.activation()));
 }
 
+void read(const DisentangledEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+}
+
+void read(const DisentangledAttentionImpl& attention, Values& values) {
+  const auto& options = attention.options;
+  add(values, {static_cast<double>(options.num_heads()), options.scale().value_or(0.0)});
+}
+
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
   values.push_back(static_cast<double>(layer.options.feed_forward()));
@@ -111,6 +120,7 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
        static_cast<double>(options.types_from_tokens()), static_cast<double>(options.order()),
        options.layer_norm_eps(), options.scale().factor(options.d_model()),
        static_cast<double>(options.trigram_input()), static_cast<double>(options.no_norm()),
+       static_cast<double>(options.stepwise_norm()),
        static_cast<double>(options.scale_rounding())});
 }
 
@@ -140,7 +150,8 @@ OptionReader option_reader(const torch::nn::Module& module) {
         reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>}) {
+        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
+        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -36,7 +36,8 @@ struct EmbeddingsStructure {
 /// The structures that differ a little from a preset's, and so are none.
 namespace tables {
 
-extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDistilBert, kElectra,
+extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDeberta, kDebertaV2,
+    kDistilBert, kElectra,
     kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLed, kLxmert, kModernBert,
     kPPFormulaNet, kRoFormer, kT5, kTrOcr, kTvp, kXlm;
 

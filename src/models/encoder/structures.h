@@ -29,6 +29,10 @@ struct EncoderLayerKeys {
   const char *norm1, *norm2;   ///< of the attention, of the feed-forward network
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
+  const char *pos_key = "", *pos_query = "";      ///< of relative positions: DeBERTa
+  /// The biases of queries, keys and values, where query has the rows of one head after another:
+  /// whole names, of which files have not that of the keys.
+  const char *q_bias = "", *k_bias = "", *v_bias = "";
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
@@ -72,6 +76,7 @@ struct EncoderStructure {
   /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
   bool zeroes_padding_row = false;
   bool has_bottleneck = false;  ///< MobileBERT: TransformerLayerOptions::bottleneck
+  bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
   bool is_grouped = false;      ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
@@ -82,7 +87,7 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDistilBert, kElectra, kEsm, kEuroBert,
+    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert, kElectra, kEsm, kEuroBert,
     kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert,
     kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer,
     kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5, kUmt5, kViT, kXlm;
