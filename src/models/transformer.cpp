@@ -188,6 +188,7 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
   }
   print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
+  if (options.output_scale() != 1.0) stream << ", output_scale=" << options.output_scale();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
   stream << ")";
 }
