@@ -192,6 +192,7 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
   if (options.position_ids() == embeddings::PositionIds::None) stream << ", position_ids=None";
   if (!options.output_bias()) stream << ", output_bias=false";
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
+  if (options.output_scale() != 1.0) stream << ", output_scale=" << options.output_scale();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
   stream << ")";
 }
