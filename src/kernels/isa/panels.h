@@ -77,7 +77,7 @@ POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, 
 }
 
 // The matrix whose elements (column, k) multiply the panel's columns, in one of two layouts.
-// line<columns>(k) are elements k .. k + 15 of so many columns.
+// line<columns>(k) are elements k .. k + 15 of that many columns.
 struct ByRows {  // a column of the product is a row in memory; those of the next tile are
                  // prefetched
   const float* from;
