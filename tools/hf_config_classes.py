@@ -40,7 +40,7 @@ READ = set("""
     qkv_bias image_size patch_size num_channels initializer_range use_mask_token use_absolute_position_embeddings
     num_register_tokens n_cls_tokens is_hybrid mask_ratio
     encoder_layers encoder_attention_heads decoder_layers decoder_attention_heads decoder_ffn_dim decoder_vocab_size
-    share_encoder_decoder_embeddings tie_word_embeddings is_encoder_decoder
+    src_vocab_size share_encoder_decoder_embeddings tie_word_embeddings is_encoder_decoder
     rope_theta rope_parameters partial_rotary_factor original_max_position_embeddings head_dim global_head_dim
     qk_rope_head_dim qk_nope_head_dim rotary_dim rotary_pct rotary_emb_base rotary_embedding_base rotary_value
     rope_interleave local_rope_theta global_rope_theta rope_local_base_freq compress_rope_theta swa_rope_theta
@@ -55,7 +55,9 @@ READ = set("""
     summary_type summary_use_proj summary_activation summary_proj_to_labels
     use_tpu_fourier_optimizations query_bias key_bias value_bias proj_bias use_gated_mlp pos_embed_shift pos_embed_jitter pos_embed_rescale
     trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
+    num_layers num_heads d_kv d_ff feed_forward_proj dropout_rate layer_norm_epsilon relative_attention_max_distance
     key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups
+    relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

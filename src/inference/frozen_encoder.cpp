@@ -84,10 +84,13 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 }
 
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
-// given as pairs.
-AttentionMask mask_of_all_rows(const AttentionMask& mask) {
-  return AttentionMaskAccess::without_keys(mask) &
-         AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
+// given as pairs. In a disentangled attention these tokens attend to nothing.
+AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& options) {
+  const at::Tensor keys = mask.padding_keys();
+  const AttentionMask pairs =
+      AttentionMaskAccess::without_keys(mask) & AttentionMask::allowed(keys.unsqueeze(1));
+  if (!options.encoder().layer().disentangled()) return pairs;
+  return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
@@ -138,7 +141,8 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state =
-      parts.layers.forward_with(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
+      parts.layers.forward_with(out.embeddings,
+                                all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask,
                                 record, rotary_position_ids(parts.options, input, inputs));
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())

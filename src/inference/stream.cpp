@@ -58,11 +58,14 @@ Norm::Norm(const TransformerNorm& norm, const LayerScale& scale) {
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
   eps = static_cast<float>(norm->options.eps());
   kind = kernel_norm(norm->options.kind());
-  if (!scale) return;
+  if (scale) multiply(scale->lambda1.detach());
+}
+
+void Norm::multiply(const at::Tensor& factors) {
   if (kind == kernel::NormKind::RMSPlusOne) weight = weight + 1.0;
   if (kind == kernel::NormKind::RMSPlusOne) kind = kernel::NormKind::RMS;
-  weight = weight * scale->lambda1.detach();
-  if (bias.defined()) bias = bias * scale->lambda1.detach();
+  weight = weight * factors;
+  if (bias.defined()) bias = bias * factors;
 }
 
 kernel::AddNormRequest Norm::request(int64_t width) const {

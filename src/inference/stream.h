@@ -16,6 +16,8 @@ struct Norm {
   /// That of a module, whose result is multiplied by `scale`, which may be empty.
   explicit Norm(const TransformerNorm& norm, const LayerScale& scale = nullptr);
 
+  /// Multiplies its results by factors (D), or by one.
+  void multiply(const at::Tensor& factors);
   explicit operator bool() const { return weight.defined(); }
   /// The request for rows of this width, without the rows.
   kernels::inference::AddNormRequest request(int64_t width) const;

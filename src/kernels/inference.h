@@ -46,8 +46,8 @@ constexpr int64_t packed_rows(int64_t inner) {
 }
 
 // softmax(scale * q k^T + bias) v for one query in each row and head. Tokens may be anywhere in
-// memory: token[key + h * width] is where a token's key in head h begins, and
-// token[value + h * width] its value.
+// memory: token[key + h / group * width] is where a token's key in head h begins, and
+// token[value + h / group * width] its value.
 struct AttentionRequest {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
@@ -60,6 +60,7 @@ struct AttentionRequest {
   int64_t bias_row_stride, bias_head_stride;
   float* out;  // (rows, heads * width)
   int64_t out_stride;
+  int64_t group = 1;  // the number of query heads that share a head of keys and values
 };
 
 constexpr int64_t kNoWindow = -1;
@@ -82,6 +83,12 @@ struct SequenceAttentionRequest {
   // kNoWindow: it attends to all.
   int64_t window = kNoWindow;
   const int64_t* places;
+  // Added to the scores as well, or null: for head h, query i and key j the entry
+  // h * relative_stride + place(i) - place(j), with kPanelRows readable entries after the last. That
+  // of row r is relative_places[r], or r if it is null. Queries and keys are the same rows then.
+  const float* relative = nullptr;
+  int64_t relative_stride = 0;
+  const int64_t* relative_places = nullptr;
   const float* bias;        // added to the scores, or null; -inf masks. A fully masked query gets 0
   int64_t bias_strides[4];  // sequence, head, query, key
   float* out;               // (rows, heads * width)

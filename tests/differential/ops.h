@@ -43,6 +43,7 @@ Ops rotary_taker_ops();
 Ops saved_ops();
 Ops sentence_ops();
 Ops sentence_text_ops();
+Ops seq2seq_ops();
 Ops sinusoid_ops();
 Ops training_ops();
 Ops vision_ops();

@@ -42,8 +42,8 @@ struct FreezeOptions {
   /// The dtype of the weights.
   TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
   /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
-  /// any sequence of characters: `decoder.layers.5.*`. A tied weight has the name under which it is
-  /// registered.
+  /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
+  /// it is registered.
   TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
 };
 

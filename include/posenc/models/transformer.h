@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "posenc/core/cloneable.h"
@@ -19,13 +20,19 @@ struct TransformerOptions {
   TransformerOptions(int64_t src_vocab, int64_t tgt_vocab)
       : src_vocab_(src_vocab), tgt_vocab_(tgt_vocab) {}
 
+  /// How many tokens a source or target may have: max_len, or any number.
+  int64_t most_tokens() const {
+    return position_ids() == embeddings::PositionIds::Arange ? max_len()
+                                                             : std::numeric_limits<int64_t>::max();
+  }
+
   /// Number of tokens in the source vocabulary.
   TORCH_ARG(int64_t, src_vocab);
   /// Number of tokens in the target vocabulary.
   TORCH_ARG(int64_t, tgt_vocab);
   /// Width D of the model.
   TORCH_ARG(int64_t, d_model) = 512;
-  /// Number of heads of every attention; must divide d_model.
+  /// Number of heads of every attention; must divide d_model, unless head_dim is set.
   TORCH_ARG(int64_t, num_heads) = 8;
   /// Number of encoder layers.
   TORCH_ARG(int64_t, num_encoder_layers) = 6;
@@ -37,28 +44,65 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<int64_t>, decoder_num_heads) = std::nullopt;
   /// d_ff of the decoder, if different.
   TORCH_ARG(std::optional<int64_t>, decoder_d_ff) = std::nullopt;
-  /// Maximum length of source and target in tokens.
+  /// Maximum length of source and target in tokens. Without positions there is none, and with
+  /// PositionIds::FromIds the table grows.
   TORCH_ARG(int64_t, max_len) = 5000;
   /// Probability of every dropout, in [0, 1).
   TORCH_ARG(double, dropout) = 0.1;
+  /// A probability for each dropout of the layers in place of `dropout`.
+  TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
   /// Which vocabulary matrices share a weight.
   TORCH_ARG(Tying, tie) = Tying::None;
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
+  /// scale of the decoder's embeddings, if different.
+  TORCH_ARG(std::optional<Scale>, decoder_scale) = std::nullopt;
+  /// The row of both token tables that gets no gradient from them, and that PositionIds::FromIds
+  /// does not count.
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// How tokens are numbered; see TokenAndPositionEmbeddingOptions.
+  TORCH_ARG(embeddings::PositionIds, position_ids) = embeddings::PositionIds::Arange;
+  /// Trained tables of positions, one for each stack, in place of sinusoids.
+  TORCH_ARG(bool, learned_positions) = false;
+  /// Rows of a trained table before that of the first position: 2 in BART.
+  TORCH_ARG(int64_t, position_offset) = 0;
+  /// Where the embeddings have a layer norm.
+  TORCH_ARG(embeddings::Norm, embedding_norm) = embeddings::Norm::None;
+  /// embedding_norm of the decoder, if different.
+  TORCH_ARG(std::optional<embeddings::Norm>, decoder_embedding_norm) = std::nullopt;
   /// How the token tables are initialised; the reference class has StandardNormal.
   TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::InverseSqrtDim;
   /// The sinusoid of the positions; by default the paper's. Its dim must be d_model.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+  /// Width of a head; d_model / num_heads unless set.
+  TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
+  /// The factor of the scores of every attention; 1 / sqrt(head_dim) unless set.
+  TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
+  /// A relative position bias with this index in the encoder's self-attention: T5; none unless set.
+  TORCH_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// The same in the decoder's.
+  TORCH_ARG(std::optional<relative::Index>, decoder_relative) = std::nullopt;
+  /// Whether each layer has a table of its own, as in UMT5, and not one for all layers of a stack.
+  TORCH_ARG(bool, relative_in_each_layer) = false;
+  /// The structure of the feed-forward networks.
+  TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward networks.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
   /// Normalises the input of each block (pre-norm); false: its output, as in the paper.
   TORCH_ARG(bool, norm_first) = false;
   /// Adds a final norm to each stack; by default only with norm_first.
   TORCH_ARG(std::optional<bool>, final_norm) = std::nullopt;
-  /// Added to the variance in the norms.
+  /// The kind of the layers' norms and of the final ones.
+  TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
+  /// Added to the variance, or the mean square, in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
-  /// Whether the layers' linear maps and norms have a bias; final_layer always has one.
+  /// Whether the layers' linear maps and norms have a bias.
   TORCH_ARG(bool, bias) = true;
+  /// Whether final_layer has a bias.
+  TORCH_ARG(bool, output_bias) = true;
+  /// The factor of the decoder's output before final_layer, which needs a final norm unless it is
+  /// 1: T5's 1 / sqrt(d_model).
+  TORCH_ARG(double, output_scale) = 1.0;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 };
@@ -79,8 +123,8 @@ struct TransformerOptions {
 /// torch::Tensor logits = model->forward(src, tgt, {}, posenc::AttentionMask::causal());
 /// ```
 ///
-/// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, the same for
-/// `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
+/// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, or what
+/// TokenAndPositionEmbedding has in its place, the same for `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
 /// `final_layer.weight`, `final_layer.bias`.
 ///
 /// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes. Source:
