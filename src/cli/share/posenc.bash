@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -28,11 +28,16 @@ _posenc() {
     'classify --batch') return ;;
     'fill --top') return ;;
     'tokenize --max-length') return ;;
+    'generate --set') return ;;
     'translate --beams') return ;;
     'translate --max-length') return ;;
     'translate --n-best') return ;;
     'translate --batch') return ;;
     'translate --threads') return ;;
+    'translate --src-lang') return ;;
+    'translate --tgt-lang') return ;;
+    'translate --prefix') return ;;
+    'translate --target-prefix') return ;;
   esac
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;
@@ -49,10 +54,11 @@ _posenc() {
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --int8 --truncate' ;;
+    generate) options='-h --help --in --out --set --plain --int8 --logits' ;;
+    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --int8 --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate'
+    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))
