@@ -58,6 +58,7 @@
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/save_pretrained.h"
 #include "posenc/models/save_sentence_model.h"
+#include "posenc/models/score.h"
 #include "posenc/models/sentence_folder.h"
 #include "posenc/models/sentence_stage.h"
 #include "posenc/models/sentence_stages.h"

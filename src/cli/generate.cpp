@@ -1,6 +1,7 @@
 // posenc generate: targets of an encoder-decoder in a folder, with safetensors as input and output.
 
 #include "models/generate/folder.h"
+#include "models/seq2seq/load.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -16,7 +17,6 @@
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/io/save.h"
-#include "posenc/models/seq2seq.h"
 
 namespace posenc::cli {
 namespace {
@@ -26,6 +26,7 @@ constexpr const char* kGenerate = "generate";
 struct GenerateArguments {
   std::string folder, input, output;
   std::vector<std::string> settings;
+  WeightDtype weights = WeightDtype::Float32;
   bool plain = false, logits = false;
 };
 
@@ -54,8 +55,7 @@ at::Tensor mask_in(const StateDict& given, const char* name, const at::Tensor& i
 // Sources, and the tokens that begin their targets.
 struct GenerateInputs {
   at::Tensor src, src_mask;
-  at::Tensor prefix;               // (B, P) as given; undefined if it is not
-  std::vector<int64_t> first;      // of each row of the prefix: its first column that counts
+  at::Tensor prefix, prefix_mask;  // (B, P) as given; undefined if they are not
 };
 
 GenerateInputs inputs_in(const StateDict& given, const std::string& path) {
@@ -73,19 +73,25 @@ GenerateInputs inputs_in(const StateDict& given, const std::string& path) {
     return inputs;
   }
   inputs.prefix = ids_in(given, "decoder_input_ids", inputs.src.size(0));
-  const at::Tensor mask =
+  inputs.prefix_mask =
       mask_in(given, "decoder_attention_mask", inputs.prefix, "decoder_input_ids");
+  return inputs;
+}
+
+// The number of columns before the first that counts, for each row of the prefix.
+std::vector<int64_t> padding_of(const at::Tensor& mask) {
+  std::vector<int64_t> padding;
   for (int64_t row = 0; row < mask.size(0); ++row) {
     const auto* const of_row = mask.const_data_ptr<int64_t>() + row * mask.size(1);
     const auto* const end = of_row + mask.size(1);
     const auto* const first = std::find_if(of_row, end, [](int64_t x) { return x != 0; });
     if (first == end || std::find(first, end, 0) != end)
-      fail("row {} of `decoder_attention_mask` must be zeros and then ones, of which there is at "
-           "least one: posenc has prefixes padded on the left",
+      fail("row {} of `decoder_attention_mask` must be zeros and then ones, at least one of them: "
+           "prefixes are padded on the left",
            row);
-    inputs.first.push_back(first - of_row);
+    padding.push_back(first - of_row);
   }
-  return inputs;
+  return padding;
 }
 
 Tokens row_of(const at::Tensor& ids, int64_t row) {
@@ -131,48 +137,57 @@ std::vector<Tokens> columns_of(const GenerateInputs& inputs, const GenerateOptio
   return columns;
 }
 
-// Columns that do not count: transformers masks them, but not a start token before them.
-Tokens without_padding(const Tokens& columns, int64_t first, std::size_t given) {
-  Tokens kept(columns.begin(), columns.end() - static_cast<std::ptrdiff_t>(given));
-  kept.insert(kept.end(), columns.end() - static_cast<std::ptrdiff_t>(given) + first,
-              columns.end());
+// The columns that count: transformers masks the padding of those that are given, but not a start
+// token before it.
+std::vector<Tokens> without_padding(const std::vector<Tokens>& columns,
+                                    const GenerateInputs& inputs) {
+  if (!inputs.prefix.defined()) return columns;
+  const auto padding = padding_of(inputs.prefix_mask);
+  std::vector<Tokens> kept = columns;
+  for (std::size_t row = 0; row < kept.size(); ++row) {
+    const auto given = kept[row].end() - inputs.prefix.size(1);
+    kept[row].erase(given, given + padding[row]);
+  }
   return kept;
 }
 
-template <typename Model>
-std::vector<std::vector<Hypothesis>> found_by(const Model& model, const GenerateInputs& inputs,
-                                              const GenerateOptions& options) {
-  return generate(model, inputs.src, AttentionMask::key_padding(inputs.src_mask.ne(0)), options);
+// Calls `use` with the model that the arguments select and the mask of the source.
+template <typename Use>
+auto with_model(const GenerateArguments& arguments, const Seq2SeqWeights& loaded,
+                const GenerateInputs& inputs, const Use& use) {
+  const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
+  if (arguments.plain) return use(*loaded.model.ptr(), mask);
+  const auto options = FreezeOptions().weights(arguments.weights);
+  return use(freeze(Transformer(loaded.model), options), mask);
 }
 
-StateDict generated(const GenerateArguments& arguments, const Seq2SeqModel& model,
+std::size_t longest(const std::vector<Tokens>& rows) {
+  std::size_t most = 0;
+  for (const Tokens& row : rows) most = std::max(most, row.size());
+  return most;
+}
+
+StateDict generated(const GenerateArguments& arguments, const Seq2SeqWeights& model,
                     const GenerateInputs& inputs) {
   const Settings config(kGenerate, (std::filesystem::path(arguments.folder) / "config.json").string());
   const Settings settings =
       generation_settings(arguments.folder, config, overrides_in(arguments.settings));
   GenerateOptions options = generate_options(settings, model.model->options.tgt_vocab());
   const auto columns = columns_of(inputs, options);
-  std::vector<Tokens> prefixes;
-  std::size_t all = 0, longest = 0;  // columns, and those that count
-  for (std::size_t row = 0; row < columns.size(); ++row) {
-    const std::size_t given = inputs.prefix.defined() ? inputs.prefix.size(1) : 0;
-    prefixes.push_back(
-        inputs.first.empty() ? columns[row] : without_padding(columns[row], inputs.first[row], given));
-    all = std::max(all, columns[row].size());
-    longest = std::max(longest, prefixes.back().size());
-  }
+  options.prefixes(without_padding(columns, inputs));
   // transformers counts the columns of padding.
-  const auto padding = static_cast<int64_t>(all - longest);
+  const auto padding = static_cast<int64_t>(longest(columns) - longest(options.prefixes()));
   if (options.max_length()) options.max_length(*options.max_length() - padding);
-  options.min_length(options.min_length() - padding).prefixes(prefixes);
-  const auto found = arguments.plain ? found_by(model.model, inputs, options)
-                                     : found_by(freeze(model.model), inputs, options);
+  options.min_length(options.min_length() - padding);
+  const auto found =
+      with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& mask) {
+        return generate(any, inputs.src, mask, options);
+      });
 
   const bool beams = options.num_beams() > 1;
   const auto width = static_cast<std::size_t>(options.num_return_sequences());
   std::vector<Tokens> sequences;
   std::vector<float> scores;
-  std::size_t length = 0;
   for (std::size_t row = 0; row < found.size(); ++row) {
     for (std::size_t i = 0; i < width; ++i) {
       // A search may find fewer; transformers then returns beams that never lived.
@@ -180,51 +195,36 @@ StateDict generated(const GenerateArguments& arguments, const Seq2SeqModel& mode
       sequences.push_back(columns[row]);
       sequences.back().insert(sequences.back().end(), one.tokens.begin(), one.tokens.end());
       scores.push_back(i < found[row].size() ? static_cast<float>(one.score) : -1e9F);
-      length = std::max(length, sequences.back().size());
     }
   }
   const int64_t fill = fill_token(settings, beams);
+  const std::size_t length = longest(sequences);
   Tokens flat;
   for (Tokens& sequence : sequences) {
     sequence.resize(length, fill);
     flat.insert(flat.end(), sequence.begin(), sequence.end());
   }
   StateDict result;
-  result.insert("sequences", at::tensor(flat, at::kLong).view({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(length)}));
+  result.insert("sequences",
+                at::tensor(flat, at::kLong)
+                    .view({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(length)}));
   if (beams) result.insert("sequences_scores", at::tensor(scores, at::kFloat));
   return result;
 }
 
-// Rows that are padded on the left, each as if alone.
-StateDict forced_logits(const GenerateArguments& arguments, const Seq2SeqModel& model,
+// Teacher-forced: position t has the logits of the token after it.
+StateDict forced_logits(const GenerateArguments& arguments, const Seq2SeqWeights& model,
                         const GenerateInputs& inputs) {
   if (!inputs.prefix.defined()) fail("--logits needs `decoder_input_ids` in {}", arguments.input);
-  at::Tensor target = inputs.prefix.clone();
-  const int64_t rows = target.size(0), length = target.size(1);
-  const auto shift = [&](const at::Tensor& from, const at::Tensor& to, bool left) {
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t kept = length - inputs.first[row];
-      to[row].narrow(0, left ? 0 : inputs.first[row], kept)
-          .copy_(from[row].narrow(0, left ? inputs.first[row] : 0, kept));
-    }
-  };
-  shift(inputs.prefix, target, /*left=*/true);
-  const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
-  const auto run = [&](auto& any) {
-    return any.decode(target, any.encode(inputs.src, mask), AttentionMask::causal(), mask);
-  };
-  at::Tensor logits;
-  if (arguments.plain) {
-    Transformer plain = model.model;
-    logits = run(*plain);
-  } else {
-    const FrozenTransformer frozen = freeze(model.model);
-    logits = run(frozen);
-  }
-  at::Tensor placed = logits.clone();
-  shift(logits, placed, /*left=*/false);
+  auto mask = AttentionMask::causal();
+  if (!inputs.prefix_mask.all().item<bool>())
+    mask = mask & AttentionMask::key_padding(inputs.prefix_mask.ne(0));
   StateDict result;
-  result.insert("logits", placed.contiguous());
+  result.insert("logits",
+                with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& of_src) {
+                  const auto memory = any.encode(inputs.src, of_src);
+                  return any.decode(inputs.prefix, memory, mask, of_src).contiguous();
+                }));
   return result;
 }
 
@@ -232,7 +232,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  const Seq2SeqModel model = load_seq2seq(arguments.folder);
+  const Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder);
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs);
   save_tensors(arguments.output, result);
@@ -264,7 +264,9 @@ void add_generate(CLI::App& app) {
                               "a setting of transformers' generate(), with a value in JSON, which "
                               "replaces the folder's; null removes it; repeatable");
   set->check(assignment())->allow_extra_args(false);
-  sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
+  auto* plain =
+      sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
+  add_int8(*sub, arguments->weights)->excludes(plain);
   sub->add_flag("--logits", arguments->logits,
                 "write only `logits` (B, P, V) of `decoder_input_ids`, each after those before it")
       ->excludes(set);

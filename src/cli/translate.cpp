@@ -39,15 +39,29 @@ void add_translate(CLI::App& app) {
   sub->add_option("--threads", options->threads,
                   "number of threads, at most one per processor, which is the default")
       ->check(whole(1));
+  sub->add_option("--src-lang", options->search.src_lang,
+                  "language of the lines, as the model's tokenizer spells it: eng_Latn, en_XX or "
+                  "en; default: the folder's");
+  sub->add_option("--tgt-lang", options->search.tgt_lang,
+                  "language of the translations: fra_Latn, fr_XX, fr or fra; default: the folder's");
+  sub->add_option("--prefix", options->search.prefix,
+                  "text before each line, such as a task of T5: \"translate English to German: \"");
+  sub->add_option("--target-prefix", options->search.target_prefix,
+                  "text that each translation begins with");
+  auto* json = sub->add_flag("--json")->description(
+      "write a JSON object for each line, with `line` and `translations`, best first, each with "
+      "`text` and `score`");
   add_int8(*sub, options->weights);
   sub->add_flag(
       "--truncate", options->truncate,
       "truncate lines that are too long for the model, with a warning, instead of failing");
   sub->footer(
       "Example:\n  posenc translate --model opus-mt-en-de letter.txt > brief.txt\n"
-      "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4");
-  sub->callback([options, n_best] {
-    options->with_scores = n_best->count() > 0;
+      "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4\n"
+      "  posenc translate --model nllb --src-lang eng_Latn --tgt-lang fra_Latn --json letter.txt");
+  sub->callback([options, n_best, json] {
+    if (n_best->count() > 0) options->format = LineFormat::Scores;
+    if (json->count() > 0) options->format = LineFormat::Json;
     translate_lines(*options);
   });
 }

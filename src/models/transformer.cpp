@@ -187,6 +187,10 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
     stream << ", scale=" << options.scale().factor(options.d_model());
   }
   print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
+  if (options.learned_positions()) stream << ", learned_positions=true";
+  if (options.position_ids() == embeddings::PositionIds::FromIds) stream << ", position_ids=FromIds";
+  if (options.position_ids() == embeddings::PositionIds::None) stream << ", position_ids=None";
+  if (!options.output_bias()) stream << ", output_bias=false";
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
   if (options.output_scale() != 1.0) stream << ", output_scale=" << options.output_scale();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();

@@ -184,6 +184,53 @@ TEST_F(Translate, TheBestOfSeveral) {
   EXPECT_EQ(lines[0].substr(lines[0].rfind('\t') + 1) + "\n", best.out);
 }
 
+TEST_F(Translate, WritesJson) {
+  const auto lines = lines_of(translate(marian_path("shared"), "seven\n\n", {"--n-best", "2"}).out);
+  const auto result = translate(marian_path("shared"), "seven\n\n", {"--n-best", "2", "--json"});
+  const auto objects = lines_of(result.out);
+  ASSERT_EQ(objects.size(), 2u) << result.out << result.err;
+  const auto one = json::parse(objects[0]);
+  EXPECT_EQ(one["line"], 1);
+  ASSERT_EQ(one["translations"].size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(one["translations"][i]["text"], lines[i].substr(lines[i].rfind('\t') + 1));
+    EXPECT_NEAR(one["translations"][i]["score"].get<double>(),
+                std::stod(lines[i].substr(lines[i].find('\t') + 1)), 1e-4);
+  }
+  EXPECT_EQ(json::parse(objects[1])["translations"][0]["text"], "");
+}
+
+TEST_F(Translate, PrefixesOfLinesAndOfTranslations) {
+  const std::string shared = marian_path("shared");
+  EXPECT_EQ(translate(shared, "seven\n\n", {"--prefix", "six "}).out,
+            translate(shared, "six seven\n\n").out)
+      << "a blank line stays blank";
+  const auto begun = translate(shared, "seven\n", {"--target-prefix", "neun"});
+  EXPECT_EQ(begun.out.substr(0, 4), "neun") << begun.out << begun.err;
+}
+
+TEST_F(Translate, LanguagesAreTokens) {
+  expect_refused(translate(marian_path("shared"), "seven\n", {"--tgt-lang", "deu"}), "translate",
+                 "--tgt-lang: the model's tokenizer has no tokens for languages");
+  const auto model = copy("shared");
+  auto vocabulary = json::parse(read_bytes(model + "/vocab.json"));
+  const auto tokenizer = Tokenizer::from_folder(marian_path("shared"));
+  const int64_t id = tokenizer.encode_ids("seven").front();
+  for (auto item = vocabulary.begin(); item != vocabulary.end(); ++item) {
+    if (item.value() != id) continue;
+    vocabulary.erase(item);
+    break;
+  }
+  vocabulary[">>deu<<"] = id;
+  write_bytes(model + "/vocab.json", vocabulary.dump());
+  EXPECT_EQ(translate(model, "six\n", {"--tgt-lang", "deu"}).out,
+            translate(model, ">>deu<< six\n").out);
+  expect_refused(translate(model, "six\n", {"--tgt-lang", "dau"}), "translate",
+                 "--tgt-lang: the model has no language dau; did you mean deu?");
+  expect_refused(translate(model, "six\n", {"--src-lang", "deu"}), "translate",
+                 "--src-lang: the model's tokenizer has tokens for target languages only");
+}
+
 TEST_F(Translate, OverridesBeamsAndLength) {
   const std::string text = "two hundred and five, ninety-nine\n";
   const auto own = translate(marian_path("untied"), text).out;  // greedy

@@ -1,7 +1,8 @@
-"""`posenc generate` with random settings of transformers' generate(), plain and frozen: tokens, scores, teacher-forced logits.
+"""`posenc generate` with random settings of transformers' generate(), plain and frozen: tokens, scores, samples, logits.
 
 Each setting of the logits processors, lengths, forced tokens, several ends, prefixes (shared, per row, ragged) and the ways of
-beam search to stop. A result that differs is right if transformers itself finds it with weights that differ by rounding.
+beam search to stop; the frequencies of sampled tokens with each filter; and teacher-forced logits. A result that differs is right
+if transformers itself finds it with weights that differ by rounding.
 """
 
 import copy
@@ -14,7 +15,9 @@ from translation import model_of
 from harness import Draw, Failure, Programs
 
 SEARCHES, NUDGES = 12, 12
+SAMPLINGS, SAMPLES = 3, 3000
 TOLERANCE = 2e-5
+LEAST_PROBABLE = 1e-7  # of frequencies that are far from the probabilities by chance
 
 
 def some_ids(draw: Draw, vocab: int, least: int = 1, most: int = 3) -> list[int]:
@@ -50,6 +53,22 @@ def settings_of(draw: Draw, vocab: int, pad: int) -> dict:
         found["suppress_tokens"] = [*some_ids(draw, vocab, 1, 8), vocab + 5]
     if draw.coin(0.2):
         found["begin_suppress_tokens"] = some_ids(draw, vocab, 1, 20)
+    return found
+
+
+def sampling_of(draw: Draw, vocab: int) -> dict:
+    """Settings of one sampled token, with one or two of the filters and a few processors that move them."""
+    filters = {"temperature": draw.choice([0.5, 0.8, 1.7, 3.0]), "top_k": draw.choice([0, 1, 2, 7, vocab + 9]), "top_p": draw.choice([0.0, 0.3, 0.7, 0.95, 1.0, 1.5]),
+               "min_p": draw.choice([0.0, 0.02, 0.3, 1.0]), "typical_p": draw.choice([0.2, 0.6, 0.95, 1.0]), "epsilon_cutoff": draw.choice([0.005, 0.05, 0.9]),
+               "eta_cutoff": draw.choice([0.005, 0.1]), "top_h": draw.choice([0.2, 0.5, 0.9])}  # fmt: skip
+    found: dict = {"do_sample": True, "max_new_tokens": 1, "num_beams": 1, "num_return_sequences": SAMPLES, "bad_words_ids": None, "forced_eos_token_id": None, "top_k": 0}
+    found |= {name: filters[name] for name in draw.sample(list(filters), draw.randint(1, 3))}
+    if draw.coin(0.3):
+        found["suppress_tokens"] = some_ids(draw, vocab, 1, 8)
+    if draw.coin(0.3):
+        found["repetition_penalty"] = draw.choice([0.7, 1.5])
+    if draw.coin(0.3):
+        found["renormalize_logits"] = draw.coin()
     return found
 
 
@@ -90,9 +109,48 @@ def inputs_of(draw: Draw, source: int, target: int, pad: int, start: int, most: 
     return found
 
 
+def without_nulls(model, settings: dict):
+    """The model and the settings: generate() would take those that are null from the folder."""
+    if any(value is None for value in settings.values()):
+        own, model = model.generation_config, copy.copy(model)
+        model.generation_config = copy.deepcopy(own)
+        for name, value in settings.items():
+            if value is None:
+                setattr(model.generation_config, name, None)
+    return model, {name: value for name, value in settings.items() if value is not None}
+
+
+def far_from(counts: torch.Tensor, probabilities: torch.Tensor) -> str:
+    """Why the counts are not those of samples with these probabilities, or ""."""
+    if counts[probabilities == 0].any():
+        return f"tokens {(counts > 0).logical_and(probabilities == 0).nonzero().flatten().tolist()} have probability 0"
+    expected = probabilities * counts.sum()
+    seldom = expected < 5  # count as one
+    pairs = torch.stack([torch.cat([each[~seldom], each[seldom].sum()[None]]) for each in (counts.double(), expected)])
+    pairs = pairs[:, pairs[1] > 0]
+    if pairs.shape[1] < 2:
+        return ""
+    square = ((pairs[0] - pairs[1]) ** 2 / pairs[1]).sum()
+    chance = torch.special.gammaincc(torch.tensor((pairs.shape[1] - 1) / 2, dtype=torch.float64), square / 2)
+    return f"these frequencies have the chance {chance:.3g}" if chance < LEAST_PROBABLE else ""
+
+
+def check_samples(model, given: dict, settings: dict, sequences: torch.Tensor) -> str:
+    why = ""
+    for number in range(-1, NUDGES):
+        other, kept = without_nulls(model if number < 0 else nudged(model, number), settings | {"num_return_sequences": 1})
+        out = other.generate(**given, **kept, return_dict_in_generate=True, output_scores=True)
+        probabilities = out.scores[0][0].double().softmax(-1)
+        found = far_from(torch.bincount(sequences[:, -1], minlength=len(probabilities)), probabilities)
+        if not found:
+            return ""
+        why = why or found
+    return why
+
+
 def theirs(model, given: dict, settings: dict) -> tuple[list[list[int]], list[float]]:
     """Rows and scores. A ragged prefix is computed row by row, as transformers' positions would count its padding."""
-    kept = {name: value for name, value in settings.items() if value is not None}
+    model, kept = without_nulls(model, settings)
     if "attention_mask" not in given:
         given = given | {"attention_mask": torch.ones_like(given["input_ids"])}
     if "decoder_attention_mask" not in given:
@@ -138,6 +196,13 @@ def trimmed(row: list[int], fills: set[int]) -> list[int]:
     return row[:end]
 
 
+def is_forced_tie(settings: dict, ours: list[int], theirs: list[int]) -> bool:
+    """Whether two rows differ only in which of several forced ends they have, all of which have probability 1 in beams."""
+    forced = settings.get("forced_eos_token_id")
+    same = isinstance(forced, list) and settings["num_beams"] > 1 and ours[:-1] == theirs[:-1]
+    return same and ours[-1] in forced and theirs[-1] in forced
+
+
 def compare(model, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int]) -> str:
     ours, our_scores = got["sequences"].tolist(), got.get("sequences_scores", torch.tensor([])).tolist()
     why = ""
@@ -145,7 +210,7 @@ def compare(model, given: dict, settings: dict, got: dict[str, torch.Tensor], fi
         rows, scores = theirs(model if number < 0 else nudged(model, number), given, settings)
         if not rows:
             return ""
-        wrong = [i for i in range(len(rows)) if i >= len(ours) or (trimmed(ours[i], fills) != trimmed(rows[i], fills) and not (scores and scores[i] < -1e8))]
+        wrong = [i for i in range(len(rows)) if i >= len(ours) or (trimmed(ours[i], fills) != trimmed(rows[i], fills) and not (scores and scores[i] < -1e8) and not is_forced_tie(settings, ours[i], rows[i]))]
         off = [i for i, (a, b) in enumerate(zip(our_scores, scores)) if b > -1e8 and abs(a - b) > TOLERANCE * max(1.0, abs(b))]
         if len(ours) == len(rows) and len(our_scores) == len(scores) and not wrong and not off:
             return ""
@@ -155,38 +220,63 @@ def compare(model, given: dict, settings: dict, got: dict[str, torch.Tensor], fi
     return why
 
 
+def check_logits(programs: Programs, model, given: dict, more: list[str]) -> str:
+    """`--logits`, with the positions and the mask that transformers gives to the columns."""
+    got = searched(programs, given, {}, ["--logits", *more])
+    if isinstance(got, str):
+        return got
+    expected = model(**given, use_cache=False).logits
+    counts = given.get("decoder_attention_mask", torch.ones_like(given["decoder_input_ids"])).bool()
+    off = (got["logits"] - expected)[counts].abs().max()
+    return f"off by {off:.3g}" if not off <= TOLERANCE * expected[counts].abs().max() else ""
+
+
+def searched(programs: Programs, given: dict, settings: dict, more: list[str]) -> dict[str, torch.Tensor] | str:
+    """What `posenc generate` writes, or its error."""
+    save_file(given, programs.folder / "in.safetensors")
+    sets = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
+    done = programs.posenc("generate", programs.folder / "model", "--in", programs.folder / "in.safetensors", "--out", programs.folder / "out.safetensors", *sets, *more)
+    return done.stderr.strip() if done.returncode else load_file(programs.folder / "out.safetensors")
+
+
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    folder = programs.folder / "model"
     failures, count = [], 0
     with torch.no_grad():
-        model, tokenizer = model_of(draw, folder)
+        model, tokenizer = model_of(draw, programs.folder / "model")
         source, target, pad = model.config.vocab_size, model.config.decoder_vocab_size or model.config.vocab_size, tokenizer.pad_token_id
-        start = model.generation_config.decoder_start_token_id
-        for _ in range(SEARCHES):
-            settings = settings_of(draw, min(source, target), pad)
-            given = inputs_of(draw, min(source, target), target, pad, start, 5)
+        start, both = model.generation_config.decoder_start_token_id, min(source, target)
+        for number in range(SEARCHES + SAMPLINGS):
+            samples = number >= SEARCHES
+            settings = sampling_of(draw, both) if samples else settings_of(draw, both, pad)
+            given = inputs_of(draw, both, target, pad, start, 5)
+            if samples:
+                given = {name: given[name][:1] for name in ("input_ids", "attention_mask") if name in given}
             if is_void(settings):
                 continue
             count += 1
-            plain = ["--plain"] if draw.coin(0.3) else []
-            save_file(given, programs.folder / "in.safetensors")
-            sets = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
-            done = programs.posenc("generate", folder, "--in", programs.folder / "in.safetensors", "--out", programs.folder / "out.safetensors", *sets, *plain)
-            what = json.dumps(settings) + (" plain" if plain else "")
+            more = ["--plain"] if draw.coin(0.3) else []
+            what = json.dumps(settings) + " ".join(["", *more])
+            got = searched(programs, given, settings, more)
             try:
-                if done.returncode:
+                if isinstance(got, str):
                     theirs(model, given, settings)
-                    failures.append(Failure(what, done.stderr.strip()))
-                    continue
-                got = load_file(programs.folder / "out.safetensors")
-                ends = settings.get("eos_token_id", 0)
-                why = compare(model, given, settings, got, {pad, *([ends] if isinstance(ends, int) else ends)})
+                    why = got
+                elif samples:
+                    why = check_samples(model, given, settings, got["sequences"])
+                else:
+                    ends = settings.get("eos_token_id", 0)
+                    why = compare(model, given, settings, got, {pad, *([ends] if isinstance(ends, int) else ends)})
             except (ValueError, RuntimeError, IndexError) as error:  # of transformers itself
-                why = "" if done.returncode else f"transformers refuses it: {error}"
+                why = "" if isinstance(got, str) else f"transformers refuses it: {error}"
             if why:
                 failures.append(Failure(what, why))
-    return count, failures
+        given = {}
+        while "decoder_input_ids" not in given:
+            given = inputs_of(draw, both, target, pad, start, 9)
+        more = ["--plain"] if draw.coin(0.5) else []
+        why = check_logits(programs, model, given, more)
+    return count + 1, failures + ([Failure(" ".join(["--logits", *more]), why)] if why else [])

@@ -343,7 +343,7 @@ TEST(GenerateErrors, NamesWhatIsWrong) {
   refuse(up_to(3).top_k(-1), "top_k must not be negative");
   refuse(up_to(3).top_p(0.0), "top_p must lie in (0, 1]");
   refuse(up_to(3).bos_id(9), "bos_id must lie in [0, 9). Got 9");
-  refuse(up_to(3).suppress_tokens({2, -1}), "each of suppress_tokens must lie in [0, 9). Got -1");
+  refuse(up_to(3).suppress_tokens({2, -1}), "each of suppress_tokens must not be negative. Got -1");
   refuse(up_to(3).forced_eos_ids({9}), "forced_eos_ids must lie in [0, 9). Got 9");
   EXPECT_ERROR(generate(*model, sources()[0], {}, up_to(3)), c10::ValueError, "must be ids (B, S)");
   model->train();

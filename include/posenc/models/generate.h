@@ -11,7 +11,7 @@ namespace posenc POSENC_EXPORT {
 /// A generated target.
 struct Hypothesis {
   std::vector<int64_t> tokens;  ///< without bos_id, with the token of eos_ids that ended it, if any
-  double score = 0.0;           ///< log probability / length ^ length_penalty
+  double score = 0.0;           ///< log probability by length, see GenerateOptions::length_penalty
 };
 
 /// Generates targets for each source by greedy search, beam search or sampling.

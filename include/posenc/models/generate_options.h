@@ -16,7 +16,7 @@ namespace posenc POSENC_EXPORT {
 
 /// Progress of generate().
 struct GenerateProgress {
-  int64_t step;            ///< number of tokens in each sequence so far, without those of prefixes
+  int64_t step;            ///< number of tokens after the longest prefix so far
   int64_t max_new_tokens;  ///< maximum number of tokens
   int64_t finished;        ///< number of sources that are finished
   int64_t sources;         ///< number of sources
@@ -36,6 +36,13 @@ enum class EarlyStopping {
   WhenFull,      ///< immediately after that: `True`
   WhenUnlikely,  ///< when the best live beam, scored at its present length, beats none: `False`
   Never,         ///< when no live beam can beat any of them by max_new_tokens: `"never"`
+};
+
+/// How a sequence's score depends on its length n.
+enum class LengthPenalty {
+  Power,  ///< log probability / n ^ length_penalty, as in transformers
+  Gnmt,   ///< log probability / ((5 + n) / 6) ^ length_penalty (Wu et al. 2016, "Google's Neural
+          ///< Machine Translation System", equation 14)
 };
 
 /// A sequence of tokens and what is added to the score of its last one after the others.
@@ -104,6 +111,9 @@ struct GenerateOptions {
   /// The first token, whatever the model predicts, of a target that begins with one token. It
   /// counts with probability 1.
   TORCH_ARG(std::optional<int64_t>, forced_bos_id) = std::nullopt;
+  /// The same with one token for each source, such as the codes of their target languages; empty:
+  /// forced_bos_id for all.
+  TORCH_ARG(std::vector<int64_t>, forced_bos_ids) = {};
   /// The last token of a sequence that reaches the maximum, whatever the model predicts, one of
   /// these. It counts with probability 1.
   TORCH_ARG(std::vector<int64_t>, forced_eos_ids) = {};
@@ -148,9 +158,14 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, num_return_sequences) = 1;
   /// Number of beams, at most 65,536; 1: greedy search.
   TORCH_ARG(int64_t, num_beams) = 1;
-  /// Exponent of the length in a sequence's score, log probability / length ^ length_penalty; 0:
-  /// sequences are compared by probability.
+  /// Returns num_return_sequences targets whose first tokens after the prefix differ: the most
+  /// probable ones, each continued by greedy search. Needs num_beams 1 and no do_sample.
+  TORCH_ARG(bool, return_alternatives) = false;
+  /// Exponent of the length in a sequence's score, see length_penalty_kind; 0: sequences are
+  /// compared by probability.
   TORCH_ARG(double, length_penalty) = 1.0;
+  /// The formula of the score.
+  TORCH_ARG(LengthPenalty, length_penalty_kind) = LengthPenalty::Power;
   /// When beam search stops.
   TORCH_ARG(EarlyStopping, early_stopping) = EarlyStopping::Never;
 

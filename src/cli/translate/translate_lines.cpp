@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/error.h"
@@ -46,8 +47,8 @@ void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
 // Returns the line's ids; none for a blank line.
 std::vector<int64_t> ids_of(const std::string& line, const Translator& translator,
                             const LineReader& reader, bool truncate) {
-  auto ids = translator.tokenizer().encode_one(line).front().ids;
-  if (ids.size() == 1) return {};  // only the end token
+  auto ids = translator.source(line);
+  if (ids.empty()) return {};
   check_ids(ids, translator, reader);
   const auto longest = static_cast<std::size_t>(translator.longest());
   if (ids.size() <= longest) return ids;
@@ -57,7 +58,9 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
   }
   print_error("posenc translate: {}: line {} was truncated from {} tokens to {}\n", reader.name(),
               reader.number(), ids.size(), longest);
-  ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(longest) - 1, ids.end() - 1);
+  const auto end = std::min(longest, translator.tokens_at_end());
+  ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(longest - end),
+            ids.end() - static_cast<std::ptrdiff_t>(end));
   return ids;
 }
 
@@ -88,8 +91,7 @@ Window read_window(LineReader& reader, const Translator& translator, bool trunca
 // Writes the lines of a window in their order, each as soon as it and those before it are found.
 class WindowWriter {
  public:
-  WindowWriter(const Window& window, bool with_scores)
-      : window_(window), with_scores_(with_scores) {}
+  WindowWriter(const Window& window, LineFormat format) : window_(window), format_(format) {}
 
   void write(const Translator::Translations& found) {
     const std::size_t before = line_;
@@ -112,14 +114,24 @@ class WindowWriter {
 
  private:
   void write_line(const std::vector<Translation>& all) const {
+    if (format_ == LineFormat::Json) {
+      auto translations = nlohmann::json::array();
+      for (const auto& one : all)
+        translations.push_back({{"score", one.score}, {"text", one.text}});
+      const nlohmann::json line = {{"line", window_.numbers[line_]},
+                                   {"translations", std::move(translations)}};
+      fmt::print("{}\n", line.dump());
+      return;
+    }
     for (const auto& one : all) {
-      if (with_scores_) fmt::print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
+      if (format_ == LineFormat::Scores)
+        fmt::print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
       fmt::print("{}\n", one.text);
     }
   }
 
   const Window& window_;
-  bool with_scores_;
+  LineFormat format_;
   std::size_t line_ = 0, source_ = 0;
 };
 
@@ -143,8 +155,8 @@ struct StopSignals {
 };
 
 void translate_window(Translator& translator, const LineReader& reader, const Window& window,
-                      uint64_t bytes_before, bool with_scores) {
-  WindowWriter writer(window, with_scores);
+                      uint64_t bytes_before, LineFormat format) {
+  WindowWriter writer(window, format);
   {
     const StopSignals signals;
     Progress progress("translating");
@@ -179,7 +191,7 @@ void translate_lines(const TranslateOptions& options) {
     const uint64_t bytes_before = reader.bytes();
     const auto window = read_window(reader, translator, options.truncate);
     if (!window.numbers.empty()) {
-      translate_window(translator, reader, window, bytes_before, options.with_scores);
+      translate_window(translator, reader, window, bytes_before, options.format);
     }
     if (window.failure) std::rethrow_exception(window.failure);
     if (window.numbers.empty()) return;

@@ -13,13 +13,23 @@ struct SearchOptions {
   int64_t max_length = 0;  ///< of a translation, in tokens
   int64_t n_best = 1;
   int64_t batch = 1024;  ///< source tokens per batch, including padding
+  std::string src_lang, tgt_lang;  ///< codes of languages; empty: the folder's own
+  std::string prefix;              ///< text before each line
+  std::string target_prefix;       ///< text that begins each translation
+};
+
+/// What is written for each line.
+enum class LineFormat {
+  Text,    ///< the translation
+  Scores,  ///< LINE, SCORE and TEXT of each translation
+  Json,    ///< an object with all of them
 };
 
 /// The arguments of `posenc translate`.
 struct TranslateOptions {
   std::string folder, file;
   SearchOptions search;
-  bool with_scores = false;  ///< prints LINE, SCORE and TEXT instead of the text alone
+  LineFormat format = LineFormat::Text;
   bool truncate = false;
   int64_t threads = 0;
   WeightDtype weights = WeightDtype::Float32;

@@ -14,14 +14,18 @@ namespace {
 
 constexpr int64_t kMostLogits = 1 << 24;  // per step: 64 MiB
 
+bool has_file(const std::string& folder, const char* name) {
+  return io::may_exist((std::filesystem::path(folder) / name).string());
+}
+
 void check_folder(const std::string& folder) {
   std::error_code unknown;
   if (!std::filesystem::is_directory(folder, unknown)) fail("{}: must be a folder", folder);
+  // Other models have other tokenizers, whose errors name what they lack.
+  if (!has_file(folder, "source.spm") && !has_file(folder, "target.spm")) return;
   std::vector<std::string> lacking;
-  for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"}) {
-    const auto path = std::filesystem::path(folder) / name;
-    if (!io::may_exist(path.string())) lacking.emplace_back(name);
-  }
+  for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"})
+    if (!has_file(folder, name)) lacking.emplace_back(name);
   if (!lacking.empty()) {
     fail("{}: must be a Hugging Face folder of a Marian model. Missing: {}", folder,
          listed(lacking));
@@ -31,6 +35,26 @@ void check_folder(const std::string& folder) {
 const std::string& checked(const std::string& folder) {
   check_folder(folder);
   return folder;
+}
+
+// The number of tokens that two sources end with.
+std::size_t same_at_end(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  return static_cast<std::size_t>(
+      std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+}
+
+// Each target begins with its first tokens, as the options have them, and those of `text`, of a
+// vocabulary of its own where targets have one.
+void begin_with(const std::string& text, const Tokenizer& tokenizer, bool has_target_vocabulary,
+                GenerateOptions& options) {
+  if (text.empty()) return;
+  std::vector<int64_t> prefix = {options.bos_id()};
+  if (options.forced_bos_id()) prefix.push_back(*options.forced_bos_id());
+  const auto ids = tokenizer.encode_ids(
+      text, std::nullopt,
+      TokenizerOptions().add_special_tokens(false).target(has_target_vocabulary));
+  prefix.insert(prefix.end(), ids.begin(), ids.end());
+  options.prefixes({std::move(prefix)});
 }
 
 std::string one_line(std::string text) {
@@ -45,15 +69,28 @@ std::string one_line(std::string text) {
 Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
     : marian_(load_marian(checked(folder))),
       tokenizer_(Tokenizer::from_folder(folder)),
+      languages_(tokenizer_, options.src_lang, options.tgt_lang),
+      prefix_(options.prefix),
+      blank_tokens_(tokenizer_.encode_ids("").size()),
+      tokens_at_end_(same_at_end(tokenizer_.encode_ids(""), tokenizer_.encode_ids("a"))),
       frozen_(freeze(std::move(marian_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
   const auto& sizes = frozen_.options();
   GenerateOptions& generation = marian_.generation;
+  languages_.set_target(generation);
+  begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation);
   if (options.beams > 0) generation.num_beams(options.beams);
   if (options.max_length > 0) generation.max_new_tokens(options.max_length);
   generation.num_beams(std::max(generation.num_beams(), options.n_best))
       .num_return_sequences(options.n_best);
   batch_rows_ = std::max<int64_t>(1, kMostLogits / (generation.num_beams() * sizes.tgt_vocab()));
+}
+
+std::vector<int64_t> Translator::source(const std::string& line) const {
+  auto ids = tokenizer_.encode_ids(line);
+  if (ids.size() <= blank_tokens_) return {};
+  if (!prefix_.empty()) ids = tokenizer_.encode_ids(prefix_ + line);
+  return languages_.source(std::move(ids));
 }
 
 std::vector<std::vector<Hypothesis>> Translator::search(
@@ -82,8 +119,11 @@ void Translator::translate(
                                          order.begin() + static_cast<std::ptrdiff_t>(end));
     const auto found = search(sources, batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto& prefixes = marian_.generation.prefixes();
       for (const auto& one : found[i]) {
-        result[batch[i]].push_back({one_line(tokenizer_.decode(one.tokens)), one.score});
+        auto tokens = prefixes.empty() ? one.tokens : prefixes.front();
+        if (!prefixes.empty()) tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
+        result[batch[i]].push_back({one_line(tokenizer_.decode(tokens)), one.score});
       }
     }
     if (!after_batch(result, begin = end)) return;

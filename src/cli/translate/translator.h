@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/translate/languages.h"
 #include "cli/translate/translate_lines.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/marian.h"
@@ -28,6 +29,11 @@ class Translator {
   /// Maximum number of tokens in a source, including the end token.
   int64_t longest() const { return frozen_.options().max_len(); }
 
+  /// The ids of a line with the prefix before it; none for a blank line.
+  std::vector<int64_t> source(const std::string& line) const;
+  /// How many ids of a source follow those of its text.
+  std::size_t tokens_at_end() const { return tokens_at_end_; }
+
   int64_t source_vocabulary() const { return frozen_.options().src_vocab(); }
 
   /// The n best translations of each source, in the order of the sources; none of one that is not
@@ -48,6 +54,9 @@ class Translator {
 
   MarianModel marian_;  ///< without its model, which frozen_ replaces
   Tokenizer tokenizer_;
+  Languages languages_;
+  std::string prefix_;
+  std::size_t blank_tokens_, tokens_at_end_;
   FrozenTransformer frozen_;
   int64_t batch_tokens_, batch_rows_;
 };

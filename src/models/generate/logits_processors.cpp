@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace posenc {
 namespace {
@@ -18,8 +19,10 @@ bool contains(const Tokens& tokens, int64_t token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
-bool ends_with(const Tokens& columns, const Tokens& end) {
-  return columns.size() >= end.size() && std::equal(end.rbegin(), end.rend(), columns.rbegin());
+// Whether `sequence` would be complete with its last token.
+bool lacks_last_of(const Tokens& columns, const Tokens& sequence) {
+  return columns.size() + 1 >= sequence.size() &&
+         std::equal(sequence.rbegin() + 1, sequence.rend(), columns.rbegin());
 }
 
 Tokens distinct(Tokens tokens) {
@@ -35,15 +38,15 @@ Tokens inside(const Tokens& tokens, int64_t vocab) {
   return kept;
 }
 
-// transformers keeps the biases in a dictionary, and groups those of sequences by length.
+// transformers groups the biases of sequences by length.
 template <typename Bias>
 void in_order_of_addition(std::vector<Bias>& biases) {
-  Tokens lengths = {0};
+  std::vector<size_t> lengths;
   for (const Bias& bias : biases)
-    if (!contains(lengths, static_cast<int64_t>(bias.before.size())))
-      lengths.push_back(static_cast<int64_t>(bias.before.size()));
+    if (std::find(lengths.begin(), lengths.end(), bias.tokens.size()) == lengths.end())
+      lengths.push_back(bias.tokens.size());
   const auto place = [&](const Bias& bias) {
-    return std::find(lengths.begin(), lengths.end(), static_cast<int64_t>(bias.before.size()));
+    return std::find(lengths.begin(), lengths.end(), bias.tokens.size());
   };
   std::stable_sort(biases.begin(), biases.end(),
                    [&](const Bias& a, const Bias& b) { return place(a) < place(b); });
@@ -111,7 +114,9 @@ LogitsProcessors::LogitsProcessors(const GenerateOptions& options, TargetLengths
       vocab_(vocab),
       suppressed_(inside(options.suppress_tokens(), vocab)),
       first_suppressed_(inside(options.begin_suppress_tokens(), vocab)) {
-  if (options.forced_bos_id()) forced_first_ = {*options.forced_bos_id()};
+  for (const int64_t token : options.forced_bos_ids()) forced_first_.push_back({token});
+  if (forced_first_.empty() && options.forced_bos_id())
+    forced_first_.assign(lengths_.prefixes.size(), {*options.forced_bos_id()});
   if (options.encoder_repetition_penalty() != 1.0 || options.encoder_no_repeat_ngram_size() > 0) {
     const auto ids = src.cpu().to(at::kLong).contiguous();
     for (int64_t row = 0; row < ids.size(0); ++row) {
@@ -120,16 +125,17 @@ LogitsProcessors::LogitsProcessors(const GenerateOptions& options, TargetLengths
       src_tokens_.push_back(distinct(src_.back()));
     }
   }
-  for (const auto& [sequence, value] : options.sequence_bias()) {
-    Bias bias = {{sequence.begin(), sequence.end() - 1}, sequence.back(),
-                 static_cast<float>(value)};
-    const auto same = std::find_if(biases_.begin(), biases_.end(), [&](const Bias& one) {
-      return one.token == bias.token && one.before == bias.before;
-    });
-    if (same == biases_.end())
-      biases_.push_back(std::move(bias));
+  std::map<Tokens, float> last;  // of equal sequences
+  for (const auto& [sequence, value] : options.sequence_bias())
+    last[sequence] = static_cast<float>(value);
+  for (const auto& [sequence, unused] : options.sequence_bias()) {
+    const auto found = last.find(sequence);
+    if (found == last.end()) continue;  // it has been seen
+    if (sequence.size() == 1)
+      token_biases_[sequence.front()] = found->second;
     else
-      same->value = bias.value;
+      biases_.push_back({sequence, found->second});
+    last.erase(found);
   }
   in_order_of_addition(biases_);
   for (const auto& sequence : options.bad_words_ids()) {
@@ -151,7 +157,7 @@ int64_t LogitsProcessors::generated(const TargetRow& row) const {
 const Tokens* LogitsProcessors::forced(const TargetRow& row) const {
   if (!options_.forced_eos_ids().empty() && generated(row) == lengths_.most - 1)
     return &options_.forced_eos_ids();
-  if (!forced_first_.empty() && row.columns->size() == 1) return &forced_first_;
+  if (!forced_first_.empty() && row.columns->size() == 1) return &forced_first_[row.source];
   return nullptr;
 }
 
@@ -163,7 +169,7 @@ bool LogitsProcessors::begins(const TargetRow& row) const {
 
 // Whether the same tokens are banned in all rows, and nothing else happens.
 bool LogitsProcessors::only_bans(const std::vector<TargetRow>& rows) const {
-  if (!biases_.empty() || !banned_sequences_.empty() || options_.remove_invalid_values() ||
+  if (!biases_.empty() || !token_biases_.empty() || !banned_sequences_.empty() || options_.remove_invalid_values() ||
       options_.encoder_repetition_penalty() != 1.0 || options_.repetition_penalty() != 1.0 ||
       options_.no_repeat_ngram_size() > 0 || options_.encoder_no_repeat_ngram_size() > 0 ||
       options_.exponential_decay_length_penalty())
@@ -210,7 +216,7 @@ void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
     ban_ngrams(scores, row);
     scores.ban(banned_);
     for (const Tokens& sequence : banned_sequences_)
-      if (ends_with(columns, {sequence.begin(), sequence.end() - 1})) scores.ban(sequence.back());
+      if (lacks_last_of(columns, sequence)) scores.ban(sequence.back());
     if (length < lengths_.least) scores.ban(options_.eos_ids());
   }
   if (options_.remove_invalid_values()) scores.make_finite();
@@ -219,18 +225,25 @@ void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
   if (begins(row)) scores.ban(first_suppressed_);
 }
 
+// Sums the biases of a token before it adds them, as transformers does.
 void LogitsProcessors::add_biases(Scores& scores, const Tokens& columns) const {
-  std::vector<std::pair<int64_t, float>> sums;
-  for (const Bias& bias : biases_) {
-    if (!ends_with(columns, bias.before)) continue;
-    const auto known = std::find_if(sums.begin(), sums.end(),
-                                    [&](const auto& sum) { return sum.first == bias.token; });
-    if (known == sums.end())
-      sums.emplace_back(bias.token, bias.value);
-    else
-      known->second += bias.value;
+  std::vector<const Bias*> complete;
+  for (const Bias& bias : biases_)
+    if (lacks_last_of(columns, bias.tokens)) complete.push_back(&bias);
+  const auto add = [&](int64_t token, float sum, std::size_t first) {
+    for (std::size_t i = first; i < complete.size(); ++i)
+      if (complete[i]->tokens.back() == token) sum += complete[i]->value;
+    scores.set(token, scores.get(token) + sum);
+  };
+  for (const auto& [token, value] : token_biases_) add(token, value, 0);
+  for (std::size_t i = 0; i < complete.size(); ++i) {
+    const int64_t token = complete[i]->tokens.back();
+    const bool was_added =
+        token_biases_.count(token) > 0 ||
+        std::any_of(complete.begin(), complete.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const Bias* before) { return before->tokens.back() == token; });
+    if (!was_added) add(token, complete[i]->value, i + 1);
   }
-  for (const auto& [token, sum] : sums) scores.set(token, scores.get(token) + sum);
 }
 
 void LogitsProcessors::ban_ngrams(Scores& scores, const TargetRow& row) const {

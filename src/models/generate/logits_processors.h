@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "functional/topk.h"
@@ -43,8 +44,7 @@ class LogitsProcessors {
  private:
   class Scores;
   struct Bias {
-    std::vector<int64_t> before;  // the columns end with these
-    int64_t token;
+    std::vector<int64_t> tokens;
     float value;
   };
   using Tokens = std::vector<int64_t>;
@@ -53,7 +53,6 @@ class LogitsProcessors {
   const Tokens* forced(const TargetRow& row) const;
   bool begins(const TargetRow& row) const;
   bool only_bans(const std::vector<TargetRow>& rows) const;
-  void ban_in_all(NextToken& next) const;
   void process(Scores& scores, const TargetRow& row) const;
   void add_biases(Scores& scores, const Tokens& columns) const;
   void ban_ngrams(Scores& scores, const TargetRow& row) const;
@@ -64,8 +63,10 @@ class LogitsProcessors {
   const int64_t vocab_;
   std::vector<Tokens> src_;         // rows of the source, if a setting reads them
   std::vector<Tokens> src_tokens_;  // the same, each token once
-  std::vector<Bias> biases_;
-  Tokens banned_, suppressed_, first_suppressed_, forced_first_;
+  std::map<int64_t, float> token_biases_;  // of single tokens
+  std::vector<Bias> biases_;               // of several
+  Tokens banned_, suppressed_, first_suppressed_;
+  std::vector<Tokens> forced_first_;  // one token per source, or empty
   std::vector<Tokens> banned_sequences_;
   at::Tensor always_banned_;  // ids
 };

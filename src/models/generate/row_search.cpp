@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "models/generate/step_model.h"
 
 namespace posenc {
 namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 struct Row {
   std::vector<int64_t> columns;
@@ -21,15 +24,30 @@ struct Choice {
   torch::Tensor ids, log_probabilities;  // one per row, on the CPU
 };
 
+// The token of each row's rank among its most probable ones; a rank beyond those that are allowed
+// has the log probability -inf.
+Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
+  const int64_t most = *std::max_element(ranks.begin(), ranks.end()) + 1;
+  const auto best =
+      functional::beam_topk(next.logits, next.sum, torch::zeros_like(next.sum.rest), /*group=*/1,
+                            std::min(most, next.logits.size(1)));
+  const Choice all = {best.places.cpu(), best.scores.cpu()};
+  if (most == 1) return all;
+  const auto place = torch::tensor(ranks).unsqueeze(1);
+  const auto inside = place.clamp_max(best.places.size(1) - 1);
+  return {all.ids.gather(1, inside), all.log_probabilities.gather(1, inside).masked_fill(
+                                         place.ne(inside), kNone)};
+}
+
 // `check` is called with the best log probability of each row. Rows without columns are decoded
 // only because others are; their output is discarded.
 template <typename Check>
-Choice next_tokens(Search& search, const std::vector<TargetRow>& rows, Check check) {
-  const auto [logits, sum] = search.step(rows);
+Choice next_tokens(Search& search, const std::vector<TargetRow>& rows,
+                   const std::vector<int64_t>& ranks, Check check) {
+  const auto next = search.step(rows);
+  const auto& [logits, sum] = next;
   if (!search.options().do_sample()) {
-    const auto best = functional::beam_topk(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
-                                            /*count=*/1);
-    const Choice choice = {best.places.cpu(), best.scores.cpu()};
+    const Choice choice = ranked(next, ranks);
     check(choice.log_probabilities);
     return choice;
   }
@@ -68,21 +86,27 @@ Hypotheses row_search(Search& search) {
   std::iota(live.begin(), live.end(), 0);
   for (int64_t step = 1; !live.empty(); ++step) {
     std::vector<TargetRow> views;
+    std::vector<int64_t> ranks;
     for (const int64_t index : live) {
       const Row& row = rows[index];
       const bool chooses =
           !row.done && search.next_of_prefix(index / width, row.columns) == nullptr;
       views.push_back({index / width, chooses ? &row.columns : nullptr});
+      const bool branches = plan.options.return_alternatives() &&
+                            row.columns.size() == plan.prefixes[index / width].size();
+      ranks.push_back(branches ? index % width : 0);
     }
     const auto check = [&](const torch::Tensor& best) {
       for (size_t i = 0; i < live.size(); ++i)
-        if (views[i].columns != nullptr)
+        if (views[i].columns != nullptr && ranks[i] == 0)
           search.check_choice(best.const_data_ptr<float>()[i], step, live[i] / width);
     };
-    const auto [ids, gained] = next_tokens(search, views, check);
+    const auto [ids, gained] = next_tokens(search, views, ranks, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
-      if (views[i].columns != nullptr) {
+      if (ranks[i] > 0 && !(gained.const_data_ptr<float>()[i] > kNone)) {
+        row.done = true;  // fewer tokens are allowed than alternatives wanted
+      } else if (views[i].columns != nullptr) {
         extend(search, live[i], ids.const_data_ptr<int64_t>()[i],
                gained.const_data_ptr<float>()[i], row);
       } else if (!row.done) {
@@ -105,6 +129,7 @@ Hypotheses row_search(Search& search) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t source = static_cast<int64_t>(i) / width;
     auto tokens = search.generated(source, rows[i].columns);
+    if (tokens.empty() && plan.options.return_alternatives()) continue;
     const double score =
         tokens.empty()
             ? 0.0

@@ -83,7 +83,12 @@ void check_beams(const GenerateOptions& options, int64_t most) {
   check_rows("num_return_sequences", options.num_return_sequences());
   TORCH_CHECK_VALUE(!options.do_sample() || options.num_beams() == 1,
                     "[generate] do_sample needs num_beams 1. Got ", options.num_beams());
-  TORCH_CHECK_VALUE(options.do_sample() || options.num_return_sequences() <= options.num_beams(),
+  TORCH_CHECK_VALUE(!options.return_alternatives() ||
+                        (options.num_beams() == 1 && !options.do_sample()),
+                    "[generate] return_alternatives needs num_beams 1 and no do_sample. Got ",
+                    options.num_beams(), options.do_sample() ? " and do_sample" : "");
+  TORCH_CHECK_VALUE(options.do_sample() || options.return_alternatives() ||
+                        options.num_return_sequences() <= options.num_beams(),
                     "[generate] num_return_sequences must be at most num_beams ",
                     options.num_beams(), ". Got ", options.num_return_sequences());
   TORCH_CHECK_VALUE(!options.on_token() || options.num_beams() == 1,
@@ -108,6 +113,11 @@ void check_processors(const GenerateOptions& options, const torch::Tensor& src, 
     check_sequence("each of bad_words_ids", sequence, vocab);
   if (options.forced_bos_id())
     check_forced("forced_bos_id", {*options.forced_bos_id()}, options, vocab);
+  const auto& first = options.forced_bos_ids();
+  TORCH_CHECK_VALUE(first.empty() || static_cast<int64_t>(first.size()) == src.size(0),
+                    "[generate] forced_bos_ids must have one token for each of the ", src.size(0),
+                    " sources. Got ", first.size());
+  for (const int64_t token : first) check_forced("forced_bos_ids", {token}, options, vocab);
   check_forced("forced_eos_ids", options.forced_eos_ids(), options, vocab);
   check_suppressed("suppress_tokens", options.suppress_tokens());
   check_suppressed("begin_suppress_tokens", options.begin_suppress_tokens());
@@ -173,11 +183,13 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
   check_tokens("each of eos_ids", options.eos_ids(), vocab);
   check_processors(options, src, vocab);
   const int64_t most = lengths.most;
+  const bool are_rows = options.do_sample() || options.return_alternatives();
   return {options,
           src.size(0),
-          options.do_sample() ? options.num_return_sequences() : options.num_beams(),
+          are_rows ? options.num_return_sequences() : options.num_beams(),
           std::move(prefixes),
           most,
+          longest,
           steps,
           LogitsProcessors(options, std::move(lengths), src, vocab)};
 }

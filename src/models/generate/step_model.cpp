@@ -34,9 +34,12 @@ bool Search::ends(const std::vector<int64_t>& columns, int64_t length) const {
 }
 
 double Search::score(double log_probability, int64_t length) const {
+  const auto count = static_cast<double>(length);
+  const bool is_gnmt = options().length_penalty_kind() == LengthPenalty::Gnmt;
+  const double base = is_gnmt ? (5.0 + count) / 6.0 : count;
   // In float32, as in transformers, since it can decide between two nearly equal sequences.
   return static_cast<float>(log_probability) /
-         static_cast<float>(std::pow(static_cast<double>(length), options().length_penalty()));
+         static_cast<float>(std::pow(base, options().length_penalty()));
 }
 
 std::vector<int64_t> Search::generated(int64_t source, const std::vector<int64_t>& columns) const {
@@ -53,8 +56,9 @@ void Search::check_choice(float score, int64_t length, int64_t source) {
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {
-  if (!options().progress()) return true;
-  const bool more = options().progress()({step, plan.max_new_tokens, finished, plan.sources});
+  const int64_t written = step + 1 - plan.longest_prefix;
+  if (!options().progress() || written <= 0) return true;
+  const bool more = options().progress()({written, plan.max_new_tokens, finished, plan.sources});
   decoder.check_unchanged();
   return more;
 }

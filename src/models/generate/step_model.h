@@ -30,6 +30,7 @@ struct SearchPlan {
   int64_t sources, rows_per_source;
   std::vector<std::vector<int64_t>> prefixes;  ///< one per source
   int64_t max_new_tokens;
+  int64_t longest_prefix;
   int64_t steps;  ///< the most tokens that a row of the decoder takes
   LogitsProcessors processors;
 };
@@ -60,8 +61,8 @@ struct Search {
   /// `score` is that of the best candidate for the `length`-th token of a source. Throws
   /// c10::ValueError if there is none: the logits are NaN, or all are -inf.
   static void check_choice(float score, int64_t length, int64_t source);
-  /// Calls the caller's progress function and checks the model after it. Returns false if the
-  /// search should stop.
+  /// Calls the caller's progress function after a step of the decoder, unless a prefix is still
+  /// being read, and checks the model after it. Returns false if the search should stop.
   bool go_on(int64_t step, int64_t finished) const;
 };
 

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "posenc/export.h"
+#include "posenc/models/generate_options.h"
+#include "posenc/text/tokenizer.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// GenerateOptions::stopping_criteria that ends a sequence with the token that completes one of
+/// `strings`, over the borders of tokens and with the prefix's text, as transformers' stop_strings
+/// do. A token's text is what the tokenizer decodes it to in the middle of a text.
+///
+/// ```cpp
+/// posenc::GenerateOptions greedy(posenc::Tokenizer tokenizer) {
+///   return posenc::GenerateOptions(0, 1).stopping_criteria(
+///       posenc::stop_strings(tokenizer, {"\n\n", "END"}));
+/// }
+/// ```
+///
+/// Errors: c10::ValueError for no strings, an empty one, and one that is not UTF-8.
+///
+/// Source: transformers 5.23, generation/stopping_criteria.py.
+std::function<bool(const std::vector<int64_t>& columns)> stop_strings(
+    const Tokenizer& tokenizer, const std::vector<std::string>& strings);
+
+/// A piece of a target's text.
+struct GeneratedText {
+  int64_t source;    ///< which source
+  int64_t sequence;  ///< which of its num_return_sequences
+  std::string text;  ///< what is complete with the last token; empty inside a character
+};
+
+/// GenerateOptions::on_token that calls `on_text` with each token's text, as DecodeStream makes it.
+/// If `on_text` returns false, the sequence ends with that token.
+///
+/// ```cpp
+/// posenc::GenerateOptions printing(posenc::Tokenizer tokenizer) {
+///   return posenc::GenerateOptions(0, 1).on_token(
+///       posenc::stream_text(tokenizer, [](const posenc::GeneratedText& piece) {
+///         return !piece.text.ends_with('.');
+///       }));
+/// }
+/// ```
+std::function<bool(const GeneratedToken& token)> stream_text(
+    const Tokenizer& tokenizer, std::function<bool(const GeneratedText& piece)> on_text,
+    bool skip_special_tokens = true);
+
+}  // namespace posenc

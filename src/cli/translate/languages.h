@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "posenc/models/generate_options.h"
+#include "posenc/text/tokenizer.h"
+
+namespace posenc::cli {
+
+/// The tokens that stand for the languages of a translation model.
+class Languages {
+ public:
+  /// `source` and `target` are codes as the model's tokenizer spells them, such as fra_Latn of
+  /// NLLB, fr_XX of mBART, fr of M2M-100 and >>fra<< or fra of Marian; empty: the folder's own.
+  /// Throws CommandError for a model whose tokenizer has no such tokens, and for an unknown code.
+  Languages(const Tokenizer& tokenizer, const std::string& source, const std::string& target);
+
+  /// The ids of a source, of which those for languages are replaced.
+  std::vector<int64_t> source(std::vector<int64_t> ids) const;
+  /// Sets the token that each target begins with, after its start.
+  void set_target(GenerateOptions& options) const;
+
+ private:
+  enum class Place { None, Source, Target };  // of the target's token
+
+  bool is_language(int64_t id) const;
+
+  std::vector<int64_t> all_;  // sorted
+  int64_t source_ = -1, target_ = -1;
+  Place place_ = Place::None;
+};
+
+}  // namespace posenc::cli

@@ -1,0 +1,90 @@
+#include "posenc/models/score.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "functional/topk.h"
+#include "posenc/inference/freeze.h"
+
+namespace posenc {
+namespace {
+
+using Targets = std::vector<std::vector<int64_t>>;
+
+void check_targets(const Targets& targets, const torch::Tensor& src,
+                   const TransformerOptions& model) {
+  TORCH_CHECK_VALUE(src.defined() && src.dim() == 2, "[score] src must be ids (B, S). Got ",
+                    src.defined() ? src.dim() : 0, " dimensions");
+  TORCH_CHECK_VALUE(static_cast<int64_t>(targets.size()) == src.size(0),
+                    "[score] there must be one target for each of the ", src.size(0),
+                    " sources. Got ", targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const auto length = static_cast<int64_t>(targets[i].size());
+    TORCH_CHECK_VALUE(length > 0, "[score] target ", i, " must have the token that begins it");
+    TORCH_CHECK_VALUE(length - 1 <= model.most_tokens(), "[score] target ", i,
+                      " must have at most the model's max_len ", model.most_tokens(),
+                      " tokens after its first. Got ", length - 1);
+    for (const int64_t token : targets[i])
+      TORCH_CHECK_VALUE(token >= 0 && token < model.tgt_vocab(), "[score] the tokens of target ", i,
+                        " must lie in [0, ", model.tgt_vocab(), "). Got ", token);
+  }
+}
+
+// `decode` returns the logits (B, L, V) of ids (B, L).
+template <typename Decode>
+std::vector<std::vector<double>> scores_of(const Targets& targets, torch::Device device,
+                                           const Decode& decode) {
+  const auto rows = static_cast<int64_t>(targets.size());
+  size_t most = 1;
+  for (const auto& target : targets) most = std::max(most, target.size());
+  std::vector<std::vector<double>> values(targets.size());
+  if (most == 1) return values;
+  const auto length = static_cast<int64_t>(most) - 1;
+  // What is behind a target's end has no influence on it, since the mask is causal.
+  const auto given = torch::zeros({rows, length}, torch::kLong);
+  const auto next = torch::zeros({rows, length}, torch::kLong);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto& target = targets[row];
+    std::copy(target.begin(), target.end() - 1, given.data_ptr<int64_t>() + row * length);
+    std::copy(target.begin() + 1, target.end(), next.data_ptr<int64_t>() + row * length);
+  }
+  const torch::Tensor all = decode(given.to(device));
+  const auto logits = all.view({rows * length, all.size(2)});
+  const auto sum = functional::log_sum_exp(logits.to(torch::kFloat));
+  const auto of_next = logits.gather(1, next.to(device).view({-1, 1})).squeeze(1).to(torch::kFloat);
+  const auto found = ((of_next - sum.largest) - sum.rest).cpu().contiguous();
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto* const first = found.const_data_ptr<float>() + row * length;
+    values[row].assign(first, first + targets[row].size() - 1);
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,
+                                       const AttentionMask& src_mask, const Targets& targets) {
+  TORCH_CHECK_VALUE(!model.is_training(),
+                    "[score] the model must be in eval mode: model->eval(). Got train mode");
+  check_targets(targets, src, model.options);
+  const torch::NoGradGuard no_grad;
+  if (targets.empty()) return {};
+  const auto memory = model.encode(src, src_mask);
+  return scores_of(targets, memory.device(), [&](const torch::Tensor& given) {
+    return model.decode(given, memory, AttentionMask::causal(), src_mask).contiguous();
+  });
+}
+
+std::vector<std::vector<double>> score(const FrozenTransformer& model, const torch::Tensor& src,
+                                       const AttentionMask& src_mask, const Targets& targets) {
+  check_targets(targets, src, model.options());
+  const torch::NoGradGuard no_grad;
+  if (targets.empty()) return {};
+  const auto memory = model.encode(src, src_mask);
+  return scores_of(targets, torch::kCPU, [&](const torch::Tensor& given) {
+    return model.decode(given, memory, AttentionMask::causal(), src_mask);
+  });
+}
+
+}  // namespace posenc

@@ -1,0 +1,115 @@
+// posenc generate: what it refuses, and how its ways of running agree. tests/differential/generation.py compares it with
+// transformers.
+#include <torch/types.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+#include "io/files.h"
+#include "models/marian/live.h"
+#include "posenc/io/safetensors.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+class Generate : public InFolder {
+ protected:
+  Result generate(const StateDict& inputs, std::vector<std::string> more = {},
+                  const std::string& folder = marian_path("shared")) const {
+    std::vector<std::string> command = {"generate", folder,  "--in", safetensors("in", inputs),
+                                        "--out",    file("out")};
+    command.insert(command.end(), more.begin(), more.end());
+    return posenc(command);
+  }
+  at::Tensor found(const StateDict& inputs, const std::vector<std::string>& more,
+                   const char* name = "sequences") const {
+    const auto result = generate(inputs, more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return load_safetensors(file("out")).tensors[name];
+  }
+  void expect_nothing(const StateDict& inputs, const std::vector<std::string>& more,
+                      const std::string& message) const {
+    expect_refused(generate(inputs, more), "generate", message);
+    EXPECT_FALSE(std::filesystem::exists(file("out"))) << message;
+  }
+
+  const at::Tensor ids_ = torch::tensor({{7, 9, 5, 0}, {8, 6, 0, 1}});
+  const StateDict in_ = dict({{"input_ids", ids_}});
+};
+
+TEST_F(Generate, WritesSequencesAndTheScoresOfBeams) {
+  ASSERT_EQ(generate(in_, {"--set", "num_beams=3", "--set", "num_return_sequences=2"}).status, 0);
+  const auto beams = load_safetensors(file("out")).tensors;
+  EXPECT_EQ(beams["sequences"].size(0), 4);
+  EXPECT_EQ(beams["sequences_scores"].sizes(), (torch::IntArrayRef{4}));
+  ASSERT_EQ(generate(in_, {"--set", "num_beams=1"}).status, 0);
+  EXPECT_EQ(load_safetensors(file("out")).tensors.size(), 1u);
+}
+
+TEST_F(Generate, FrozenAndPlainAgree) {
+  const std::vector<std::string> set = {"--set", "num_beams=2"};
+  const auto frozen = found(in_, set);
+  EXPECT_TRUE(torch::equal(frozen, found(in_, {"--set", "num_beams=2", "--plain"})));
+  EXPECT_EQ(generate(in_, {"--int8"}).status, 0);
+  EXPECT_EQ(generate(in_, {"--int8", "--plain"}).status, 2);
+}
+
+TEST_F(Generate, LogitsOfWhatWasFoundLeadToIt) {
+  const auto found_ids = found(in_, {"--set", "num_beams=1", "--set", "bad_words_ids=null", "--set",
+                                     "forced_eos_token_id=null", "--set", "max_new_tokens=6"});
+  const auto more = dict({{"input_ids", ids_}, {"decoder_input_ids", found_ids}});
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"--logits"}, {"--logits", "--plain"}}) {
+    const auto best = found(more, flags, "logits").argmax(2);
+    EXPECT_EQ(best[0][0].item<int64_t>(), found_ids[0][1].item<int64_t>());
+    EXPECT_EQ(best[1][0].item<int64_t>(), found_ids[1][1].item<int64_t>());
+  }
+}
+
+TEST_F(Generate, RefusesTensors) {
+  expect_nothing(dict({{"src", ids_}}), {}, "`src`");
+  expect_nothing(dict({{"input_ids", ids_.to(torch::kFloat)}}), {}, "`input_ids` must be int64");
+  expect_nothing(dict({{"input_ids", ids_}, {"attention_mask", torch::ones({2, 3}, torch::kLong)}}),
+                 {}, "`attention_mask` must have the shape of `input_ids`, (2, 4); it is (2, 3)");
+  expect_nothing(dict({{"input_ids", ids_}, {"decoder_input_ids", ids_.narrow(0, 0, 1)}}), {},
+                 "`decoder_input_ids` must have the 2 rows of `input_ids`");
+  expect_nothing(dict({{"input_ids", ids_}, {"decoder_attention_mask", torch::ones_like(ids_)}}),
+                 {}, "`decoder_attention_mask` needs `decoder_input_ids`");
+  expect_nothing(dict({{"input_ids", ids_},
+                       {"decoder_input_ids", ids_},
+                       {"decoder_attention_mask", torch::tensor({{1, 1, 0, 1}, {1, 1, 1, 1}})}}),
+                 {}, "row 0 of `decoder_attention_mask` must be zeros and then ones");
+  expect_nothing(dict({{"input_ids", ids_ + 100'000}}), {}, "100");
+  expect_nothing(in_, {"--logits"}, "--logits needs `decoder_input_ids`");
+}
+
+TEST_F(Generate, RefusesSettings) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"num_beams=0", "num_beams must be a whole number"},
+      {"beams=3", "beams must be a setting of transformers' generate()"},
+      {"forced_decoder_ids=[[1, 2]]", "forced_decoder_ids must be a setting"},
+      {"num_beams=four", "num_beams: the value must be JSON"},
+      {"num_return_sequences=2", "num_return_sequences must be a whole number"},
+      {"early_stopping=\"soon\"", "early_stopping must be true, false or \"never\""},
+      {"bad_words_ids=[]", "bad_words_ids must be a list that is not empty"},
+      {"bad_words_ids=[[100000]]", "bad_words_ids must have lists of tokens in [0, "},
+      {"repetition_penalty=0", "repetition_penalty must be above 0"},
+      {"max_new_tokens=0", "max_new_tokens must be a whole number"},
+      {"max_length=1", "max_length must exceed the 1 columns of the longest prefix. Got 1"},
+      {"stop_strings=\"end\"", "stop_strings must be null, the only value that posenc has"},
+      {"guidance_scale=1.5", "guidance_scale must be 1.0, the only value that posenc has"},
+      {"forced_bos_token_id=100000", "forced_bos_token_id must be"},
+      {"decoder_start_token_id=[1, 2, 3]",
+       "decoder_start_token_id must be one token, or one for each of the 2 rows. Got 3"},
+  };
+  for (const auto& [set, message] : cases) expect_nothing(in_, {"--set", set}, message);
+  expect_nothing(in_, {"--set", "num_beams=2", "--set", "do_sample=true"},
+                 "do_sample must be false with beams");
+  expect_nothing(in_, {"--set", "num_beams=2", "--set", "num_beams=3"},
+                 "num_beams must be given once");
+}
+
+}  // namespace
+}  // namespace posenc::testing
