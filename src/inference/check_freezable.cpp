@@ -211,6 +211,45 @@ void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& laye
   check_network(name + ".last_ffn", module_of(name + ".last_ffn", layer.last_ffn), width, d_ff);
 }
 
+void check_layer(const std::string& name, const DisentangledEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
+  const auto& attention = module_of(name + ".self_attn", layer.self_attn);
+  check_option(name, "max_relative_positions",
+               layer.options.disentangled()->max_relative_positions(),
+               stack.disentangled()->max_relative_positions());
+  check_option(name, "position_buckets", layer.options.disentangled()->position_buckets(),
+               stack.disentangled()->position_buckets());
+  const std::string inner = name + ".self_attn.";
+  check_option(inner, "num_heads", attention.options.num_heads(), stack.num_heads());
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
+  check_linear(inner + "out_proj", attention.out_proj, width, width);
+  if (attention.pos_key) check_linear(inner + "pos_key", attention.pos_key, width, width);
+  if (attention.pos_query) check_linear(inner + "pos_query", attention.pos_query, width, width);
+  check_norm(name + ".norm1", layer.norm1, width);
+  check_linear(name + ".linear1", layer.linear1, width, d_ff);
+  check_linear(name + ".linear2", layer.linear2, d_ff, width);
+  check_norm(name + ".norm2", layer.norm2, width);
+}
+
+void check_beside_layers(const TransformerEncoderImpl& encoder, const std::string& prefix) {
+  const TransformerLayerOptions& stack = encoder.options.layer();
+  const DisentangledOptions& own = *stack.disentangled();
+  const int64_t width = stack.d_model();
+  const auto& relative = module_of(prefix + "relative_embeddings", encoder.relative_embeddings);
+  const std::string name = prefix + "relative_embeddings.";
+  if (own.relative_attention())
+    check_tensor(name + "weight", relative.weight, {2 * own.span(), width});
+  if (relative.norm) check_norm(name + "norm", relative.norm, width);
+  if (!encoder.conv) return;
+  const auto& conv = module_of(prefix + "conv.conv", encoder.conv->conv);
+  const int64_t part = width / own.conv_groups();
+  check_tensor(prefix + "conv.conv.weight", conv.weight, {width, part, own.conv_kernel_size()});
+  check_tensor(prefix + "conv.conv.bias", conv.bias, {width});
+  check_norm(prefix + "conv.norm", encoder.conv->norm, width);
+}
+
 template <typename Layer, typename Stack>
 void check_layers(const char* module, const Stack& stack, const std::string& prefix) {
   const auto& options = stack.options.layer();
@@ -230,6 +269,10 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
   if (encoder.options.layer().bottleneck()) {
     return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
+  }
+  if (encoder.options.layer().disentangled()) {
+    check_layers<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder, prefix);
+    return check_beside_layers(encoder, prefix);
   }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
 }

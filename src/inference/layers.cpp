@@ -67,7 +67,7 @@ class EncoderRun {
     const HeadSizes& sizes = layer.sizes;
     const int64_t stride = projected_.size(1);
     float* const heads = projected_.data_ptr<float>() + begin * stride;
-    layer.in_proj.run(input_of(part, before(i)), part.width, part.rows, heads, stride, part.regime);
+    inference::project(part, layer.in_proj, input_of(part, before(i)), heads, stride);
     if (layer.convolution) {
       convolution_->project(*layer.convolution, input_of(part, before(i)), begin, part.rows,
                             part.regime);
@@ -133,7 +133,7 @@ class EncoderRun {
     outputs_.add(i, part, begin);
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
-    } else {
+    } else if (stack_.last) {
       normalise(part, stack_.last);
     }
   }
@@ -167,9 +167,22 @@ at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, con
                              const at::Tensor& position_ids,
                              std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous(), input = norm_first ? at::empty_like(x) : x;
-  const Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  at::Tensor in_8_bits;
+  if (reads_int8()) in_8_bits = add_int8(own);
   EncoderRun(*this, own, packing, mask, position_ids, {outputs, layers.size(), x}).run();
   return result(own) == own.x ? x : input;
+}
+
+Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer) {
+  auto* const x = const_cast<float*>(rows.const_data_ptr<float>());  // which is only read
+  Stream stream = {x, x, rows.size(0), stack.width, row_regime(rows.size(0))};
+  const auto reads = [](const DecoderLayer& layer) { return layer.memory.is_int8(); };
+  if (std::any_of(stack.layers.begin(), stack.layers.end(), reads)) {
+    buffer = add_int8(stream);
+    normalise(stream, {});
+  }
+  return stream;
 }
 
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
@@ -184,20 +197,23 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
   std::vector<at::Tensor> relative;
   for (const RelativeBias& bias : stack.relative_biases)
     relative.push_back(bias.by_distance(packing.length));
-  const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
-  const RowRegime memory_regime = row_regime(memory.size(0));
+  Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
+  at::Tensor in_8_bits, memory_in_8_bits;
+  if (stack.reads_int8()) in_8_bits = add_int8(stream);
+  const Stream read = memory_stream(stack, memory, memory_in_8_bits);
   const auto each_row = [&](const auto& f) {
     by_rows(count, [&](int64_t begin, int64_t end) { f(stream.part(begin, end), begin); });
   };
   each_row([&](const Stream& part, int64_t) { normalise(part, stack.entry); });
   for (const DecoderLayer& layer : stack.layers) {
     each_row([&](const Stream& part, int64_t at) {
-      layer.in_proj.run(part.input, part.rows, projected.data_ptr<float>() + at * qkv_width,
-                        part.regime);
+      project(part, layer.in_proj, part.input, projected.data_ptr<float>() + at * qkv_width,
+              qkv_width);
     });
     by_rows(memory.size(0), [&](int64_t begin, int64_t end) {
-      layer.memory.run(memory.const_data_ptr<float>() + begin * stack.width, end - begin,
-                       remembered.data_ptr<float>() + begin * kv_width, memory_regime);
+      const Stream part = read.part(begin, end);
+      project(part, layer.memory, part.x, remembered.data_ptr<float>() + begin * kv_width,
+              kv_width);
     });
     const at::Tensor own =
         attend(stack.sizes, layer.score_scale, projected.narrow(1, 0, head_width),
@@ -206,18 +222,17 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at * head_width, head_width,
                     {}, layer.after_attention);
-      layer.query.run(part.input, part.rows, query.data_ptr<float>() + at * head_width,
-                      part.regime);
+      project(part, layer.query, part.input, query.data_ptr<float>() + at * head_width, head_width);
     });
-    const at::Tensor cross = attend(stack.sizes, layer.cross_score_scale, query, remembered, packing,
-                                    memory_packing, memory_mask);
+    const at::Tensor cross = attend(stack.sizes, layer.cross_score_scale, query, remembered,
+                                    packing, memory_packing, memory_mask);
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at * head_width,
                     head_width, {}, layer.after_cross);
       feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
     });
   }
-  each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });
+  if (stack.last) each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });
   return stack.result(stream) == stream.x ? x : input;
 }
 

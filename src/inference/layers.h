@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,12 @@ struct Stack {
   Stream stream(float* x, float* input, int64_t rows) const {
     return {x, norm_first ? input : x, rows, width, row_regime(rows)};
   }
+  /// Whether blocks read their input in 8 bits.
+  bool reads_int8() const {
+    return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+      return layer.in_proj.is_int8() || layer.feed_forward.wide.is_int8();
+    });
+  }
   /// Where the result is after all layers: in `input` if a pre-norm stack has a last norm, else in
   /// x.
   float* result(const Stream& stream) const {
@@ -88,6 +95,10 @@ struct DecoderStack : Stack<DecoderLayer> {
 /// multiplied by `output_scale`, which must be 1 without one.
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
                           WeightConverter& convert, double output_scale = 1.0);
+
+/// The rows (rows, D) that the layers' `memory` projections read, which are not changed; `buffer`
+/// becomes their memory in 8 bits, if one of the projections reads it.
+Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer);
 
 /// Runs rows (rows, D) through all layers; may overwrite them.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,

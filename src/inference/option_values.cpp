@@ -46,6 +46,15 @@ void read(const BottleneckFeedForwardImpl& network, Values& values) {
   values.push_back(static_cast<double>(network.options.activation()));
 }
 
+void read(const DisentangledEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+}
+
+void read(const DisentangledAttentionImpl& attention, Values& values) {
+  const auto& options = attention.options;
+  add(values, {static_cast<double>(options.num_heads()), options.scale().value_or(0.0)});
+}
+
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
   values.push_back(static_cast<double>(layer.options.feed_forward()));
@@ -69,9 +78,8 @@ void read(const RelativePositionBiasImpl& bias, Values& values) {
   const relative::Index& index = bias.options.index();
   values.push_back(static_cast<double>(index.index()));
   if (const auto* const own = std::get_if<relative::Buckets>(&index)) {
-    add(values,
-        {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
-         static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
+    add(values, {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
+                 static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
   } else if (const auto* const own = std::get_if<relative::SignedLog>(&index)) {
     add(values, {static_cast<double>(own->buckets), static_cast<double>(own->max_position)});
   } else if (const auto* const own = std::get_if<relative::Clamp>(&index)) {
@@ -98,7 +106,8 @@ void read(const TransformerNormImpl& norm, Values& values) {
 }
 
 void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
-  values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
+  add(values, {embedding.options.scale().factor(embedding.options.d_model()),
+               embedding.token_embedding->options.max_norm().value_or(0.0)});
 }
 
 void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
@@ -110,6 +119,7 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
        static_cast<double>(options.types_from_tokens()), static_cast<double>(options.order()),
        options.layer_norm_eps(), options.scale().factor(options.d_model()),
        static_cast<double>(options.trigram_input()), static_cast<double>(options.no_norm()),
+       static_cast<double>(options.stepwise_norm()),
        static_cast<double>(options.scale_rounding())});
 }
 
@@ -136,10 +146,12 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
+        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
+        reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>}) {
+        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
+        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

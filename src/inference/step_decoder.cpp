@@ -10,6 +10,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
+#include "torch_internals/fresh_memory.h"
 
 namespace posenc::inference {
 namespace {
@@ -60,9 +61,10 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   projected_ = room(stack.sizes.width());
   attended_ = room(stack.sizes.query_width());
   query_ = room(stack.sizes.query_width());
-  for (const RelativeBias& bias : stack.relative_biases)
-    relative_.push_back(bias.before(capacity));
+  for (const RelativeBias& bias : stack.relative_biases) relative_.push_back(bias.before(capacity));
   logits_ = room(model.final_layer.out());
+  if (stack.reads_int8())
+    input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
@@ -70,15 +72,16 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
 }
 
 void StepDecoder::project_memory(const Memory& memory) {
-  const int64_t rows = memory.packing.rows, width = model_.decoder.width;
-  const RowRegime regime = row_regime(rows);
-  memory_ = at::empty({rows, token_stride_}, at::kFloat);
+  const int64_t rows = memory.packing.rows;
+  at::Tensor in_8_bits;
+  const Stream read = memory_stream(model_.decoder, memory.rows, in_8_bits);
+  memory_ = torch_internals::fresh_output({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
   for (const DecoderLayer& layer : model_.decoder.layers) {
     by_rows(rows, [&](int64_t begin, int64_t end) {
-      layer.memory.run(memory.rows.const_data_ptr<float>() + begin * width, width, end - begin,
-                       to + begin * token_stride_, token_stride_, regime);
+      const Stream part = read.part(begin, end);
+      project(part, layer.memory, part.x, to + begin * token_stride_, token_stride_);
     });
     to += 2 * model_.decoder.sizes.kv_width();
   }
@@ -103,7 +106,7 @@ float* StepDecoder::allocate_slots() {
   if (free_places_ < places) {
     const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
-    blocks_.push_back(at::empty({steps * places, token_stride_}, at::kFloat));
+    blocks_.push_back(torch_internals::fresh_output({steps * places, token_stride_}, at::kFloat));
     free_ = blocks_.back().data_ptr<float>();
     free_places_ = steps * places;
   }
@@ -166,8 +169,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
 }
 
 void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
-  kernel::AttentionRequest request =
-      attention(layer, query, model_.decoder.sizes.query_width());
+  kernel::AttentionRequest request = attention(layer, query, model_.decoder.sizes.query_width());
   request.scale = model_.decoder.layers[layer].cross_score_scale;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>();
@@ -196,7 +198,9 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const int64_t qkv_width = stack.sizes.width(), width = stack.sizes.query_width();
   const int64_t kv_width = 2 * stack.sizes.kv_width();
   const at::Tensor x = model_.tgt_embedding(tokens, length_);  // (R, 1, D)
-  const Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
+  Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
+  if (input_int8_.defined())
+    stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, stack.width};
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
@@ -206,20 +210,21 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
-    layer.in_proj.run(stream.input, rows_, qkv, stream.regime);
+    project(stream, layer.in_proj, stream.input, qkv, qkv_width);
     keep(qkv + width, qkv_width, rows_, kv_width, place, token_stride_);
     place += kv_width;
     attend_own(i, qkv, qkv_width);
     add_projected(stream, layer.out_proj, attended, width, {}, layer.after_attention);
-    layer.query.run(stream.input, rows_, query, stream.regime);
+    project(stream, layer.query, stream.input, query, width);
     attend_memory(i, query, bias);
     add_projected(stream, layer.cross_out, attended, width, {}, layer.after_cross);
     feed_forward(stream, layer.feed_forward, {}, layer.after_feed_forward);
   }
-  normalise(stream, stack.last);
+  if (stack.last) normalise(stream, stack.last);
   ++length_;
   const at::Tensor logits = logits_.narrow(0, 0, rows_);
-  model_.final_layer.run(stack.result(stream), rows_, logits.data_ptr<float>(), stream.regime);
+  project(stream, model_.final_layer, stack.result(stream), logits.data_ptr<float>(),
+          logits.size(1));
   return logits;
 }
 

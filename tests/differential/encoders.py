@@ -53,6 +53,8 @@ KINDS = {
     "clipseg_text_model": Kind("CLIPSegTextConfig", "CLIPSegTextModel", (), "clip"),
     "convbert": Kind("ConvBertConfig", "ConvBertModel", ("ConvBertForMaskedLM", "ConvBertForSequenceClassification")),
     "data2vec-text": Kind("Data2VecTextConfig", "Data2VecTextModel", ("Data2VecTextForMaskedLM",)),
+    "deberta": Kind("DebertaConfig", "DebertaModel", ("DebertaForMaskedLM", "DebertaForSequenceClassification")),
+    "deberta-v2": Kind("DebertaV2Config", "DebertaV2Model", ("DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification")),
     "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
     "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
     "dinov2_with_registers": Kind("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", (), "dino"),
@@ -164,6 +166,24 @@ def bottlenecks(draw: Draw, heads: int, hidden: int) -> dict:
             "normalization_type": draw.choice(["no_norm", "layer_norm"]), "embedding_size": draw.choice([hidden if chosen["trigram_input"] else 7, 5, 7])}  # fmt: skip
 
 
+def disentangled(draw: Draw, kind_name: str, hidden: int, text: dict) -> dict:
+    """What DeBERTa has besides. Its original head for masks takes tables as wide as its layers."""
+    most, legacy = draw.choice([-1, 4, 9, 40]), draw.coin()
+    chosen = {"relative_attention": draw.coin(0.85), "max_relative_positions": most, "position_biased_input": draw.coin(), "legacy": legacy,
+              "pos_att_type": draw.choice([["c2p", "p2c"], ["p2c", "c2p"], ["p2c"], ["c2p"], "p2c|c2p", "C2P | p2c", "c2p", None, []]),
+              "type_vocab_size": draw.choice([0, 1, 2]), "embedding_size": draw.choice([hidden, 6, 16]) if legacy else hidden,
+              "pooler_hidden_act": draw.choice([*ACTIVATIONS, "tanh"])}  # fmt: skip
+    if kind_name == "deberta":
+        return {**text, **chosen}
+    reach = most if most > 0 else text["max_position_embeddings"]
+    chosen |= {"position_buckets": draw.choice([-1, *(count for count in (2, 3, 4, 6, 8, 16) if count // 2 + 1 < reach)]), "share_att_key": draw.coin(),
+               "norm_rel_ebd": draw.choice(["none", "layer_norm", "None | Layer_Norm"])}  # fmt: skip
+    if draw.coin():
+        chosen |= {"conv_kernel_size": draw.choice([0, 1, 3, 5]), "conv_act": draw.choice([*ACTIVATIONS, "tanh"]),
+                   "conv_groups": draw.choice([count for count in range(1, hidden + 1) if hidden % count == 0])}  # fmt: skip
+    return {**text, **chosen}
+
+
 def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
@@ -200,6 +220,8 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
                 "intermediate_size": groups * draw.randint(1, 20), "embedding_size": draw.choice([hidden, 6, 16])}  # fmt: skip
     if kind_name == "mobilebert":
         return {**text, "num_hidden_layers": min(layers, 2), **bottlenecks(draw, heads, hidden)}  # its layers may be without norms
+    if kind_name.startswith("deberta"):
+        return disentangled(draw, kind_name, hidden, text)
     if kind_name == "esm":
         del text["type_vocab_size"], text["hidden_act"]
         rotary = draw.coin(0.8)
@@ -307,6 +329,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none
+    packs = packs or not getattr(config, "position_biased_input", True)  # which ignores them
     if draw.coin(0.3) and dialect not in ("bart", "t5") and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)

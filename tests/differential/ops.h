@@ -30,6 +30,7 @@ Ops file_ops();
 Ops embeddings_ops();
 Ops frozen_ops();
 Ops function_ops();
+Ops int8_ops();
 Ops layer_ops();
 Ops marian_ops();
 Ops model_ops();

@@ -223,6 +223,7 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
   const std::pair<TransformerLayerOptions, const char*> cases[] = {
       {plain().mixing(Mixing::Fourier), "mixing"},
       {plain().bottleneck(BottleneckOptions(4)), "bottleneck"},
+      {plain().disentangled(DisentangledOptions(4)), "disentangled"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4))), "rotary"},

@@ -90,6 +90,23 @@ void read_t5_dropout(const Settings& config, EncoderEmbeddingsOptions& options) 
   options.dropout(config.probability(kRate, 0.0));
 }
 
+// The class itself has no setting for the width of the tables.
+void read_deberta(const Settings& config, EncoderEmbeddingsOptions& options) {
+  const int64_t width = options.d_model();
+  const int64_t narrow = config.whole("embedding_size", width, 1, kWidestTable);
+  options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX)).embedding_dim(narrow);
+  if (narrow != width) {
+    options.projection(Projection::Sum).projection_bias(false);
+    options.names().projection = "embed_proj";
+  }
+  if (!config.flag("position_biased_input")) options.position_ids(PositionIds::None);
+}
+
+void read_deberta_v1(const Settings& config, EncoderEmbeddingsOptions& options) {
+  read_deberta(config, options);
+  options.stepwise_norm(true);
+}
+
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
@@ -107,6 +124,8 @@ bool no_norm_in(const Settings& config) {
 // clang-format off
 namespace tables {
 
+const EmbeddingsStructure kDeberta = {.order = Order::PositionsFirst, .more = read_deberta_v1};
+const EmbeddingsStructure kDebertaV2 = {.order = Order::PositionsFirst, .more = read_deberta};
 const EmbeddingsStructure kElectra = {.projection = Projection::Last,
     .projects_always = false, .projection_name = "embeddings_project"};
 const EmbeddingsStructure kEsm = {.norm = Norm::None, .position_ids = PositionIds::None,
@@ -172,7 +191,8 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
        "drop((tok + typ) + pos), positions as roberta",
        {.norm = Norm::None, .position_ids = PositionIds::FromIds}},
       {"squeezebert", "squeezebert", "SqueezeBertEmbeddings",
-       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos",
+       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos; DeBERTa: "
+       "drop(LN(proj((tok + pos) + typ))), pos and typ if it has them",
        {.order = Order::PositionsFirst}},
       {"longformer", "longformer", "LongformerEmbeddings", "as squeezebert, positions as roberta",
        {.order = Order::PositionsFirst, .position_ids = PositionIds::FromIds}},

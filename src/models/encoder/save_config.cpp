@@ -89,6 +89,7 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   add("order", options.order());
   add("norm", options.norm());
   add("no_norm", options.no_norm());
+  add("stepwise_norm", options.stepwise_norm());
   add("trigram_input", options.trigram_input());
   add("layer_norm_eps", options.layer_norm_eps());
   add("projection", options.projection());
@@ -123,6 +124,18 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("attention_scale", layer.attention_scale().value_or(0.0));
   add_relative(layer.relative(), values);
   if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
+  if (const auto& own = layer.disentangled()) {
+    add("max_relative_positions", own->max_relative_positions());
+    add("position_buckets", own->position_buckets());
+    add("relative_attention", own->relative_attention());
+    add("content_to_position", own->content_to_position());
+    add("position_to_content", own->position_to_content());
+    add("share_att_key", own->share_att_key());
+    add("norm_relative_embeddings", own->norm_relative_embeddings());
+    add("conv_kernel_size", own->conv_kernel_size());
+    add("conv_groups", own->conv_groups());
+    add("conv_act", own->conv_act());
+  }
   if (!layer.bottleneck()) return;
   add("use_bottleneck", layer.bottleneck()->use_bottleneck());
   add("intra_bottleneck_size", layer.bottleneck()->intra_bottleneck_size());

@@ -95,6 +95,18 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                      {prefix + io::fill_pattern(structure.relative_bias, {"0"})},
                      0});
   }
+  if (const auto& own = layer.disentangled(); own && own->relative_attention()) {
+    const bool has_buckets = own->position_buckets() > 0;
+    const bool has_most =
+        config.settings.whole("max_relative_positions", -1, INT32_MIN, INT32_MAX) > 0;
+    const char* const span = has_buckets ? "position_buckets"
+                             : has_most  ? "max_relative_positions"
+                                         : "max_position_embeddings";
+    sizes.push_back({std::string("2 * ") + span,
+                     2 * own->span(),
+                     {prefix + "encoder.rel_embeddings.weight"},
+                     0});
+  }
   const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
   const auto in_file = [&](const std::string& name) {
     return prefix + structure.embeddings + name + ".weight";
@@ -102,6 +114,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   std::vector<std::string> tokens = {in_file(embeddings.names().tokens)};
   if (*structure.shared != '\0') tokens.push_back(prefix + structure.shared);
   const char* narrow = config.settings.name_of(hf::kTableWidth);
+  if (narrow == nullptr && config.settings.has("embedding_size")) narrow = "embedding_size";
   sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
   if (bottleneck) {  // the tables of types have its width, those of tokens another
     sizes.push_back(

@@ -36,6 +36,22 @@ const EncoderLayerKeys kDistilBertKeys[] = {{
     .out = "attention.out_lin", .wide = "ffn.lin1", .narrow = "ffn.lin2",
     .norm1 = "sa_layer_norm", .norm2 = "output_layer_norm"}};
 
+const EncoderLayerKeys kDebertaV2Keys[] = {{
+    .layer = "encoder.layer.*.",
+    .query = "attention.self.query_proj", .key = "attention.self.key_proj",
+    .value = "attention.self.value_proj", .out = "attention.output.dense",
+    .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "attention.output.LayerNorm", .norm2 = "output.LayerNorm",
+    .pos_key = "attention.self.pos_key_proj", .pos_query = "attention.self.pos_query_proj"}};
+
+const EncoderLayerKeys kDebertaKeys[] = {{
+    .layer = "encoder.layer.*.", .query = "attention.self.in_proj", .out = "attention.output.dense",
+    .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "attention.output.LayerNorm", .norm2 = "output.LayerNorm",
+    .pos_key = "attention.self.pos_proj", .pos_query = "attention.self.pos_q_proj",
+    .q_bias = "attention.self.q_bias", .k_bias = "attention.self.k_bias",
+    .v_bias = "attention.self.v_bias"}};
+
 const EncoderLayerKeys kMPNetKeys[] = {{
     .layer = "encoder.layer.*.",
     .query = "attention.attn.q", .key = "attention.attn.k", .value = "attention.attn.v",
@@ -218,6 +234,10 @@ const EncoderStructure kNomic = {.keys = kNomicKeys, .original_keys = 1, .norm =
     .feed_forward = FeedForward::Gated, .rotates = true, .more = without_biases};
 const EncoderStructure kGte = {.keys = kGteKeys, .original_keys = 1,
     .feed_forward = FeedForward::Gated, .rotates = true, .activation_dropout = Rate::Hidden, .pooling = Pooling::TanhOfFirst, .more = without_wide_bias};
+const EncoderStructure kDeberta = {.keys = kDebertaKeys, .dropped = "embeddings.position_ids",
+    .is_disentangled = true, .more = read_deberta};
+const EncoderStructure kDebertaV2 = {.keys = kDebertaV2Keys, .dropped = "embeddings.position_ids",
+    .is_disentangled = true, .more = read_deberta_v2};
 const EncoderStructure kMobileBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
     .has_bottleneck = true, .more = read_mobilebert_layers};
 const EncoderStructure kModernBert = {.keys = kModernBertKeys, .norm_first = true,

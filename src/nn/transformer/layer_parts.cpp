@@ -41,6 +41,7 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
 const char* encoder_option(const TransformerLayerOptions& options) {
   if (options.mixing() != Mixing::Attention) return "mixing";
   if (options.bottleneck()) return "bottleneck";
+  if (options.disentangled()) return "disentangled";
   if (!options.first_norm()) return "first_norm";
   if (options.post_norms()) return "post_norms";
   if (options.rotary()) return "rotary";
@@ -220,6 +221,11 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   if (const auto& bottleneck = options.bottleneck()) {
     stream << ", bottleneck=" << bottleneck->intra_bottleneck_size()
            << ", num_feedforward_networks=" << bottleneck->num_feedforward_networks();
+  }
+  if (const auto& own = options.disentangled()) {
+    stream << ", disentangled=" << own->max_relative_positions();
+    if (own->position_buckets() > 0) stream << ", position_buckets=" << own->position_buckets();
+    if (own->conv_kernel_size() > 0) stream << ", conv_kernel_size=" << own->conv_kernel_size();
   }
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";

@@ -68,6 +68,9 @@ void TransformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(!options.bottleneck(),
                     "[TransformerEncoderLayer] bottleneck must not be set, except in a "
                     "BottleneckEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.disentangled(),
+                    "[TransformerEncoderLayer] disentangled must not be set, except in a "
+                    "DisentangledEncoderLayer. Got one");
   if (options.mixing() != Mixing::Attention) check_mixing(options);
   const LayerDropouts drops = dropouts_of(options);
   if (options.mixing() == Mixing::Attention) {

@@ -12,6 +12,7 @@
 #include "posenc/export.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/transformer/bottleneck_options.h"
+#include "posenc/nn/transformer/disentangled_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 #include "posenc/relative/index.h"
 
@@ -82,6 +83,8 @@ struct TransformerLayerOptions {
   TORCH_ARG(int64_t, conv_kernel_size) = 9;
   /// Makes layers BottleneckEncoderLayers, which refuse most other options of encoders: MobileBERT.
   TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
+  /// Makes layers DisentangledEncoderLayers, which refuse most other options of encoders: DeBERTa.
+  TORCH_ARG(std::optional<DisentangledOptions>, disentangled) = std::nullopt;
   /// The structure of the feed-forward network.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.
