@@ -88,9 +88,11 @@ TEST(FrozenRelativeBias, OfAnEncoderIsTheModules) {
     if (dice(0, 2) == 0)
       mask = mask & AttentionMask::additive_pairs(torch::randn({length, length}));
     const auto kept = tokens.unsqueeze(-1).to(torch::kFloat);
-    const auto frozen = freeze(encoder, FreezeOptions().gemm(kGemmBackends[dice(0, 2)]));
+    const auto backend = kGemmBackends[dice(0, 2)];
+    const auto frozen = freeze(encoder, FreezeOptions().gemm(backend));
     const auto got = frozen.forward(x, mask) * kept;
     EXPECT_TRUE(within(Op::Layers, got, encoder->forward(x, mask) * kept));
+    if (backend != GemmBackend::Native) continue;  // LibTorch's sums depend on the threads
     const Threads one(1);
     EXPECT_TRUE(bit_equal(frozen.forward(x, mask) * kept, got));
   }

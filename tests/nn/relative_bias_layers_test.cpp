@@ -264,7 +264,7 @@ TEST(RelativeBiasErrors, NameTheStackAndTheRule) {
                c10::ValueError, "[RelativePositionBias] the index must have a number of rows");
   EXPECT_ERROR(
       MultiheadAttention(MultiheadAttentionOptions(8, 2).relative(relative::Buckets{3, 128})),
-      c10::ValueError, "num_buckets");
+      c10::ValueError, "the number of buckets must be even, and at least 4. Got 3");
 }
 
 }  // namespace
