@@ -24,7 +24,8 @@ TEST(BadEncoderFolder, AnotherModelType) {
   refused("brt",
           "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
   refused("", "Got no model_type");
-  refused("longformer", "model_type longformer is not supported: it needs attention in a sliding "
+  refused("longformer",
+          "model_type longformer is not supported: it needs attention in a sliding "
           "window");
   refused("marian", "model_type marian is a translator: load_marian() loads it");
   refused("cohere",
