@@ -67,10 +67,10 @@ EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer,
                                  WeightConverter& convert) {
   const ConvolutionalAttentionImpl& own = *layer.conv_attn;
   const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
-  return {.convolution = Convolution{own.depthwise_weight.t().contiguous(),
-                                     linear(own.pointwise, convert), linear(own.kernel, convert),
-                                     linear(own.conv_out, convert), heads,
-                                     own.options.conv_kernel_size()},
+  return {.convolution =
+              Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, convert),
+                          linear(own.kernel, convert), linear(own.conv_out, convert), heads,
+                          own.options.conv_kernel_size()},
           .sizes = {heads, heads, head_dim},
           .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
           .out_proj = linear(own.out_proj, convert),
@@ -156,7 +156,7 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverte
 
 std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
                                                   const std::string& prefix,
- WeightConverter& convert) {
+                                                  WeightConverter& convert) {
   check_freezable(encoder, prefix);
   if (encoder.options.layer().bottleneck())
     return std::make_unique<BottleneckLayers>(encoder, convert);

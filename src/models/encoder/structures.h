@@ -71,9 +71,9 @@ struct EncoderStructure {
   const char* frequencies = "";
   /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
   bool zeroes_padding_row = false;
-  bool has_bottleneck = false;  ///< MobileBERT: TransformerLayerOptions::bottleneck
+  bool has_bottleneck = false;   ///< MobileBERT: TransformerLayerOptions::bottleneck
   bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
-  bool is_grouped = false;      ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
+  bool is_grouped = false;       ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -83,10 +83,11 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert, kElectra, kEsm, kEuroBert,
-    kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert,
-    kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer,
-    kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT, kXlm;
+    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
+    kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
+    kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
+    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kViT,
+    kXlm;
 
 }  // namespace layers
 }  // namespace posenc

@@ -49,8 +49,7 @@ torch::Tensor masked_scores(const torch::Tensor& scores, const AttentionMask& ma
 }  // namespace
 
 relative::Index DisentangledOptions::index() const {
-  if (position_buckets_ > 0)
-    return relative::SignedLog{position_buckets_, max_relative_positions_};
+  if (position_buckets_ > 0) return relative::SignedLog{position_buckets_, max_relative_positions_};
   return relative::Clamp{max_relative_positions_, max_relative_positions_ - 1,
                          /*query_minus_key=*/true};
 }
@@ -174,8 +173,7 @@ torch::Tensor DisentangledAttentionImpl::run(const torch::Tensor& x, const torch
   if (keys.defined()) scores = scores + relative_term(q, keys, length, index);
   if (queries.defined())
     scores = scores + relative_term(k, queries, length, index, relative::Contract::Key);
-  const torch::Tensor weights =
-      drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
+  const torch::Tensor weights = drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
   if (shares != nullptr) *shares = weights;
   const torch::Tensor context = torch::matmul(weights, v);
   return out_proj->forward(context.transpose(1, 2).flatten(2));
