@@ -103,6 +103,8 @@ TEST_F(BadMarianFolder, AnotherArchitecture) {
 
 TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {
   set("config.json", "vocab_size", 90);
+  expect_value_error("pad_token_id must be a token in [0, 90)");
+  set("config.json", "pad_token_id", 5);
   expect_value_error(
       "vocab_size in config.json must be axis 0 of model.shared.weight, (98, 48). "
       "Got 90");
