@@ -131,6 +131,7 @@ KeyMap bart_renames(const Seq2SeqStructure&) {
       {"*.embed_positions.weights", ""},  // M2M-100's, which are computed
       {"*.embed_positions._float_tensor", ""},
       {"classification_head.*", ""},
+      {"qa_outputs.*", ""},
       {"encoder.*", "model.encoder.*"},  // of a headless model
       {"decoder.*", "model.decoder.*"},
       {"shared.*", "model.shared.*"},

@@ -73,6 +73,14 @@ TEST_F(BadMarianFolder, WeightsThatAreNotAWholeModel) {
   expect_value_error(path() + ": must hold a whole model");
 }
 
+TEST_F(BadMarianFolder, NullWhereItIsNoValue) {
+  set("config.json", "scale_embedding", nullptr);
+  expect_value_error("scale_embedding must be left out or have a value. Got null");
+  copy("shared");
+  set("config.json", "encoder_layers", nullptr);
+  expect_value_error("encoder_layers must be left out or have a value. Got null");
+}
+
 // transformers sets the name that is no field of the class last.
 TEST_F(BadMarianFolder, OfTwoNamesOfASettingTheLaterCounts) {
   set("config.json", "num_attention_heads", 3);
@@ -95,6 +103,8 @@ TEST_F(BadMarianFolder, AnotherArchitecture) {
 
 TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {
   set("config.json", "vocab_size", 90);
+  expect_value_error("pad_token_id must be a token in [0, 90)");
+  set("config.json", "pad_token_id", 5);
   expect_value_error(
       "vocab_size in config.json must be axis 0 of model.shared.weight, (98, 48). "
       "Got 90");
@@ -310,9 +320,12 @@ TEST_F(BadMarianFolder, WithoutALogitsBiasItIsZero) {
 
 // The defaults in MarianConfig and GenerationConfig.
 TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
-  for (const char* key : {"scale_embedding", "share_encoder_decoder_embeddings",
-                          "tie_word_embeddings", "dropout", "is_encoder_decoder"})
-    set("config.json", key, nullptr);
+  set("config.json", "tie_word_embeddings", nullptr);
+  auto config = json::parse(read_bytes(folder_ / "config.json"));
+  for (const char* key :
+       {"scale_embedding", "share_encoder_decoder_embeddings", "dropout", "is_encoder_decoder"})
+    config.erase(key);
+  write_bytes(folder_ / "config.json", config.dump());
   for (const char* key : {"num_beams", "max_length", "renormalize_logits", "early_stopping",
                           "length_penalty", "forced_eos_token_id", "bad_words_ids"})
     set("generation_config.json", key, nullptr);
