@@ -68,7 +68,7 @@ NEED_TYPES = {"lxmert", "luke"}
 # Classes that take position ids and ignore them.
 NO_POSITIONS = {"nomic_bert", "jina_embeddings_v3", "gte", "eurobert", "gemma3_text", "llama", "mistral", "qwen2", "qwen3"}
 # Whose result is multiplied by the mask of padding in the same function: `encoders` compares them.
-MASKED = {"esm", "flaubert", "xlm"}
+MASKED = {"deberta", "deberta-v2", "esm", "flaubert", "xlm"}
 # Which round the scale of the tokens to half precision first.
 FLOAT_ONLY = {"gemma3_text"}
 

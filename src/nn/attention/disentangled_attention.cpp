@@ -33,11 +33,17 @@ torch::Tensor heads_of_rows(const torch::Tensor& rows, int64_t heads) {
 // Scores of keys that a query may not attend to become the lowest number.
 torch::Tensor masked_scores(const torch::Tensor& scores, const AttentionMask& mask) {
   const AttentionShape shape = {scores.size(0), scores.size(1), scores.size(2), scores.size(3)};
-  const ScoreMask found = AttentionMaskAccess::resolve(mask.resolved(shape, scores), shape, scores);
+  const ScoreMask found = AttentionMaskAccess::resolve(mask, shape, scores);
+  constexpr float kNever = -std::numeric_limits<float>::infinity(),
+                  kLowest = std::numeric_limits<float>::lowest();
+  if (found.is_causal) {
+    const auto later = torch::ones({shape.queries, shape.keys},
+                                   scores.options().dtype(torch::kBool).requires_grad(false))
+                           .triu(1);
+    return scores.masked_fill(later, kLowest);
+  }
   if (!found.bias.defined()) return scores;
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  return (scores + found.bias)
-      .masked_fill(found.bias.eq(kNever), std::numeric_limits<float>::lowest());
+  return (scores + found.bias).masked_fill(found.bias.eq(kNever), kLowest);
 }
 
 }  // namespace
