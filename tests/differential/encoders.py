@@ -367,7 +367,8 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
         for stages in ("out_features", "out_indices", "_out_features", "_out_indices", "stage_names"):
             own.pop(stages, None)
     if dialect != "pair":
-        file.write_text(json.dumps(written(draw, kind, whole)))
+        text = written(draw, kind, whole)
+        file.write_text(json.dumps(t5.kept(whole, text) if dialect == "t5" else text))
         return
     whole["text_config"] = written(draw, inner, own)
     if whole["model_type"] in DICTS and draw.coin():

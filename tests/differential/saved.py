@@ -63,7 +63,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     mode = draw.choice(["alone", "rest"] if kind_name in ("convbert", "squeezebert") else ["alone", "rest", "fresh"])
     options = {"op": "save_pretrained", "how": mode, "folder": str(folder), "out": str(folder) + "-saved", "seed": draw.getrandbits(31),
                "max_shard_bytes": draw.choice([4000, 10**9]),
-               "allow_missing": mode != "rest" and (head != kind.model or kind.dialect == "bart" or kind_name in INCOMPLETE)}  # fmt: skip
+               "allow_missing": mode != "rest" and (head != kind.model or kind.dialect in ("bart", "t5") or kind_name in INCOMPLETE)}  # fmt: skip
     return Case(options, given, {}), head, f"{head} ({how}, {mode})"
 
 

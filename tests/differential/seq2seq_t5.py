@@ -64,6 +64,11 @@ def rewritten(draw: Draw, whole: dict) -> dict:
     return whole
 
 
+def kept(whole: dict, text: dict) -> dict:
+    """`text` with what decides the shapes of the weights: a default there is none beside another feed_forward_proj."""
+    return text | {name: whole[name] for name in ("dense_act_fn", "is_gated_act") if name in whole}
+
+
 def old_names(draw: Draw, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """With a table of the attention to the memory, which nobody reads."""
     name = "decoder.block.0.layer.{}.relative_attention_bias.weight"

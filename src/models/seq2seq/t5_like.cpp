@@ -62,7 +62,7 @@ TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& st
 VocabularyNames t5_vocabulary(const Settings&, const Seq2SeqStructure&) {
   const std::string shared = "shared.weight", encoder = "encoder.embed_tokens.weight";
   const std::string decoder = "decoder.embed_tokens.weight", head = "lm_head.weight";
-  return {shared, encoder, decoder, head, {shared, head, decoder, encoder}, true};
+  return {shared, encoder, decoder, head, {shared, encoder, decoder, head}, true};
 }
 
 KeyMap t5_renames(const Seq2SeqStructure&) {
