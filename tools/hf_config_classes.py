@@ -40,7 +40,7 @@ READ = set("""
     qkv_bias image_size patch_size num_channels initializer_range use_mask_token use_absolute_position_embeddings
     num_register_tokens n_cls_tokens is_hybrid mask_ratio
     encoder_layers encoder_attention_heads decoder_layers decoder_attention_heads decoder_ffn_dim decoder_vocab_size
-    share_encoder_decoder_embeddings tie_word_embeddings is_encoder_decoder
+    src_vocab_size share_encoder_decoder_embeddings tie_word_embeddings is_encoder_decoder
     rope_theta rope_parameters partial_rotary_factor original_max_position_embeddings head_dim global_head_dim
     qk_rope_head_dim qk_nope_head_dim rotary_dim rotary_pct rotary_emb_base rotary_embedding_base rotary_value
     rope_interleave local_rope_theta global_rope_theta rope_local_base_freq compress_rope_theta swa_rope_theta

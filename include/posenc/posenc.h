@@ -62,6 +62,7 @@
 #include "posenc/models/sentence_folder.h"
 #include "posenc/models/sentence_stage.h"
 #include "posenc/models/sentence_stages.h"
+#include "posenc/models/seq2seq.h"
 #include "posenc/models/transformer.h"
 #include "posenc/models/tying.h"
 #include "posenc/models/vision_embeddings_preset.h"

@@ -1,11 +1,11 @@
 // posenc generate: targets of an encoder-decoder in a folder, with safetensors as input and output.
 
 #include "models/generate/folder.h"
+#include "models/seq2seq/load.h"
 
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/io/save.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/generate.h"
 
 namespace posenc::cli {
 namespace {
@@ -153,7 +153,7 @@ std::vector<Tokens> without_padding(const std::vector<Tokens>& columns,
 
 // Calls `use` with the model that the arguments select and the mask of the source.
 template <typename Use>
-auto with_model(const GenerateArguments& arguments, const MarianModel& loaded,
+auto with_model(const GenerateArguments& arguments, const Seq2SeqWeights& loaded,
                 const GenerateInputs& inputs, const Use& use) {
   const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
   if (arguments.plain) return use(*loaded.model.ptr(), mask);
@@ -167,11 +167,10 @@ std::size_t longest(const std::vector<Tokens>& rows) {
   return most;
 }
 
-StateDict generated(const GenerateArguments& arguments, const MarianModel& model,
+StateDict generated(const GenerateArguments& arguments, const Seq2SeqWeights& model,
                     const GenerateInputs& inputs) {
-  const Settings config(kGenerate, (std::filesystem::path(arguments.folder) / "config.json").string());
   const Settings settings =
-      generation_settings(arguments.folder, config, overrides_in(arguments.settings));
+      generation_settings(arguments.folder, model.config, overrides_in(arguments.settings));
   GenerateOptions options = generate_options(settings, model.model->options.tgt_vocab());
   const auto columns = columns_of(inputs, options);
   options.prefixes(without_padding(columns, inputs));
@@ -213,7 +212,7 @@ StateDict generated(const GenerateArguments& arguments, const MarianModel& model
 }
 
 // Teacher-forced: position t has the logits of the token after it.
-StateDict forced_logits(const GenerateArguments& arguments, const MarianModel& model,
+StateDict forced_logits(const GenerateArguments& arguments, const Seq2SeqWeights& model,
                         const GenerateInputs& inputs) {
   if (!inputs.prefix.defined()) fail("--logits needs `decoder_input_ids` in {}", arguments.input);
   auto mask = AttentionMask::causal();
@@ -232,7 +231,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  const MarianModel model = load_marian(arguments.folder);
+  const Seq2SeqWeights model = load_seq2seq_weights(kGenerate, arguments.folder);
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs);
   save_tensors(arguments.output, result);

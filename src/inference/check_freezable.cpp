@@ -241,6 +241,12 @@ void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::
   };
   check_tensor(name + ".token_embedding.weight", tokens.weight,
                {sizes_of(tokens.weight, 0), d_model});
+  if (embedding.norm) check_norm(name + ".norm", embedding.norm, d_model);
+  if (embedding.position_embedding) {
+    const at::Tensor& rows = embedding.position_embedding->weight;
+    return check_tensor(name + ".position_embedding.weight", rows, {sizes_of(rows, 0), d_model});
+  }
+  if (embedding.options.position_ids() == embeddings::PositionIds::None) return;
   const auto& position = module_of(name + ".position_encoding", embedding.position_encoding);
   TORCH_CHECK_VALUE(position.pe.defined(), "[freeze] ", name,
                     " must have a table of positions: TableSource::Buffer. Got no table");

@@ -1,14 +1,33 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 
+#include "inference/packing.h"
+#include "inference/stream.h"
 #include "inference/weight_converter.h"
 #include "posenc/functional/embed.h"
 #include "posenc/nn/token_and_position_embedding.h"
 
 namespace posenc::inference {
 
-/// weight[ids] * scale + table[positions].
+/// A table of positions that is computed further when longer sequences come; for many threads.
+class GrowingTable {
+ public:
+  GrowingTable(at::Tensor table, SinusoidOptions sinusoid)
+      : table_(std::move(table)), sinusoid_(std::move(sinusoid)) {}
+
+  /// The table, (1, >= rows, D). Later growth does not affect it.
+  at::Tensor table(int64_t rows);
+
+ private:
+  std::mutex mutex_;
+  at::Tensor table_;
+  SinusoidOptions sinusoid_;
+};
+
+/// A frozen TokenAndPositionEmbedding.
 struct Embedding {
   Embedding() = default;
   /// Of an embedding that check_freezable() accepts.
@@ -16,20 +35,27 @@ struct Embedding {
 
   /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`.
   at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0) const;
-  /// Throws as the module does for ids outside the vocabulary, which at_positions() does not see
-  /// under padding.
-  void check_ids(const at::Tensor& ids) const;
-  /// ids (rows) at the given positions, from sequences of `length`  ->  (rows, D).
-  at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions, int64_t length) const;
+  /// ids: (B, L)  ->  (rows, D), those that `packing` keeps. Ids under padding are only checked.
+  at::Tensor packed(const at::Tensor& ids, const Packing& packing) const;
 
   int64_t vocab_size() const { return int8 ? int8->out() : weight.size(0); }
 
-  at::Tensor weight, table;  ///< weight: undefined if it is in 8 bits
+  at::Tensor weight, table;  ///< weight: undefined if it is in 8 bits; table: without positions
   std::optional<Int8Weight> int8;
   Scale scale = Scale::None;
+  std::optional<int64_t> padding_idx = std::nullopt;  ///< whose tokens are not counted
+  int64_t first_row = 0;                              ///< of the table, that of position 0
+  std::shared_ptr<GrowingTable> growing = nullptr;    ///< in place of the table
+  Norm norm = {};
+  bool normalises_tokens = false;  ///< before positions are added
 
  private:
-  at::Tensor look_up(const at::Tensor& ids,
+  void check_ids(const at::Tensor& ids) const;
+  void check_length(int64_t length, int64_t offset) const;
+  /// The rows of the ids, not scaled: a matrix, and the ids in it.
+  std::pair<at::Tensor, at::Tensor> tokens(const at::Tensor& ids) const;
+  /// `rows`: how many of the table they may need.
+  at::Tensor look_up(const at::Tensor& ids, int64_t rows,
                      const functional::PositionalEncodingFuncOptions& position) const;
 };
 

@@ -26,14 +26,7 @@ namespace inference {
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
   const int64_t batch = src.size(0), length = src.size(1);
   const Packing packing = model.encoder->packing_of(src_mask, batch, length);
-  at::Tensor rows;
-  if (packing.packed) {
-    const at::Tensor places = at::tensor(packing.places);
-    rows = model.src_embedding.at_positions(packing.pack(src), places.remainder(length), length);
-    model.src_embedding.check_ids(src);
-  } else {
-    rows = model.src_embedding(src).flatten(0, 1);
-  }
+  const at::Tensor rows = model.src_embedding.packed(src, packing);
   const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder->num_heads, rows);
   return {model.encoder->run(rows, packing, mask, {}), packing};
 }

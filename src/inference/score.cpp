@@ -22,8 +22,8 @@ void check_targets(const Targets& targets, const torch::Tensor& src,
   for (size_t i = 0; i < targets.size(); ++i) {
     const auto length = static_cast<int64_t>(targets[i].size());
     TORCH_CHECK_VALUE(length > 0, "[score] target ", i, " must have the token that begins it");
-    TORCH_CHECK_VALUE(length - 1 <= model.max_len(), "[score] target ", i,
-                      " must have at most the model's max_len ", model.max_len(),
+    TORCH_CHECK_VALUE(length - 1 <= model.most_tokens(), "[score] target ", i,
+                      " must have at most the model's max_len ", model.most_tokens(),
                       " tokens after its first. Got ", length - 1);
     for (const int64_t token : targets[i])
       TORCH_CHECK_VALUE(token >= 0 && token < model.tgt_vocab(), "[score] the tokens of target ", i,

@@ -46,7 +46,8 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
   check_eval_mode(model);
   const SearchPlan plan =
-      plan_search(options, src, model.options.tgt_vocab(), model.options.max_len());
+      plan_search(options, src, model.options.tgt_vocab(), model.options.max_len(),
+                  model.options.most_tokens());
   const torch::NoGradGuard no_grad;
   if (plan.sources == 0) return {};
   const int64_t rows = plan.rows_per_source;

@@ -93,10 +93,11 @@ WeightsError missing_tensor(const std::string& name) {
 
 void check_stated_sizes(const char* caller, const std::string& folder,
                         const io::TensorSource& source, const std::vector<StatedSize>& stated) {
-  for (const auto& [setting, value, tensors, axis, rank] : stated) {
+  for (const auto& [setting, value, tensors, axis, rank, may_be_absent] : stated) {
     const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& name) {
       return find_entry(source, name) != nullptr;
     });
+    if (found == tensors.end() && may_be_absent) continue;
     if (found == tensors.end()) throw missing_tensor(tensors.front());
     const auto& sizes = find_entry(source, *found)->sizes;
     TORCH_CHECK_VALUE(sizes.size() == rank && sizes[axis] == value, "[", caller, "] ", folder, ": ",

@@ -48,6 +48,7 @@ struct StatedSize {
   std::vector<std::string> tensors;  ///< the file has at least one of them
   std::size_t axis;
   std::size_t rank = 2;
+  bool may_be_absent = false;  ///< whether the file may have none of them
 };
 
 /// Checks sizes against the tensors, before a model of these sizes is allocated. Throws

@@ -10,8 +10,8 @@
 
 namespace posenc {
 
-OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size)
-    : d_model_(d_model), vocab_size_(vocab_size) {
+OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size, bool has_bias)
+    : d_model_(d_model), vocab_size_(vocab_size), has_bias_(has_bias) {
   OutputProjectionImpl::reset();
 }
 
@@ -19,18 +19,20 @@ void OutputProjectionImpl::reset() {
   check_positive("OutputProjection", "d_model", d_model_);
   check_positive("OutputProjection", "vocab_size", vocab_size_);
   if (!embedding_) weight = register_parameter("weight", torch::empty({vocab_size_, d_model_}));
-  bias = register_parameter("bias", torch::empty({vocab_size_}));
+  if (has_bias_) bias = register_parameter("bias", torch::empty({vocab_size_}));
   if (!SkipInit::is_active()) reset_parameters();
 }
 
 void OutputProjectionImpl::reset_parameters() {
   if (weight.defined()) torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  if (!bias.defined()) return;
   const double bound = 1.0 / std::sqrt(static_cast<double>(d_model_));
   torch::nn::init::uniform_(bias, -bound, bound);
 }
 
 void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::OutputProjection(d_model=" << d_model_ << ", vocab_size=" << vocab_size_;
+  if (!has_bias_) stream << ", bias=false";
   if (embedding_) stream << ", tied";
   stream << ")";
 }

@@ -43,6 +43,7 @@ TransformerLayerOptions encoder_layer(const TransformerOptions& options) {
   return TransformerLayerOptions(options.d_model(), options.num_heads())
       .d_ff(options.d_ff())
       .dropout(options.dropout())
+      .dropouts(options.dropouts())
       .activation(options.activation())
       .norm_first(options.norm_first())
       .layer_norm_eps(options.layer_norm_eps())
@@ -56,13 +57,26 @@ TransformerLayerOptions decoder_layer(const TransformerOptions& options) {
       .d_ff(options.decoder_d_ff().value_or(options.d_ff()));
 }
 
-TokenAndPositionEmbedding embedding_of(const TransformerOptions& options, int64_t vocab) {
-  return TokenAndPositionEmbedding(
-      TokenAndPositionEmbeddingOptions(vocab, options.d_model(), options.max_len())
-          .scale(options.scale())
-          .embedding_init(options.embedding_init())
-          .dropout(options.dropout())
-          .sinusoid(options.sinusoid()));
+TokenAndPositionEmbeddingOptions embedding_options(const TransformerOptions& options,
+                                                   int64_t vocab) {
+  return TokenAndPositionEmbeddingOptions(vocab, options.d_model(), options.max_len())
+      .scale(options.scale())
+      .embedding_init(options.embedding_init())
+      .dropout(options.dropout())
+      .sinusoid(options.sinusoid())
+      .padding_idx(options.padding_idx())
+      .position_ids(options.position_ids())
+      .learned_positions(options.learned_positions())
+      .position_offset(options.position_offset())
+      .norm(options.embedding_norm())
+      .layer_norm_eps(options.layer_norm_eps());
+}
+
+TokenAndPositionEmbedding decoder_embedding(const TransformerOptions& options) {
+  auto own = embedding_options(options, options.tgt_vocab());
+  if (options.decoder_scale()) own.scale(*options.decoder_scale());
+  if (options.decoder_embedding_norm()) own.norm(*options.decoder_embedding_norm());
+  return TokenAndPositionEmbedding(own);
 }
 
 void xavier(const torch::nn::Module& stack) {
@@ -80,8 +94,9 @@ TransformerImpl::TransformerImpl(TransformerOptions options_) : options(options_
 void TransformerImpl::reset() {
   check_transformer(options);
   const bool norm = options.final_norm().value_or(options.norm_first());
-  src_embedding = register_module("src_embedding", embedding_of(options, options.src_vocab()));
-  tgt_embedding = register_module("tgt_embedding", embedding_of(options, options.tgt_vocab()));
+  src_embedding = register_module(
+      "src_embedding", TokenAndPositionEmbedding(embedding_options(options, options.src_vocab())));
+  tgt_embedding = register_module("tgt_embedding", decoder_embedding(options));
   encoder = register_module(
       "encoder", TransformerEncoder(
                      TransformerEncoderOptions(encoder_layer(options), options.num_encoder_layers())
@@ -91,7 +106,8 @@ void TransformerImpl::reset() {
                      TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers())
                          .norm(norm)));
   final_layer =
-      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
+      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab(),
+                                                      options.output_bias()));
   if (!SkipInit::is_active()) {
     xavier(*encoder);
     xavier(*decoder);
@@ -181,7 +197,7 @@ torch::Tensor TransformerImpl::decode(const torch::Tensor& tgt, const torch::Ten
 
 DecoderCache TransformerImpl::start(const torch::Tensor& memory, int64_t capacity,
                                     const AttentionMask& memory_mask) {
-  TORCH_CHECK_VALUE(capacity <= options.max_len(), "[Transformer] at most max_len ",
+  TORCH_CHECK_VALUE(capacity <= options.most_tokens(), "[Transformer] at most max_len ",
                     options.max_len(), " target tokens. Got a capacity of ", capacity);
   return decoder->start(memory, capacity, memory_mask);
 }

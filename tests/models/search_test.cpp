@@ -27,7 +27,7 @@ class Script : public StepModel {
   Script(int64_t sources, const GenerateOptions& options, Logits logits, torch::Tensor src = {})
       : plan_(plan_search(options,
                           src.defined() ? src : torch::zeros({sources, 1}, torch::kLong), kVocab,
-                          /*max_len=*/100)),
+                          /*max_len=*/100, /*most_tokens=*/100)),
         logits_(std::move(logits)) {
     for (int64_t source = 0; source < sources; ++source)
       for (int64_t row = 0; row < plan_.rows_per_source; ++row) rows_.push_back({source, {}});

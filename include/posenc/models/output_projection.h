@@ -20,13 +20,14 @@ namespace posenc POSENC_EXPORT {
 /// torch::Tensor logits = projection->forward(torch::randn({2, 5, 32}));  // (2, 5, 100)
 /// ```
 ///
-/// Keys: `weight` (V, D), unless tied, and `bias` (V).
+/// Keys: `weight` (V, D), unless tied, and `bias` (V), unless it has none.
 ///
 /// Source: `final_layer` of the reference class `Transformer` in notebooks_ref.
 class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
  public:
-  /// A projection of width D = `d_model` to V = `vocab_size` logits.
-  OutputProjectionImpl(int64_t d_model, int64_t vocab_size);
+  /// A projection of width D = `d_model` to V = `vocab_size` logits. `has_bias`: whether a bias is
+  /// added.
+  OutputProjectionImpl(int64_t d_model, int64_t vocab_size, bool has_bias = true);
 
   void reset() override;
   /// Draws new initial weights; a tied weight is left alone.
@@ -44,10 +45,11 @@ class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
   const torch::Tensor& effective_weight() const { return embedding_ ? embedding_->weight : weight; }
 
   torch::Tensor weight;  ///< undefined if tied
-  torch::Tensor bias;    ///< (V)
+  torch::Tensor bias;    ///< (V), undefined without one
 
  private:
   int64_t d_model_, vocab_size_;
+  bool has_bias_;
   torch::nn::Embedding embedding_{nullptr};
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "posenc/core/cloneable.h"
@@ -19,6 +20,12 @@ struct TransformerOptions {
   TransformerOptions(int64_t src_vocab, int64_t tgt_vocab)
       : src_vocab_(src_vocab), tgt_vocab_(tgt_vocab) {}
 
+  /// How many tokens a source or target may have: max_len, or any number.
+  int64_t most_tokens() const {
+    return position_ids() == embeddings::PositionIds::Arange ? max_len()
+                                                             : std::numeric_limits<int64_t>::max();
+  }
+
   /// Number of tokens in the source vocabulary.
   TORCH_ARG(int64_t, src_vocab);
   /// Number of tokens in the target vocabulary.
@@ -37,14 +44,32 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<int64_t>, decoder_num_heads) = std::nullopt;
   /// d_ff of the decoder, if different.
   TORCH_ARG(std::optional<int64_t>, decoder_d_ff) = std::nullopt;
-  /// Maximum length of source and target in tokens.
+  /// Maximum length of source and target in tokens. Without positions there is none, and with
+  /// PositionIds::FromIds the table grows.
   TORCH_ARG(int64_t, max_len) = 5000;
   /// Probability of every dropout, in [0, 1).
   TORCH_ARG(double, dropout) = 0.1;
+  /// A probability for each dropout of the layers in place of `dropout`.
+  TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
   /// Which vocabulary matrices share a weight.
   TORCH_ARG(Tying, tie) = Tying::None;
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
+  /// scale of the decoder's embeddings, if different.
+  TORCH_ARG(std::optional<Scale>, decoder_scale) = std::nullopt;
+  /// The row of both token tables that gets no gradient from them, and that PositionIds::FromIds
+  /// does not count.
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// How tokens are numbered; see TokenAndPositionEmbeddingOptions.
+  TORCH_ARG(embeddings::PositionIds, position_ids) = embeddings::PositionIds::Arange;
+  /// Trained tables of positions, one for each stack, in place of sinusoids.
+  TORCH_ARG(bool, learned_positions) = false;
+  /// Rows of a trained table before that of the first position: 2 in BART.
+  TORCH_ARG(int64_t, position_offset) = 0;
+  /// Where the embeddings have a layer norm.
+  TORCH_ARG(embeddings::Norm, embedding_norm) = embeddings::Norm::None;
+  /// embedding_norm of the decoder, if different.
+  TORCH_ARG(std::optional<embeddings::Norm>, decoder_embedding_norm) = std::nullopt;
   /// How the token tables are initialised; the reference class has StandardNormal.
   TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::InverseSqrtDim;
   /// The sinusoid of the positions; by default the paper's. Its dim must be d_model.
@@ -57,8 +82,10 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<bool>, final_norm) = std::nullopt;
   /// Added to the variance in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
-  /// Whether the layers' linear maps and norms have a bias; final_layer always has one.
+  /// Whether the layers' linear maps and norms have a bias.
   TORCH_ARG(bool, bias) = true;
+  /// Whether final_layer has a bias.
+  TORCH_ARG(bool, output_bias) = true;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 };
@@ -79,8 +106,8 @@ struct TransformerOptions {
 /// torch::Tensor logits = model->forward(src, tgt, {}, posenc::AttentionMask::causal());
 /// ```
 ///
-/// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, the same for
-/// `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
+/// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, or what
+/// TokenAndPositionEmbedding has in its place, the same for `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
 /// `final_layer.weight`, `final_layer.bias`.
 ///
 /// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes. Source:

@@ -9,7 +9,10 @@
 #include "posenc/core/opaque.h"
 #include "posenc/export.h"
 #include "posenc/nn/embedding_options.h"
+#include "posenc/nn/encoder_embeddings_options.h"
+#include "posenc/nn/learned_position_embedding.h"
 #include "posenc/nn/positional_encoding.h"
+#include "posenc/nn/transformer/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -24,6 +27,19 @@ struct TokenAndPositionEmbeddingOptions
       : TokenAndPositionOptions(vocab_size, d_model, max_len) {
     scale(Scale::SqrtDim).dropout(0.1);
   }
+
+  /// How tokens are numbered: PositionIds::Arange; FromIds, positions_from_ids() with padding_idx,
+  /// whose table grows as fairseq's does; or None, without positions.
+  TORCH_ARG(embeddings::PositionIds, position_ids) = embeddings::PositionIds::Arange;
+  /// A trained table in place of a sinusoid; needs PositionIds::Arange.
+  TORCH_ARG(bool, learned_positions) = false;
+  /// Rows of a trained table before that of the first position: 2 in BART.
+  TORCH_ARG(int64_t, position_offset) = 0;
+  /// Where a layer norm is: Norm::None, AfterSum, before the dropout, or AfterTokens, before
+  /// positions are added.
+  TORCH_ARG(embeddings::Norm, norm) = embeddings::Norm::None;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-5;
 };
 
 /// Token embeddings plus sinusoidal positions, by default multiplied by sqrt(d_model), unlike those
@@ -41,11 +57,14 @@ struct TokenAndPositionEmbeddingOptions
 /// torch::Tensor x = embedding->forward(ids);  // (B, L, 8)
 /// ```
 ///
-/// Keys: `token_embedding.weight`, `position_encoding.pe`.
+/// Keys: `token_embedding.weight`, `position_encoding.pe`, or `position_embedding.weight` of a
+/// trained table, and `norm.weight` and `norm.bias` with a norm.
 ///
-/// Errors: those of functional::embed().
+/// Errors: those of functional::embed(); c10::ValueError for options that contradict each other,
+/// and for more tokens than a trained table has positions.
 ///
-/// Source: the reference class `TokenAndPositionEmbedding` in notebooks_ref.
+/// Source: the reference class `TokenAndPositionEmbedding` in notebooks_ref; for the options that
+/// it lacks, the encoder-decoders of transformers 5.23, such as `BartDecoder`.
 class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl> {
  public:
   /// A module with the default options.
@@ -61,7 +80,8 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   void pretty_print(std::ostream& stream) const override;
 
   /// Returns the embedded ids. For `offset` and `position_ids` see
-  /// PositionalEncodingImpl::forward().
+  /// PositionalEncodingImpl::forward(); only the sinusoids of PositionIds::Arange take
+  /// `position_ids`.
   torch::Tensor forward(const torch::Tensor& ids, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 
@@ -72,7 +92,9 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
 
   TokenAndPositionEmbeddingOptions options;       ///< the options given to the constructor
   torch::nn::Embedding token_embedding{nullptr};  ///< the token table
-  PositionalEncoding position_encoding{nullptr};  ///< the positional encoding
+  PositionalEncoding position_encoding{nullptr};  ///< the sinusoid; null without one
+  LearnedPositionEmbedding position_embedding{nullptr};  ///< the trained table; null without one
+  TransformerNorm norm{nullptr};                  ///< null without one
   torch::nn::Dropout dropout{nullptr};            ///< applied to the sum
 
  protected:

@@ -178,8 +178,8 @@ std::string known_parts(const hf::ModelType& model) {
 const hf::ModelType& encoder_model(const std::string& where, std::string_view type) {
   const hf::ModelType* model = hf::find_model_type(type);
   if (model != nullptr && model->layers != nullptr) return *model;
-  TORCH_CHECK_VALUE(type != "marian", where,
-                    "model_type marian is a translator: load_marian() loads it");
+  TORCH_CHECK_VALUE(model == nullptr || model->seq2seq == nullptr, where, "model_type ", type,
+                    " is an encoder-decoder: load_seq2seq() loads it");
   TORCH_CHECK_VALUE(model == nullptr, where, "model_type ", type,
                     " is not supported: ", known_parts(*model));
   hf::refuse_model_type(where, "model_type must be that of an encoder", type,

@@ -162,7 +162,7 @@ int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t
 }  // namespace
 
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
-                       int64_t max_len) {
+                       int64_t max_len, int64_t most_tokens) {
   TORCH_CHECK_VALUE(src.defined(), "[generate] src must be ids (B, S). Got an undefined tensor");
   TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
   auto prefixes = prefixes_of(options, src.size(0), vocab);
@@ -175,8 +175,8 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
   lengths.most = most_new_tokens(options, longest, max_len);
   lengths.least = options.min_new_tokens().value_or(options.min_length() - longest);
   const int64_t steps = longest - 1 + lengths.most;
-  TORCH_CHECK_VALUE(steps <= max_len, "[generate] max_new_tokens must be at most the model's max_len ",
-                    max_len, longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
+  TORCH_CHECK_VALUE(steps <= most_tokens, "[generate] max_new_tokens must be at most the model's max_len ",
+                    most_tokens, longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
                     longest > 1 ? " after " + std::to_string(longest) : "");
   check_beams(options, lengths.most);
   check_sampling(options);

@@ -36,9 +36,9 @@ struct SearchPlan {
 };
 
 /// Throws the errors that generate() documents for its options, sources (B, S) and the model's
-/// sizes.
+/// sizes. `max_len` bounds the length where the options name none, `most_tokens` any.
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
-                       int64_t max_len);
+                       int64_t max_len, int64_t most_tokens);
 
 /// A search in progress.
 struct Search {

@@ -9,6 +9,7 @@
 #include "models/encoder/structures.h"
 #include "models/heads/structures.h"
 #include "models/rotary/structures.h"
+#include "models/seq2seq/structures.h"
 
 namespace posenc::hf {
 
@@ -24,6 +25,7 @@ struct ModelType {
   RotaryStructure rope = {};                    ///< what is unusual in how that is configured
   const EncoderStructure* layers = nullptr;     ///< of an encoder that posenc can run
   const HeadStructures* heads = nullptr;        ///< of models with it and a head
+  const Seq2SeqStructure* seq2seq = nullptr;    ///< of an encoder-decoder that posenc can run
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.
   const char* prefix = "";
@@ -31,7 +33,7 @@ struct ModelType {
   /// For a model of several encoders, the part of config.json with the one that is loaded.
   const char* part = "";
   bool has_pooler = true;  ///< whether its class has the pooler of its layers by default
-  const char* lacks = "";  ///< what posenc lacks to run a known encoder
+  const char* lacks = "";  ///< what posenc lacks to run a known model
 };
 
 /// All of them, by name.

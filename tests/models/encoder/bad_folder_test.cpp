@@ -25,7 +25,7 @@ TEST(BadEncoderFolder, AnotherModelType) {
           "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
   refused("", "Got no model_type");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
-  refused("marian", "model_type marian is a translator: load_marian() loads it");
+  refused("marian", "model_type marian is an encoder-decoder: load_seq2seq() loads it");
   refused("cohere",
           "model_type cohere is not supported: its rotary embedding is known "
           "(rotary_options_from_hf), its layers are not. For a decoder, such as Llama, "

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "posenc/export.h"
+#include "posenc/models/generate.h"
+#include "posenc/models/transformer.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// An encoder-decoder from a folder, ready for generate().
+struct Seq2SeqModel {
+  Transformer model{nullptr};  ///< in eval mode
+  GenerateOptions generation;  ///< from generation_config.json, otherwise from config.json
+  /// The padding id of sources: pad_token_id, or its default in the class of the configuration.
+  int64_t pad;
+  std::string model_type;  ///< as config.json has it
+};
+
+/// Loads a folder saved by one of Hugging Face's encoder-decoders, without conversion: config.json,
+/// generation_config.json if there is one, and the weights in model.safetensors, pytorch_model.bin
+/// or the shards of either. docs/seq2seq.md has the model types.
+///
+/// ```cpp
+/// auto nllb = posenc::load_seq2seq("nllb-200-distilled-600M");
+/// auto options = nllb.generation.forced_bos_id(256057);  // fra_Latn
+/// auto found = posenc::generate(nllb.model, ids, mask, options);
+/// ```
+///
+/// The model is float32 whatever the dtype in the file. Its logits are those of transformers. The
+/// file decides which matrices are tied, as in transformers 5: those that are absent, or equal.
+/// Model type, settings, sizes, names and shapes are checked before the model is built. Search
+/// settings that generate() does not support are errors.
+///
+/// Errors: c10::ValueError for the contents of the JSON files; WeightsError for files and weights.
+///
+/// Source: transformers 5.23, modeling_marian.py, modeling_bart.py and the others.
+Seq2SeqModel load_seq2seq(const std::string& folder);
+
+}  // namespace posenc

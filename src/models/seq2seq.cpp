@@ -1,0 +1,28 @@
+#include "posenc/models/seq2seq.h"
+
+#include "models/generate/folder.h"
+#include "models/seq2seq/load.h"
+#include "posenc/models/marian.h"
+
+namespace posenc {
+namespace {
+
+// The search ignores the defaults of the configuration's class.
+Seq2SeqModel with_generation(const std::string& folder, Seq2SeqWeights weights) {
+  auto generation = generate_options(generation_settings(folder, weights.config),
+                                     weights.model->options.tgt_vocab());
+  return {std::move(weights.model), std::move(generation), weights.pad,
+          std::move(weights.model_type)};
+}
+
+}  // namespace
+
+Seq2SeqModel load_seq2seq(const std::string& folder) {
+  return with_generation(folder, load_seq2seq_weights("load_seq2seq", folder));
+}
+
+MarianModel load_marian(const std::string& folder) {
+  return with_generation(folder, load_seq2seq_weights("load_marian", folder, "marian"));
+}
+
+}  // namespace posenc

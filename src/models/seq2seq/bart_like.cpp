@@ -1,0 +1,241 @@
+// Marian, BART and those derived from them: layers with biases everywhere, positions that are added.
+
+#include "models/seq2seq/structures.h"
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc {
+namespace {
+
+using embeddings::Norm;
+using embeddings::PositionIds;
+
+constexpr int64_t kMostWide = 1 << 20;
+constexpr int64_t kMostPositions = 1 << 16;  // two tables of this length are allocated
+constexpr int64_t kMostTokens = 1 << 24;
+constexpr int64_t kMostLayers = 1000;
+
+Activation activation_in(const Settings& config) {
+  const std::string name = config.text("activation_function");
+  try {
+    return activation_of(name);
+  } catch (const c10::ValueError&) {
+    config.refuse("activation_function", "must be relu, gelu, gelu_new, quick_gelu, swish or silu");
+  }
+}
+
+// Marian alone may have two vocabularies or one.
+bool shares_vocabulary(const Settings& config, const Seq2SeqStructure& structure) {
+  if (structure.has_two_vocabularies) return false;
+  return !config.is_known("share_encoder_decoder_embeddings") ||
+         config.flag("share_encoder_decoder_embeddings");
+}
+
+int64_t target_vocab_in(const Settings& config, const Seq2SeqStructure& structure, int64_t source) {
+  if (structure.has_two_vocabularies) {
+    const int64_t own = config.whole("tgt_vocab_size", 1, kMostTokens);
+    if (own != source && config.flag("tie_word_embeddings"))
+      config.refuse("tgt_vocab_size",
+                    "must be src_vocab_size " + std::to_string(source) + " with tie_word_embeddings");
+    return own;
+  }
+  if (!config.is_known("decoder_vocab_size")) return source;
+  const int64_t own = config.whole("decoder_vocab_size", source, 1, kMostTokens);
+  if (!shares_vocabulary(config, structure)) return own;
+  if (own != source && !config.flag("tie_word_embeddings")) {
+    config.refuse("decoder_vocab_size", "must be vocab_size " + std::to_string(source) +
+                                            " with share_encoder_decoder_embeddings");
+  }
+  return source;
+}
+
+void read_positions(const Settings& config, const Seq2SeqStructure& structure,
+                    TransformerOptions& options) {
+  options.max_len(config.whole("max_position_embeddings", 1, kMostPositions));
+  if (structure.sinusoid == nullptr) {
+    options.learned_positions(true).position_offset(structure.position_offset);
+    return;
+  }
+  if (!structure.counts_tokens) {
+    options.sinusoid(preset(structure.sinusoid, options.d_model()));
+    return;
+  }
+  if (!options.padding_idx()) config.refuse("pad_token_id", "must be a token, which has no position");
+  options.position_ids(PositionIds::FromIds)
+      .sinusoid(preset(structure.sinusoid, options.d_model(),
+                       {{"padding_idx", static_cast<double>(*options.padding_idx())}}));
+}
+
+std::optional<int64_t> padding_in(const Settings& config, int64_t vocab) {
+  const auto pad = config.tokens("pad_token_id", vocab);
+  if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
+  return pad.empty() ? std::nullopt : std::optional(pad.front());
+}
+
+TransformerOptions options_in(const Settings& config, const Seq2SeqStructure& structure) {
+  const char* size = structure.has_two_vocabularies ? "src_vocab_size" : "vocab_size";
+  const int64_t vocab = config.whole(size, 1, kMostTokens);
+  const int64_t d_model = config.whole("d_model", 1, kMostWide);
+  const double dropout = config.real("dropout");
+  const Scale scale = config.flag("scale_embedding") ? Scale::SqrtDim : Scale::None;
+  TransformerOptions options(vocab, target_vocab_in(config, structure, vocab));
+  options.d_model(d_model)
+      .num_heads(config.whole("encoder_attention_heads", 1, d_model))
+      .decoder_num_heads(config.whole("decoder_attention_heads", 1, d_model))
+      .num_encoder_layers(config.whole("encoder_layers", 1, kMostLayers))
+      .num_decoder_layers(config.whole("decoder_layers", 1, kMostLayers))
+      .d_ff(config.whole("encoder_ffn_dim", 1, kMostWide))
+      .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kMostWide))
+      .dropout(dropout)
+      .dropouts(LayerDropouts{.attention = config.real("attention_dropout", 0.0),
+                              .attention_output = dropout,
+                              .activation = config.real("activation_dropout", 0.0),
+                              .output = dropout})
+      .activation(activation_in(config))
+      .scale(scale)
+      .padding_idx(padding_in(config, std::min(vocab, options.tgt_vocab())))
+      .norm_first(structure.norm_first)
+      .embedding_norm(structure.norm)
+      .output_bias(structure.has_logits_bias);
+  if (structure.decoder_norm != structure.norm)
+    options.decoder_embedding_norm(structure.decoder_norm);
+  if (!structure.scales_decoder) options.decoder_scale(Scale::None);
+  read_positions(config, structure, options);
+  return options;
+}
+
+VocabularyNames vocabulary_in(const Settings& config, const Seq2SeqStructure& structure) {
+  const std::string encoder = "model.encoder.embed_tokens.weight";
+  const std::string decoder = "model.decoder.embed_tokens.weight";
+  VocabularyNames names = {"", encoder, decoder, "lm_head.weight", {}, true};
+  names.are_tied = config.flag("tie_word_embeddings");
+  if (structure.has_two_vocabularies) {  // tied, all are the decoder's
+    names.head = "model.decoder.output_projection.weight";
+    if (names.are_tied) names.order = {decoder, encoder, names.head};
+  } else if (shares_vocabulary(config, structure)) {
+    names.shared = "model.shared.weight";
+    names.order = structure.encoder_first
+                      ? std::vector{names.shared, names.head, encoder, decoder}
+                      : std::vector{names.shared, names.head, decoder, encoder};
+  } else if (names.are_tied) {
+    names.order = {decoder, names.head};
+  }
+  return names;
+}
+
+KeyMap renames_of(const Seq2SeqStructure&) {
+  return {
+      {"model.*.version", ""},
+      {"*.embed_positions.weights", ""},  // M2M-100's, which are computed
+      {"*.embed_positions._float_tensor", ""},
+      {"classification_head.*", ""},
+      {"encoder.*", "model.encoder.*"},  // of a headless model
+      {"decoder.*", "model.decoder.*"},
+      {"shared.*", "model.shared.*"},
+  };
+}
+
+// {theirs, ours}.
+KeyMap keys_of(const TransformerOptions& options) {
+  KeyMap keys = {
+      {"model.encoder.layernorm_embedding.*", "src_embedding.norm.*"},
+      {"model.decoder.layernorm_embedding.*", "tgt_embedding.norm.*"},
+      {"model.encoder.layer_norm.*", "encoder.norm.*"},
+      {"model.decoder.layer_norm.*", "decoder.norm.*"},
+      {"model.encoder.layers.*.self_attn_layer_norm.*", "encoder.layers.*.norm1.*"},
+      {"model.encoder.layers.*.final_layer_norm.*", "encoder.layers.*.norm2.*"},
+      {"model.decoder.layers.*.self_attn_layer_norm.*", "decoder.layers.*.norm1.*"},
+      {"model.decoder.layers.*.encoder_attn_layer_norm.*", "decoder.layers.*.norm2.*"},
+      {"model.decoder.layers.*.final_layer_norm.*", "decoder.layers.*.norm3.*"},
+      {{"model.*.layers.*.self_attn.q_proj.*", "model.*.layers.*.self_attn.k_proj.*",
+        "model.*.layers.*.self_attn.v_proj.*"},
+       "*.layers.*.self_attn.in_proj_*"},
+      {"model.*.layers.*.self_attn.out_proj.*", "*.layers.*.self_attn.out_proj.*"},
+      {{"model.*.layers.*.encoder_attn.q_proj.*", "model.*.layers.*.encoder_attn.k_proj.*",
+        "model.*.layers.*.encoder_attn.v_proj.*"},
+       "*.layers.*.multihead_attn.in_proj_*"},
+      {"model.*.layers.*.encoder_attn.out_proj.*", "*.layers.*.multihead_attn.out_proj.*"},
+      {"model.*.layers.*.fc1.*", "*.layers.*.linear1.*"},
+      {"model.*.layers.*.fc2.*", "*.layers.*.linear2.*"},
+      {KeySource::squeezed("final_logits_bias", 0), "final_layer.bias"},  // (1, V)
+  };
+  if (!options.output_bias()) keys.insert(keys.begin(), {"final_logits_bias", ""});
+  for (const auto& [theirs, ours] : {std::pair<std::string, std::string>{"encoder", "src"},
+                                     {"decoder", "tgt"}}) {
+    const std::string name = "model." + theirs + ".embed_positions.weight";
+    if (options.learned_positions())
+      keys.emplace_back(name, ours + "_embedding.position_embedding.weight");
+    else
+      keys.emplace_back(KeySource::unsqueezed(name, 0), ours + "_embedding.position_encoding.pe");
+  }
+  return keys;
+}
+
+std::vector<StatedSize> sizes_of(const TransformerOptions& options) {
+  std::vector<StatedSize> sizes = {
+      {"encoder_ffn_dim", options.d_ff(), {"model.encoder.layers.0.fc1.weight"}, 0},
+      {"decoder_ffn_dim", *options.decoder_d_ff(), {"model.decoder.layers.0.fc1.weight"}, 0}};
+  const int64_t offset = options.position_offset();
+  const std::string rows = offset == 0 ? "" : " + " + std::to_string(offset);
+  if (options.position_ids() == PositionIds::Arange) {
+    for (const char* name :
+         {"model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"})
+      sizes.push_back({"max_position_embeddings" + rows,
+                       options.max_len() + offset,
+                       {name},
+                       0,
+                       2,
+                       /*may_be_absent=*/!options.learned_positions()});
+  }
+  return sizes;
+}
+
+const Seq2SeqFamily kBartLike = {options_in,
+                                 vocabulary_in,
+                                 renames_of,
+                                 keys_of,
+                                 sizes_of,
+                                 "model.encoder.layers.*.",
+                                 "model.decoder.layers.*.",
+                                 "fc1.weight"};
+
+}  // namespace
+
+namespace seq2seq {
+
+const Seq2SeqStructure kBart = {.family = &kBartLike,
+                                .position_offset = 2,
+                                .norm = Norm::AfterSum,
+                                .decoder_norm = Norm::AfterSum};
+const Seq2SeqStructure kBlenderbot = {
+    .family = &kBartLike, .norm_first = true, .encoder_first = true};
+const Seq2SeqStructure kBlenderbotSmall = {.family = &kBartLike,
+                                           .norm = Norm::AfterSum,
+                                           .decoder_norm = Norm::AfterTokens,
+                                           .scales_decoder = false,
+                                           .encoder_first = true};
+const Seq2SeqStructure kFsmt = {.family = &kBartLike,
+                                .sinusoid = "fsmt",
+                                .counts_tokens = true,
+                                .has_logits_bias = false,
+                                .has_two_vocabularies = true};
+const Seq2SeqStructure kM2M100 = {.family = &kBartLike,
+                                  .sinusoid = "m2m100",
+                                  .counts_tokens = true,
+                                  .norm_first = true,
+                                  .has_logits_bias = false};
+const Seq2SeqStructure kMarian = {.family = &kBartLike, .sinusoid = "hf_marian"};
+const Seq2SeqStructure kMBart = {.family = &kBartLike,
+                                 .position_offset = 2,
+                                 .norm_first = true,
+                                 .norm = Norm::AfterSum,
+                                 .decoder_norm = Norm::AfterSum};
+const Seq2SeqStructure kPegasus = {
+    .family = &kBartLike, .sinusoid = "hf_pegasus", .norm_first = true};
+const Seq2SeqStructure kPLBart = {.family = &kBartLike,
+                                  .position_offset = 2,
+                                  .norm = Norm::AfterSum,
+                                  .decoder_norm = Norm::AfterSum,
+                                  .encoder_first = true};
+
+}  // namespace seq2seq
+}  // namespace posenc

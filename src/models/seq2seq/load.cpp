@@ -1,0 +1,141 @@
+#include "models/seq2seq/load.h"
+
+#include <torch/nn/init.h>
+
+#include "io/load/key_map.h"
+#include "io/load/load_plan.h"
+#include "io/load/source.h"
+#include "models/hf/model_types.h"
+#include "models/model_folder.h"
+#include "models/seq2seq/vocabulary.h"
+#include "posenc/core/skip_init.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kLogitsBias = "final_layer.bias";
+
+const hf::ModelType& model_type_in(const Settings& config, const std::string& only) {
+  const std::string type = config.text("model_type", "");
+  if (!only.empty() && type != only)
+    config.refuse("model_type", "must be \"" + only + "\"");
+  const hf::ModelType* const model = hf::find_model_type(type);
+  if (model != nullptr && model->seq2seq != nullptr) return *model;
+  TORCH_CHECK_VALUE(model == nullptr || *model->lacks == '\0', config.where(), "model_type ", type,
+                    " is not supported: it needs ", model == nullptr ? "" : model->lacks);
+  std::vector<std::string> known;
+  for (const hf::ModelType& row : hf::model_types())
+    if (row.seq2seq != nullptr) known.emplace_back(row.type);
+  hf::refuse_model_type(config.where(), "model_type must be that of an encoder-decoder", type,
+                        known);
+}
+
+// The settings as the class has them. Of two names of one setting, transformers takes the one that
+// it reads later.
+Settings settings_of_class(const Settings& config, const std::string& type) {
+  nlohmann::json settings = config.object();
+  for (const auto& alias : hf::ConfigClass::of(type).aliases()) {
+    const std::string_view early = alias.name_is_field ? alias.name : alias.own;
+    const std::string_view late = alias.name_is_field ? alias.own : alias.name;
+    const auto found = settings.find(late);
+    if (found != settings.end() && !found->is_null()) settings.erase(std::string(early));
+  }
+  const Settings own = config.with(std::move(settings)).of(type);
+  if (!own.flag("is_encoder_decoder")) own.refuse("is_encoder_decoder", "must be true");
+  return own;
+}
+
+// Null stands for the class's default too, since batches of sources need padding.
+int64_t pad_of(const Settings& config, const std::string& type, int64_t vocab) {
+  const auto pad = config.tokens("pad_token_id", vocab);
+  if (!pad.empty()) return pad.front();
+  const int64_t usual = config.usual("pad_token_id");
+  if (usual >= vocab) {
+    config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +
+                                      "), which the default of " + type + ", " +
+                                      std::to_string(usual) + ", is not");
+  }
+  return usual;
+}
+
+void check_layers(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+                  const TransformerOptions& options, const io::TensorSource& source) {
+  const std::tuple<const char*, std::string, int64_t> stacks[] = {
+      {"encoder", family.encoder_layers, options.num_encoder_layers()},
+      {"decoder", family.decoder_layers, options.num_decoder_layers()}};
+  for (const auto& [stack, pattern, layers] : stacks) {
+    const std::string number = std::to_string(layers - 1);
+    const std::string last = io::fill_pattern(pattern, {number}) + family.in_layer;
+    TORCH_CHECK_VALUE(find_entry(source, last) != nullptr, "[", caller, "] ", folder, ": ", stack,
+                      "_layers in config.json must be at most how many the weights have, which "
+                      "lack ",
+                      last, ". Got ", layers);
+  }
+}
+
+// Checks the sizes in the configuration against the tensors, before allocating a model of these
+// sizes.
+void check_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+                 const TransformerOptions& options, const Vocabulary& source) {
+  std::vector<StatedSize> stated = {
+      {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
+      {"d_model", options.d_model(), {source.encoder()}, 1},
+      {"decoder_vocab_size", options.tgt_vocab(), {source.decoder()}, 0},
+  };
+  for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
+  check_stated_sizes(caller, folder, source, stated);
+  check_layers(caller, folder, family, options, source);
+}
+
+Transformer empty_model(const TransformerOptions& options) {
+  const SkipInit skip;
+  Transformer model(options);
+  if (options.output_bias()) torch::nn::init::zeros_(model->final_layer->bias);  // optional
+  return model;
+}
+
+Transformer filled(const char* caller, const std::string& path, const TransformerOptions& options,
+                   const Seq2SeqFamily& family, const Vocabulary& source) {
+  KeyMap map = source.keys();
+  for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
+  drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
+  drop_later_layers(map, source, "", family.decoder_layers, {options.num_decoder_layers()});
+  const LoadOptions load = LoadOptions().cast(true).key_map(std::move(map));
+  Transformer model = empty_model(options);
+  io::FormatNames names;  // transformers computes the first two and uses zeros for the third
+  names.optional = {"src_embedding.position_encoding.pe", "tgt_embedding.position_encoding.pe",
+                    kLogitsBias};
+  io::LoadPlan(*model, source, load, names).apply();
+  // -inf in final_logits_bias means "never".
+  check_finite(
+      caller, *model, path,
+      [&](const std::string& name) { return io::names_in_file(name, load).front(); },
+      [](const std::string& name) { return name == kLogitsBias; });
+  model->eval();
+  return model;
+}
+
+}  // namespace
+
+Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
+                                    const std::string& only) {
+  const auto config =
+      io::in_context(caller, folder, [&] { return model_config(caller, folder); });
+  const hf::ModelType& type = model_type_in(config, only);
+  const Seq2SeqStructure& structure = *type.seq2seq;
+  const Seq2SeqFamily& family = *structure.family;
+  const Settings own = settings_of_class(config, type.type);
+  TransformerOptions options = family.options(own, structure);
+  const std::string path = weights_in(caller, folder);
+  return io::in_context(caller, path, [&] {
+    const io::FileSource file(path);
+    const io::RenamedSource renamed(file, "", family.renames(structure));
+    const Vocabulary source(renamed, family.vocabulary(own, structure));
+    options.tie(source.tying());
+    check_sizes(caller, folder, family, options, source);
+    const int64_t pad = pad_of(own, type.type, options.src_vocab());
+    return Seq2SeqWeights{filled(caller, path, options, family, source), pad, type.type, config};
+  });
+}
+
+}  // namespace posenc

@@ -1,0 +1,75 @@
+#include "models/seq2seq/vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "models/model_folder.h"
+
+namespace posenc {
+namespace {
+
+// The index of an entry, or that of none.
+std::size_t index_of(const io::TensorSource& source, const std::string& name) {
+  const auto* const entry = find_entry(source, name);
+  return entry == nullptr ? source.entries().size()
+                          : static_cast<std::size_t>(entry - source.entries().data());
+}
+
+// The entry that stands for absent ones, or none.
+std::size_t stand_in(const io::TensorSource& source, const VocabularyNames& names) {
+  const std::size_t none = source.entries().size();
+  if (!names.are_tied) return names.shared.empty() ? none : index_of(source, names.shared);
+  for (const std::string& name : names.order)
+    if (const std::size_t found = index_of(source, name); found != none) return found;
+  return none;
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& names)
+    : SelectedSource(source) {
+  const std::size_t none = source.entries().size(), other = stand_in(source, names);
+  const auto reads = [&](const std::string& name) {
+    const std::size_t own = index_of(source, name);
+    if (own != none) return own;
+    const auto& order = names.order;
+    const bool may_be_other = std::find(order.begin(), order.end(), name) != order.end();
+    if (!may_be_other || other == none) throw missing_tensor(name);
+    return other;
+  };
+  const std::size_t encoder = reads(names.encoder), decoder = reads(names.decoder);
+  const std::size_t head = reads(names.head);
+  const auto are_one = [&](std::size_t a, std::size_t b) {
+    if (a == b) return true;
+    const auto &one = source.entries()[a], &two = source.entries()[b];
+    return names.are_tied && one.dtype == two.dtype && one.sizes == two.sizes &&
+           source.equal(a, b);
+  };
+  const bool embeddings = are_one(encoder, decoder), output = are_one(decoder, head);
+  tying_ = embeddings ? (output ? Tying::ThreeWay : Tying::EncoderDecoder)
+                      : (output ? Tying::DecoderOutput : Tying::None);
+  const std::set<std::string> all = {names.shared, names.encoder, names.decoder, names.head};
+  for (std::size_t i = 0; i < none; ++i)
+    if (all.count(source.entries()[i].name) == 0) select(i, source.entries()[i]);
+  // One tensor of the file may be two matrices of the model that no Tying has as one.
+  std::set<std::size_t> taken;
+  const auto take = [&](std::size_t index, const std::string& name) {
+    auto entry = source.entries()[index];
+    if (!taken.insert(index).second) entry.name = name;
+    select(index, entry);
+    return entry.name;
+  };
+  encoder_ = take(encoder, names.encoder);
+  decoder_ = embeddings ? encoder_ : take(decoder, names.decoder);
+  head_ = output ? decoder_ : take(head, names.head);
+}
+
+KeyMap Vocabulary::keys() const {
+  KeyMap keys = {{encoder_, "src_embedding.token_embedding.weight"}};
+  if (decoder_ != encoder_) keys.emplace_back(decoder_, "tgt_embedding.token_embedding.weight");
+  if (head_ != decoder_) keys.emplace_back(head_, "final_layer.weight");
+  return keys;
+}
+
+}  // namespace posenc
