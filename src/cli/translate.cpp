@@ -48,9 +48,9 @@ void add_translate(CLI::App& app) {
                   "text before each line, such as a task of T5: \"translate English to German: \"");
   sub->add_option("--target-prefix", options->search.target_prefix,
                   "text that each translation begins with");
-  auto* json = sub->add_flag(
-      "--json", "write a JSON object for each line, with `line` and `translations`, best first, "
-                "each with `text` and `score`");
+  auto* json = sub->add_flag("--json")->description(
+      "write a JSON object for each line, with `line` and `translations`, best first, each with "
+      "`text` and `score`");
   add_int8(*sub, options->weights);
   sub->add_flag(
       "--truncate", options->truncate,
