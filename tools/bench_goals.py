@@ -25,6 +25,7 @@ SECTIONS = {
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
 SIZE = "{:,} tokens"
+IN_8_BITS = ", in 8 bits"  # of ours, after the title of a case
 
 
 def goals() -> list[tuple]:
@@ -129,6 +130,12 @@ def goals() -> list[tuple]:
                     if theirs == "transformers" and (case == "8_unequal" or (model, case) == ("modernbert", "1x2048")):
                         least = 4
                     add(model, title + suffix, f"{model}/{case}/posenc/{threads}", f"{model}/{case}/{theirs}/{threads}", least)
+                # In 8 bits: never slower, and twice as fast where a batch is of unequal lengths, which are packed.
+                for theirs in ("onnxruntime_int8", "ctranslate2_int8", "posenc"):
+                    if (model, theirs) != ("modernbert", "ctranslate2_int8"):
+                        least = {"onnxruntime_int8": 1 if case[0] == "1" or case == "8x128" else 2, "posenc": 1}.get(theirs)
+                        add(model, f"{title}{suffix}{IN_8_BITS}", f"{model}/{case}/posenc_int8/{threads}",
+                            f"{model}/{case}/{theirs}/{threads}", least)  # fmt: skip
         for batch, leasts in {1: (1.1, 1.1), 8: (1.5, 1.3), 32: (1.3, 1.8)}.items():
             for theirs, least in {"ctranslate2": leasts[threads - 1], "ctranslate2_int8": None}.items():
                 add("decode", f"greedy, batch {batch}" + suffix, f"decode/decode/posenc/{batch}/32/{threads}",
@@ -136,6 +143,14 @@ def goals() -> list[tuple]:
         for theirs, least in {"ctranslate2": 1, "ctranslate2_int8": None, "hf": 2}.items():
             add("decode", "four beams, batch 8" + suffix, f"decode/decode_beams/posenc/8/32/{threads}",
                 f"decode/decode_beams/{theirs}/8/32/{threads}", least)  # fmt: skip
+        # In 8 bits, on a processor with AVX512-VNNI; without VNNI 1.1 in each case.
+        for section, act, size, title, leasts in (
+            ("encode", "encode", "1/16", "1 x 16 tokens", (1.1, 1.1)), ("encode", "encode", "1/128", "1 x 128 tokens", (1.3, 1.3)),
+            ("encode", "encode", "8/128", "8 x 128 tokens", (1.35, 1.35)), ("decode", "decode", "1/32", "greedy, batch 1", (1.15, 1.15)),
+            ("decode", "decode", "8/32", "greedy, batch 8", (1.2, 1.8)), ("decode", "decode", "32/32", "greedy, batch 32", (1.3, 1.3)),
+            ("decode", "decode_beams", "8/32", "four beams, batch 8", (1.25, 1.25))):  # fmt: skip
+            for theirs, least in {"ctranslate2_int8": leasts[threads - 1], "posenc": 1}.items():
+                add(section, f"{title}{suffix}{IN_8_BITS}", f"decode/{act}/posenc_int8/{size}/{threads}", f"decode/{act}/{theirs}/{size}/{threads}", least)
     task, base = "the model of `make pronounce`, 256 words", "60 million parameters, 16 x 64 tokens"
     for title, model, leasts in ((task, "task", {"eager": 1.2}), (base, "base", {"eager": 0.95, "libtorch": 1.3})):
         for theirs, least in leasts.items():
@@ -185,9 +200,11 @@ COMPETITORS = {
     "ctranslate2": "CTranslate2, float32",
     "ctranslate2_int8": "CTranslate2, int8",
     "onnxruntime": "ONNX Runtime, float32",
+    "onnxruntime_int8": "ONNX Runtime, dynamic int8",
     "transformers": "transformers",
     "transformers_eager": "transformers, eager attention",
     "hf": "transformers",
+    "posenc": "posenc, float32",
 }
 
 

@@ -231,7 +231,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  const Seq2SeqWeights model = load_seq2seq_weights(kGenerate, arguments.folder);
+  const Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder);
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs);
   save_tensors(arguments.output, result);

@@ -117,6 +117,17 @@ at::Tensor distances(const AttentionShape& shape, const at::Tensor& like) {
   return (at::arange(shape.keys, indices) - queries).view({1, 1, shape.queries, shape.keys});
 }
 
+// ALiBi's bias, (1, H, L, S).
+at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShape& shape,
+                   const at::Tensor& like) {
+  TORCH_CHECK_VALUE(slopes.size(0) == shape.heads,
+                    "[AttentionMask] slopes() takes a slope for each of the ", shape.heads,
+                    " heads. Got ", slopes.size(0));
+  check_device(slopes, like);
+  const at::Tensor away = (distances(shape, like) - offset).abs().to(slopes.scalar_type());
+  return -(slopes.view({1, -1, 1, 1}) * away);
+}
+
 at::Tensor rows_of(const at::Tensor& mask, int64_t first, int64_t count) {
   const int64_t present = mask.size(-2);
   TORCH_CHECK_VALUE(present == 1 || (first >= 0 && count >= 0 && first <= present - count),
@@ -199,6 +210,14 @@ AttentionMask AttentionMask::additive_pairs(const at::Tensor& bias) {
   return mask;
 }
 
+AttentionMask AttentionMask::slopes(const at::Tensor& slopes) {
+  check_type(slopes.defined() && slopes.is_floating_point(), "slopes()", "real numbers", slopes);
+  TORCH_CHECK_VALUE(slopes.dim() == 1, "[AttentionMask] slopes() takes (H). Got ", slopes.sizes());
+  AttentionMask mask;
+  mask.slopes_.push_back({slopes});
+  return mask;
+}
+
 AttentionMask AttentionMask::attn_mask_torch_nn(const at::Tensor& mask) {
   const bool is_bool = mask.defined() && mask.scalar_type() == at::kBool;
   check_type(is_bool || (mask.defined() && mask.is_floating_point()), "attn_mask_torch_nn()",
@@ -223,6 +242,7 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   join(both.keys_, other.keys_);
   join(both.allowed_, other.allowed_);
   join(both.biases_, other.biases_);
+  join(both.slopes_, other.slopes_);
   if (other.causal_) both.causal_ = std::min(causal_.value_or(*other.causal_), *other.causal_);
   if (other.first_) both.first_ = std::max(first_.value_or(*other.first_), *other.first_);
   return both;
@@ -247,6 +267,7 @@ AttentionMask AttentionMask::after(int64_t tokens) const {
   AttentionMask mask = *this;
   if (causal_) mask.causal_ = *causal_ + tokens;
   if (first_) mask.first_ = *first_ + tokens;
+  for (Slopes& one : mask.slopes_) one.offset += tokens;
   return mask;
 }
 
@@ -259,10 +280,20 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
   return some.after(first);
 }
 
+AttentionMask AttentionMaskAccess::sequences(const AttentionMask& mask, const at::Tensor& rows) {
+  AttentionMask some = mask;
+  for (auto& part : some.biases_) {
+    if (part.mask.size(0) > 1) part.mask = part.mask.index_select(0, rows);
+  }
+  return some;
+}
+
 ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const AttentionShape& shape,
                                        const at::Tensor& like) {
-  const auto& [keys, pairs, biases, causal] =
-      std::tie(mask.keys_, mask.allowed_, mask.biases_, mask.causal_);
+  const auto& [keys, pairs, causal] = std::tie(mask.keys_, mask.allowed_, mask.causal_);
+  auto biases = mask.biases_;
+  for (const auto& one : mask.slopes_)
+    biases.push_back({bias_of(one.slopes, one.offset, shape, like)});
   const bool all_causal = !causal || *causal >= shape.keys - 1;  // even query 0 sees all keys
   const bool all_first = !mask.first_ || *mask.first_ <= 1 - shape.queries;  // and the last one
   if (keys.empty() && pairs.empty() && biases.empty() && all_first) {

@@ -20,6 +20,9 @@ struct AttentionMaskAccess {
   /// queries at a time. Throws c10::ValueError for queries outside the mask's tensors.
   static AttentionMask queries(const AttentionMask& mask, int64_t first, int64_t count);
 
+  /// The part of a resolved() mask for the sequences `rows` of the batch.
+  static AttentionMask sequences(const AttentionMask& mask, const at::Tensor& rows);
+
   /// The mask without the tensors that padding_keys() combines.
   static AttentionMask without_keys(const AttentionMask& mask);
 };

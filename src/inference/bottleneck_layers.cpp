@@ -23,15 +23,15 @@ NormedProjection normed(const torch::nn::Linear& module, const TransformerNorm& 
 
 // The projection of queries (0), keys (1) or values (2), which the module has in one tensor or
 // apart.
-Projection part_of(const MultiheadAttentionImpl& attention, int64_t part, WeightConverter& convert) {
+Projection part_of(const MultiheadAttentionImpl& attention, int64_t part,
+                   WeightConverter& convert) {
   const int64_t width = attention.options.embed_dim();
   const at::Tensor apart[] = {attention.q_proj_weight, attention.k_proj_weight,
                               attention.v_proj_weight};
   const at::Tensor& source =
       attention.in_proj_weight.defined() ? attention.in_proj_weight : apart[part];
-  const at::Tensor weight = attention.in_proj_weight.defined()
-                                ? source.narrow(0, part * width, width)
-                                : source;
+  const at::Tensor weight =
+      attention.in_proj_weight.defined() ? source.narrow(0, part * width, width) : source;
   at::Tensor bias = attention.in_proj_bias;
   if (bias.defined()) bias = bias.narrow(0, part * width, width);
   return convert.projection(weight, bias, source);
@@ -57,8 +57,8 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
       .network_norms = {},
       .output = normed(layer.output, layer.output_norm, convert)};
   const auto add = [&](const BottleneckFeedForwardImpl& one) {
-    frozen.networks.push_back({frozen_linear(one.linear1, convert), frozen_linear(one.linear2, convert),
-                               one.options.activation()});
+    frozen.networks.push_back({frozen_linear(one.linear1, convert),
+                               frozen_linear(one.linear2, convert), one.options.activation()});
     frozen.network_norms.emplace_back(one.norm);
   };
   for (const auto& network : *layer.ffn) add(*network->as<BottleneckFeedForwardImpl>());

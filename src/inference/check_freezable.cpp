@@ -56,17 +56,24 @@ void check_scale(const std::string& name, const LayerScale& holder, int64_t widt
   if (!holder.is_empty()) check_tensor(name + ".lambda1", holder->lambda1, {width});
 }
 
-// The attention of a decoder's layer, which a StepDecoder runs too.
-void check_plain(const std::string& name, const MultiheadAttention& holder) {
+// The attention of a decoder's layer, which a StepDecoder runs too. All of a stack have the heads
+// of its options, since each token has the keys and values of all layers side by side.
+void check_in_decoder(const std::string& name, const MultiheadAttention& holder,
+                      const TransformerLayerOptions& stack) {
   const auto& attention = module_of(name, holder);
-  const auto& own = attention.options;
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty() && !own.head_dim() &&
-                        !own.scale() &&
-                        own.num_kv_heads().value_or(own.num_heads()) == own.num_heads(),
-                    "[freeze] ", name,
-                    " must be torch.nn's attention, without a rotary embedding, norms of heads, "
-                    "grouped queries, or a width of heads or a scale of its own. Got ",
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty(), "[freeze] ", name,
+                    " must be without a rotary embedding and norms of heads. Got ",
                     c10::str(attention));
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  check_option(name, "num_kv_heads", sizes.kv_heads, stack.num_kv_heads().value_or(sizes.heads));
+  check_option(name, "head_dim", sizes.head_dim,
+               stack.head_dim().value_or(stack.d_model() / stack.num_heads()));
+}
+
+void check_relative(const std::string& name, const RelativePositionBias& holder, int64_t heads) {
+  if (holder.is_empty()) return;
+  check_option(name, "num_heads", holder->options.num_heads(), heads);
+  check_tensor(name + ".weight", holder->weight, {relative_rows(holder->options.index()), heads});
 }
 
 void check_attention(const std::string& name, const MultiheadAttention& holder,
@@ -86,6 +93,7 @@ void check_attention(const std::string& name, const MultiheadAttention& holder,
   check_tensor(name + ".in_proj_weight", attention.in_proj_weight, {sizes.width(), width});
   check_bias(name + ".in_proj_bias", attention.in_proj_bias, sizes.width());
   check_linear(name + ".out_proj", attention.out_proj, sizes.query_width(), width);
+  check_relative(name + ".relative_attention_bias", attention.relative_attention_bias, sizes.heads);
   if (attention.q_norm) check_norm(name + ".q_norm", attention.q_norm, sizes.head_dim);
   if (attention.q_norm) check_norm(name + ".k_norm", attention.k_norm, sizes.head_dim);
 }
@@ -147,8 +155,10 @@ void check_layer(const std::string& name, const TransformerDecoderLayerImpl& lay
                  const TransformerLayerOptions& stack) {
   check_common(name, layer, stack);
   check_attention(name + ".multihead_attn", layer.multihead_attn, stack);
-  check_plain(name + ".self_attn", layer.self_attn);
-  check_plain(name + ".multihead_attn", layer.multihead_attn);
+  check_in_decoder(name + ".self_attn", layer.self_attn, stack);
+  check_in_decoder(name + ".multihead_attn", layer.multihead_attn, stack);
+  TORCH_CHECK_VALUE(layer.multihead_attn->relative_attention_bias.is_empty(), "[freeze] ", name,
+                    ".multihead_attn must be without a relative position bias. Got one");
   check_norm(name + ".norm3", layer.norm3, stack.d_model());
   check_scale(name + ".layer_scale3", layer.layer_scale3, stack.d_model());
 }
@@ -201,6 +211,45 @@ void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& laye
   check_network(name + ".last_ffn", module_of(name + ".last_ffn", layer.last_ffn), width, d_ff);
 }
 
+void check_layer(const std::string& name, const DisentangledEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
+  const auto& attention = module_of(name + ".self_attn", layer.self_attn);
+  check_option(name, "max_relative_positions",
+               layer.options.disentangled()->max_relative_positions(),
+               stack.disentangled()->max_relative_positions());
+  check_option(name, "position_buckets", layer.options.disentangled()->position_buckets(),
+               stack.disentangled()->position_buckets());
+  const std::string inner = name + ".self_attn.";
+  check_option(inner, "num_heads", attention.options.num_heads(), stack.num_heads());
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
+  check_linear(inner + "out_proj", attention.out_proj, width, width);
+  if (attention.pos_key) check_linear(inner + "pos_key", attention.pos_key, width, width);
+  if (attention.pos_query) check_linear(inner + "pos_query", attention.pos_query, width, width);
+  check_norm(name + ".norm1", layer.norm1, width);
+  check_linear(name + ".linear1", layer.linear1, width, d_ff);
+  check_linear(name + ".linear2", layer.linear2, d_ff, width);
+  check_norm(name + ".norm2", layer.norm2, width);
+}
+
+void check_beside_layers(const TransformerEncoderImpl& encoder, const std::string& prefix) {
+  const TransformerLayerOptions& stack = encoder.options.layer();
+  const DisentangledOptions& own = *stack.disentangled();
+  const int64_t width = stack.d_model();
+  const auto& relative = module_of(prefix + "relative_embeddings", encoder.relative_embeddings);
+  const std::string name = prefix + "relative_embeddings.";
+  if (own.relative_attention())
+    check_tensor(name + "weight", relative.weight, {2 * own.span(), width});
+  if (relative.norm) check_norm(name + "norm", relative.norm, width);
+  if (!encoder.conv) return;
+  const auto& conv = module_of(prefix + "conv.conv", encoder.conv->conv);
+  const int64_t part = width / own.conv_groups();
+  check_tensor(prefix + "conv.conv.weight", conv.weight, {width, part, own.conv_kernel_size()});
+  check_tensor(prefix + "conv.conv.bias", conv.bias, {width});
+  check_norm(prefix + "conv.norm", encoder.conv->norm, width);
+}
+
 template <typename Layer, typename Stack>
 void check_layers(const char* module, const Stack& stack, const std::string& prefix) {
   const auto& options = stack.options.layer();
@@ -211,6 +260,8 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
     check_layer(name + "." + std::to_string(i), layer_of<Layer>(module, stack.layers, i), options);
   }
   if (!stack.norm.is_empty()) check_norm(prefix + "norm", stack.norm, options.d_model());
+  check_relative(prefix + "relative_attention_bias", stack.relative_attention_bias,
+                 options.num_heads());
 }
 
 }  // namespace
@@ -218,6 +269,10 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
   if (encoder.options.layer().bottleneck()) {
     return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
+  }
+  if (encoder.options.layer().disentangled()) {
+    check_layers<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder, prefix);
+    return check_beside_layers(encoder, prefix);
   }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
 }

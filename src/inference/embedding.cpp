@@ -45,23 +45,23 @@ at::Tensor GrowingTable::table(int64_t rows) {
 
 Embedding::Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert)
     : table(table_of(embedding)),
-      int8(convert.table(embedding->token_embedding->weight)),
+      converted(convert.table(embedding->token_embedding->weight)),
       scale(embedding->options.scale()),
       first_row(first_position_row(embedding->options)),
       norm(embedding->norm),
       normalises_tokens(embedding->options.norm() == embeddings::Norm::AfterTokens) {
-  if (!int8) weight = embedding->token_embedding->weight.detach();
+  if (!converted) weight = embedding->token_embedding->weight.detach();
   if (embedding->options.position_ids() != embeddings::PositionIds::FromIds) return;
   padding_idx = embedding->options.padding_idx();
   growing = std::make_shared<GrowingTable>(table, embedding->position_encoding->options.sinusoid());
 }
 
-// Rows in 8 bits become a table of their own, with the rows in the order of the ids.
+// Converted rows become a table of their own, with the rows in the order of the ids.
 std::pair<at::Tensor, at::Tensor> Embedding::tokens(const at::Tensor& ids) const {
-  if (!int8) return {ids, weight};
+  if (!converted) return {ids, weight};
   functional::check_index_type(kNames, ids);
   check_ids(ids);
-  return {at::arange(ids.numel(), at::kLong).view(ids.sizes()), int8->rows(ids)};
+  return {at::arange(ids.numel(), at::kLong).view(ids.sizes()), converted->rows(ids)};
 }
 
 at::Tensor Embedding::look_up(const at::Tensor& ids, int64_t rows,

@@ -38,10 +38,11 @@ struct Embedding {
   /// ids: (B, L)  ->  (rows, D), those that `packing` keeps. Ids under padding are only checked.
   at::Tensor packed(const at::Tensor& ids, const Packing& packing) const;
 
-  int64_t vocab_size() const { return int8 ? int8->out() : weight.size(0); }
+  int64_t vocab_size() const { return converted ? converted->vocab_size() : weight.size(0); }
 
-  at::Tensor weight, table;  ///< weight: undefined if it is in 8 bits; table: without positions
-  std::optional<Int8Weight> int8;
+  /// weight: undefined if it is converted; table: without positions
+  at::Tensor weight, table;
+  std::optional<ConvertedTable> converted;
   Scale scale = Scale::None;
   std::optional<int64_t> padding_idx = std::nullopt;  ///< whose tokens are not counted
   int64_t first_row = 0;                              ///< of the table, that of position 0

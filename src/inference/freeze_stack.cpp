@@ -1,9 +1,12 @@
 // The frozen layers of the modules' layers.
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <map>
 
 #include "inference/bottleneck_layers.h"
 #include "inference/check_freezable.h"
+#include "inference/disentangled_layers.h"
 #include "inference/layers.h"
 #include "nn/transformer/layer_parts.h"
 
@@ -24,13 +27,11 @@ Projection scaled(const torch::nn::Linear& module, const LayerScale& scale,
                             module->weight);
 }
 
-// Projects with rows part * D .. (part + count) * D of a decoder's in-projection of queries, keys
-// and values.
-Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
+// Projects with some of the rows of a decoder's in-projection of queries, keys and values.
+Projection in_projection(const MultiheadAttention& module, int64_t first, int64_t count,
                          WeightConverter& convert) {
-  const int64_t width = module->options.embed_dim();
   const auto rows = [&](const at::Tensor& whole) {
-    return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
+    return whole.defined() ? whole.narrow(0, first, count) : whole;
   };
   return convert.projection(rows(module->in_proj_weight), rows(module->in_proj_bias),
                             module->in_proj_weight);
@@ -50,6 +51,18 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
   return all.size() - 1;
 }
 
+// The relative bias of a layer: that of the stack, or its own; each is in `all` once.
+std::optional<size_t> relative_of(std::vector<RelativeBias>& all, const RelativePositionBias& shared,
+                                  const RelativePositionBias& own) {
+  const RelativePositionBias& bias = shared ? shared : own;
+  return bias ? std::optional<size_t>(add_bias(all, *bias)) : std::nullopt;
+}
+
+float scale_of(const MultiheadAttentionImpl& attention) {
+  const int64_t head_dim = HeadSizes::of(attention.options).head_dim;
+  return static_cast<float>(attention.options.scale().value_or(score_scale(head_dim)));
+}
+
 // What a block adds is normalised by `post`, which then takes the layer scale, or else scaled.
 Projection last(const torch::nn::Linear& module, const TransformerNorm& post,
                 const LayerScale& scale, WeightConverter& convert) {
@@ -66,10 +79,10 @@ EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer,
                                  WeightConverter& convert) {
   const ConvolutionalAttentionImpl& own = *layer.conv_attn;
   const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
-  return {.convolution = Convolution{own.depthwise_weight.t().contiguous(),
-                                     linear(own.pointwise, convert), linear(own.kernel, convert),
-                                     linear(own.conv_out, convert), heads,
-                                     own.options.conv_kernel_size()},
+  return {.convolution =
+              Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, convert),
+                          linear(own.kernel, convert), linear(own.conv_out, convert), heads,
+                          own.options.conv_kernel_size()},
           .sizes = {heads, heads, head_dim},
           .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
           .out_proj = linear(own.out_proj, convert),
@@ -78,22 +91,22 @@ EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer,
 }
 
 EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConverter& convert,
-                           std::vector<Rotation>& rotations) {
+                           const RelativePositionBias& shared, EncoderStack& stack) {
   if (layer.options.mixing() == Mixing::Fourier) {
     return {.is_fourier = true, .feed_forward = feed_forward_of(layer, convert)};
   }
   if (layer.options.mixing() == Mixing::Convolution) return convolutional_layer(layer, convert);
   const MultiheadAttentionImpl& attention = *layer.self_attn;
   const HeadSizes sizes = HeadSizes::of(attention.options);
-  const double scale = attention.options.scale().value_or(score_scale(sizes.head_dim));
   return {
       .sizes = sizes,
       .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
       .out_proj = last(attention.out_proj, layer.post_norm1, layer.layer_scale1, convert),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
-      .rotation = add_rotation(rotations, attention.rotary, sizes),
-      .score_scale = static_cast<float>(scale),
+      .rotation = add_rotation(stack.rotations, attention.rotary, sizes),
+      .score_scale = scale_of(attention),
+      .relative = relative_of(stack.relative_biases, shared, attention.relative_attention_bias),
       .window = layer.options.window(),
       .feed_forward = feed_forward_of(layer, convert),
       .post_attention = Norm(layer.post_norm1, layer.layer_scale1),
@@ -105,7 +118,13 @@ EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConve
 // norm that follows it.
 class Norms {
  public:
-  Norms(bool norm_first, const TransformerNorm& last) : norm_first_(norm_first), last_(last) {}
+  Norms(bool norm_first, const TransformerNorm& last, double scale = 1.0)
+      : norm_first_(norm_first), last_(last) {
+    if (scale == 1.0) return;
+    TORCH_CHECK_VALUE(last, "[freeze] the decoder must have a final norm, whose result "
+                            "output_scale multiplies. Got none");
+    last_.multiply(at::scalar_tensor(scale, at::kFloat));
+  }
   void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }
 
   template <typename Layer>
@@ -141,7 +160,7 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverte
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     const auto [first, is_new] = first_of.emplace(i, layers.size());
-    layers.push_back(is_new ? encoder_layer(layer, convert, rotations)
+    layers.push_back(is_new ? encoder_layer(layer, convert, encoder.relative_attention_bias, *this)
                             : EncoderLayer(layers[first->second]));
     needs_key_masks |= layers.back().is_fourier;
     sees_padding |= layers.back().is_fourier || layers.back().convolution.has_value();
@@ -155,32 +174,42 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverte
 
 std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
                                                   const std::string& prefix,
- WeightConverter& convert) {
+                                                  WeightConverter& convert) {
   check_freezable(encoder, prefix);
   if (encoder.options.layer().bottleneck())
     return std::make_unique<BottleneckLayers>(encoder, convert);
+  if (encoder.options.layer().disentangled())
+    return std::make_unique<DisentangledLayers>(encoder, convert);
   return std::make_unique<EncoderStack>(encoder, convert);
 }
 
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          WeightConverter& convert) {
+                          WeightConverter& convert, double output_scale) {
   check_freezable(decoder, prefix);
   const auto& options = decoder.options.layer();
-  DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
-  Norms norms(options.norm_first(), decoder.norm);
+  DecoderStack stack;
+  stack.norm_first = options.norm_first();
+  stack.heads = options.num_heads();
+  stack.width = options.d_model();
+  Norms norms(options.norm_first(), decoder.norm, output_scale);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
+    const HeadSizes& sizes = stack.sizes = HeadSizes::of(layer.self_attn->options);
     stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, convert),
-         scaled(layer.self_attn->out_proj, layer.layer_scale1, convert),
-         in_projection(layer.multihead_attn, 0, 1, convert),
-         in_projection(layer.multihead_attn, 1, 2, convert),
-         scaled(layer.multihead_attn->out_proj, layer.layer_scale2, convert),
-         {linear(layer.linear1, convert), scaled(layer.linear2, layer.layer_scale3, convert),
-          layer.options.activation()},
-         {},
-         {},
-         {}});
+        {.in_proj = in_projection(layer.self_attn, 0, sizes.width(), convert),
+         .out_proj = scaled(layer.self_attn->out_proj, layer.layer_scale1, convert),
+         .query = in_projection(layer.multihead_attn, 0, sizes.query_width(), convert),
+         .memory = in_projection(layer.multihead_attn, sizes.query_width(), 2 * sizes.kv_width(),
+                                 convert),
+         .cross_out = scaled(layer.multihead_attn->out_proj, layer.layer_scale2, convert),
+         .feed_forward = {linear(layer.linear1, convert),
+                          scaled(layer.linear2, layer.layer_scale3, convert),
+                          layer.options.activation(),
+                          layer.options.feed_forward() == posenc::FeedForward::Gated},
+         .score_scale = scale_of(*layer.self_attn),
+         .cross_score_scale = scale_of(*layer.multihead_attn),
+         .relative = relative_of(stack.relative_biases, decoder.relative_attention_bias,
+                                 layer.self_attn->relative_attention_bias)});
     norms.add(layer.norm1);
     norms.add(layer.norm2);
     norms.add(layer.norm3);

@@ -22,7 +22,7 @@ struct FrozenEncoderParts {
   StaleCheck stale_check;
   FrozenTransformerEncoder layers;
   ConvertedWeights weights = {};
-  std::optional<Int8Weight> tokens = {};  // instead of the embeddings' own
+  std::optional<ConvertedTable> tokens = {};  // instead of the embeddings' own
   std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
   functional::EncoderEmbeddingsWeights embeddings = {};
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
@@ -33,8 +33,8 @@ struct FrozenEncoderParts {
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
     const auto rows_of = [&](const at::Tensor& ids) {
-      return tokens ? int8_rows({"Encoder", "id", "vocab_size"}, ids)
-                          .view({ids.size(0), ids.size(1), tokens->in()})
+      return tokens ? converted_rows({"Encoder", "id", "vocab_size"}, ids)
+                          .view({ids.size(0), ids.size(1), tokens->width()})
                     : token_rows(options, embeddings.tokens, ids);
     };
     const auto embed = [&](const at::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
@@ -45,25 +45,26 @@ struct FrozenEncoderParts {
     return embed_tokens(options, rows_of, input, inputs, embed);
   }
 
-  // Of the tables only the size is kept where the rows are in 8 bits. Tokens that are also rows of
+  // Of the tables only the size is kept where the rows are converted. Tokens that are also rows of
   // token types stay in float32.
   void convert_tokens(WeightConverter& convert) {
     if (embeddings_options->types_from_tokens()) return;
     tokens = convert.table(embeddings.tokens);
-    if (tokens) embeddings.tokens = at::zeros({1, 1}).expand({tokens->out(), tokens->in()});
+    if (tokens)
+      embeddings.tokens = at::zeros({1, 1}).expand({tokens->vocab_size(), tokens->width()});
   }
 
  private:
-  // The rows (N, E) of N ids in the table in 8 bits.
-  at::Tensor int8_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
+  // The rows (N, E) of N ids in the converted table.
+  at::Tensor converted_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
     functional::check_index_type(names, ids);
-    functional::check_indices(names, ids, tokens->out());
+    functional::check_indices(names, ids, tokens->vocab_size());
     return tokens->rows(ids);
   }
 
-  // Rows in 8 bits become a table of their own, with the rows in the order of the ids.
+  // Converted rows become a table of their own, with the rows in the order of the ids.
   void look_up(EmbeddingsCall& call) const {
-    call.weights.tokens = int8_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
+    call.weights.tokens = converted_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
     call.ids = at::arange(call.ids.numel(), at::kLong).view(call.ids.sizes());
     call.options.padding_idx(std::nullopt);  // which is not one of the new ids
   }
@@ -83,10 +84,13 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 }
 
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
-// given as pairs.
-AttentionMask mask_of_all_rows(const AttentionMask& mask) {
-  return AttentionMaskAccess::without_keys(mask) &
-         AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
+// given as pairs. In a disentangled attention these tokens attend to nothing.
+AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& options) {
+  const at::Tensor keys = mask.padding_keys();
+  const AttentionMask pairs =
+      AttentionMaskAccess::without_keys(mask) & AttentionMask::allowed(keys.unsqueeze(1));
+  if (!options.encoder().layer().disentangled()) return pairs;
+  return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
@@ -137,7 +141,8 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state =
-      parts.layers.forward_with(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask,
+      parts.layers.forward_with(out.embeddings,
+                                all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask,
                                 record, rotary_position_ids(parts.options, input, inputs));
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())

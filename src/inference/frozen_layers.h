@@ -36,6 +36,6 @@ class FrozenLayers {
 /// `prefix` begins the names of the parts in errors: `encoder.` or empty.
 std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
                                                   const std::string& prefix,
- WeightConverter& convert);
+                                                  WeightConverter& convert);
 
 }  // namespace posenc::inference

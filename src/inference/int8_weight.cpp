@@ -49,20 +49,17 @@ Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(wei
 
 void Int8Weight::run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
                      int64_t to_stride) const {
-  // The units of the rows, then the rows themselves.
-  const int64_t units = (rows + 15) / 16 * 16;
-  const int64_t floats = units + (rows * int8_kernel::row_bytes(in_) + 3) / 4;
-  float* const x_units = platform::scratch(platform::Scratch::Bytes, floats);
-  auto* const x_bytes = reinterpret_cast<uint8_t*>(x_units + units);
-  const kernels::Kernels& set = kernels::chosen();
-  const int8_kernel::QuantizeRequest quantize = {
-      .x = x, .x_stride = x_stride, .inner = in_, .bytes = x_bytes, .units = x_units};
-  in_parallel(rows, in_, kGrainOfFloats, [&](int64_t begin, int64_t end) {
-    set.quantize_int8.quantize(quantize, begin, end);
-  });
+  const Int8Rows converted(platform::scratch(platform::Scratch::Bytes, Int8Rows::floats(rows, in_)),
+                           rows, in_);
+  converted.convert(x, x_stride, rows);
+  run(converted, rows, bias, to, to_stride);
+}
+
+void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
+                     int64_t to_stride) const {
   const int8_kernel::LinearRequest request = {
-      .x = x_bytes,
-      .x_units = x_units,
+      .x = x.bytes(),
+      .x_units = x.units(),
       .rows = rows,
       .weight = bytes_.const_data_ptr<int8_t>(),
       .weight_units = units_.const_data_ptr<float>(),
@@ -73,8 +70,9 @@ void Int8Weight::run(const float* x, int64_t x_stride, int64_t rows, const float
       .out = to,
       .out_stride = to_stride,
   };
+  const auto run = kernels::chosen().linear_int8.run;
   in_parallel(blocks(out_), int8_kernel::kBlock * in_ * rows, kGrainOfProducts,
-              [&](int64_t begin, int64_t end) { set.linear_int8.run(request, begin, end); });
+              [&](int64_t begin, int64_t end) { run(request, begin, end); });
 }
 
 at::Tensor Int8Weight::rows(const at::Tensor& ids) const {

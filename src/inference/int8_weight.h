@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "inference/int8_rows.h"
+
 namespace posenc::inference {
 
 /// A weight (out, in) in 8 bits, in the layout of kernels/int8.h. Copies share its memory.
@@ -10,8 +12,10 @@ class Int8Weight {
   /// Converts a float32 matrix.
   explicit Int8Weight(const at::Tensor& weight);
 
-  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null. x is converted to 8 bits row
-  /// by row; threads share the work by columns.
+  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null; threads share the work by
+  /// columns.
+  void run(const Int8Rows& x, int64_t rows, const float* bias, float* to, int64_t to_stride) const;
+  /// The same for rows that are not in 8 bits yet.
   void run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
            int64_t to_stride) const;
   /// The float32 rows (N, in()) of N ids, which must be in range.

@@ -32,6 +32,8 @@ class EncoderRun {
     if (kernels > 0) convolution_.emplace(stream.rows, stream.width, stream.width / 2, kernels);
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
+    for (const RelativeBias& bias : stack.relative_biases)
+      relative_.push_back(bias.by_distance(packing.length));
     if (stack.rotations.empty()) return;
     const RowPositions positions(packing, position_ids, stack.is_axial);
     for (const Rotation& rotation : stack.rotations)
@@ -65,7 +67,7 @@ class EncoderRun {
     const HeadSizes& sizes = layer.sizes;
     const int64_t stride = projected_.size(1);
     float* const heads = projected_.data_ptr<float>() + begin * stride;
-    layer.in_proj.run(input_of(part, before(i)), part.width, part.rows, heads, stride, part.regime);
+    inference::project(part, layer.in_proj, input_of(part, before(i)), heads, stride);
     if (layer.convolution) {
       convolution_->project(*layer.convolution, input_of(part, before(i)), begin, part.rows,
                             part.regime);
@@ -85,7 +87,8 @@ class EncoderRun {
     const int64_t keys = layer.sizes.query_width(), kv_width = layer.sizes.kv_width();
     inference::attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
                        projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_,
-                       layer.sizes, layer.score_scale, mask_, layer.window, layer.context_width()},
+                       layer.sizes, layer.score_scale, mask_, layer.window, layer.context_width(),
+                       layer.relative ? relative_[*layer.relative] : at::Tensor()},
                       context_.data_ptr<float>());
   }
 
@@ -130,7 +133,7 @@ class EncoderRun {
     outputs_.add(i, part, begin);
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
-    } else {
+    } else if (stack_.last) {
       normalise(part, stack_.last);
     }
   }
@@ -142,22 +145,18 @@ class EncoderRun {
   const LayerOutputs outputs_;
   at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
+  std::vector<at::Tensor> relative_;  // RelativeBias::by_distance()
   std::optional<ConvolutionRun> convolution_;
 };
 
-// Attention of a decoder's layer, with as many heads of keys as of queries.
-at::Tensor attend(const DecoderStack& stack, const at::Tensor& query, const at::Tensor& keys,
-                  const Packing& packing, const Packing& key_packing, const ScoreMask& mask) {
-  const int64_t width = stack.width, head_dim = width / stack.heads;
-  const at::Tensor out = at::empty({query.size(0), width}, at::kFloat);
-  inference::attend({query,
-                     keys.narrow(1, 0, width),
-                     keys.narrow(1, width, width),
-                     packing,
-                     key_packing,
-                     {stack.heads, stack.heads, head_dim},
-                     score_scale(head_dim),
-                     mask},
+// Attention of a decoder's layer. `relative`: as in AttentionInput.
+at::Tensor attend(const HeadSizes& sizes, float scale, const at::Tensor& query,
+                  const at::Tensor& keys, const Packing& packing, const Packing& key_packing,
+                  const ScoreMask& mask, const at::Tensor& relative = {}) {
+  const int64_t width = sizes.kv_width();
+  const at::Tensor out = at::empty({query.size(0), sizes.query_width()}, at::kFloat);
+  inference::attend({query, keys.narrow(1, 0, width), keys.narrow(1, width, width), packing,
+                     key_packing, sizes, scale, mask, std::nullopt, 0, relative},
                     out.data_ptr<float>());
   return out;
 }
@@ -168,48 +167,72 @@ at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, con
                              const at::Tensor& position_ids,
                              std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous(), input = norm_first ? at::empty_like(x) : x;
-  const Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
+  at::Tensor in_8_bits;
+  if (reads_int8()) in_8_bits = add_int8(own);
   EncoderRun(*this, own, packing, mask, position_ids, {outputs, layers.size(), x}).run();
   return result(own) == own.x ? x : input;
+}
+
+Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer) {
+  auto* const x = const_cast<float*>(rows.const_data_ptr<float>());  // which is only read
+  Stream stream = {x, x, rows.size(0), stack.width, row_regime(rows.size(0))};
+  const auto reads = [](const DecoderLayer& layer) { return layer.memory.is_int8(); };
+  if (std::any_of(stack.layers.begin(), stack.layers.end(), reads)) {
+    buffer = add_int8(stream);
+    normalise(stream, {});
+  }
+  return stream;
 }
 
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
                const ScoreMask& memory_mask) {
-  const int64_t width = stack.width, count = rows.size(0);
+  const int64_t count = rows.size(0), head_width = stack.sizes.query_width();
+  const int64_t qkv_width = stack.sizes.width(), kv_width = 2 * stack.sizes.kv_width();
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const at::Tensor projected = at::empty({count, 3 * width}, at::kFloat);
-  const at::Tensor query = at::empty({count, width}, at::kFloat);
-  const at::Tensor remembered = at::empty({memory.size(0), 2 * width}, at::kFloat);
-  const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
-  const RowRegime memory_regime = row_regime(memory.size(0));
+  const at::Tensor projected = at::empty({count, qkv_width}, at::kFloat);
+  const at::Tensor query = at::empty({count, head_width}, at::kFloat);
+  const at::Tensor remembered = at::empty({memory.size(0), kv_width}, at::kFloat);
+  std::vector<at::Tensor> relative;
+  for (const RelativeBias& bias : stack.relative_biases)
+    relative.push_back(bias.by_distance(packing.length));
+  Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
+  at::Tensor in_8_bits, memory_in_8_bits;
+  if (stack.reads_int8()) in_8_bits = add_int8(stream);
+  const Stream read = memory_stream(stack, memory, memory_in_8_bits);
   const auto each_row = [&](const auto& f) {
-    by_rows(count, [&](int64_t begin, int64_t end) { f(stream.part(begin, end), begin * width); });
+    by_rows(count, [&](int64_t begin, int64_t end) { f(stream.part(begin, end), begin); });
   };
   each_row([&](const Stream& part, int64_t) { normalise(part, stack.entry); });
   for (const DecoderLayer& layer : stack.layers) {
     each_row([&](const Stream& part, int64_t at) {
-      layer.in_proj.run(part.input, part.rows, projected.data_ptr<float>() + 3 * at, part.regime);
+      project(part, layer.in_proj, part.input, projected.data_ptr<float>() + at * qkv_width,
+              qkv_width);
     });
     by_rows(memory.size(0), [&](int64_t begin, int64_t end) {
-      layer.memory.run(memory.const_data_ptr<float>() + begin * width, end - begin,
-                       remembered.data_ptr<float>() + begin * 2 * width, memory_regime);
+      const Stream part = read.part(begin, end);
+      project(part, layer.memory, part.x, remembered.data_ptr<float>() + begin * kv_width,
+              kv_width);
     });
-    const at::Tensor own = attend(stack, projected.narrow(1, 0, width),
-                                  projected.narrow(1, width, 2 * width), packing, packing, mask);
+    const at::Tensor own =
+        attend(stack.sizes, layer.score_scale, projected.narrow(1, 0, head_width),
+               projected.narrow(1, head_width, kv_width), packing, packing, mask,
+               layer.relative ? relative[*layer.relative] : at::Tensor());
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width, {},
-                    layer.after_attention);
-      layer.query.run(part.input, part.rows, query.data_ptr<float>() + at, part.regime);
+      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at * head_width, head_width,
+                    {}, layer.after_attention);
+      project(part, layer.query, part.input, query.data_ptr<float>() + at * head_width, head_width);
     });
-    const at::Tensor cross = attend(stack, query, remembered, packing, memory_packing, memory_mask);
+    const at::Tensor cross = attend(stack.sizes, layer.cross_score_scale, query, remembered, packing,
+                                    memory_packing, memory_mask);
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, width, {},
-                    layer.after_cross);
+      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at * head_width,
+                    head_width, {}, layer.after_cross);
       feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
     });
   }
-  each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });
+  if (stack.last) each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });
   return stack.result(stream) == stream.x ? x : input;
 }
 

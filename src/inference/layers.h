@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "inference/attention.h"
 #include "inference/convolution.h"
 #include "inference/frozen_layers.h"
+#include "inference/relative_bias.h"
 #include "inference/rotation.h"
 #include "inference/weight_converter.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
@@ -26,6 +28,7 @@ struct EncoderLayer {
   Norm query_norm = {}, key_norm = {};            ///< of each head
   std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
   float score_scale = 0.0F;
+  std::optional<size_t> relative = std::nullopt;  ///< of the stack's relative biases
   std::optional<int64_t> window = std::nullopt;
   FeedForward feed_forward = {};
   Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
@@ -35,11 +38,14 @@ struct EncoderLayer {
   int64_t context_width() const { return (convolution ? 2 : 1) * sizes.query_width(); }
 };
 
+/// A decoder layer, whose projections have the widths of the stack's heads.
 struct DecoderLayer {
   Projection in_proj, out_proj;
-  Projection query, memory, cross_out;  ///< (D, D), (2D, D), (D, D)
+  Projection query, memory, cross_out;
   FeedForward feed_forward;
-  Norm after_attention, after_cross, after_feed_forward;
+  float score_scale, cross_score_scale;
+  std::optional<size_t> relative;  ///< of the stack's relative biases, in the self-attention
+  Norm after_attention = {}, after_cross = {}, after_feed_forward = {};
 };
 
 /// The part that both kinds of stack share.
@@ -56,6 +62,12 @@ struct Stack {
   Stream stream(float* x, float* input, int64_t rows) const {
     return {x, norm_first ? input : x, rows, width, row_regime(rows)};
   }
+  /// Whether blocks read their input in 8 bits.
+  bool reads_int8() const {
+    return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+      return layer.in_proj.is_int8() || layer.feed_forward.wide.is_int8();
+    });
+  }
   /// Where the result is after all layers: in `input` if a pre-norm stack has a last norm, else in
   /// x.
   float* result(const Stream& stream) const {
@@ -71,12 +83,22 @@ class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
                  const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
 
   std::vector<Rotation> rotations;
+  std::vector<RelativeBias> relative_biases;
 };
-using DecoderStack = Stack<DecoderLayer>;
+/// The layers of a TransformerDecoder.
+struct DecoderStack : Stack<DecoderLayer> {
+  HeadSizes sizes = {};  ///< of both attentions of each layer
+  std::vector<RelativeBias> relative_biases = {};
+};
 
-/// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty.
+/// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty. The final norm is
+/// multiplied by `output_scale`, which must be 1 without one.
 DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
-                          WeightConverter& convert);
+                          WeightConverter& convert, double output_scale = 1.0);
+
+/// The rows (rows, D) that the layers' `memory` projections read, which are not changed; `buffer`
+/// becomes their memory in 8 bits, if one of the projections reads it.
+Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer);
 
 /// Runs rows (rows, D) through all layers; may overwrite them.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,

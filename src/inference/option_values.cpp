@@ -46,8 +46,18 @@ void read(const BottleneckFeedForwardImpl& network, Values& values) {
   values.push_back(static_cast<double>(network.options.activation()));
 }
 
+void read(const DisentangledEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+}
+
+void read(const DisentangledAttentionImpl& attention, Values& values) {
+  const auto& options = attention.options;
+  add(values, {static_cast<double>(options.num_heads()), options.scale().value_or(0.0)});
+}
+
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
+  values.push_back(static_cast<double>(layer.options.feed_forward()));
 }
 
 void read(const TransformerEncoderImpl& stack, Values& values) {
@@ -62,6 +72,21 @@ void read(const MultiheadAttentionImpl& attention, Values& values) {
                static_cast<double>(options.head_dim().value_or(0)),
                static_cast<double>(options.scale().has_value()), options.scale().value_or(0.0),
                static_cast<double>(options.batch_first())});
+}
+
+void read(const RelativePositionBiasImpl& bias, Values& values) {
+  const relative::Index& index = bias.options.index();
+  values.push_back(static_cast<double>(index.index()));
+  if (const auto* const own = std::get_if<relative::Buckets>(&index)) {
+    add(values,
+        {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
+         static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
+  } else if (const auto* const own = std::get_if<relative::SignedLog>(&index)) {
+    add(values, {static_cast<double>(own->buckets), static_cast<double>(own->max_position)});
+  } else if (const auto* const own = std::get_if<relative::Clamp>(&index)) {
+    add(values, {static_cast<double>(own->left), static_cast<double>(own->right),
+                 static_cast<double>(own->query_minus_key), static_cast<double>(own->absolute)});
+  }
 }
 
 // Those that matter beside the frequencies, which are a buffer.
@@ -82,7 +107,8 @@ void read(const TransformerNormImpl& norm, Values& values) {
 }
 
 void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
-  values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
+  add(values, {embedding.options.scale().factor(embedding.options.d_model()),
+               embedding.token_embedding->options.max_norm().value_or(0.0)});
 }
 
 void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
@@ -94,6 +120,7 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
        static_cast<double>(options.types_from_tokens()), static_cast<double>(options.order()),
        options.layer_norm_eps(), options.scale().factor(options.d_model()),
        static_cast<double>(options.trigram_input()), static_cast<double>(options.no_norm()),
+       static_cast<double>(options.stepwise_norm()),
        static_cast<double>(options.scale_rounding())});
 }
 
@@ -120,10 +147,11 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
+        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>}) {
+        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
+        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -36,6 +36,14 @@ AttentionMask Packing::residual_mask(const AttentionMask& mask) const {
   return covers_mask ? AttentionMaskAccess::without_keys(mask) : mask;
 }
 
+bool Packing::has_neighbours() const {
+  for (int64_t b = 0; packed && b < batch; ++b) {
+    const int64_t count = lengths[b];
+    if (count > 0 && places[first[b] + count - 1] != places[first[b]] + count - 1) return false;
+  }
+  return true;
+}
+
 // Whether each sequence keeps its first rows, which then are numbered as before.
 bool Packing::keeps_beginnings() const {
   for (int64_t b = 0; packed && b < batch; ++b) {

@@ -30,6 +30,9 @@ struct Packing {
   /// (rows, D) to (B, L, D), with zeros for dropped rows.
   at::Tensor unpack(const at::Tensor& rows) const;
 
+  /// Whether the rows of each sequence are neighbours in it: only its ends are dropped.
+  bool has_neighbours() const;
+
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< some rows are dropped

@@ -1,6 +1,5 @@
 #include "inference/projection.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
@@ -11,17 +10,13 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/dispatch.h"
 #include "kernels/inference.h"
-#include "platform/memory.h"
 
 namespace posenc::inference {
 namespace {
 
 namespace kernel = kernels::inference;
 
-constexpr int64_t kColumns = 16;             // one cache line in a row of the result
-constexpr int64_t kGrainProducts = 1 << 16;  // least work per thread
 // at::linear is chosen only if it is faster by this factor, so that noise does not decide.
 constexpr double kGain = 0.8;
 constexpr int kFewestTurns = 4, kMostTurns = 24;
@@ -67,10 +62,6 @@ NativeFor measure(const at::Tensor& weight) {
 
 }  // namespace
 
-RowRegime row_regime(int64_t rows) {
-  return rows == 1 ? RowRegime::One : rows <= kernel::kFewRows ? RowRegime::Few : RowRegime::Many;
-}
-
 NativeFor GemmSelector::choose(const at::Tensor& weight) {
   if (wish_ == GemmBackend::Native) return kAlwaysNative;
   if (wish_ == GemmBackend::ATen) return {};
@@ -80,12 +71,21 @@ NativeFor GemmSelector::choose(const at::Tensor& weight) {
 }
 
 Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, NativeFor own)
-    : weight_(weight.detach().contiguous()), own_(own) {
+    : in_(weight.size(1)), out_(weight.size(0)), weight_(weight.detach().contiguous()), own_(own) {
   if (bias.defined()) bias_ = bias.detach().contiguous();
 }
 
-Projection::Projection(Int8Weight weight, const at::Tensor& bias) : int8_(std::move(weight)) {
+Projection::Projection(const ConvertedWeight& weight, const at::Tensor& bias) {
+  if (const auto* const int8 = std::get_if<Int8Weight>(&weight)) int8_ = *int8;
+  if (const auto* const bfloat16 = std::get_if<BFloat16Weight>(&weight)) bfloat16_ = *bfloat16;
+  in_ = int8_ ? int8_->in() : bfloat16_->in();
+  out_ = int8_ ? int8_->out() : bfloat16_->out();
   if (bias.defined()) bias_ = bias.detach().contiguous();
+}
+
+void Projection::run(const Int8Rows& x, int64_t rows, float* to, int64_t to_stride) const {
+  if (rows == 0) return;
+  int8_->run(x, rows, bias_.defined() ? bias_.const_data_ptr<float>() : nullptr, to, to_stride);
 }
 
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
@@ -93,6 +93,7 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
   if (rows == 0) return;
   const float* const bias_of = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
   if (int8_) return int8_->run(x, x_stride, rows, bias_of, to, to_stride);
+  if (bfloat16_) return bfloat16_->run(x, x_stride, rows, bias_of, to, to_stride, regime);
   if (!own_.rows[static_cast<int>(regime)]) {
     const at::Tensor from =
         at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1}, at::kFloat);
@@ -102,26 +103,16 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
     at::linear_out(result, from, weight_, bias);
     return;
   }
-  const kernels::Kernels& set = kernels::chosen();
-  const bool many = regime == RowRegime::Many;
-  const kernel::LinearKernels& linear = many ? set.linear_many : set.linear_few;
-  const kernel::LinearRequest request = {.x = x,
-                                         .x_stride = x_stride,
-                                         .rows = rows,
-                                         .weight = weight_.const_data_ptr<float>(),
-                                         .bias = bias_of,
-                                         .inner = in(),
-                                         .outer = out(),
-                                         .out = to,
-                                         .out_stride = to_stride};
-  const auto columns = [&](int64_t begin, int64_t end) {  // in cache lines
-    float* const panel =
-        many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(in())) : nullptr;
-    linear.run(request, begin * kColumns, std::min(end * kColumns, out()), panel);
-  };
-  const int64_t lines = (out() + kColumns - 1) / kColumns;
-  const int64_t grain = std::max<int64_t>(1, kGrainProducts / (kColumns * in() * rows));
-  at::parallel_for(0, lines, grain, columns);
+  run_linear({.x = x,
+              .x_stride = x_stride,
+              .rows = rows,
+              .weight = weight_.const_data_ptr<float>(),
+              .bias = bias_of,
+              .inner = in(),
+              .outer = out(),
+              .out = to,
+              .out_stride = to_stride},
+             regime);
 }
 
 }  // namespace posenc::inference

@@ -6,16 +6,11 @@
 #include <optional>
 #include <utility>
 
-#include "inference/int8_weight.h"
+#include "inference/converted_weight.h"
+#include "inference/linear.h"
 #include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
-
-/// The number of rows in the whole call. The kernels for few and for many rows sum in different
-/// orders, so the choice must not depend on how rows are split between threads.
-enum class RowRegime { One, Few, Many };
-constexpr int kRowRegimes = 3;
-RowRegime row_regime(int64_t rows);
 
 /// The numbers of rows for which a weight is multiplied by posenc's own kernels instead of
 /// at::linear.
@@ -38,14 +33,14 @@ class GemmSelector {
   std::map<std::pair<int64_t, int64_t>, NativeFor> measured_;  // key: (out, in)
 };
 
-/// x W^T + b. The weight (out, in) is shared with its module, or in 8 bits.
+/// x W^T + b. The weight (out, in) is shared with its module, or converted.
 class Projection {
  public:
   Projection() = default;
   /// `bias` may be undefined.
   Projection(const at::Tensor& weight, const at::Tensor& bias, NativeFor own);
-  /// The same with a weight in 8 bits.
-  Projection(Int8Weight weight, const at::Tensor& bias);
+  /// The same with a converted weight.
+  Projection(const ConvertedWeight& weight, const at::Tensor& bias);
 
   /// out (rows, out()) = x (rows, in()) W^T + b; threads share the work by columns.
   void run(const float* x, int64_t rows, float* out, RowRegime regime) const {
@@ -54,13 +49,19 @@ class Projection {
   /// The same for rows with strides `x_stride` and `out_stride`.
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
            RowRegime regime) const;
+  /// The same for rows in 8 bits, if is_int8().
+  void run(const Int8Rows& x, int64_t rows, float* out, int64_t out_stride) const;
 
-  int64_t in() const { return int8_ ? int8_->in() : weight_.size(1); }
-  int64_t out() const { return int8_ ? int8_->out() : weight_.size(0); }
+  /// Whether the weight is in 8 bits.
+  bool is_int8() const { return int8_.has_value(); }
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
 
  private:
+  int64_t in_ = 0, out_ = 0;
   at::Tensor weight_, bias_;
   std::optional<Int8Weight> int8_;  // instead of weight_
+  std::optional<BFloat16Weight> bfloat16_;
   NativeFor own_{};
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
+#include "torch_internals/fresh_memory.h"
 
 namespace posenc::inference {
 namespace {
@@ -24,7 +25,7 @@ constexpr int64_t kMostFloats = int64_t{16} << 20;
 // An odd stride, and an odd number of places per step, spread a row's tokens over all sets of the
 // processor's cache, whatever the number of rows.
 int64_t token_stride(const DecoderStack& stack) {
-  return odd_stride(2 * stack.width * static_cast<int64_t>(stack.layers.size()));
+  return odd_stride(2 * stack.sizes.kv_width() * static_cast<int64_t>(stack.layers.size()));
 }
 int64_t slots_per_step(int64_t rows) { return rows | 1; }
 
@@ -57,10 +58,14 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   for (int64_t row = 0; row < rows_; ++row) source_.push_back(row / rows_per_source);
   const auto room = [&](int64_t width) { return at::empty({rows_, width}, at::kFloat); };
   input_ = room(stack.width);
-  projected_ = room(3 * stack.width);
-  attended_ = room(stack.width);
-  query_ = room(stack.width);
+  projected_ = room(stack.sizes.width());
+  attended_ = room(stack.sizes.query_width());
+  query_ = room(stack.sizes.query_width());
+  for (const RelativeBias& bias : stack.relative_biases)
+    relative_.push_back(bias.before(capacity));
   logits_ = room(model.final_layer.out());
+  if (stack.reads_int8())
+    input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
@@ -68,17 +73,18 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
 }
 
 void StepDecoder::project_memory(const Memory& memory) {
-  const int64_t rows = memory.packing.rows, width = model_.decoder.width;
-  const RowRegime regime = row_regime(rows);
-  memory_ = at::empty({rows, token_stride_}, at::kFloat);
+  const int64_t rows = memory.packing.rows;
+  at::Tensor in_8_bits;
+  const Stream read = memory_stream(model_.decoder, memory.rows, in_8_bits);
+  memory_ = torch_internals::fresh_output({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
   for (const DecoderLayer& layer : model_.decoder.layers) {
     by_rows(rows, [&](int64_t begin, int64_t end) {
-      layer.memory.run(memory.rows.const_data_ptr<float>() + begin * width, width, end - begin,
-                       to + begin * token_stride_, token_stride_, regime);
+      const Stream part = read.part(begin, end);
+      project(part, layer.memory, part.x, to + begin * token_stride_, token_stride_);
     });
-    to += 2 * width;
+    to += 2 * model_.decoder.sizes.kv_width();
   }
 }
 
@@ -101,7 +107,7 @@ float* StepDecoder::allocate_slots() {
   if (free_places_ < places) {
     const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
-    blocks_.push_back(at::empty({steps * places, token_stride_}, at::kFloat));
+    blocks_.push_back(torch_internals::fresh_output({steps * places, token_stride_}, at::kFloat));
     free_ = blocks_.back().data_ptr<float>();
     free_places_ = steps * places;
   }
@@ -133,27 +139,51 @@ at::Tensor StepDecoder::memory_bias() const {
   return bias_.select(2, query).index_select(0, at::tensor(source_));
 }
 
-void StepDecoder::attend(size_t layer, const VisibleTokens& seen, const float* query,
-                         int64_t stride, const at::Tensor& bias) const {
-  const DecoderStack& stack = model_.decoder;
-  kernel::AttentionRequest request;
+// What the two attentions of a layer have in common.
+kernel::AttentionRequest StepDecoder::attention(size_t layer, const float* query,
+                                                int64_t stride) const {
+  const HeadSizes& sizes = model_.decoder.sizes;
+  kernel::AttentionRequest request = {};
   request.query = query;
   request.query_stride = stride;
-  request.heads = stack.heads;
-  request.width = stack.width / stack.heads;
-  request.key = 2 * stack.width * static_cast<int64_t>(layer);
-  request.value = request.key + stack.width;
-  request.tokens = seen.tokens.data();
-  request.counts = seen.counts.data();
-  request.scale = score_scale(request.width);
-  request.bias = nullptr;
+  request.heads = sizes.heads;
+  request.group = sizes.heads / sizes.kv_heads;
+  request.width = sizes.head_dim;
+  request.key = 2 * sizes.kv_width() * static_cast<int64_t>(layer);
+  request.value = request.key + sizes.kv_width();
+  request.out = attended_.data_ptr<float>();
+  request.out_stride = sizes.query_width();
+  return request;
+}
+
+// The new token of each row sees itself and all before it, by the last entries of a relative bias.
+void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) const {
+  const DecoderLayer& own = model_.decoder.layers[layer];
+  kernel::AttentionRequest request = attention(layer, query, stride);
+  request.scale = own.score_scale;
+  if (own.relative) {
+    const at::Tensor& bias = relative_[*own.relative];
+    request.bias = bias.const_data_ptr<float>() + capacity_ - 1 - length_;
+    request.bias_head_stride = bias.stride(0);
+  }
+  attend(request, visible_own_);
+}
+
+void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
+  kernel::AttentionRequest request =
+      attention(layer, query, model_.decoder.sizes.query_width());
+  request.scale = model_.decoder.layers[layer].cross_score_scale;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>();
     request.bias_row_stride = bias.stride(0);
     request.bias_head_stride = bias.stride(1);
   }
-  request.out = attended_.data_ptr<float>();
-  request.out_stride = stack.width;
+  attend(request, visible_memory_);
+}
+
+void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& seen) const {
+  request.tokens = seen.tokens.data();
+  request.counts = seen.counts.data();
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
   const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
   const auto attend = kernels::chosen().attention_step.attend;
@@ -167,9 +197,11 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   TORCH_CHECK_VALUE(length_ < capacity_, "[generate] at most ", capacity_, " tokens. Got token ",
                     length_ + 1);
   const DecoderStack& stack = model_.decoder;
-  const int64_t width = stack.width;
+  const int64_t qkv_width = stack.sizes.width(), width = stack.sizes.query_width();
+  const int64_t kv_width = 2 * stack.sizes.kv_width();
   const at::Tensor x = model_.tgt_embedding(tokens, length_);  // (R, 1, D)
-  const Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
+  Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
+  if (input_int8_.defined()) stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, stack.width};
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
@@ -179,20 +211,21 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
-    layer.in_proj.run(stream.input, rows_, qkv, stream.regime);
-    keep(qkv + width, 3 * width, rows_, 2 * width, place, token_stride_);
-    place += 2 * width;
-    attend(i, visible_own_, qkv, 3 * width, {});
+    project(stream, layer.in_proj, stream.input, qkv, qkv_width);
+    keep(qkv + width, qkv_width, rows_, kv_width, place, token_stride_);
+    place += kv_width;
+    attend_own(i, qkv, qkv_width);
     add_projected(stream, layer.out_proj, attended, width, {}, layer.after_attention);
-    layer.query.run(stream.input, rows_, query, stream.regime);
-    attend(i, visible_memory_, query, width, bias);
+    project(stream, layer.query, stream.input, query, width);
+    attend_memory(i, query, bias);
     add_projected(stream, layer.cross_out, attended, width, {}, layer.after_cross);
     feed_forward(stream, layer.feed_forward, {}, layer.after_feed_forward);
   }
-  normalise(stream, stack.last);
+  if (stack.last) normalise(stream, stack.last);
   ++length_;
   const at::Tensor logits = logits_.narrow(0, 0, rows_);
-  model_.final_layer.run(stack.result(stream), rows_, logits.data_ptr<float>(), stream.regime);
+  project(stream, model_.final_layer, stack.result(stream), logits.data_ptr<float>(),
+          logits.size(1));
   return logits;
 }
 

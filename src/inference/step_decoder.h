@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "inference/model.h"
+#include "kernels/inference.h"
 #include "models/generate/step_model.h"
 
 namespace posenc::inference {
@@ -32,8 +33,11 @@ class StepDecoder : public StepModel {
   float* allocate_slots();
   void collect_visible(const float* first_place);
   at::Tensor memory_bias() const;
-  void attend(size_t layer, const VisibleTokens& seen, const float* query, int64_t stride,
-              const at::Tensor& bias) const;
+  kernels::inference::AttentionRequest attention(size_t layer, const float* query,
+                                                 int64_t stride) const;
+  void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
+  void attend_own(size_t layer, const float* query, int64_t stride) const;
+  void attend_memory(size_t layer, const float* query, const at::Tensor& bias) const;
 
   const TransformerModel& model_;
   int64_t rows_, capacity_, length_ = 0;
@@ -47,9 +51,11 @@ class StepDecoder : public StepModel {
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
+  std::vector<at::Tensor> relative_;      // RelativeBias::before(capacity)
   bool is_causal_;                        // token i sees tokens 0 .. i of the memory
   VisibleTokens visible_own_, visible_memory_;                // in this step
   at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
+  at::Tensor input_int8_;  // the blocks' input in 8 bits, if they read it so
 };
 
 }  // namespace posenc::inference

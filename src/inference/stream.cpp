@@ -1,6 +1,7 @@
 #include "inference/stream.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 
@@ -18,6 +19,7 @@ constexpr int64_t kMostRowsPerPart =
 constexpr int64_t kRowsStep = 16;
 constexpr int64_t kFewestRows = 32;        // per thread, otherwise columns are split
 constexpr int64_t kGrainFloats = 1 << 14;  // least work per thread, in rows
+constexpr int64_t kRowsInCache = 4;        // converted to 8 bits at a time
 
 kernel::Activation kernel_activation(Activation activation) {
   switch (activation) {
@@ -56,11 +58,14 @@ Norm::Norm(const TransformerNorm& norm, const LayerScale& scale) {
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
   eps = static_cast<float>(norm->options.eps());
   kind = kernel_norm(norm->options.kind());
-  if (!scale) return;
+  if (scale) multiply(scale->lambda1.detach());
+}
+
+void Norm::multiply(const at::Tensor& factors) {
   if (kind == kernel::NormKind::RMSPlusOne) weight = weight + 1.0;
   if (kind == kernel::NormKind::RMSPlusOne) kind = kernel::NormKind::RMS;
-  weight = weight * scale->lambda1.detach();
-  if (bias.defined()) bias = bias * scale->lambda1.detach();
+  weight = weight * factors;
+  if (bias.defined()) bias = bias * factors;
 }
 
 kernel::AddNormRequest Norm::request(int64_t width) const {
@@ -82,36 +87,83 @@ void add(const Stream& stream, const float* y, const Norm& norm) {
   if (stream.norm_first() || !norm) request.sum = stream.x;
   if (norm) request.out = stream.input;
   const auto add_norm = kernels::chosen().add_norm.add_norm;
-  split_rows(stream.rows, stream.width,
-             [&](int64_t begin, int64_t end) { add_norm(request, begin, end); });
+  const float* const next = norm ? stream.input : stream.x;
+  split_rows(stream.rows, stream.width, [&](int64_t begin, int64_t end) {
+    if (!stream.input_int8) return add_norm(request, begin, end);
+    for (int64_t row = begin; row < end; row += kRowsInCache) {
+      const int64_t last = std::min(row + kRowsInCache, end);
+      add_norm(request, row, last);
+      stream.input_int8.convert(next, stream.width, row, last);
+    }
+  });
+}
+
+at::Tensor add_int8(Stream& stream) {
+  const int64_t floats = Int8Rows::floats(stream.rows, stream.width);
+  const at::Tensor memory = at::empty({floats}, at::kFloat);
+  stream.input_int8 = {memory.data_ptr<float>(), stream.rows, stream.width};
+  return memory;
 }
 
 void normalise(const Stream& stream, const Norm& norm) {
-  if (norm) add(stream, nullptr, norm);
+  if (norm) {
+    add(stream, nullptr, norm);
+  } else if (stream.input_int8) {
+    stream.input_int8.convert(stream.x, stream.width, stream.rows);
+  }
 }
+
+void project(const Stream& stream, const Projection& projection, const float* input, float* out,
+             int64_t out_stride) {
+  if (stream.input_int8 && projection.is_int8()) {
+    projection.run(stream.input_int8, stream.rows, out, out_stride);
+  } else {
+    projection.run(input, stream.width, stream.rows, out, out_stride, stream.regime);
+  }
+}
+
+namespace {
+
+// Adds projection(y), normalised by `post`, to the residual stream; `y_int8`: y in 8 bits, or none.
+void add_branch(const Stream& stream, const Projection& projection, const float* y, int64_t stride,
+                const Int8Rows& y_int8, const Norm& post, const Norm& after) {
+  float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
+  if (y_int8) {
+    projection.run(y_int8, stream.rows, branch, stream.width);
+  } else {
+    projection.run(y, stride, stream.rows, branch, stream.width, stream.regime);
+  }
+  if (post) normalise({branch, branch, stream.rows, stream.width, stream.regime}, post);
+  add(stream, branch, after);
+}
+
+}  // namespace
 
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
                    int64_t stride, const Norm& post, const Norm& after) {
-  float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
-  projection.run(y, stride, stream.rows, branch, stream.width, stream.regime);
-  if (post) normalise({branch, branch, stream.rows, stream.width, stream.regime}, post);
-  add(stream, branch, after);
+  add_branch(stream, projection, y, stride, {}, post, after);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
                   const Norm& after) {
   const int64_t stride = odd_stride(layer.wide.out()), width = layer.narrow.in();
   float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
-  layer.wide.run(stream.input, stream.width, stream.rows, hidden, stride, stream.regime);
+  project(stream, layer.wide, stream.input, hidden, stride);
+  Int8Rows hidden_int8;
+  if (layer.narrow.is_int8()) {
+    const int64_t floats = Int8Rows::floats(stream.rows, width);
+    hidden_int8 = {platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
+  }
   const kernel::ActivationKernels& use = kernels::chosen().activation;
   const auto which = static_cast<int>(kernel_activation(layer.activation));
   split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* const x = hidden + row * stride;
       layer.is_gated ? use.gate[which](x, x + width, width) : use.activate[which](x, width);
+      if (hidden_int8) hidden_int8.convert(hidden, stride, row, row + 1);
     }
   });
-  add_projected(stream, layer.narrow, hidden, stride, post, after);
+  add_branch(stream, layer.narrow, hidden, stride, hidden_int8, post, after);
 }
 
 void split_rows(int64_t rows, int64_t width,

@@ -16,6 +16,8 @@ struct Norm {
   /// That of a module, whose result is multiplied by `scale`, which may be empty.
   explicit Norm(const TransformerNorm& norm, const LayerScale& scale = nullptr);
 
+  /// Multiplies its results by factors (D), or by one.
+  void multiply(const at::Tensor& factors);
   explicit operator bool() const { return weight.defined(); }
   /// The request for rows of this width, without the rows.
   kernels::inference::AddNormRequest request(int64_t width) const;
@@ -38,16 +40,24 @@ struct Stream {
   float* input;
   int64_t rows;
   int64_t width;
-  RowRegime regime;  ///< of the whole call
+  RowRegime regime;          ///< of the whole call
+  Int8Rows input_int8 = {};  ///< the next block's input in 8 bits, if a projection reads it
 
   /// Rows [begin, end).
   Stream part(int64_t begin, int64_t end) const {
-    return {x + begin * width, input + begin * width, end - begin, width, regime};
+    return {x + begin * width,     input + begin * width, end - begin, width, regime,
+            input_int8.from(begin)};
   }
   bool norm_first() const { return x != input; }
 };
 
-/// input = norm(x); does nothing without a norm.
+/// Adds memory for the input in 8 bits to a stream, which points to it.
+at::Tensor add_int8(Stream& stream);
+/// out (rows, .) = projection(the next block's input), whose rows are `out_stride` apart. `input`:
+/// x or input, whichever that is.
+void project(const Stream& stream, const Projection& projection, const float* input, float* out,
+             int64_t out_stride);
+/// input = norm(x); without a norm, only writes the input in 8 bits.
 void normalise(const Stream& stream, const Norm& norm);
 /// x += y and input = norm(x); in a post-norm stack, x = norm(x + y).
 void add(const Stream& stream, const float* y, const Norm& norm);

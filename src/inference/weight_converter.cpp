@@ -9,9 +9,23 @@
 
 namespace posenc::inference {
 
+namespace {
+
+const char* name_of(WeightDtype dtype) {
+  switch (dtype) {
+    case WeightDtype::Float32: break;
+    case WeightDtype::Int8: return "int8";
+    case WeightDtype::BFloat16: return "bfloat16";
+  }
+  return "float32";
+}
+
+}  // namespace
+
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) {
   if (weights.dtype == WeightDtype::Float32) return stream;
-  return stream << ", weights=int8 (" << weights.converted << " of " << weights.candidates << ")";
+  return stream << ", weights=" << name_of(weights.dtype) << " (" << weights.converted << " of "
+                << weights.candidates << ")";
 }
 
 WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::Module& model)
@@ -28,25 +42,28 @@ bool WeightConverter::converts(const at::Tensor& source) {
   const bool is_exception = std::any_of(
       exceptions.begin(), exceptions.end(),
       [&](const std::string& pattern) { return match_pattern(pattern, name).has_value(); });
-  const bool converted = options_.weights() == WeightDtype::Int8 && !is_exception;
+  const bool converted = options_.weights() != WeightDtype::Float32 && !is_exception;
   candidates_[name] = converted;
   TORCH_CHECK_VALUE(
-      !converted || source.size(1) <= kernels::int8::kMostInner,
+      !converted || options_.weights() != WeightDtype::Int8 ||
+          source.size(1) <= kernels::int8::kMostInner,
       "[freeze] the rows of a weight in 8 bits must have at most ", kernels::int8::kMostInner,
       " elements, whose products fit in a sum of 32 bits: ", name, ". Got ", source.sizes());
   return converted;
 }
 
-Int8Weight WeightConverter::convert(const at::Tensor& weight, const at::Tensor& source) {
+ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Tensor& source) {
   const c10::TensorImpl* const key = source.unsafeGetTensorImpl();
   const bool is_whole = weight.is_same(source);
   if (is_whole) {
     const auto known = whole_.find(key);
     if (known != whole_.end()) return known->second;
   }
-  const Int8Weight made(weight);
+  const ConvertedWeight made = options_.weights() == WeightDtype::Int8
+                                   ? ConvertedWeight(Int8Weight(weight))
+                                   : ConvertedWeight(BFloat16Weight(weight));
   if (is_whole) whole_.emplace(key, made);
-  bytes_[key] += made.bytes();
+  bytes_[key] += inference::bytes(made);
   return made;
 }
 
@@ -56,9 +73,9 @@ Projection WeightConverter::projection(const at::Tensor& weight, const at::Tenso
   return {convert(weight, source), bias};
 }
 
-std::optional<Int8Weight> WeightConverter::table(const at::Tensor& weight) {
+std::optional<ConvertedTable> WeightConverter::table(const at::Tensor& weight) {
   if (!converts(weight)) return std::nullopt;
-  return convert(weight, weight);
+  return ConvertedTable(convert(weight, weight));
 }
 
 void WeightConverter::check_exceptions() const {

@@ -17,7 +17,7 @@ struct ConvertedWeights {
   WeightDtype dtype = WeightDtype::Float32;
   int64_t converted = 0, candidates = 0;
 };
-/// Prints ", weights=int8 (9 of 10)", or nothing if no dtype was asked for.
+/// Prints ", weights=int8 (9 of 10)", or "bfloat16", or nothing if no dtype was asked for.
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights);
 
 /// Makes the projections and tables of a frozen model from a module's parameters, in the dtype that
@@ -38,8 +38,8 @@ class WeightConverter {
   Projection float_projection(const at::Tensor& weight, const at::Tensor& bias) {
     return {weight, bias, gemm_.choose(weight)};
   }
-  /// A table of tokens in 8 bits; none if it stays in float32.
-  std::optional<Int8Weight> table(const at::Tensor& weight);
+  /// A table of tokens that is converted; none if it stays in float32.
+  std::optional<ConvertedTable> table(const at::Tensor& weight);
   /// Whether this parameter has been converted as a whole.
   bool has_converted(const at::Tensor& weight) const {
     return whole_.contains(weight.unsafeGetTensorImpl());
@@ -48,18 +48,18 @@ class WeightConverter {
   /// Throws c10::ValueError for an exception that no weight matches. Called last.
   void check_exceptions() const;
   ConvertedWeights weights() const;
-  /// The size in 8 bits of each parameter that was converted.
+  /// The size of each parameter that was converted, in its new dtype.
   const std::map<const c10::TensorImpl*, int64_t>& bytes() const { return bytes_; }
 
  private:
   bool converts(const at::Tensor& source);
-  Int8Weight convert(const at::Tensor& weight, const at::Tensor& source);
+  ConvertedWeight convert(const at::Tensor& weight, const at::Tensor& source);
 
   FreezeOptions options_;
   GemmSelector gemm_;
   std::map<const c10::TensorImpl*, std::string> names_;
   std::map<std::string, bool> candidates_;  // whether each is converted
-  std::map<const c10::TensorImpl*, Int8Weight>
+  std::map<const c10::TensorImpl*, ConvertedWeight>
       whole_;  // parameters that were converted as they are
   std::map<const c10::TensorImpl*, int64_t> bytes_;
 };

@@ -23,6 +23,8 @@ struct Kernels {
   const rotary::RotaryKernels& rotary;
   const inference::LinearKernels& linear_few;
   const inference::LinearKernels& linear_many;
+  const inference::LinearKernelsOf<inference::BFloat16>& linear_few_bfloat16;
+  const inference::LinearKernelsOf<inference::BFloat16>& linear_many_bfloat16;
   const inference::AttentionKernels& attention_step;
   const inference::SequenceAttentionKernels& attention_sequence;
   const inference::AddNormKernels& add_norm;

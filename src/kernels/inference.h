@@ -2,7 +2,8 @@
 // take them. C headers only: the sources in isa/ are compiled once per instruction set.
 //
 //   linear_few.cpp          x W^T + b for a few rows: W is streamed once, at memory bandwidth
-//   linear_many.cpp         the same for many rows, at the arithmetic throughput
+//   linear_many.cpp         the same for many rows, at the arithmetic throughput; both for a W in
+//                           float32 or bfloat16
 //   attention_step.cpp      one query per row, over keys and values anywhere in memory
 //   attention_sequence.cpp  all queries of contiguous sequences
 //   add_norm.cpp            residual and norm in one pass
@@ -19,17 +20,23 @@
 
 namespace posenc::kernels::inference {
 
+// bfloat16 in memory: the high half of a float32, to which it is widened before it is multiplied.
+using BFloat16 = uint16_t;
+
 // out = x weight^T + bias, with torch's row-major weight read in place: no packed copy is made.
-struct LinearRequest {
+// A weight in bfloat16 gives the bits of the same numbers in float32.
+template <typename Element>
+struct LinearRequestOf {
   const float* x;  // (rows, inner)
   int64_t x_stride;
   int64_t rows;
-  const float* weight;  // (outer, inner)
-  const float* bias;    // (outer), or null
+  const Element* weight;  // (outer, inner): float or BFloat16
+  const float* bias;      // (outer), or null
   int64_t inner, outer;
   float* out;  // (rows, outer)
   int64_t out_stride;
 };
+using LinearRequest = LinearRequestOf<float>;
 constexpr int64_t kFewRows = 8;     // the most rows that linear_few takes
 constexpr int64_t kPanelRows = 48;  // linear_many packs multiples of this many rows
 // linear_many streams the weight once for this many rows, whose packed copy fits in the L2 cache.
@@ -39,8 +46,8 @@ constexpr int64_t packed_rows(int64_t inner) {
 }
 
 // softmax(scale * q k^T + bias) v for one query in each row and head. Tokens may be anywhere in
-// memory: token[key + h * width] is where a token's key in head h begins, and
-// token[value + h * width] its value.
+// memory: token[key + h / group * width] is where a token's key in head h begins, and
+// token[value + h / group * width] its value.
 struct AttentionRequest {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
@@ -53,6 +60,7 @@ struct AttentionRequest {
   int64_t bias_row_stride, bias_head_stride;
   float* out;  // (rows, heads * width)
   int64_t out_stride;
+  int64_t group = 1;  // the number of query heads that share a head of keys and values
 };
 
 constexpr int64_t kNoWindow = -1;
@@ -75,6 +83,12 @@ struct SequenceAttentionRequest {
   // kNoWindow: it attends to all.
   int64_t window = kNoWindow;
   const int64_t* places;
+  // Added to the scores as well, or null: for head h, query i and key j the entry
+  // h * relative_stride + place(i) - place(j), with kPanelRows readable entries after the last. That
+  // of row r is relative_places[r], or r if it is null. Queries and keys are the same rows then.
+  const float* relative = nullptr;
+  int64_t relative_stride = 0;
+  const int64_t* relative_places = nullptr;
   const float* bias;        // added to the scores, or null; -inf masks. A fully masked query gets 0
   int64_t bias_strides[4];  // sequence, head, query, key
   float* out;               // (rows, heads * width)
@@ -115,10 +129,12 @@ struct TopkEntry {
   int64_t place;
 };
 
-struct LinearKernels {
+template <typename Element>
+struct LinearKernelsOf {
   // Columns [begin, end) of out. `scratch`: scratch_floats(inner).
-  void (*run)(const LinearRequest& request, int64_t begin, int64_t end, float* scratch);
+  void (*run)(const LinearRequestOf<Element>& request, int64_t begin, int64_t end, float* scratch);
 };
+using LinearKernels = LinearKernelsOf<float>;
 constexpr int64_t scratch_floats(int64_t inner) { return packed_rows(inner) * inner; }
 struct AttentionKernels {
   // Rows times heads. `scratch`: the largest count, rounded up to a multiple of 16, in floats.

@@ -28,7 +28,7 @@ void AttentionPoolingImpl::reset() {
   const TransformerLayerOptions own = feed_forward_options(options);
   check_layer("AttentionPooling", own);
   probe = register_parameter("probe", torch::randn({1, 1, options.d_model()}));
-  attention = register_module("attention", make_attention(own));
+  attention = register_module("attention", make_self_attention(own));
   layernorm = register_module(
       "layernorm", LayerNorm(LayerNormOptions(options.d_model()).eps(options.layer_norm_eps())));
   linear1 = register_module("linear1", make_linear1(own));

@@ -10,8 +10,9 @@
 
 namespace posenc {
 
-OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size, bool has_bias)
-    : d_model_(d_model), vocab_size_(vocab_size), has_bias_(has_bias) {
+OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size, bool has_bias,
+                                           double scale)
+    : d_model_(d_model), vocab_size_(vocab_size), has_bias_(has_bias), scale_(scale) {
   OutputProjectionImpl::reset();
 }
 
@@ -33,12 +34,13 @@ void OutputProjectionImpl::reset_parameters() {
 void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::OutputProjection(d_model=" << d_model_ << ", vocab_size=" << vocab_size_;
   if (!has_bias_) stream << ", bias=false";
+  if (scale_ != 1.0) stream << ", scale=" << scale_;
   if (embedding_) stream << ", tied";
   stream << ")";
 }
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& x) {
-  return torch::linear(x, effective_weight(), bias);
+  return torch::linear(scale_ == 1.0 ? x : x * scale_, effective_weight(), bias);
 }
 
 void OutputProjectionImpl::tie(const torch::nn::Embedding& embedding) {

@@ -2,6 +2,7 @@
 
 #include <torch/nn/init.h>
 
+#include <cmath>
 #include <ostream>
 
 #include "core/check.h"
@@ -20,6 +21,10 @@ bool shares_output(Tying tying) {
   return tying == Tying::DecoderOutput || tying == Tying::ThreeWay;
 }
 
+bool has_final_norm(const TransformerOptions& options) {
+  return options.final_norm().value_or(options.norm_first());
+}
+
 void check_transformer(const TransformerOptions& options) {
   check_positive("Transformer", "src_vocab", options.src_vocab());
   check_positive("Transformer", "tgt_vocab", options.tgt_vocab());
@@ -27,12 +32,17 @@ void check_transformer(const TransformerOptions& options) {
   check_positive("Transformer", "max_len", options.max_len());
   const auto check_heads = [&](const char* name, int64_t heads) {
     check_positive("Transformer", name, heads);
-    TORCH_CHECK_VALUE(options.d_model() % heads == 0, "[Transformer] ", name,
+    TORCH_CHECK_VALUE(options.head_dim() || options.d_model() % heads == 0, "[Transformer] ", name,
                       " must divide d_model ", options.d_model(), ". Got ", heads);
   };
   check_heads("num_heads", options.num_heads());
   if (options.decoder_num_heads()) check_heads("decoder_num_heads", *options.decoder_num_heads());
   to_string(options.tie());  // throws for an invalid value
+  TORCH_CHECK_VALUE(std::isfinite(options.output_scale()),
+                    "[Transformer] output_scale must be finite. Got ", options.output_scale());
+  TORCH_CHECK_VALUE(options.output_scale() == 1.0 || has_final_norm(options),
+                    "[Transformer] output_scale must be 1 without a final norm. Got ",
+                    options.output_scale());
   TORCH_CHECK_VALUE(!shares_embeddings(options.tie()) || options.src_vocab() == options.tgt_vocab(),
                     "[Transformer] tie(", to_string(options.tie()),
                     ") needs one vocabulary: src_vocab and tgt_vocab must be equal. Got ",
@@ -44,8 +54,12 @@ TransformerLayerOptions encoder_layer(const TransformerOptions& options) {
       .d_ff(options.d_ff())
       .dropout(options.dropout())
       .dropouts(options.dropouts())
+      .feed_forward(options.feed_forward())
       .activation(options.activation())
+      .head_dim(options.head_dim())
+      .attention_scale(options.attention_scale())
       .norm_first(options.norm_first())
+      .norm_kind(options.norm_kind())
       .layer_norm_eps(options.layer_norm_eps())
       .bias(options.bias())
       .python_dropout_order(options.python_dropout_order());
@@ -55,6 +69,16 @@ TransformerLayerOptions decoder_layer(const TransformerOptions& options) {
   return encoder_layer(options)
       .num_heads(options.decoder_num_heads().value_or(options.num_heads()))
       .d_ff(options.decoder_d_ff().value_or(options.d_ff()));
+}
+
+// The options of a stack, of which all layers have the index, or the stack itself.
+template <typename Stack>
+Stack stack_of(const TransformerOptions& options, TransformerLayerOptions layer, int64_t layers,
+               const std::optional<relative::Index>& index) {
+  if (options.relative_in_each_layer()) layer.relative(index);
+  Stack stack(layer, layers);
+  if (!options.relative_in_each_layer()) stack.relative(index);
+  return stack.norm(has_final_norm(options));
 }
 
 TokenAndPositionEmbeddingOptions embedding_options(const TransformerOptions& options,
@@ -93,21 +117,21 @@ TransformerImpl::TransformerImpl(TransformerOptions options_) : options(options_
 
 void TransformerImpl::reset() {
   check_transformer(options);
-  const bool norm = options.final_norm().value_or(options.norm_first());
   src_embedding = register_module(
       "src_embedding", TokenAndPositionEmbedding(embedding_options(options, options.src_vocab())));
   tgt_embedding = register_module("tgt_embedding", decoder_embedding(options));
   encoder = register_module(
-      "encoder", TransformerEncoder(
-                     TransformerEncoderOptions(encoder_layer(options), options.num_encoder_layers())
-                         .norm(norm)));
+      "encoder", TransformerEncoder(stack_of<TransformerEncoderOptions>(
+                     options, encoder_layer(options), options.num_encoder_layers(),
+                     options.relative())));
   decoder = register_module(
-      "decoder", TransformerDecoder(
-                     TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers())
-                         .norm(norm)));
+      "decoder", TransformerDecoder(stack_of<TransformerDecoderOptions>(
+                     options, decoder_layer(options), options.num_decoder_layers(),
+                     options.decoder_relative())));
   final_layer =
       register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab(),
-                                                      options.output_bias()));
+                                                      options.output_bias(),
+                                                      options.output_scale()));
   if (!SkipInit::is_active()) {
     xavier(*encoder);
     xavier(*decoder);
@@ -163,6 +187,10 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
     stream << ", scale=" << options.scale().factor(options.d_model());
   }
   print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
+  if (options.learned_positions()) stream << ", learned_positions=true";
+  if (options.position_ids() == embeddings::PositionIds::FromIds) stream << ", position_ids=FromIds";
+  if (options.position_ids() == embeddings::PositionIds::None) stream << ", position_ids=None";
+  if (!options.output_bias()) stream << ", output_bias=false";
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
   stream << ")";

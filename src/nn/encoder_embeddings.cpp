@@ -37,7 +37,8 @@ int64_t sum_width(const EncoderEmbeddingsOptions& options) {
 
 int64_t norm_width(const EncoderEmbeddingsOptions& options) {
   const bool projected =
-      options.projection() == Projection::BeforeDropout && options.norm() == Norm::AfterDropout;
+      (options.projection() == Projection::Sum && options.norm() != Norm::AfterTokens) ||
+      (options.projection() == Projection::BeforeDropout && options.norm() == Norm::AfterDropout);
   return projected ? options.d_model() : sum_width(options);
 }
 

@@ -188,6 +188,7 @@ functional::EncoderEmbeddingsFuncOptions func_options_of(
       .projection(options.projection())
       .trigram_input(options.trigram_input())
       .no_norm(options.no_norm())
+      .stepwise_norm(options.stepwise_norm())
       .scale(options.scale())
       .scale_rounding(options.scale_rounding())
       .padding_idx(options.padding_idx())

@@ -112,6 +112,30 @@ class TorchNN:
         return lambda: self.forward(x, src_key_padding_mask=mask) is None or None
 
 
+def words(count: int) -> list[str]:
+    return [f"w{i}" for i in range(count)]
+
+
+def save_ctranslate2(spec, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+
+
+def write_ctranslate2(model, folder: Path) -> None:
+    """Writes a Marian model whose padding has the last id; its vocabulary is without it, as in CTranslate2's converter."""
+    from ctranslate2.converters.transformers import MarianMTLoader
+
+    spec = MarianMTLoader().get_model_spec(model)
+    vocabulary = words(model.config.vocab_size - 1)
+    spec.register_source_vocabulary(vocabulary)
+    spec.register_target_vocabulary(vocabulary)
+    spec.config.eos_token = spec.config.decoder_start_token = vocabulary[END]
+    spec.config.unk_token = vocabulary[1]
+    save_ctranslate2(spec, folder)
+
+
 class CTranslate2:
     def __init__(self, compute_type: str) -> None:
         self.compute_type = compute_type
@@ -126,19 +150,11 @@ class CTranslate2:
         from ctranslate2.converters.transformers import MarianMTLoader
         from ctranslate2.specs import TransformerEncoderModelSpec
 
-        words = [f"w{i}" for i in range(PAD)]  # without padding, as in its converter
-        spec = MarianMTLoader().get_model_spec(marian())
+        write_ctranslate2(marian(), FOLDER / "model")
         encoder = TransformerEncoderModelSpec(MarianMTLoader().get_model_spec(marian()).encoder)
-        spec.register_source_vocabulary(words)
-        spec.register_target_vocabulary(words)
-        encoder.register_vocabulary(words)
-        spec.config.eos_token = spec.config.decoder_start_token = words[END]
-        spec.config.unk_token = encoder.config.unk_token = words[1]
-        for name, one in (("encoder", encoder), ("model", spec)):
-            (FOLDER / name).mkdir(parents=True)
-            one.validate()
-            one.optimize()
-            one.save(str(FOLDER / name))
+        encoder.register_vocabulary(words(PAD))
+        encoder.config.unk_token = words(PAD)[1]
+        save_ctranslate2(encoder, FOLDER / "encoder")
 
     def open(self, kind: str, threads: int):
         import ctranslate2
@@ -156,10 +172,10 @@ class CTranslate2:
 
     def decode(self, rows, beams, threads):
         translator = self.open("model", threads)
-        words = [[f"w{i}" for i in row] for row in rows]
+        texts = [[f"w{i}" for i in row] for row in rows]
         options = {"beam_size": beams, "max_decoding_length": STEPS, "min_decoding_length": STEPS, "max_batch_size": 0}
         return lambda: [[int(word[1:]) for word in result.hypotheses[0]]
-                        for result in translator.translate_batch(words, **options)]  # fmt: skip
+                        for result in translator.translate_batch(texts, **options)]  # fmt: skip
 
 
 def answer(peer, line: str) -> str:

@@ -1,9 +1,9 @@
 // A small BERT (d 384, 12 heads, d_ff 1536, 6 layers, as MiniLM has), BERT-base (d 768, 12 heads,
 // d_ff 3072, 12 layers) and ModernBERT-base (d 768, 12 heads, d_ff 1152 with gates, 22 layers, a
-// window of 64 in two of three) from ids to their last hidden state, frozen, against transformers
-// and ONNX Runtime with the same weights, BERT also against torch.nn's fast path and CTranslate2,
-// in separate processes (encoder_peers.py). peak_MB is the peak memory of the process during the
-// call.
+// window of 64 in two of three) from ids to their last hidden state, frozen, in float32 and in 8
+// bits, against transformers and ONNX Runtime with the same weights, BERT also against torch.nn's
+// fast path and CTranslate2, in separate processes (encoder_peers.py). peak_MB is the peak memory
+// of the process during the call; once a model has run in both dtypes, it holds both.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
@@ -51,17 +51,19 @@ torch::Tensor sources(const Lengths& lengths) {
   return ids;
 }
 
-// The source module is freed once it is frozen, so that there is one copy of the weights.
+// A source module is freed once it is frozen.
 class Model {
  public:
-  explicit Model(const std::string& name) {
-    const posenc::PythonPeer writer("encoder_peers.py", name + ":checkpoint");
-    encoder_ = std::make_unique<posenc::FrozenEncoder>(
-        posenc::freeze(posenc::load_encoder(writer.file("model"))));
+  Model(const posenc::PythonPeer& writer, posenc::WeightDtype weights) {
+    encoder_ = std::make_unique<posenc::FrozenEncoder>(posenc::freeze(
+        posenc::load_encoder(writer.file("model")), posenc::FreezeOptions().weights(weights)));
     const torch::Tensor out = posenc::load_tensors(writer.file("out.safetensors"))["out"];
     const auto ids = sources(kChecked);
     const auto tokens = ids != kPad;
-    equals_transformers = at::allclose(run(ids).index({tokens}), out.index({tokens}), 1e-4, 1e-5);
+    const auto got = run(ids).index({tokens}), wanted = out.index({tokens});
+    equals_transformers = weights == posenc::WeightDtype::Float32
+                              ? at::allclose(got, wanted, 1e-4, 1e-5)
+                              : ((got - wanted).norm() / wanted.norm()).item<double>() < 0.1;
   }
 
   torch::Tensor run(const torch::Tensor& ids) const {
@@ -75,21 +77,26 @@ class Model {
   std::unique_ptr<posenc::FrozenEncoder> encoder_;
 };
 
-// One at a time: each benchmark's peak memory is that of its own model.
-const Model& model(const std::string& name) {
+// One name at a time, in memory and on disk.
+const Model& model(const std::string& name, posenc::WeightDtype weights) {
   static std::string kept;
-  static std::unique_ptr<Model> one;
+  static std::unique_ptr<posenc::PythonPeer> writer;
+  static std::map<posenc::WeightDtype, std::unique_ptr<Model>> made;
   if (kept != name) {
-    one = std::make_unique<Model>(name);
+    made.clear();
+    writer = std::make_unique<posenc::PythonPeer>("encoder_peers.py", name + ":checkpoint");
     kept = name;
   }
+  auto& one = made[weights];
+  if (!one) one = std::make_unique<Model>(*writer, weights);
   return *one;
 }
 
-void ours(benchmark::State& state, const std::string& name, const Lengths& lengths, int threads) {
+void ours(benchmark::State& state, const std::string& name, posenc::WeightDtype weights,
+          const Lengths& lengths, int threads) {
   const auto ids = sources(lengths);
   const posenc::testing::Threads guard(threads);
-  const Model& used = model(name);
+  const Model& used = model(name, weights);
   if (!used.equals_transformers) state.SkipWithError("the encoder differs from transformers");
   posenc::benchmarks::reset_peak();
   posenc::benchmarks::timed(state, [&] { benchmark::DoNotOptimize(used.run(ids)); });
@@ -120,10 +127,12 @@ void register_model(const std::string& model_name, const std::vector<const char*
       const auto as = [](benchmark::internal::Benchmark* made) {
         made->UseManualTime()->Unit(benchmark::kMillisecond);
       };
-      as(benchmark::RegisterBenchmark(name("posenc").c_str(),
-                                      [model_name, l = lengths, threads](auto& state) {
-                                        ours(state, model_name, l, threads);
-                                      }));
+      for (const auto& [who, weights] : {std::pair("posenc", posenc::WeightDtype::Float32),
+                                         std::pair("posenc_int8", posenc::WeightDtype::Int8)})
+        as(benchmark::RegisterBenchmark(
+            name(who).c_str(), [model_name, l = lengths, threads, w = weights](auto& state) {
+              ours(state, model_name, w, l, threads);
+            }));
       for (const char* who : peers)
         as(benchmark::RegisterBenchmark(
             name(who).c_str(), [peer_name = model_name + ":" + who, l = lengths,
@@ -150,11 +159,15 @@ const bool registered = [] {
   Cases of_bert = cases;
   of_bert.emplace_back("8_ragged", ragged);
   of_bert.emplace_back("32_ragged", many);
-  register_model("minilm", {"transformers", "onnxruntime", "ctranslate2"}, cases);
+  register_model(
+      "minilm",
+      {"transformers", "onnxruntime", "onnxruntime_int8", "ctranslate2", "ctranslate2_int8"},
+      cases);
   register_model("bert",
-                 {"torch_nn", "transformers", "transformers_eager", "onnxruntime", "ctranslate2"},
+                 {"torch_nn", "transformers", "transformers_eager", "onnxruntime",
+                  "onnxruntime_int8", "ctranslate2", "ctranslate2_int8"},
                  of_bert);
-  register_model("modernbert", {"transformers", "onnxruntime"}, cases);
+  register_model("modernbert", {"transformers", "onnxruntime", "onnxruntime_int8"}, cases);
   return true;
 }();
 

@@ -6,7 +6,9 @@ transformers_eager  the same with its own attention
 torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the embeddings'
                     output
 ctranslate2         the same weights in CTranslate2, float32; not of modernbert, which it does not support
+ctranslate2_int8    the same in 8 bits
 onnxruntime         the same model, exported by torch.onnx, in ONNX Runtime, float32, with all of its graph's optimizations
+onnxruntime_int8    the same after onnxruntime.quantization.quantize_dynamic(), weights in signed 8 bits
 checkpoint          not a peer: writes FOLDER/model, as save_pretrained() does, and FOLDER/out.safetensors, the results of
                     transformers for sequences of the lengths CHECKED
 
@@ -136,50 +138,66 @@ def in_own_process(work, *arguments) -> None:
         sys.exit(f"{work.__qualname__} has failed")
 
 
+def write_ctranslate2(model, folder: Path) -> None:
+    from ctranslate2.converters.transformers import BertLoader
+
+    model.config.position_embedding_type = "absolute"  # which transformers 5 no longer writes
+    spec = BertLoader().get_model_spec(model)
+    words = [f"w{i}" for i in range(VOCAB)]
+    spec.register_vocabulary(words)
+    spec.config.unk_token, spec.config.layer_norm_epsilon = words[1], model.config.layer_norm_eps
+    folder.mkdir(parents=True)
+    spec.validate()
+    spec.optimize()
+    spec.save(str(folder))
+
+
 class CTranslate2:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, compute_type: str = "float32") -> None:
         in_own_process(self.convert, name)
-        self.opened = {}
+        self.opened, self.compute_type = {}, compute_type
 
     @staticmethod
     def convert(name: str) -> None:
-        from ctranslate2.converters.transformers import BertLoader
-
-        model = bert(name)
-        model.config.position_embedding_type = "absolute"  # which transformers 5 no longer writes
-        spec = BertLoader().get_model_spec(model)
-        words = [f"w{i}" for i in range(VOCAB)]
-        spec.register_vocabulary(words)
-        spec.config.unk_token, spec.config.layer_norm_epsilon = words[1], model.config.layer_norm_eps
-        (FOLDER / "ctranslate2").mkdir(parents=True)
-        spec.validate()
-        spec.optimize()
-        spec.save(str(FOLDER / "ctranslate2"))
+        write_ctranslate2(bert(name), FOLDER / "ctranslate2")
 
     def call(self, rows, threads):
         import ctranslate2
 
         if threads not in self.opened:
-            self.opened = {threads: ctranslate2.Encoder(str(FOLDER / "ctranslate2"), intra_threads=threads, inter_threads=1)}
+            self.opened = {threads: ctranslate2.Encoder(str(FOLDER / "ctranslate2"), intra_threads=threads, inter_threads=1,
+                                                        compute_type=self.compute_type)}  # fmt: skip
         types = [[0] * len(row) for row in rows]
         return lambda: self.opened[threads].forward_batch(rows, token_type_ids=types)
 
 
+def write_onnx(model, file: Path) -> None:
+    import torch
+
+    ids = padded(sources(CHECKED))
+    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    sizes = {"input_ids": axes, "attention_mask": axes}
+    inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
+    torch.onnx.export(model, (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False).save(file)
+
+
+def write_int8_onnx(source: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(source, target, weight_type=QuantType.QInt8)
+
+
 class OnnxRuntime:
-    def __init__(self, name: str) -> None:
-        in_own_process(self.export, name)
+    def __init__(self, name: str, in_8_bits: bool = False) -> None:
+        in_own_process(self.export, name, in_8_bits)
         self.opened = {}
 
     @staticmethod
-    def export(name: str) -> None:
-        import torch
-
-        ids = padded(sources(CHECKED))
-        axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
-        sizes = {"input_ids": axes, "attention_mask": axes}
-        inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
-        exported = torch.onnx.export(without_pooler(MODELS[name](name)), (), kwargs=inputs, dynamic_shapes=sizes, dynamo=True, verbose=False)
-        exported.save(FOLDER / "model.onnx")
+    def export(name: str, in_8_bits: bool) -> None:
+        write_onnx(without_pooler(MODELS[name](name)), FOLDER / "model.onnx")
+        if in_8_bits:
+            write_int8_onnx(FOLDER / "model.onnx", FOLDER / "int8.onnx")
+            (FOLDER / "int8.onnx").rename(FOLDER / "model.onnx")
 
     def call(self, rows, threads):
         import numpy
@@ -223,7 +241,9 @@ PEERS = {
     "transformers_eager": lambda name: Transformers(without_pooler(MODELS[name](name, "eager"))),
     "torch_nn": TorchNN,
     "ctranslate2": CTranslate2,
+    "ctranslate2_int8": lambda name: CTranslate2(name, "int8"),
     "onnxruntime": OnnxRuntime,
+    "onnxruntime_int8": lambda name: OnnxRuntime(name, True),
     "checkpoint": lambda name: write_checkpoint(without_pooler(MODELS[name](name))),
 }
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ TEST_F(EncodeInputs, Int8HasTheSameBitsOnEveryInstructionSet) {
   const auto all = load_safetensors(live_encoder("bert.safetensors")).tensors;
   const auto in = safetensors("in.safetensors", part_of(all, "in."));
   const auto hidden = [&](const std::vector<std::string>& environment) {
-    std::vector<std::string> command = {"env"};
+    std::vector<std::string> command = {"/usr/bin/env"};
     command.insert(command.end(), environment.begin(), environment.end());
     command.insert(command.end(), {POSENC_CLI, "encode", live_encoder("bert"), "--in", in, "--out",
                                    file("out"), "--int8"});

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import load_file, save_file
 
+import seq2seq_t5 as t5
 from harness import Case, Draw, Failure, Programs, differ
 from written import written
 
@@ -52,6 +53,8 @@ KINDS = {
     "clipseg_text_model": Kind("CLIPSegTextConfig", "CLIPSegTextModel", (), "clip"),
     "convbert": Kind("ConvBertConfig", "ConvBertModel", ("ConvBertForMaskedLM", "ConvBertForSequenceClassification")),
     "data2vec-text": Kind("Data2VecTextConfig", "Data2VecTextModel", ("Data2VecTextForMaskedLM",)),
+    "deberta": Kind("DebertaConfig", "DebertaModel", ("DebertaForMaskedLM", "DebertaForSequenceClassification")),
+    "deberta-v2": Kind("DebertaV2Config", "DebertaV2Model", ("DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification")),
     "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
     "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
     "dinov2_with_registers": Kind("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", (), "dino"),
@@ -75,6 +78,7 @@ KINDS = {
     "mistral": Kind("MistralConfig", "MistralModel", ("MistralForCausalLM",), "llama"),
     "mobilebert": Kind("MobileBertConfig", "MobileBertModel", ("MobileBertForMaskedLM", "MobileBertForPreTraining", "MobileBertForSequenceClassification")),
     "modernbert": Kind("ModernBertConfig", "ModernBertModel", ("ModernBertForMaskedLM",), "modernbert"),
+    "mt5": Kind("MT5Config", "MT5EncoderModel", ("MT5Model", "MT5ForConditionalGeneration"), "t5"),
     "mpnet": Kind("MPNetConfig", "MPNetModel", ("MPNetForMaskedLM",)),
     "nomic_bert": Kind("NomicBertConfig", "NomicBertModel", ("NomicBertForMaskedLM",), "rotary"),
     "plbart": Kind("PLBartConfig", "PLBartModel", (), "bart"),
@@ -90,6 +94,8 @@ KINDS = {
     "siglip_text_model": Kind("SiglipTextConfig", "SiglipTextModel", (), "clip"),
     "splinter": Kind("SplinterConfig", "SplinterModel", ("SplinterForQuestionAnswering",)),
     "squeezebert": Kind("SqueezeBertConfig", "SqueezeBertModel", ("SqueezeBertForMaskedLM",)),
+    "t5": Kind("T5Config", "T5EncoderModel", ("T5Model", "T5ForConditionalGeneration"), "t5"),
+    "umt5": Kind("UMT5Config", "UMT5EncoderModel", ("UMT5Model", "UMT5ForConditionalGeneration"), "t5"),
     "vit": Kind("ViTConfig", "ViTModel", ("ViTForImageClassification",), "vision"),
     "xlm": Kind("XLMConfig", "XLMModel", ("XLMWithLMHeadModel",), "xlm"),
     "xlm-roberta": Kind("XLMRobertaConfig", "XLMRobertaModel", ("XLMRobertaForMaskedLM",)),
@@ -160,6 +166,24 @@ def bottlenecks(draw: Draw, heads: int, hidden: int) -> dict:
             "normalization_type": draw.choice(["no_norm", "layer_norm"]), "embedding_size": draw.choice([hidden if chosen["trigram_input"] else 7, 5, 7])}  # fmt: skip
 
 
+def disentangled(draw: Draw, kind_name: str, hidden: int, text: dict) -> dict:
+    """What DeBERTa has besides. Its original head for masks takes tables as wide as its layers."""
+    most, legacy = draw.choice([-1, 4, 9, 40]), draw.coin()
+    chosen = {"relative_attention": draw.coin(0.85), "max_relative_positions": most, "position_biased_input": draw.coin(), "legacy": legacy,
+              "pos_att_type": draw.choice([["c2p", "p2c"], ["p2c", "c2p"], ["p2c"], ["c2p"], "p2c|c2p", "C2P | p2c", "c2p", None, []]),
+              "type_vocab_size": draw.choice([0, 1, 2]), "embedding_size": draw.choice([hidden, 6, 16]) if legacy else hidden,
+              "pooler_hidden_act": draw.choice([*ACTIVATIONS, "tanh"])}  # fmt: skip
+    if kind_name == "deberta":
+        return {**text, **chosen}
+    reach = most if most > 0 else text["max_position_embeddings"]
+    chosen |= {"position_buckets": draw.choice([-1, *(count for count in (2, 3, 4, 6, 8, 16) if count // 2 + 1 < reach)]), "share_att_key": draw.coin(),
+               "norm_rel_ebd": draw.choice(["none", "layer_norm", "None | Layer_Norm"])}  # fmt: skip
+    if draw.coin():
+        chosen |= {"conv_kernel_size": draw.choice([0, 1, 3, 5]), "conv_act": draw.choice([*ACTIVATIONS, "tanh"]),
+                   "conv_groups": draw.choice([count for count in range(1, hidden + 1) if hidden % count == 0])}  # fmt: skip
+    return {**text, **chosen}
+
+
 def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
@@ -196,6 +220,8 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
                 "intermediate_size": groups * draw.randint(1, 20), "embedding_size": draw.choice([hidden, 6, 16])}  # fmt: skip
     if kind_name == "mobilebert":
         return {**text, "num_hidden_layers": min(layers, 2), **bottlenecks(draw, heads, hidden)}  # its layers may be without norms
+    if kind_name.startswith("deberta"):
+        return disentangled(draw, kind_name, hidden, text)
     if kind_name == "esm":
         del text["type_vocab_size"], text["hidden_act"]
         rotary = draw.coin(0.8)
@@ -230,6 +256,12 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
                 "encoder_layers": layers, "decoder_layers": 1, "encoder_ffn_dim": wide, "decoder_ffn_dim": 4,
                 "vocab_size": vocab, "activation_function": activation, "max_position_embeddings": 30,
                 "scale_embedding": draw.coin(), "pad_token_id": 1, "eos_token_id": 2}  # fmt: skip
+    if dialect == "t5":  # the width of a head has nothing to do with the others
+        buckets = draw.choice([4, 6, 8, 32, 64])
+        return {"d_model": hidden + draw.randint(0, 3), "num_heads": heads, "d_kv": draw.choice([1, 3, 8, 16]), "d_ff": wide,
+                "num_layers": layers, "num_decoder_layers": draw.randint(1, 3), "vocab_size": vocab, "layer_norm_epsilon": eps,
+                "relative_attention_num_buckets": buckets, "pad_token_id": text["pad_token_id"],
+                "relative_attention_max_distance": buckets // 2 + draw.choice([1, 2, 10, 96]), **t5.network(draw)}  # fmt: skip
     if dialect in ("clip", "pair"):
         del text["type_vocab_size"]
         text = {**text, "eos_token_id": draw.choice([2, 5]), "pad_token_id": 1, "bos_token_id": 0}
@@ -249,7 +281,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
 def first_layer(model: torch.nn.Module) -> torch.nn.Module:
     lists = [module for name, module in model.named_modules()
              if isinstance(module, torch.nn.ModuleList) and name.rsplit(".", 1)[-1] in
-             ("layer", "layers", "albert_layer_groups", "attentions")]  # fmt: skip
+             ("layer", "layers", "albert_layer_groups", "attentions", "block")]  # fmt: skip
     return lists[0][0]
 
 
@@ -260,7 +292,7 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
     if type(model).__name__ == "DINOv3ViTModel":  # whose part `model` is its layers
         return model
     base = getattr(model, model.base_model_prefix, model)
-    return base.get_encoder() if dialect == "bart" else base
+    return base.get_encoder() if dialect in ("bart", "t5") else base
 
 
 def take_length(config, length: int) -> None:
@@ -297,7 +329,8 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none
-    if draw.coin(0.3) and dialect != "bart" and not packs:
+    packs = packs or not getattr(config, "position_biased_input", True)  # which ignores them
+    if draw.coin(0.3) and dialect not in ("bart", "t5") and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
     return given

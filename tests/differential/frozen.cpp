@@ -120,8 +120,8 @@ void compare(Drawn& drawn, Holder& model, const std::function<Tensors(Holder&)>&
   drawn.did("FROZEN");
   const Change change = change_model(drawn, *model);
   const Outcome later = call(), now = expected_now();
-  if (!change.stales) return same(later, first, "after a change of options: ");
-  if (later.error.empty()) same(later, now, "after a change of tensors: ");
+  if (!change.stales) return same(later, first, "after a harmless change: ");
+  if (later.error.empty()) same(later, now, "after a change: ");
 }
 
 void encoder_case(Drawn& drawn) {

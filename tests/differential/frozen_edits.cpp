@@ -6,7 +6,7 @@
 namespace posenc::differential {
 namespace {
 
-constexpr Change kHarmless = {false, false}, kComputes = {false, true}, kOptions = {true, false},
+constexpr Change kHarmless = {false, false}, kComputes = {false, true},
                  kRefusable = {true, true};
 
 Activation any_activation(Drawn& drawn) {
@@ -59,7 +59,7 @@ Change change_norm(Drawn& drawn, torch::nn::Module& parent, const char* name, Ho
   drawn.did(std::string(name) + ": eps " + std::to_string(eps) + ", width " + std::to_string(to));
   if (drawn.coin()) {
     norm->options.eps(eps);
-    return kHarmless;  // no tensor has changed
+    return kComputes;
   }
   norm = parent.replace_module(
       name, randomised(Holder(decltype(norm->options)(to).eps(eps).bias(drawn.coin(0.8)))));
@@ -73,7 +73,7 @@ Change change_attention(Drawn& drawn, torch::nn::Module& parent, const char* nam
   drawn.did(std::string(name) + ": heads " + std::to_string(heads));
   if (drawn.coin(0.3)) {
     attention->options.num_heads(heads);
-    return kOptions;
+    return kRefusable;
   }
   auto how = MultiheadAttentionOptions(drawn.near(own.embed_dim() / heads) * heads, heads)
                  .bias(drawn.coin(0.7))
@@ -103,11 +103,11 @@ Change change_common(Drawn& drawn, Layer& layer) {
     case 6:
       drawn.did("the layer's activation");
       layer.options.activation(any_activation(drawn));
-      return kHarmless;
+      return kComputes;
     default:
       drawn.did("the layer's norm_first");
       layer.options.norm_first(!layer.options.norm_first());
-      return kOptions;
+      return kRefusable;
   }
 }
 
@@ -150,11 +150,11 @@ Change change_embedding(Drawn& drawn, TransformerImpl& model) {
     case 0:
       embedding->token_embedding->options.max_norm(0.5);
       drawn.did("max_norm");
-      return kOptions;
+      return kRefusable;
     case 1:
       embedding->options.scale(own.scale());
       drawn.did("scale");
-      return kHarmless;
+      return kComputes;
     case 2: own.d_model(drawn.near(own.d_model())); [[fallthrough]];
     default:
       embedding = model.replace_module(name, randomised(TokenAndPositionEmbedding(own)));

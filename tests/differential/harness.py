@@ -59,14 +59,14 @@ class Programs:
     def posenc(self, *arguments: object) -> subprocess.CompletedProcess:
         return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=120)
 
-    def compute(self, cases: list[Case], name: str = "cases") -> list[dict[str, Tensor] | str]:
-        """Returns the results of each case, or its error message."""
+    def compute(self, cases: list[Case], name: str = "cases", environment: dict[str, str] = {}) -> list[dict[str, Tensor] | str]:
+        """Returns the results of each case, or its error message. `environment`: variables for the driver."""
         given, out = self.folder / f"{name}.safetensors", self.folder / f"{name}.out.safetensors"
         tensors = {f"{i}/{key}": value.detach().contiguous().clone()
                    for i, case in enumerate(cases) for key, value in case.tensors.items()}  # fmt: skip
         save_file(tensors, given, {"cases": json.dumps([case.options for case in cases])})
         done = subprocess.run([self._driver, given, out], capture_output=True, text=True, timeout=300,
-                              env={**os.environ, **OVERWRITE_FREED_MEMORY})  # fmt: skip
+                              env={**os.environ, **OVERWRITE_FREED_MEMORY, **environment})  # fmt: skip
         if done.returncode:
             lines = done.stderr.strip().splitlines()
             numbers = [int(line) for line in lines if line.isdecimal()]
@@ -74,8 +74,8 @@ class Programs:
             if not numbers:
                 return [why] * len(cases)
             last = numbers[-1]  # the case that ended it; the others are computed without it
-            before = self.compute(cases[:last], f"{name}-") if last else []
-            return before + [why] + (self.compute(cases[last + 1 :], f"{name}+") if cases[last + 1 :] else [])
+            before = self.compute(cases[:last], f"{name}-", environment) if last else []
+            return before + [why] + (self.compute(cases[last + 1 :], f"{name}+", environment) if cases[last + 1 :] else [])
         with safe_open(out, "pt") as file:
             errors = file.metadata() or {}
         results: list[dict[str, Tensor] | str] = [errors.get(str(i), {}) for i in range(len(cases))]

@@ -24,7 +24,7 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "bart") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "bart", "t5") or kind_name in WITHOUT:
             continue
         stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS

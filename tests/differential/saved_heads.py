@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 
 import torch
-from encoders import KINDS, ROTATING, one_thread, saved
+from encoders import KINDS, ROTATING, one_thread, saved, take_length
 from harness import Case, Draw, Failure, Programs
 from heads import compare, drawn_config, heads, inputs_of, with_defined_rows
 from saved import INCOMPLETE
@@ -63,6 +63,8 @@ def judged(case: Case, got, head: str) -> str:
     if missing or unexpected or info["mismatched_keys"]:
         return f"missing {missing}, unexpected {unexpected}, of another size {info['mismatched_keys']}"
     given = {name: value for name, value in case.tensors.items() if name != "wanted"}
+    if "input_ids" in given:
+        take_length(model.config, given["input_ids"].shape[-1])
     result = model.eval()(**given, **({"interpolate_pos_encoding": True} if "pixel_values" in given else {}))
     logits = torch.stack([result.start_logits, result.end_logits], -1) if "QuestionAnswering" in head else \
         result.prediction_logits if expected.endswith("ForPreTraining") else result.logits  # fmt: skip

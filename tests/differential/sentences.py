@@ -17,7 +17,7 @@ from encoders import KINDS, TOLERANCE, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 8
-ENCODERS = ["albert", "bert", "distilbert", "electra", "gte", "modernbert", "mpnet", "nomic_bert", "roberta"]
+ENCODERS = ["albert", "bert", "distilbert", "electra", "gte", "modernbert", "mpnet", "nomic_bert", "roberta", "t5"]
 MODES = {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
          "weightedmean": "weightedmean_tokens", "lasttoken": "lasttoken"}  # fmt: skip
 ACTIVATIONS = ["activation.Tanh", "activation.ReLU", "activation.GELU", "activation.Sigmoid", "activation.SiLU", "activation.ELU",

@@ -1,6 +1,7 @@
-// Frozen encoders of whole models with windows give the same bits with any number of threads, and
-// with every instruction set that rounds alike. The set is chosen once in a process, so this
-// program is started again with each.
+// Frozen encoders of whole models with windows, their weights in any dtype, give the same bits with
+// any number of threads, and with every instruction set that rounds alike; so do the tokens and the
+// scores of a Transformer's beams. The set is chosen once in a process, so this program is started
+// again with each.
 
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "inference/models.h"
@@ -65,7 +67,6 @@ std::string bits_of(int number) {
   const nlohmann::json config = any_config(dice, number);
   Encoder encoder(encoder_options_from_hf(config.dump()));
   encoder->eval();
-  const auto frozen = freeze(encoder);
   const int64_t batch = dice(1, 4), length = dice(60, 260);
   auto tokens = torch::ones({batch, length}, torch::kLong);
   for (int64_t b = 1; b < batch; ++b) {
@@ -74,15 +75,44 @@ std::string bits_of(int number) {
   }
   const auto ids = torch::randint(1, 50, {batch, length}) * tokens;
   std::string line = config.dump();
-  std::set<uint64_t> hashes;
-  for (const int threads : {1, 2, 3, 5}) {
-    const Threads guard(threads);
-    const auto out = frozen.forward(ids, EncoderInputs().attention_mask(tokens)).last_hidden_state;
-    EXPECT_TRUE(out.isfinite().all().item<bool>());
-    hashes.insert(fnv(out.contiguous()));
+  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
+    const auto frozen = freeze(encoder, FreezeOptions().weights(weights));
+    std::set<uint64_t> hashes;
+    for (const int threads : {1, 2, 3, 5}) {
+      const Threads guard(threads);
+      const auto out =
+          frozen.forward(ids, EncoderInputs().attention_mask(tokens)).last_hidden_state;
+      EXPECT_TRUE(out.isfinite().all().item<bool>());
+      hashes.insert(fnv(out.contiguous()));
+    }
+    EXPECT_EQ(hashes.size(), 1U) << "threads change the bits of " << line;
+    line += " " + std::to_string(*hashes.begin());
   }
-  EXPECT_EQ(hashes.size(), 1U) << "threads change the bits of " << line;
-  return line + " " + std::to_string(*hashes.begin()) + "\n";
+  return line + "\n";
+}
+
+// The tokens and the scores of three beams for sources of unequal lengths.
+std::string found_by(int number) {
+  Dice dice(400 + number);
+  auto model = any_model(dice, static_cast<unsigned>(400 + number));
+  const auto src = any_ids(dice, dice(1, 7), dice(2, 30), true);
+  const auto options = GenerateOptions(kBegin, kEnd).num_beams(3).max_new_tokens(12);
+  std::string line;
+  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
+    const auto frozen = freeze(model, FreezeOptions().weights(weights).gemm(GemmBackend::Native));
+    std::set<std::string> all;
+    for (const int threads : {1, 2, 3}) {
+      const Threads guard(threads);
+      std::ostringstream found;
+      for (const auto& of_source :
+           generate(frozen, src, AttentionMask::padding(src, kPad), options))
+        for (const Hypothesis& one : of_source) found << one.tokens << std::hexfloat << one.score;
+      all.insert(found.str());
+    }
+    EXPECT_EQ(all.size(), 1U) << "threads change what is found by " << number;
+    line += *all.begin() + " ";
+  }
+  return line + "\n";
 }
 
 // What a started process runs; in other processes it is skipped as disabled.
@@ -91,7 +121,7 @@ TEST(EncoderBits, DISABLED_OfThisProcess) {
   if (file == nullptr) GTEST_SKIP() << "run by EncoderBits";
   const torch::NoGradGuard no_grad;
   std::string all;
-  for (int number = 0; number < kModels; ++number) all += bits_of(number);
+  for (int number = 0; number < kModels; ++number) all += bits_of(number) + found_by(number);
   std::ofstream(file) << all;
 }
 

@@ -107,7 +107,7 @@ TEST(ExchangedPartsErrors, NameThePartOfATransformer) {
             auto& layer = *model.decoder->layers[0]->as<TransformerDecoderLayer>();
             layer.multihead_attn = layer.replace_module("multihead_attn", MultiheadAttention(8, 4));
           });
-  refused("[freeze] decoder.layers.0.self_attn must be torch.nn's attention",
+  refused("[freeze] decoder.layers.0.self_attn: num_kv_heads must be 2",
           [](TransformerImpl& model) {
             auto& layer = *model.decoder->layers[0]->as<TransformerDecoderLayer>();
             layer.self_attn = layer.replace_module(

@@ -4,12 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
+#include <limits>
 
-#include "inference/models.h"
+#include "inference/small_encoder.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/inference/frozen_classifier.h"
-#include "posenc/inference/frozen_encoder.h"
 #include "support/compare.h"
 #include "support/threads.h"
 
@@ -17,31 +16,6 @@ namespace posenc::testing {
 namespace {
 
 FreezeOptions int8() { return FreezeOptions().weights(WeightDtype::Int8); }
-
-// The distance of `got` from `wanted`, relative to the size of the latter.
-double distance(const torch::Tensor& got, const torch::Tensor& wanted) {
-  return ((got - wanted).norm() / wanted.norm()).item<double>();
-}
-
-template <typename T>
-std::string printed(const T& model) {
-  std::ostringstream stream;
-  stream << model;
-  return stream.str();
-}
-
-EncoderOptions small_options(
-    const TransformerEncoderLayerOptions& layer = TransformerEncoderLayerOptions(48, 4)) {
-  return {EncoderEmbeddingsOptions(50, 48).position_rows(40).type_vocab_size(2),
-          TransformerEncoderOptions(TransformerEncoderLayerOptions(layer).d_ff(100), 3)};
-}
-
-Encoder small_encoder(const EncoderOptions& options = small_options()) {
-  torch::manual_seed(testing::seed(20));
-  Encoder model(options);
-  model->eval();
-  return model;
-}
 
 TEST(FreezeInt8, IsNearFloat32) {
   const torch::NoGradGuard no_grad;
@@ -87,6 +61,38 @@ TEST(FreezeInt8, TheRestOfABatchAndTheThreadsChangeNoBit) {
       const Threads set(threads);
       EXPECT_TRUE(bit_equal(frozen.encode(src, mask), all));
       EXPECT_TRUE(bit_equal(frozen.decode(src, all, AttentionMask::causal(), mask), logits));
+    }
+  }
+}
+
+// Rows are converted once, where they are written, for those of their products that need it.
+TEST(FreezeInt8, SomeProductsOfTheSameRowsStayInFloat32) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(10);
+  const std::vector<std::string> names = {"*self_attn.in_proj_weight", "*linear1.weight",
+                                          "*linear2.weight", "*out_proj.weight",
+                                          "*multihead_attn.in_proj_weight"};
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    auto model = any_model(dice, seed);
+    if (model->options.d_model() < 16) continue;
+    std::vector<std::string> exceptions;
+    for (const auto& name : names)
+      if (dice.coin()) exceptions.push_back(name);
+    const auto wide = freeze(model);
+    const auto narrow =
+        freeze(model, int8().weights_to_not_convert(exceptions).gemm(GemmBackend::Native));
+    SCOPED_TRACE(printed(narrow) + " without " + c10::str(exceptions));
+    const auto src = any_ids(dice, 5, 23, true);
+    const auto mask = AttentionMask::padding(src, kPad);
+    const auto memory = wide.encode(src, mask), got = narrow.encode(src, mask);
+    EXPECT_LT(distance(got, memory), 0.12);
+    const auto causal = AttentionMask::causal();
+    const auto logits = narrow.decode(src, memory, causal, mask);
+    EXPECT_LT(distance(logits, wide.decode(src, memory, causal, mask)), 0.12);
+    for (const int threads : {1, 3}) {
+      const Threads set(threads);
+      EXPECT_TRUE(bit_equal(narrow.encode(src, mask), got));
+      EXPECT_TRUE(bit_equal(narrow.decode(src, memory, causal, mask), logits));
     }
   }
 }
@@ -313,6 +319,59 @@ TEST(FreezeInt8, NaNStaysInItsColumn) {
   const auto logits = frozen.decode(src, frozen.encode(src), AttentionMask::causal());
   EXPECT_TRUE(logits.select(-1, 1).isnan().all().item<bool>());
   EXPECT_EQ(logits.isnan().sum().item<int64_t>(), 2 * 5);
+}
+
+// In a batch, a token that is not finite changes no bit of the other sequences.
+TEST(FreezeInt8, InputsThatAreNotFiniteStayInTheirSequence) {
+  const torch::NoGradGuard no_grad;
+  const auto frozen = freeze(small_encoder(), int8());
+  const auto embeds = torch::randn({3, 7, 48});
+  const auto wanted =
+      frozen.forward({}, EncoderInputs().inputs_embeds(embeds.clone())).last_hidden_state;
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    embeds[1][4][11] = value;
+    const auto got = frozen.forward({}, EncoderInputs().inputs_embeds(embeds)).last_hidden_state;
+    EXPECT_TRUE(got[1].isnan().all().item<bool>());
+    for (const int64_t other : {0, 2})
+      EXPECT_TRUE(bit_equal(got[other].contiguous(), wanted[other].contiguous()));
+  }
+}
+
+// A row of zeros has the unit 0, and gives the bias alone.
+TEST(FreezeInt8, RowsOfZerosGiveTheBias) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(10);
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    auto model = any_model(dice, seed);
+    for (auto& parameter : model->parameters()) {
+      if (parameter.dim() == 2) parameter[dice(0, parameter.size(0) - 1)].zero_();
+    }
+    model->final_layer->effective_weight()[7].zero_();
+    const auto frozen = freeze(model, int8());
+    const auto src = any_ids(dice, 2, 6, false);
+    const auto logits = frozen.decode(src, frozen.encode(src), AttentionMask::causal());
+    EXPECT_TRUE(logits.isfinite().all().item<bool>());
+    const auto& bias = model->final_layer->bias;
+    const float expected = bias.defined() ? bias[7].item<float>() : 0.0F;
+    EXPECT_TRUE((logits.select(-1, 7) == expected).all().item<bool>());
+  }
+}
+
+TEST(FreezeInt8, TakesTheSmallestSizes) {
+  const torch::NoGradGuard no_grad;
+  for (const int64_t d_ff : {1, 3}) {
+    Transformer model(
+        TransformerOptions(1, 1).d_model(2).num_heads(1).d_ff(d_ff).max_len(8).norm_first(true));
+    model->eval();
+    const auto src = torch::zeros({2, 3}, torch::kLong);
+    for (const auto weights : {WeightDtype::Int8, WeightDtype::BFloat16}) {
+      const auto frozen = freeze(model, FreezeOptions().weights(weights));
+      const auto logits = frozen.decode(src, frozen.encode(src), AttentionMask::causal());
+      EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{2, 3, 1}));
+      EXPECT_TRUE(logits.isfinite().all().item<bool>());
+    }
+  }
 }
 
 }  // namespace

@@ -223,14 +223,10 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
   const std::pair<TransformerLayerOptions, const char*> cases[] = {
       {plain().mixing(Mixing::Fourier), "mixing"},
       {plain().bottleneck(BottleneckOptions(4)), "bottleneck"},
-      {plain().feed_forward(FeedForward::Gated), "feed_forward"},
+      {plain().disentangled(DisentangledOptions(4)), "disentangled"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},
-      {plain().norm_kind(NormKind::RMS), "norm_kind"},
-      {plain().num_kv_heads(1), "num_kv_heads"},
-      {plain().head_dim(4), "head_dim"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4))), "rotary"},
-      {plain().attention_scale(1.0), "attention_scale"},
       {plain().window(3), "window"}};
   for (const auto& [options, name] : cases) {
     EXPECT_ERROR(TransformerDecoderLayer{options}, c10::ValueError,

@@ -87,8 +87,8 @@ TEST(LayerErrors, RejectLayersOfAnotherClass) {
   decoder->layers->push_back(torch::nn::Linear(8, 8));
   const auto x = torch::randn({3, 4, 8});
   const char* of_encoder =
-      "[TransformerEncoder] each layer must be a TransformerEncoderLayer or a "
-      "BottleneckEncoderLayer. Got";
+      "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
+      "BottleneckEncoderLayer or a DisentangledEncoderLayer. Got";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, of_encoder);
   EXPECT_ERROR(encoder->reset_parameters(), c10::ValueError, of_encoder);
   const char* of_decoder = "must be a TransformerDecoderLayer. Got for layer 1 a ";

@@ -70,6 +70,10 @@ class AttentionMask {
   static AttentionMask additive(const at::Tensor& bias);
   /// A floating-point bias (L, S) that is added to the scores of all sequences and heads.
   static AttentionMask additive_pairs(const at::Tensor& bias);
+  /// ALiBi: subtracts slopes(h) * |i - j| from the score of query i and key j in head h. In a causal
+  /// model that is what BLOOM, MPT and Falcon add, which the softmax does not change by a number of
+  /// each query. slopes: (H), real, as alibi_slopes() makes them; they may require a gradient.
+  static AttentionMask slopes(const at::Tensor& slopes);
   /// torch.nn's `attn_mask`, (L, S) or (B * H, L, S) only: bool as in blocked(), floating-point as
   /// in additive().
   static AttentionMask attn_mask_torch_nn(const at::Tensor& mask);
@@ -79,7 +83,8 @@ class AttentionMask {
 
   /// Whether every query may attend to every key, for any shape.
   bool is_none() const {
-    return keys_.empty() && allowed_.empty() && biases_.empty() && !causal_ && !first_;
+    return keys_.empty() && allowed_.empty() && biases_.empty() && slopes_.empty() && !causal_ &&
+           !first_;
   }
 
   /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
@@ -87,7 +92,7 @@ class AttentionMask {
   at::Tensor padding_keys() const;
 
   /// Returns the mask for queries that come after `tokens` others, all of them among the keys: a
-  /// causal() or window() part is moved by them.
+  /// causal(), window() or slopes() part is moved by them.
   AttentionMask after(int64_t tokens) const;
 
   /// Returns an equivalent mask that consists of one bias on the device of `like`, for reuse by all
@@ -104,9 +109,16 @@ class AttentionMask {
     bool of_heads = false;  // three axes are (B * H, L, S), never (B, L, S)
   };
 
+  // ALiBi's slopes (H), and the number of keys before query 0.
+  struct Slopes {
+    at::Tensor slopes;
+    int64_t offset = 0;
+  };
+
   std::vector<at::Tensor> keys_;   // bool (B, S), true = a real token
   std::vector<Pairs> allowed_;     // bool, true = may attend
   std::vector<Pairs> biases_;      // real
+  std::vector<Slopes> slopes_;
   std::optional<int64_t> causal_;  // query i may attend to keys up to i + causal_
   std::optional<int64_t> first_;   // and from i + first_ on
 };

@@ -35,6 +35,7 @@ enum class Projection {
   Last,           ///< of the result, as in ELECTRA and ALBERT
   BeforeDropout,  ///< after the norm, as in FNet
   Tokens,         ///< of the tokens alone, before positions are added, as in OPT
+  Sum,            ///< of the sum, before the norm, as in DeBERTa
 };
 
 /// How the factor of the tokens is rounded before it is applied.
@@ -64,6 +65,8 @@ class StepOptions {
   /// Whether the norm normalises nothing, but multiplies by its weight and adds its bias:
   /// MobileBERT.
   POSENC_BASE_ARG(bool, no_norm) = false;
+  /// Whether the layer norm is computed operation by operation, as in DeBERTa v1: other bits.
+  POSENC_BASE_ARG(bool, stepwise_norm) = false;
   /// Factor of the tokens, before anything is added to them.
   POSENC_BASE_ARG(Scale, scale) = Scale::None;
   /// How this factor is rounded.

@@ -29,17 +29,21 @@ enum class WeightDtype {
   /// NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same bits on
   /// every processor and for any number of threads.
   Int8,
+  /// Copied and rounded to bfloat16, to nearest even: half of the memory. Inputs and arithmetic are
+  /// float32. The results have the bits of a float32 model with the rounded weights and
+  /// GemmBackend::Native.
+  BFloat16,
 };
 
 /// Options of freeze().
 struct FreezeOptions {
-  /// The matrix-multiply backend of float32 weights.
+  /// The matrix-multiply backend of float32 weights; converted ones have kernels of their own.
   TORCH_ARG(GemmBackend, gemm) = GemmBackend::Native;
   /// The dtype of the weights.
   TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
   /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
-  /// any sequence of characters: `decoder.layers.5.*`. A tied weight has the name under which it is
-  /// registered.
+  /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
+  /// it is registered.
   TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
 };
 

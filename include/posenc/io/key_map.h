@@ -29,6 +29,7 @@ class KeySource {
     SwapHalves,        ///< the second half of the rows before the first
     Ungroup,           ///< a grouped convolution of length 1 as a matrix with blocks of zeros
     BlockDiagonal,     ///< matrices of groups as such a matrix
+    HeadsToParts,      ///< rows of each head's parts as the rows of all heads of each part
   };
 
   /// Tensors that are loaded as they are.
@@ -79,13 +80,20 @@ class KeySource {
     return {std::move(pattern), Change::BlockDiagonal, 0, 0};
   }
 
+  /// Reorders the rows (heads, parts, Dh) to (parts, heads, Dh): a projection whose rows are the
+  /// queries, keys and values of one head after another, as in DeBERTa, becomes one whose rows are
+  /// all queries, all keys and all values.
+  static KeySource heads_to_parts(std::string pattern, int64_t heads, int64_t parts = 3) {
+    return {std::move(pattern), Change::HeadsToParts, heads, parts};
+  }
+
   /// The pattern.
   const std::string& pattern() const { return pattern_; }
   /// How the tensors are changed.
   Change change() const { return change_; }
   /// The first number that describes the change: its axis, or the number of heads or groups.
   int64_t first() const { return first_; }
-  /// The second one: the other axis of a transpose, or rotary_dim.
+  /// The second one: the other axis of a transpose, rotary_dim, or the number of parts.
   int64_t second() const { return second_; }
 
  private:

@@ -26,8 +26,9 @@ namespace posenc POSENC_EXPORT {
 class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
  public:
   /// A projection of width D = `d_model` to V = `vocab_size` logits. `has_bias`: whether a bias is
-  /// added.
-  OutputProjectionImpl(int64_t d_model, int64_t vocab_size, bool has_bias = true);
+  /// added; `scale`: the factor of x, T5's 1 / sqrt(D).
+  OutputProjectionImpl(int64_t d_model, int64_t vocab_size, bool has_bias = true,
+                       double scale = 1.0);
 
   void reset() override;
   /// Draws new initial weights; a tied weight is left alone.
@@ -50,6 +51,7 @@ class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
  private:
   int64_t d_model_, vocab_size_;
   bool has_bias_;
+  double scale_;
   torch::nn::Embedding embedding_{nullptr};
 };
 

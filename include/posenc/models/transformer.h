@@ -32,7 +32,7 @@ struct TransformerOptions {
   TORCH_ARG(int64_t, tgt_vocab);
   /// Width D of the model.
   TORCH_ARG(int64_t, d_model) = 512;
-  /// Number of heads of every attention; must divide d_model.
+  /// Number of heads of every attention; must divide d_model, unless head_dim is set.
   TORCH_ARG(int64_t, num_heads) = 8;
   /// Number of encoder layers.
   TORCH_ARG(int64_t, num_encoder_layers) = 6;
@@ -74,18 +74,35 @@ struct TransformerOptions {
   TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::InverseSqrtDim;
   /// The sinusoid of the positions; by default the paper's. Its dim must be d_model.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+  /// Width of a head; d_model / num_heads unless set.
+  TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
+  /// The factor of the scores of every attention; 1 / sqrt(head_dim) unless set.
+  TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
+  /// A relative position bias with this index in the encoder's self-attention: T5; none unless set.
+  TORCH_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// The same in the decoder's.
+  TORCH_ARG(std::optional<relative::Index>, decoder_relative) = std::nullopt;
+  /// Whether each layer has a table of its own, as in UMT5, and not one for all layers of a stack.
+  TORCH_ARG(bool, relative_in_each_layer) = false;
+  /// The structure of the feed-forward networks.
+  TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward networks.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
   /// Normalises the input of each block (pre-norm); false: its output, as in the paper.
   TORCH_ARG(bool, norm_first) = false;
   /// Adds a final norm to each stack; by default only with norm_first.
   TORCH_ARG(std::optional<bool>, final_norm) = std::nullopt;
-  /// Added to the variance in the norms.
+  /// The kind of the layers' norms and of the final ones.
+  TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
+  /// Added to the variance, or the mean square, in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
   /// Whether the layers' linear maps and norms have a bias.
   TORCH_ARG(bool, bias) = true;
   /// Whether final_layer has a bias.
   TORCH_ARG(bool, output_bias) = true;
+  /// The factor of the decoder's output before final_layer, which needs a final norm unless it is
+  /// 1: T5's 1 / sqrt(d_model).
+  TORCH_ARG(double, output_scale) = 1.0;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 };

@@ -24,6 +24,8 @@ struct Buckets {
   /// Whether the logarithm is truncated after the number of exact buckets has been added to it, as
   /// in WavLM, and not before. Only the rounding of the sum differs.
   bool truncate_sum = false;
+
+  bool operator==(const Buckets&) const = default;  ///< whether all members are equal
 };
 
 /// DeBERTa v2's buckets: those of the smaller distances and of the wider ones on both sides of 0,
@@ -33,6 +35,8 @@ struct Buckets {
 struct SignedLog {
   int64_t buckets = 256;       ///< half of the rows; at least 2
   int64_t max_position = 512;  ///< the distance of the last bucket; above buckets / 2 + 1
+
+  bool operator==(const SignedLog&) const = default;  ///< whether all members are equal
 };
 
 /// A row for each distance from -left to right; farther keys share the last row of their side.
@@ -45,12 +49,16 @@ struct Clamp {
   int64_t right = 8;             ///< the farthest key after it; not negative
   bool query_minus_key = false;  ///< whether the distance is query - key, and not key - query
   bool absolute = false;         ///< whether both sides share their rows
+
+  bool operator==(const Clamp&) const = default;  ///< whether all members are equal
 };
 
 /// A row for each distance from -origin on, without a limit, as in Transformer-XL. Index: key -
 /// query + origin.
 struct Shift {
   int64_t origin = 0;  ///< the row of distance 0
+
+  bool operator==(const Shift&) const = default;  ///< whether the origins are equal
 };
 
 /// How a table is indexed by the distance of a key from a query.

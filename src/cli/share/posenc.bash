@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -28,6 +28,7 @@ _posenc() {
     'classify --batch') return ;;
     'fill --top') return ;;
     'tokenize --max-length') return ;;
+    'generate --set') return ;;
     'translate --beams') return ;;
     'translate --max-length') return ;;
     'translate --n-best') return ;;
@@ -49,10 +50,11 @@ _posenc() {
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;
+    generate) options='-h --help --in --out --set --plain --logits' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --int8 --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize translate'
+    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))

@@ -8,6 +8,7 @@
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sqrt.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "functional/lookup.h"
@@ -77,6 +78,7 @@ class Steps {
       const at::Tensor y = x * weights_.norm_weight;
       return weights_.norm_bias.defined() ? y + weights_.norm_bias : y;
     }
+    if (options_.stepwise_norm()) return stepwise_norm(x);
     return at::layer_norm(x, {weights_.norm_weight.size(0)}, weights_.norm_weight,
                           weights_.norm_bias, options_.layer_norm_eps());
   }
@@ -87,6 +89,16 @@ class Steps {
   }
 
  private:
+  // DebertaLayerNorm
+  at::Tensor stepwise_norm(const at::Tensor& x) const {
+    at::Tensor y = x.to(at::kFloat);
+    const at::Tensor centred = y - y.mean(-1, /*keepdim=*/true);
+    const at::Tensor variance = centred.pow(2).mean(-1, /*keepdim=*/true);
+    y = (centred / at::sqrt(variance + options_.layer_norm_eps())).to(x.scalar_type());
+    y = weights_.norm_weight * y;
+    return weights_.norm_bias.defined() ? y + weights_.norm_bias : y;
+  }
+
   const EncoderEmbeddingsWeights& weights_;
   const EncoderEmbeddingsFuncOptions& options_;
 };
@@ -158,7 +170,8 @@ at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
     const at::Tensor& given = options.task_type_ids();
     x = x + lookup(kTasks, given.defined() ? given : at::zeros_like(ids), weights.task_types);
   }
-  x = steps.project(steps.norm(x, Norm::AfterSum), Projection::BeforeDropout);
+  x = steps.norm(steps.project(x, Projection::Sum), Norm::AfterSum);
+  x = steps.project(x, Projection::BeforeDropout);
   x = at::dropout(x, options.dropout(), options.training());
   return steps.project(steps.norm(x, Norm::AfterDropout), Projection::Last);
 }

@@ -214,6 +214,7 @@ bool plan_tables(Planner& to, const EncoderEmbeddingsWeights& weights,
 bool has_fusable_order(const EncoderEmbeddingsWeights& weights,
                        const EncoderEmbeddingsFuncOptions& options, bool drops) {
   const Norm norm = weights.norm_weight.defined() ? options.norm() : Norm::None;
+  if (norm != Norm::None && options.stepwise_norm()) return false;
   if (norm == Norm::AfterTokens || (norm == Norm::AfterDropout && drops)) return false;
   const bool projects = weights.projection_weight.defined();
   if (!projects || options.projection() == Projection::None ||

@@ -69,6 +69,12 @@ std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::I
       if (changed.size() != 3 || changed[0] == 0 || !fits_int64(changed)) return std::nullopt;
       changed = {changed[0] * changed[2], changed[0] * changed[1]};
       break;
+    case KeySource::Change::HeadsToParts:
+      if (changed.empty() || changed[0] % source.first() != 0 ||
+          changed[0] / source.first() % source.second() != 0) {
+        return std::nullopt;
+      }
+      break;
     case KeySource::Change::SwapHalves:
       if (changed.empty() || changed[0] % 2 != 0) return std::nullopt;
       break;
@@ -99,6 +105,9 @@ std::string change_rule(const KeySource& source) {
              " groups, which divide out";
     case KeySource::Change::BlockDiagonal:
       return "must be the matrices (groups, in / groups, out / groups) of a linear layer in groups";
+    case KeySource::Change::HeadsToParts:
+      return "must have " + axis0 + " * " + std::to_string(source.second()) +
+             " * Dh rows, the parts of one head after another";
     case KeySource::Change::SwapHalves:
       return "must have an even number of rows for their halves to be swapped";
   }
@@ -111,6 +120,7 @@ at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
     case KeySource::Change::AdjacentToHalves:
     case KeySource::Change::HalvesToAdjacent:
     case KeySource::Change::SwapHalves:
+    case KeySource::Change::HeadsToParts:
     case KeySource::Change::BlockDiagonal:
     case KeySource::Change::Ungroup: break;
     case KeySource::Change::Transpose: return changed.transpose(source.first(), source.second());
@@ -132,6 +142,7 @@ bool reorders_heads(const KeySource& source) {
 bool reorders_rows(const KeySource& source) {
   return reorders_heads(source) || source.change() == KeySource::Change::SwapHalves ||
          source.change() == KeySource::Change::Ungroup ||
+         source.change() == KeySource::Change::HeadsToParts ||
          source.change() == KeySource::Change::BlockDiagonal;
 }
 
@@ -141,6 +152,11 @@ at::Tensor reordered(const KeySource& source, const at::Tensor& in_file) {
   }
   if (source.change() == KeySource::Change::BlockDiagonal) {
     return at::block_diag(in_file.transpose(1, 2).unbind(0));
+  }
+  if (source.change() == KeySource::Change::HeadsToParts) {
+    return in_file.unflatten(0, {source.first(), source.second(), -1})
+        .transpose(0, 1)
+        .reshape(in_file.sizes());
   }
   if (source.change() == KeySource::Change::SwapHalves) return in_file.roll(in_file.size(0) / 2, 0);
   const int64_t width = in_file.size(0) / source.first();
@@ -170,6 +186,13 @@ void check_heads(const KeySource& source) {
                     source.second(), " for ", in_quotes(source.pattern()));
 }
 
+void check_parts(const KeySource& source) {
+  TORCH_CHECK_VALUE(source.first() > 0 && source.second() > 0,
+                    "[LoadOptions] heads and parts in key_map must be positive. Got ",
+                    source.first(), " and ", source.second(), " for ",
+                    in_quotes(source.pattern()));
+}
+
 void check_axes(const KeySource& source) {
   for (const int64_t axis : {source.first(), source.second()}) {
     TORCH_CHECK_VALUE(axis >= 0, "[LoadOptions] an axis in key_map must not be negative. Got ",
@@ -189,7 +212,11 @@ void check_rule(const KeyRule& rule) {
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
     const bool has_count = reorders_heads(source) || source.change() == KeySource::Change::Ungroup;
-    has_count ? check_heads(source) : check_axes(source);
+    if (source.change() == KeySource::Change::HeadsToParts) {
+      check_parts(source);
+    } else {
+      has_count ? check_heads(source) : check_axes(source);
+    }
     TORCH_CHECK_VALUE(stars(source.pattern()) == stars(first),
                       "[LoadOptions] the patterns of a pack in key_map must have the same number "
                       "of asterisks. Got ",

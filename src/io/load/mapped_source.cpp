@@ -38,6 +38,7 @@ const char* after_change(const KeySource* key_source) {
     case KeySource::Change::Unsqueeze: return ", unsqueezed,";
     case KeySource::Change::AdjacentToHalves:
     case KeySource::Change::HalvesToAdjacent:
+    case KeySource::Change::HeadsToParts:
     case KeySource::Change::SwapHalves: return ", reordered,";
     case KeySource::Change::BlockDiagonal:
     case KeySource::Change::Ungroup: return ", ungrouped,";

@@ -20,13 +20,33 @@ constexpr int64_t kManyKeys = 768, kManyPanels = 8;
 // `count` from first_key on, whose key, value and bias the pointers are at.
 struct Block {
   const float *query, *keys, *values, *bias;
+  const float* relative;  // this head's entry of distance 0, or null
+  const int64_t* places;  // of the sequence's rows, or null: their numbers
   int64_t stride;  // of keys and values
   int64_t first, rows, first_key, count;
   const Window* window;  // null: none
   float* out;
 };
 
-// Turns the dot products with the block's key j into final scores: scale, bias, causal mask,
+// Adds the relative bias of the block's key j, which for neighbouring queries is in neighbouring
+// entries, unless rows are missing between them.
+template <int kVectors>
+POSENC_INLINE void add_relative(const Block& block, int64_t j, float* scores) {
+  const int64_t key = block.first_key + j;
+  if (block.places == nullptr) {
+    const float* const bias = block.relative + block.first - key;
+    for (int v = 0; v < kVectors; ++v) {
+      float* const at = scores + v * kFloats;
+      store(at, load<Floats>(at) + load<Floats>(bias + v * kFloats));
+    }
+    return;
+  }
+  const int64_t place = block.places[key];
+  for (int64_t i = 0; i < block.rows; ++i)
+    scores[i] += block.relative[block.places[block.first + i] - place];
+}
+
+// Turns the dot products with the block's key j into final scores: scale, biases, causal mask,
 // window.
 template <int kVectors>
 POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block, int64_t j,
@@ -35,6 +55,7 @@ POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block,
     float* const at = scores + v * kFloats;
     store(at, load<Floats>(at) * broadcast(p.scale));
   }
+  if (block.relative != nullptr) add_relative<kVectors>(block, j, scores);
   if (block.bias != nullptr) {
     const float* const bias = block.bias + j * p.bias_strides[3];
     for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i * p.bias_strides[2]];
@@ -134,6 +155,8 @@ void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequen
                    all.keys + begin * all.stride,
                    all.values + begin * all.stride,
                    nullptr,
+                   p.relative != nullptr ? p.relative + head * p.relative_stride : nullptr,
+                   p.relative_places != nullptr ? p.relative_places + first_row : nullptr,
                    all.stride,
                    first,
                    rows,

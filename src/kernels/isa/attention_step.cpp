@@ -113,11 +113,11 @@ void mix_all(const One& one, const float* weights, float factor, float* out) {
 void attend(const AttentionRequest& a, int64_t begin, int64_t end, float* scratch) {
   for (int64_t i = begin; i < end; ++i) {
     const int64_t row = i / a.heads, head = i % a.heads;
-    const int64_t column = head * a.width;
+    const int64_t column = head * a.width, key_column = head / a.group * a.width;
     const One one = {a.query + row * a.query_stride + column,
                      a.tokens[row],
-                     a.key + column,
-                     a.value + column,
+                     a.key + key_column,
+                     a.value + key_column,
                      a.counts[row],
                      a.width};
     const float* const bias =

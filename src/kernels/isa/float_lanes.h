@@ -4,6 +4,7 @@
 // Included by the kernel sources, inside the instruction set's own namespace: nothing here is
 // shared between sets.
 #pragma once
+#include "kernels/inference.h"
 #include "kernels/isa/ops.h"
 
 namespace posenc::kernels::inference::POSENC_ISA {
@@ -24,6 +25,17 @@ POSENC_INLINE Wide load_wide(const float* from) {
 POSENC_INLINE Wide load_wide(const float* from, int64_t n) {
   float padded[kWide] = {};
   memcpy(padded, from, sizeof(float) * static_cast<size_t>(n));
+  return load_wide(padded);
+}
+// The same of bfloat16, widened.
+POSENC_INLINE Wide load_wide(const BFloat16* from) {
+  Wide w;
+  for (int i = 0; i < kParts; ++i) w.part[i] = floats_of(widen(from + i * kFloats) << 16);
+  return w;
+}
+POSENC_INLINE Wide load_wide(const BFloat16* from, int64_t n) {
+  BFloat16 padded[kWide] = {};
+  memcpy(padded, from, sizeof(BFloat16) * static_cast<size_t>(n));
   return load_wide(padded);
 }
 POSENC_INLINE Wide fma(const Wide& a, const Wide& b, const Wide& c) {

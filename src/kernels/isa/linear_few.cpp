@@ -1,6 +1,7 @@
-// x W^T + b for at most kFewRows rows: every element of the weight is read once, in order, and
-// prefetched into L2 a few rows ahead. Up to about four rows memory bandwidth is the limit; beyond
-// that, a tile of sixteen accumulators pays off. Compiled once per instruction set.
+// x W^T + b for at most kFewRows rows: every element of the weight, float32 or bfloat16, is read
+// once, in order, and prefetched into L2 a few rows ahead. Up to about four rows memory bandwidth
+// is the limit; beyond that, a tile of sixteen accumulators pays off. Compiled once per instruction
+// set.
 //
 // The reference path is at::linear; a dot product is made in sixteen partial sums, folded at the
 // end (float_lanes.h).
@@ -11,17 +12,17 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-constexpr int64_t kAhead = 4096;  // floats: 16 KB
-constexpr int kColumns = 4;       // output columns, or rows of the weight, at a time
+constexpr int64_t kAheadBytes = 1 << 14;
+constexpr int kColumns = 4;  // output columns, or rows of the weight, at a time
 // Rows of x and accumulators at a time: as many as fit in the registers in addition to the
 // operands.
 constexpr int kSums = kRegisters * kBytes / 128, kMostRows = kSums / 2;
 
 // Adds elements k .. k + 15 of some rows and columns; only `rest` of them, if it is positive.
-template <int kRows, int kCols>
-POSENC_INLINE void step(const LinearRequest& p, const float* x, const float* weight, int64_t rest,
-                        Wide (&sums)[kRows][kCols]) {
-  const auto read = [rest](const float* from) __attribute__((always_inline)) {
+template <int kRows, int kCols, typename Element>
+POSENC_INLINE void step(const LinearRequestOf<Element>& p, const float* x, const Element* weight,
+                        int64_t rest, Wide (&sums)[kRows][kCols]) {
+  const auto read = [rest](const auto* from) __attribute__((always_inline)) {
     return rest > 0 ? load_wide(from, rest) : load_wide(from);
   };
   Wide xs[kRows];
@@ -29,8 +30,8 @@ POSENC_INLINE void step(const LinearRequest& p, const float* x, const float* wei
   for (int r = 0; r < kRows; ++r) xs[r] = read(x + r * p.x_stride);
 #pragma GCC unroll 4
   for (int c = 0; c < kCols; ++c) {
-    const float* const w = weight + c * p.inner;
-    __builtin_prefetch(w + kAhead, 0, 2);
+    const Element* const w = weight + c * p.inner;
+    __builtin_prefetch(reinterpret_cast<const char*>(w) + kAheadBytes, 0, 2);
     const Wide ws = read(w);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) sums[r][c] = fma(xs[r], ws, sums[r][c]);
@@ -38,8 +39,9 @@ POSENC_INLINE void step(const LinearRequest& p, const float* x, const float* wei
 }
 
 // out[r * kColumns + c] = x[r] . weight[c], as sixteen partial sums.
-template <int kRows, int kCols>
-POSENC_INLINE void dots(const LinearRequest& p, const float* x, const float* weight, Wide* out) {
+template <int kRows, int kCols, typename Element>
+POSENC_INLINE void dots(const LinearRequestOf<Element>& p, const float* x, const Element* weight,
+                        Wide* out) {
   Wide sums[kRows][kCols] = {};
   const int64_t whole = p.inner / kWide * kWide;
   for (int64_t k = 0; k < whole; k += kWide) step(p, x + k, weight + k, 0, sums);
@@ -51,8 +53,8 @@ POSENC_INLINE void dots(const LinearRequest& p, const float* x, const float* wei
 }
 
 // Columns n .. n + 3, kRows rows at a time, as long as there are that many; returns the next row.
-template <int kRows>
-POSENC_INLINE int64_t tiles(const LinearRequest& p, int64_t row, int64_t n) {
+template <int kRows, typename Element>
+POSENC_INLINE int64_t tiles(const LinearRequestOf<Element>& p, int64_t row, int64_t n) {
   constexpr int kCols = kSums / kRows < kColumns ? kSums / kRows : kColumns;
   for (; row + kRows <= p.rows; row += kRows) {
     const float* const x = p.x + row * p.x_stride;
@@ -71,7 +73,8 @@ POSENC_INLINE int64_t tiles(const LinearRequest& p, int64_t row, int64_t n) {
 }
 
 // One of the last columns, of which there are too few for a tile.
-void column(const LinearRequest& p, int64_t n) {
+template <typename Element>
+void column(const LinearRequestOf<Element>& p, int64_t n) {
   for (int64_t row = 0; row < p.rows; ++row) {
     Wide sum[1];
     dots<1, 1>(p, p.x + row * p.x_stride, p.weight + n * p.inner, sum);
@@ -79,7 +82,8 @@ void column(const LinearRequest& p, int64_t n) {
   }
 }
 
-void linear_few(const LinearRequest& p, int64_t begin, int64_t end, float*) {
+template <typename Element>
+void linear_few(const LinearRequestOf<Element>& p, int64_t begin, int64_t end, float*) {
   int64_t n = begin;
   for (; n + kColumns <= end; n += kColumns) {
     int64_t row = 0;
@@ -94,5 +98,6 @@ void linear_few(const LinearRequest& p, int64_t begin, int64_t end, float*) {
 }  // namespace
 
 const LinearKernels linear_few_kernels = {linear_few};
+const LinearKernelsOf<BFloat16> linear_few_bfloat16_kernels = {linear_few};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

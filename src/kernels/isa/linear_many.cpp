@@ -11,28 +11,29 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 // At most kGroup columns of out, starting at n, for the rows of one panel.
-template <int kVectors>
-void panel_product(const LinearRequest& p, int64_t row, int64_t rows, int64_t n, int64_t columns,
-                   const float* panel) {
+template <int kVectors, typename Element>
+void panel_product(const LinearRequestOf<Element>& p, int64_t row, int64_t rows, int64_t n,
+                   int64_t columns, const float* panel) {
   constexpr int kWidth = kVectors * kFloats;
   alignas(64) float sums[kGroup * kWidth];
   float* const out = p.out + row * p.out_stride + n;
   for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(out + i * p.out_stride, 1);
-  product<kVectors>(panel, ByRows{p.weight + n * p.inner, p.inner}, p.inner, columns, sums);
+  product<kVectors>(panel, by_rows(p.weight + n * p.inner, p.inner), p.inner, columns, sums);
   unpack(sums, kWidth, rows, columns, p.bias != nullptr ? p.bias + n : nullptr, out, p.out_stride);
 }
 
 // Calls f(row, rows, panel's memory) for the panels of rows begin .. end - 1.
-template <typename F>
-POSENC_INLINE void by_panel(const LinearRequest& p, int64_t begin, int64_t end, float* scratch,
-                            F f) {
+template <typename Element, typename F>
+POSENC_INLINE void by_panel(const LinearRequestOf<Element>& p, int64_t begin, int64_t end,
+                            float* scratch, F f) {
   for (int64_t row = begin; row < end; row += kPanel) {
     const int64_t left = end - row;
     f(row, left < kPanel ? left : kPanel, scratch + (row - begin) * p.inner);
   }
 }
 
-void linear_many(const LinearRequest& p, int64_t begin, int64_t end, float* scratch) {
+template <typename Element>
+void linear_many(const LinearRequestOf<Element>& p, int64_t begin, int64_t end, float* scratch) {
   const int64_t most = packed_rows(p.inner) / kPanel * kPanel;
   for (int64_t row = 0; row < p.rows; row += most) {
     const int64_t last = row + most < p.rows ? row + most : p.rows;
@@ -53,5 +54,6 @@ void linear_many(const LinearRequest& p, int64_t begin, int64_t end, float* scra
 }  // namespace
 
 const LinearKernels linear_many_kernels = {linear_many};
+const LinearKernelsOf<BFloat16> linear_many_bfloat16_kernels = {linear_many};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

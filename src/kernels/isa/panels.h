@@ -77,6 +77,7 @@ POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, 
 }
 
 // The matrix whose elements (column, k) multiply the panel's columns, in one of two layouts.
+// line<columns>(k) are elements k .. k + 15 of that many columns.
 struct ByRows {  // a column of the product is a row in memory; those of the next tile are
                  // prefetched
   const float* from;
@@ -86,13 +87,50 @@ struct ByRows {  // a column of the product is a row in memory; those of the nex
   POSENC_INLINE void prefetch(int64_t c, int64_t k) const {
     __builtin_prefetch(from + (c + kColumns) * stride + k, 0, 2);
   }
+  template <int kCols>
+  POSENC_INLINE ByRows line(int64_t k) const {
+    return {from + k, stride};
+  }
 };
+// The same in bfloat16, widened a line at a time, since one element alone would take longer.
+struct BFloat16ByRows {
+  const BFloat16* from;
+  int64_t stride;
+  POSENC_INLINE BFloat16ByRows skip(int64_t columns) const {
+    return {from + columns * stride, stride};
+  }
+  POSENC_INLINE float at(int64_t c, int64_t k) const {
+    return __builtin_bit_cast(float, uint32_t{from[c * stride + k]} << 16);
+  }
+  POSENC_INLINE void prefetch(int64_t c, int64_t k) const {
+    __builtin_prefetch(from + (c + kColumns) * stride + k, 0, 2);
+  }
+  template <int kCols>
+  struct Line {
+    alignas(64) float of[kCols][kWide];
+    POSENC_INLINE float at(int64_t c, int64_t k) const { return of[c][k]; }
+  };
+  template <int kCols>
+  POSENC_INLINE Line<kCols> line(int64_t k) const {
+    Line<kCols> widened;
+    for (int c = 0; c < kCols; ++c) store(widened.of[c], load_wide(from + c * stride + k));
+    return widened;
+  }
+};
+POSENC_INLINE ByRows by_rows(const float* from, int64_t stride) { return {from, stride}; }
+POSENC_INLINE BFloat16ByRows by_rows(const BFloat16* from, int64_t stride) {
+  return {from, stride};
+}
 struct ByColumns {  // a row in memory holds element k of all columns
   const float* from;
   int64_t stride;
   POSENC_INLINE ByColumns skip(int64_t columns) const { return {from + columns, stride}; }
   POSENC_INLINE float at(int64_t c, int64_t k) const { return from[k * stride + c]; }
   POSENC_INLINE void prefetch(int64_t, int64_t) const {}
+  template <int kCols>
+  POSENC_INLINE ByColumns line(int64_t k) const {
+    return {from + k * stride, stride};
+  }
 };
 
 // sums[c * width + i] = sum over k of panel row i [k] * matrix(c, k), in the order k = 0, 1, ...
@@ -100,13 +138,15 @@ template <int kVectors, int kCols, typename Matrix>
 POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner, float* out) {
   constexpr int kWidth = kVectors * kFloats;
   Floats sums[kCols][kVectors] = {};
-  const auto step = [&](int64_t k) __attribute__((always_inline)) {
+  // Adds the products of a column of the panel and the elements k of `some`.
+  const auto step = [&](int64_t column, const auto& some, int64_t k)
+      __attribute__((always_inline)) {
     Floats x[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) x[v] = load<Floats>(panel + k * kWidth + v * kFloats);
+    for (int v = 0; v < kVectors; ++v) x[v] = load<Floats>(panel + column * kWidth + v * kFloats);
 #pragma GCC unroll 8
     for (int c = 0; c < kCols; ++c) {
-      const Floats w = broadcast(matrix.at(c, k));
+      const Floats w = broadcast(some.at(c, k));
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[c][v] = fma(w, x[v], sums[c][v]);
     }
@@ -115,10 +155,11 @@ POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner,
   for (int64_t line = 0; line < whole; line += kWide) {
 #pragma GCC unroll 8
     for (int c = 0; c < kCols; ++c) matrix.prefetch(c, line);
+    const auto elements = matrix.template line<kCols>(line);
 #pragma GCC unroll 4
-    for (int64_t k = 0; k < kWide; ++k) step(line + k);
+    for (int64_t k = 0; k < kWide; ++k) step(line + k, elements, k);
   }
-  for (int64_t k = whole; k < inner; ++k) step(k);
+  for (int64_t k = whole; k < inner; ++k) step(k, matrix, k);
 #pragma GCC unroll 8
   for (int c = 0; c < kCols; ++c)
 #pragma GCC unroll 4

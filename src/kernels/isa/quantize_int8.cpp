@@ -107,8 +107,14 @@ void unpack(const UnpackRequest& p, int64_t begin, int64_t end) {
         p.bytes + n / kBlock * kBlock * row_bytes(p.inner) + n % kBlock * kStep;
     float* const out = p.out + i * p.inner;
     const float unit = p.units[n];
-    for (int64_t k = 0; k < p.inner; ++k)
-      out[k] = static_cast<float>(from[k / kStep * kStep * kBlock + k % kStep]) * unit;
+    by_sixteen(p.inner, [&](int64_t k, int64_t n_left) {
+      int8_t sixteen[kWide] = {};
+      for (int64_t j = 0; j < kWide; j += kStep)
+        if (j < n_left) memcpy(sixteen + j, from + (k + j) * kBlock, kStep);
+      float wide[kWide];
+      for (int j = 0; j < kWide; ++j) wide[j] = static_cast<float>(sixteen[j]) * unit;
+      memcpy(out + k, wide, sizeof(float) * static_cast<size_t>(n_left));
+    });
   }
 }
 

@@ -84,6 +84,29 @@ void read_mobilebert(const Settings& config, EncoderEmbeddingsOptions& options) 
                                      std::to_string(options.d_model()));
 }
 
+// The rate is that of all dropouts.
+void read_t5_dropout(const Settings& config, EncoderEmbeddingsOptions& options) {
+  constexpr const char* kRate[] = {"dropout_rate"};
+  options.dropout(config.probability(kRate, 0.0));
+}
+
+// The class itself has no setting for the width of the tables.
+void read_deberta(const Settings& config, EncoderEmbeddingsOptions& options) {
+  const int64_t width = options.d_model();
+  const int64_t narrow = config.whole("embedding_size", width, 1, kWidestTable);
+  options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX)).embedding_dim(narrow);
+  if (narrow != width) {
+    options.projection(Projection::Sum).projection_bias(false);
+    options.names().projection = "embed_proj";
+  }
+  if (!config.flag("position_biased_input")) options.position_ids(PositionIds::None);
+}
+
+void read_deberta_v1(const Settings& config, EncoderEmbeddingsOptions& options) {
+  read_deberta(config, options);
+  options.stepwise_norm(true);
+}
+
 void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.norm_bias(config.flag("norm_bias"));
 }
@@ -101,6 +124,8 @@ bool no_norm_in(const Settings& config) {
 // clang-format off
 namespace tables {
 
+const EmbeddingsStructure kDeberta = {.order = Order::PositionsFirst, .more = read_deberta_v1};
+const EmbeddingsStructure kDebertaV2 = {.order = Order::PositionsFirst, .more = read_deberta};
 const EmbeddingsStructure kElectra = {.projection = Projection::Last,
     .projects_always = false, .projection_name = "embeddings_project"};
 const EmbeddingsStructure kEsm = {.norm = Norm::None, .position_ids = PositionIds::None,
@@ -143,6 +168,9 @@ const EmbeddingsStructure kRoFormer = {.position_ids = PositionIds::None,
     .projection = Projection::Last, .projects_always = false,
     .projection_name = "embeddings_project"};
 
+const EmbeddingsStructure kT5 = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
+
 }  // namespace tables
 
 std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
@@ -163,7 +191,8 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
        "drop((tok + typ) + pos), positions as roberta",
        {.norm = Norm::None, .position_ids = PositionIds::FromIds}},
       {"squeezebert", "squeezebert", "SqueezeBertEmbeddings",
-       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos",
+       "drop(LN((tok + pos) + typ)); LayoutLM: six rows of boxes after pos; DeBERTa: "
+       "drop(LN(proj((tok + pos) + typ))), pos and typ if it has them",
        {.order = Order::PositionsFirst}},
       {"longformer", "longformer", "LongformerEmbeddings", "as squeezebert, positions as roberta",
        {.order = Order::PositionsFirst, .position_ids = PositionIds::FromIds}},
@@ -191,7 +220,7 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
       {"nomic", "nomic_bert", "NomicBertEmbeddings",
        "drop(LN(tok + typ)); ModernBERT, Funnel: no types; RoFormer: proj",
        {.position_ids = PositionIds::None}},
-      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s",
+      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s; T5: drop(tok)",
        {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,
         .has_dropout = false, .tokens = "embed_tokens"}},
       {"mobilebert", "mobilebert", "MobileBertEmbeddings",

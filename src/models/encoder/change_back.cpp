@@ -45,6 +45,12 @@ void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConf
       const int64_t groups = config.settings.whole("num_groups", 1, INT32_MAX);
       item.value() = blocks_of(item.key(), item.value(), groups);
     }
+    if (source.change() == KeySource::Change::HeadsToParts) {
+      item.value() = item.value()
+                         .unflatten(0, {source.second(), source.first(), -1})
+                         .transpose(0, 1)
+                         .reshape(item.value().sizes());
+    }
     if (source.change() == KeySource::Change::Squeeze)
       item.value() = item.value().unsqueeze(source.first());
   }

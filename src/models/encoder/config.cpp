@@ -13,8 +13,6 @@ namespace {
 
 constexpr int64_t kWidest = 1 << 20;
 constexpr int64_t kMostEncoderLayers = 1000;
-constexpr int64_t kMPNetBuckets = 32;
-constexpr const char* kMPNetRows = "relative_attention_num_buckets";
 
 // Settings for which posenc supports a single value. Old files contain all of them, new files only
 // those that their class knows.
@@ -67,6 +65,7 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
   const bool attends = structure.mixing != Mixing::Fourier;
   const int64_t heads = attends ? config.whole("num_attention_heads", 1, kWidest) : 1;
   const bool has_width = structure.has_bottleneck || structure.mixing == Mixing::Convolution ||
+                         structure.has_head_dim ||
                          (*model.rotary != '\0' && config.has("head_dim"));
   if (hidden % heads != 0 && !has_width) {
     config.refuse("num_attention_heads",
@@ -134,15 +133,6 @@ void set_pooling(const Settings& config, const EncoderStructure& structure,
   if (has_width) options.pooler_dim(config.whole(width, hidden, 1, kWidest));
 }
 
-// MPNetEncoder has a table with the number of rows in config.json, but always computes 32 buckets.
-void set_relative_bias(const Settings& config, EncoderOptions& options) {
-  const int64_t rows = config.whole(kMPNetRows, 1, kWidest);
-  if (rows < kMPNetBuckets) {
-    config.refuse(kMPNetRows, "must be at least 32, the number of buckets that MPNet computes");
-  }
-  options.relative_buckets(kMPNetBuckets).relative_rows(rows);
-}
-
 EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType& model) {
   if (*model.vision != '\0') {
     VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, model);
@@ -157,7 +147,6 @@ EncoderOptions options_in(const Settings& config, const hf::ModelType& model) {
   EncoderOptions options = embeddings_and_layers(config, model);
   options.causal(model.layers->is_causal)
       .hidden_states_before_norm(model.layers->raw_hidden_states);
-  if (*model.layers->relative_bias != '\0') set_relative_bias(config, options);
   set_pooling(config, *model.layers, options);
   if (model.layers->more != nullptr) model.layers->more(config, model, options);
   return options;

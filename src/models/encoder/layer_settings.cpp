@@ -4,8 +4,10 @@
 #include "models/encoder/layer_settings.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "models/embeddings/presets.h"
 #include "models/rotary/model_options.h"
 #include "models/rotary/rope_parameters.h"
+#include "models/t5/layers.h"
 
 namespace posenc {
 namespace {
@@ -128,6 +131,29 @@ void without_biases(const Settings&, const hf::ModelType&, EncoderOptions& optio
 
 void without_wide_bias(const Settings&, const hf::ModelType&, EncoderOptions& options) {
   own_layer(options).linear1_bias(false);
+}
+
+// MPNetEncoder has a table with the number of rows in config.json, but always computes 32 buckets.
+void read_mpnet(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr int64_t kBuckets = 32, kMostRows = 1 << 20;
+  constexpr const char* kRows = "relative_attention_num_buckets";
+  const int64_t rows = config.whole(kRows, 1, kMostRows);
+  if (rows < kBuckets) {
+    config.refuse(kRows, "must be at least 32, the number of buckets that MPNet computes");
+  }
+  options.relative_buckets(kBuckets).relative_rows(rows);
+}
+
+// One table for all layers.
+void read_t5(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_t5_layer(config, own_layer(options));
+  options.encoder().relative(t5_buckets(config, /*bidirectional=*/true));
+}
+
+// A table in each layer.
+void read_umt5(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  set_t5_layer(config, own_layer(options));
+  own_layer(options).relative(t5_buckets(config, /*bidirectional=*/true));
 }
 
 void read_eurobert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
@@ -270,6 +296,108 @@ void read_mobilebert_layers(const Settings& config, const hf::ModelType&, Encode
     layer.dropouts(drops);
   }
   if (!config.flag("classifier_activation")) options.pooling(encoder::Pooling::First);
+}
+
+// pos_att_type is a list, or a text with bars between its words.
+std::vector<std::string> terms_in(const Settings& config) {
+  constexpr const char* kTerms = "pos_att_type";
+  std::vector<std::string> terms;
+  const nlohmann::json& given = config.value(kTerms);
+  if (given.is_null()) return terms;
+  if (given.is_string()) {
+    std::string text = given.get<std::string>();
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::istringstream words(text);
+    for (std::string word; std::getline(words, word, '|');) {
+      std::erase(word, ' ');
+      terms.push_back(word);
+    }
+    return terms;
+  }
+  if (!given.is_array()) config.refuse(kTerms, "must be a list of c2p and p2c");
+  for (const nlohmann::json& one : given) {
+    if (!one.is_string()) config.refuse(kTerms, "must be a list of c2p and p2c");
+    terms.push_back(one.get<std::string>());
+  }
+  return terms;
+}
+
+bool has_term(const std::vector<std::string>& terms, const char* term) {
+  return std::find(terms.begin(), terms.end(), term) != terms.end();
+}
+
+// The distances and terms that both releases of DeBERTa have.
+DisentangledOptions disentangled_in(const Settings& config) {
+  constexpr int64_t kFarthest = int64_t{1} << 24;
+  int64_t most = config.whole("max_relative_positions", -1, -kFarthest, kFarthest);
+  if (most < 1) most = config.whole("max_position_embeddings", 1, kFarthest);
+  const std::vector<std::string> terms = terms_in(config);
+  return DisentangledOptions(most)
+      .relative_attention(config.flag("relative_attention"))
+      .content_to_position(has_term(terms, "c2p"))
+      .position_to_content(has_term(terms, "p2c"));
+}
+
+void refuse_other_widths(const Settings& config, const TransformerLayerOptions& layer) {
+  for (const auto& [name, width] :
+       {std::pair<const char*, int64_t>{"pooler_hidden_size", layer.d_model()},
+        {"attention_head_size", layer.d_model() / layer.num_heads()}}) {
+    if (config.whole(name, width, 1, INT32_MAX) != width)
+      config.refuse(name, "must be " + std::to_string(width) + ", as hidden_size has it");
+  }
+}
+
+// The scale counts all words of pos_att_type, whatever they are.
+void read_deberta(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  refuse_other_widths(config, layer);
+  if (config.flag("talking_head", false)) config.refuse("talking_head", "must be false");
+  const auto products = static_cast<double>(1 + terms_in(config).size());
+  const auto width = static_cast<double>(layer.d_model() / layer.num_heads());
+  layer.key_bias(false)
+      .attention_scale(1.0 / std::sqrt(products * width))
+      .disentangled(disentangled_in(config).position_key_bias(false));
+  options.zero_padding(true);
+}
+
+// What follows the convolution has a name of transformers.
+Elementwise conv_act_in(const Settings& config) {
+  try {
+    return elementwise_of_transformers(config.text("conv_act", "tanh"));
+  } catch (const c10::ValueError&) {
+    config.refuse("conv_act", "must be the name of an activation in transformers");
+  }
+}
+
+void read_deberta_v2(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  refuse_other_widths(config, layer);
+  DisentangledOptions own = disentangled_in(config);
+  const int64_t buckets = std::max<int64_t>(0, config.whole("position_buckets", -1, -1, 1 << 20));
+  if (buckets > 0 && own.relative_attention() &&
+      (buckets == 1 || own.max_relative_positions() <= buckets / 2 + 1)) {
+    config.refuse("position_buckets",
+                  "must be at least 2, and half of it and 1 below max_relative_positions " +
+                      std::to_string(own.max_relative_positions()));
+  }
+  const int64_t size = config.whole("conv_kernel_size", 0, 0, 1 << 20);
+  if (size > 0 && size % 2 == 0) config.refuse("conv_kernel_size", "must be odd, or 0");
+  const int64_t groups = config.whole("conv_groups", 1, 1, INT32_MAX);
+  if (layer.d_model() % groups != 0) config.refuse("conv_groups", "must divide hidden_size");
+  std::istringstream norms(config.text("norm_rel_ebd", "none"));
+  for (std::string norm; std::getline(norms, norm, '|');) {
+    std::erase(norm, ' ');
+    std::transform(norm.begin(), norm.end(), norm.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (norm == "layer_norm") own.norm_relative_embeddings(true);
+  }
+  layer.disentangled(own.position_buckets(buckets)
+                         .share_att_key(config.flag("share_att_key", false))
+                         .conv_kernel_size(size)
+                         .conv_groups(groups)
+                         .conv_act(size > 0 ? conv_act_in(config) : Elementwise::Tanh));
+  options.zero_padding(true);
 }
 
 // Half of each head's channels are the attention's, as many the convolution's.

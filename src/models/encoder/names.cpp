@@ -88,6 +88,17 @@ void add_convolution(KeyMap& map, const std::string& from, const std::string& to
   map.emplace_back(in_file + "conv_out_layer.*", own + "conv_out.*");
 }
 
+// What an encoder of DeBERTa has beside its layers. Files may have positions that it does not use.
+void add_relative_positions(KeyMap& map, const EncoderConfig& config) {
+  map.emplace_back("encoder.rel_embeddings.weight", "encoder.relative_embeddings.weight");
+  add_norm(map, "encoder.LayerNorm", "encoder.relative_embeddings.norm");
+  map.emplace_back("encoder.conv.conv.*", "encoder.conv.conv.*");
+  add_norm(map, "encoder.conv.LayerNorm", "encoder.conv.norm");
+  const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
+  if (embeddings.position_ids() != embeddings::PositionIds::None) return;
+  map.emplace_back("embeddings." + embeddings.names().positions + ".*", "");
+}
+
 // Its feed-forward network, if it is in groups.
 void add_groups(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                 const std::string& from, const std::string& to) {
@@ -124,6 +135,13 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     if (!grouped.empty()) map.emplace_back(KeySources(std::move(grouped)), weight);
     map.emplace_back(KeySources(std::move(sources)), to + name);
   };
+  if (is_named(keys.q_bias)) {
+    const int64_t heads = config.options.encoder().layer().num_heads();
+    map.emplace_back(KeySource::heads_to_parts(in_file(&EncoderLayerKeys::query) + ".weight", heads),
+                     to + "self_attn.in_proj_weight");
+    map.emplace_back(KeySources{from + keys.q_bias, from + keys.k_bias, from + keys.v_bias},
+                     to + "self_attn.in_proj_bias");
+  }
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
       attention + "in_proj_*");
   add({&EncoderLayerKeys::out}, attention + "out_proj.*");
@@ -131,6 +149,10 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   const bool is_gated = config.options.encoder().layer().feed_forward() == FeedForward::Gated;
   if (keys.gate_first) {
     map.emplace_back(KeySource::swapped_halves(tensors(&EncoderLayerKeys::wide)), to + "linear1.*");
+  } else if (is_gated && is_named(keys.gated_wide)) {
+    add({&EncoderLayerKeys::gated_wide, &EncoderLayerKeys::gate}, "linear1.*");
+  } else if (is_named(keys.gated_wide)) {
+    add({&EncoderLayerKeys::wide}, "linear1.*");
   } else if (is_gated && is_named(keys.activated)) {
     add({&EncoderLayerKeys::activated, &EncoderLayerKeys::wide}, "linear1.*");
   } else {
@@ -146,6 +168,12 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
                                                 {&EncoderLayerKeys::k_norm, "self_attn.k_norm"}};
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
+  }
+  const std::pair<Part, const char*> of_positions[] = {
+      {&EncoderLayerKeys::pos_key, "self_attn.pos_key.*"},
+      {&EncoderLayerKeys::pos_query, "self_attn.pos_query.*"}};
+  for (const auto& [part, name] : of_positions) {
+    if (is_named(keys.*part)) map.emplace_back(tensors(part), to + name);
   }
   if (config.structure.has_layer_scale)
     map.emplace_back(from + "layer_scale*", to + "layer_scale*");
@@ -219,11 +247,16 @@ void add_pooling(KeyMap& map, const EncoderConfig& config) {
 KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys> layouts) {
   const auto& structure = config.structure;
   KeyMap map = encoder_dropped_map(structure);
+  if (structure.is_disentangled) add_relative_positions(map, config);
   add_embeddings(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
-    map.emplace_back(structure.relative_bias, "relative_attention_bias.weight");
+    const TransformerEncoderOptions& stack = config.options.encoder();
+    const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn."
+                           : stack.relative()       ? "encoder."
+                                                    : "";
+    map.emplace_back(structure.relative_bias, to + "relative_attention_bias.weight");
   }
   add_pooling(map, config);
   return map;

@@ -89,12 +89,22 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   add("order", options.order());
   add("norm", options.norm());
   add("no_norm", options.no_norm());
+  add("stepwise_norm", options.stepwise_norm());
   add("trigram_input", options.trigram_input());
   add("layer_norm_eps", options.layer_norm_eps());
   add("projection", options.projection());
   add("scale", options.scale().factor(options.d_model()));
   const bool counts = options.position_ids() == embeddings::PositionIds::FromIds;
   if (counts) add("padding_idx", options.padding_idx().value_or(-1));
+}
+
+// The buckets of T5, the only index that a config.json has.
+void add_relative(const std::optional<relative::Index>& index, NamedValues& values) {
+  const auto* const own = index ? std::get_if<relative::Buckets>(&*index) : nullptr;
+  const relative::Buckets buckets = own ? *own : relative::Buckets{0, 0, false};
+  values.emplace_back("relative num_buckets", static_cast<double>(buckets.num_buckets));
+  values.emplace_back("relative max_distance", static_cast<double>(buckets.max_distance));
+  values.emplace_back("relative bidirectional", static_cast<double>(buckets.bidirectional));
 }
 
 // What decides the results of a layer besides.
@@ -112,7 +122,20 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("key_bias", layer.key_bias());
   add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
+  add_relative(layer.relative(), values);
   if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
+  if (const auto& own = layer.disentangled()) {
+    add("max_relative_positions", own->max_relative_positions());
+    add("position_buckets", own->position_buckets());
+    add("relative_attention", own->relative_attention());
+    add("content_to_position", own->content_to_position());
+    add("position_to_content", own->position_to_content());
+    add("share_att_key", own->share_att_key());
+    add("norm_relative_embeddings", own->norm_relative_embeddings());
+    add("conv_kernel_size", own->conv_kernel_size());
+    add("conv_groups", own->conv_groups());
+    add("conv_act", own->conv_act());
+  }
   if (!layer.bottleneck()) return;
   add("use_bottleneck", layer.bottleneck()->use_bottleneck());
   add("intra_bottleneck_size", layer.bottleneck()->intra_bottleneck_size());
@@ -175,6 +198,7 @@ NamedValues values_of(const EncoderOptions& options) {
   add("pos_embed_jitter", options.pos_embed_jitter());
   add("pos_embed_rescale", options.pos_embed_rescale());
   add("relative_buckets", options.relative_buckets());
+  add_relative(options.encoder().relative(), values);
   add("norm after the layers", options.encoder().norm());
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
   if (options.pooling() == encoder::Pooling::EndToken) add("eos_token_id", options.eos_token_id());

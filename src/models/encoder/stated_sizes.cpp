@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "io/base/text.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/hf/setting_names.h"
@@ -75,7 +76,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
              {key("hidden_size") + " / num_groups", layer.d_model() / groups, first, 1, 3}};
   }
   if (layer.head_dim()) {
-    sizes.push_back({key("num_attention_heads") + " * head_dim",
+    sizes.push_back({key("num_attention_heads") + " * " + key("head_dim"),
                      layer.num_heads() * *layer.head_dim(),
                      encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::out), 1});
   }
@@ -85,10 +86,23 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
     return sizes;
   }
   if (*structure.relative_bias != '\0') {
+    const auto& index = layer.relative() ? layer.relative() : config.options.encoder().relative();
+    const int64_t rows =
+        index ? relative_rows(*index)
+              : config.options.relative_rows().value_or(config.options.relative_buckets());
     sizes.push_back({"relative_attention_num_buckets",
-                     config.options.relative_rows().value_or(config.options.relative_buckets()),
-                     {prefix + structure.relative_bias},
+                     rows,
+                     {prefix + io::fill_pattern(structure.relative_bias, {"0"})},
                      0});
+  }
+  if (const auto& own = layer.disentangled(); own && own->relative_attention()) {
+    const bool has_buckets = own->position_buckets() > 0;
+    const bool has_most = config.settings.whole("max_relative_positions", -1, INT32_MIN, INT32_MAX) > 0;
+    const char* const span = has_buckets ? "position_buckets"
+                             : has_most  ? "max_relative_positions"
+                                         : "max_position_embeddings";
+    sizes.push_back({std::string("2 * ") + span, 2 * own->span(),
+                     {prefix + "encoder.rel_embeddings.weight"}, 0});
   }
   const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
   const auto in_file = [&](const std::string& name) {
@@ -97,6 +111,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   std::vector<std::string> tokens = {in_file(embeddings.names().tokens)};
   if (*structure.shared != '\0') tokens.push_back(prefix + structure.shared);
   const char* narrow = config.settings.name_of(hf::kTableWidth);
+  if (narrow == nullptr && config.settings.has("embedding_size")) narrow = "embedding_size";
   sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
   if (bottleneck) {  // the tables of types have its width, those of tokens another
     sizes.push_back(

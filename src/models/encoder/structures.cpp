@@ -36,6 +36,22 @@ const EncoderLayerKeys kDistilBertKeys[] = {{
     .out = "attention.out_lin", .wide = "ffn.lin1", .narrow = "ffn.lin2",
     .norm1 = "sa_layer_norm", .norm2 = "output_layer_norm"}};
 
+const EncoderLayerKeys kDebertaV2Keys[] = {{
+    .layer = "encoder.layer.*.",
+    .query = "attention.self.query_proj", .key = "attention.self.key_proj",
+    .value = "attention.self.value_proj", .out = "attention.output.dense",
+    .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "attention.output.LayerNorm", .norm2 = "output.LayerNorm",
+    .pos_key = "attention.self.pos_key_proj", .pos_query = "attention.self.pos_query_proj"}};
+
+const EncoderLayerKeys kDebertaKeys[] = {{
+    .layer = "encoder.layer.*.", .query = "attention.self.in_proj", .out = "attention.output.dense",
+    .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "attention.output.LayerNorm", .norm2 = "output.LayerNorm",
+    .pos_key = "attention.self.pos_proj", .pos_query = "attention.self.pos_q_proj",
+    .q_bias = "attention.self.q_bias", .k_bias = "attention.self.k_bias",
+    .v_bias = "attention.self.v_bias"}};
+
 const EncoderLayerKeys kMPNetKeys[] = {{
     .layer = "encoder.layer.*.",
     .query = "attention.attn.q", .key = "attention.attn.k", .value = "attention.attn.v",
@@ -145,10 +161,25 @@ const EncoderLayerKeys kFNetKeys[] = {{
     .layer = "encoder.layer.*.", .wide = "intermediate.dense", .narrow = "output.dense",
     .norm1 = "fourier.output.LayerNorm", .norm2 = "output.LayerNorm"}};
 
+const EncoderLayerKeys kT5Keys[] = {{
+    .layer = "encoder.block.*.",
+    .query = "layer.0.SelfAttention.q", .key = "layer.0.SelfAttention.k",
+    .value = "layer.0.SelfAttention.v", .out = "layer.0.SelfAttention.o",
+    .wide = "layer.1.DenseReluDense.wi", .gate = "layer.1.DenseReluDense.wi_1",
+    .gated_wide = "layer.1.DenseReluDense.wi_0", .narrow = "layer.1.DenseReluDense.wo",
+    .norm1 = "layer.0.layer_norm", .norm2 = "layer.1.layer_norm"}};
+
 const EncoderLayerKeys kXlmKeys[] = {{
     .layer = "", .query = "attentions.*.q_lin", .key = "attentions.*.k_lin",
     .value = "attentions.*.v_lin", .out = "attentions.*.out_lin", .wide = "ffns.*.lin1",
     .narrow = "ffns.*.lin2", .norm1 = "layer_norm1.*", .norm2 = "layer_norm2.*"}};
+
+constexpr EncoderStructure t5(const char* relative_bias, ReadLayers* more) {
+  return {.keys = kT5Keys, .embeddings = "encoder.", .shared = "shared.weight", .norm_first = true,
+          .norm_kind = NormKind::RMS, .last_norm = "encoder.final_layer_norm",
+          .relative_bias = relative_bias, .has_head_dim = true, .dropped = "decoder.*",
+          .beside = "decoder", .more = more};
+}
 
 constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelType&,
                                               EncoderOptions&)) {
@@ -176,7 +207,7 @@ const EncoderStructure kRobertaXL = {.keys = kRobertaXLKeys, .norm_first = true,
 const EncoderStructure kDistilBert = {.keys = kDistilBertKeys,
     .attention_output_dropout = Rate::None};
 const EncoderStructure kMPNet = {.keys = kMPNetKeys, .pooling = Pooling::TanhOfFirst,
-    .relative_bias = "encoder.relative_attention_bias.weight"};
+    .relative_bias = "encoder.relative_attention_bias.weight", .more = read_mpnet};
 const EncoderStructure kAlbert = {.keys = kAlbertKeys,
     .projection = "encoder.embedding_hidden_mapping_in", .output_dropout = Rate::None,
     .pooling = Pooling::TanhOfFirst, .pooler = "pooler", .shares_layers = true};
@@ -203,6 +234,10 @@ const EncoderStructure kNomic = {.keys = kNomicKeys, .original_keys = 1, .norm =
     .feed_forward = FeedForward::Gated, .rotates = true, .more = without_biases};
 const EncoderStructure kGte = {.keys = kGteKeys, .original_keys = 1,
     .feed_forward = FeedForward::Gated, .rotates = true, .activation_dropout = Rate::Hidden, .pooling = Pooling::TanhOfFirst, .more = without_wide_bias};
+const EncoderStructure kDeberta = {.keys = kDebertaKeys, .dropped = "embeddings.position_ids",
+    .is_disentangled = true, .more = read_deberta};
+const EncoderStructure kDebertaV2 = {.keys = kDebertaV2Keys, .dropped = "embeddings.position_ids",
+    .is_disentangled = true, .more = read_deberta_v2};
 const EncoderStructure kMobileBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
     .has_bottleneck = true, .more = read_mobilebert_layers};
 const EncoderStructure kModernBert = {.keys = kModernBertKeys, .norm_first = true,
@@ -220,6 +255,10 @@ const EncoderStructure kLuke = {.keys = kBertKeys, .pooling = Pooling::TanhOfFir
     .dropped = "entity_embeddings.* *_query.*", .beside = "entity_embeddings"};
 const EncoderStructure kSqueezeBert = {.keys = kSqueezeBertKeys, .pooling = Pooling::TanhOfFirst,
     .is_grouped = true, .more = read_squeezebert};
+const EncoderStructure kT5 =
+    t5("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", read_t5);
+const EncoderStructure kUmt5 =
+    t5("encoder.block.*.layer.0.SelfAttention.relative_attention_bias.weight", read_umt5);
 const EncoderStructure kXlm = {.keys = kXlmKeys, .embeddings = "", .dropped = "lang_embeddings.*",
     .beside = "lang_embeddings", .more = read_xlm};
 const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "io/load/key_map.h"
 #include "models/encoder/names.h"
 
 namespace posenc {
@@ -19,7 +20,13 @@ std::vector<std::string> absent_biases(const EncoderConfig& config, const std::s
   const auto layout = static_cast<std::size_t>(config.options.origin().layout);
   for (const auto& [is_there, part] : biases) {
     if (is_there) continue;
+    const std::string whole = config.structure.keys[layout].k_bias;
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
+      if (!whole.empty()) {
+        const std::string of_layers = config.structure.keys[layout].layer + whole;
+        names.push_back(prefix + io::fill_pattern(of_layers, {std::to_string(i)}));
+        continue;
+      }
       const std::string weight = encoder_layer_names(config, prefix, i, part)[layout];
       names.push_back(weight.substr(0, weight.rfind("weight")) + "bias");
     }

@@ -76,6 +76,8 @@ const HeadStructure& structure_of(const EncoderConfig& encoder, const KindRow& r
   TORCH_CHECK_VALUE(found != nullptr && *found->out != '\0', encoder.settings.where(),
                     "model_type must be that of an encoder with a head for ", row.what, ". Got ",
                     encoder.model.type);
+  if (found->variant != nullptr && !encoder.settings.flag(found->variant_setting))
+    return *found->variant;
   return *found;
 }
 
@@ -189,7 +191,8 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
   if (structure.is_summary) options.output_activation(activation_if(config, "summary_activation"));
   if (*structure.dense != '\0') {
     const std::string width = structure.dense_setting;
-    options.dense(width.empty() ? layer.d_model() : config.whole(width, 1, kMostLabels))
+    options.dense(width.empty() ? layer.d_model()
+                                : config.whole(width, layer.d_model(), 1, kMostLabels))
         .dense_bias(has_bias_in(config, structure.dense_bias))
         .activation(activation_in_head(config, structure));
   }
@@ -202,7 +205,8 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
     options.columns_beside_table(width - config.whole("embedding_size", 1, width));
   }
   options.bias(structure.has_bias && has_bias_in(config, structure.bias_setting));
-  return options.tied(structure.is_tied && config.flag("tie_word_embeddings", true));
+  return options.tied(structure.is_tied && (structure.is_always_tied ||
+                                            config.flag("tie_word_embeddings", true)));
 }
 
 }  // namespace

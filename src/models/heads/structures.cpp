@@ -56,6 +56,18 @@ constexpr HeadStructure narrow_bert_masked() {
   return head;
 }
 
+// The head of the original files, in place of BERT's: `legacy` is false.
+constexpr HeadStructure kDebertaMasked = {.out = "lm_predictions.lm_head",
+    .dense = "lm_predictions.lm_head.dense", .activation_setting = "hidden_act",
+    .norm = "lm_predictions.lm_head.LayerNorm", .is_tied = true, .is_always_tied = true};
+
+constexpr HeadStructure deberta_masked() {
+  HeadStructure head = narrow_bert_masked();
+  head.variant_setting = "legacy";
+  head.variant = &kDebertaMasked;
+  return head;
+}
+
 // Its layers have an epsilon of their own.
 constexpr HeadStructure squeezed_masked() {
   HeadStructure head = kBertMasked;
@@ -115,6 +127,10 @@ const HeadStructures kBertGeneration = {
     .masked = {.lacks = "generation token by token"}};
 const HeadStructures kConvBert = {.sequence = of_first("", "hidden_act"), .token = kToken,
     .question = kQuestion, .masked = kGeneratorMasked};
+const HeadStructures kDeberta = {
+    .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
+                 .dense = "pooler.dense", .activation_setting = "pooler_hidden_act"},
+    .token = kToken, .question = kQuestion, .masked = deberta_masked()};
 const HeadStructures kDecoder = {
     .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
                  .has_bias = false},

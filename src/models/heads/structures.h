@@ -37,6 +37,11 @@ struct HeadStructure {
   bool is_tied = false;
   /// Columns of the output layer's weight beside the table, transposed; empty: there are none.
   const char* beside_table = "";
+  /// Whether it is the table whatever `tie_word_embeddings` says.
+  bool is_always_tied = false;
+  /// A setting with which the head is as described, and the head without it; null: there is none.
+  const char* variant_setting = "";
+  const HeadStructure* variant = nullptr;
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
   /// Refuses settings of the head that posenc lacks; null: there are none.
   void (*check)(const Settings& config) = nullptr;
@@ -50,7 +55,7 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDecoder, kDistilBert,
+extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDecoder, kDistilBert,
     kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert, kModernBert,
     kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean, kViT, kXlm;
 

@@ -28,7 +28,7 @@ inline constexpr const char* kTableWidth[] = {"embedding_size", "input_embedding
 inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
 /// That width, or the ratio.
 inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
-                                               kFeedForwardRatio};
+                                               "d_ff", kFeedForwardRatio};
 inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation",
                                               "hidden_activation"};
 

@@ -9,12 +9,12 @@ namespace {
 using embeddings::Norm;
 using embeddings::PositionIds;
 
-constexpr int64_t kMostWide = 1 << 20;
-constexpr int64_t kMostPositions = 1 << 16;  // two tables of this length are allocated
-constexpr int64_t kMostTokens = 1 << 24;
-constexpr int64_t kMostLayers = 1000;
+constexpr int64_t kBartMostWide = 1 << 20;
+constexpr int64_t kBartMostPositions = 1 << 16;  // two tables of this length are allocated
+constexpr int64_t kBartMostTokens = 1 << 24;
+constexpr int64_t kBartMostLayers = 1000;
 
-Activation activation_in(const Settings& config) {
+Activation bart_activation(const Settings& config) {
   const std::string name = config.text("activation_function");
   try {
     return activation_of(name);
@@ -30,16 +30,16 @@ bool shares_vocabulary(const Settings& config, const Seq2SeqStructure& structure
          config.flag("share_encoder_decoder_embeddings");
 }
 
-int64_t target_vocab_in(const Settings& config, const Seq2SeqStructure& structure, int64_t source) {
+int64_t bart_target_vocab(const Settings& config, const Seq2SeqStructure& structure, int64_t source) {
   if (structure.has_two_vocabularies) {
-    const int64_t own = config.whole("tgt_vocab_size", 1, kMostTokens);
+    const int64_t own = config.whole("tgt_vocab_size", 1, kBartMostTokens);
     if (own != source && config.flag("tie_word_embeddings"))
       config.refuse("tgt_vocab_size",
                     "must be src_vocab_size " + std::to_string(source) + " with tie_word_embeddings");
     return own;
   }
   if (!config.is_known("decoder_vocab_size")) return source;
-  const int64_t own = config.whole("decoder_vocab_size", source, 1, kMostTokens);
+  const int64_t own = config.whole("decoder_vocab_size", source, 1, kBartMostTokens);
   if (!shares_vocabulary(config, structure)) return own;
   if (own != source && !config.flag("tie_word_embeddings")) {
     config.refuse("decoder_vocab_size", "must be vocab_size " + std::to_string(source) +
@@ -48,9 +48,9 @@ int64_t target_vocab_in(const Settings& config, const Seq2SeqStructure& structur
   return source;
 }
 
-void read_positions(const Settings& config, const Seq2SeqStructure& structure,
+void read_bart_positions(const Settings& config, const Seq2SeqStructure& structure,
                     TransformerOptions& options) {
-  options.max_len(config.whole("max_position_embeddings", 1, kMostPositions));
+  options.max_len(config.whole("max_position_embeddings", 1, kBartMostPositions));
   if (structure.sinusoid == nullptr) {
     options.learned_positions(true).position_offset(structure.position_offset);
     return;
@@ -62,48 +62,48 @@ void read_positions(const Settings& config, const Seq2SeqStructure& structure,
   if (!options.padding_idx()) config.refuse("pad_token_id", "must be a token, which has no position");
   options.position_ids(PositionIds::FromIds)
       .sinusoid(preset(structure.sinusoid, options.d_model(),
-                       {{"padding_idx", static_cast<double>(*options.padding_idx())}}));
+                       {{"padding_idx", *options.padding_idx()}}));
 }
 
-std::optional<int64_t> padding_in(const Settings& config, int64_t vocab) {
+std::optional<int64_t> bart_padding(const Settings& config, int64_t vocab) {
   const auto pad = config.tokens("pad_token_id", vocab);
   if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
   return pad.empty() ? std::nullopt : std::optional(pad.front());
 }
 
-TransformerOptions options_in(const Settings& config, const Seq2SeqStructure& structure) {
+TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& structure) {
   const char* size = structure.has_two_vocabularies ? "src_vocab_size" : "vocab_size";
-  const int64_t vocab = config.whole(size, 1, kMostTokens);
-  const int64_t d_model = config.whole("d_model", 1, kMostWide);
+  const int64_t vocab = config.whole(size, 1, kBartMostTokens);
+  const int64_t d_model = config.whole("d_model", 1, kBartMostWide);
   const double dropout = config.real("dropout");
-  const Scale scale = config.flag("scale_embedding") ? Scale::SqrtDim : Scale::None;
-  TransformerOptions options(vocab, target_vocab_in(config, structure, vocab));
+  const Scale scale = config.flag_if("scale_embedding").value_or(false) ? Scale::SqrtDim : Scale::None;
+  TransformerOptions options(vocab, bart_target_vocab(config, structure, vocab));
   options.d_model(d_model)
       .num_heads(config.whole("encoder_attention_heads", 1, d_model))
       .decoder_num_heads(config.whole("decoder_attention_heads", 1, d_model))
-      .num_encoder_layers(config.whole("encoder_layers", 1, kMostLayers))
-      .num_decoder_layers(config.whole("decoder_layers", 1, kMostLayers))
-      .d_ff(config.whole("encoder_ffn_dim", 1, kMostWide))
-      .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kMostWide))
+      .num_encoder_layers(config.whole("encoder_layers", 1, kBartMostLayers))
+      .num_decoder_layers(config.whole("decoder_layers", 1, kBartMostLayers))
+      .d_ff(config.whole("encoder_ffn_dim", 1, kBartMostWide))
+      .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kBartMostWide))
       .dropout(dropout)
       .dropouts(LayerDropouts{.attention = config.real("attention_dropout", 0.0),
                               .attention_output = dropout,
                               .activation = config.real("activation_dropout", 0.0),
                               .output = dropout})
-      .activation(activation_in(config))
+      .activation(bart_activation(config))
       .scale(scale)
-      .padding_idx(padding_in(config, std::min(vocab, options.tgt_vocab())))
+      .padding_idx(bart_padding(config, std::min(vocab, options.tgt_vocab())))
       .norm_first(structure.norm_first)
       .embedding_norm(structure.norm)
       .output_bias(structure.has_logits_bias);
   if (structure.decoder_norm != structure.norm)
     options.decoder_embedding_norm(structure.decoder_norm);
   if (!structure.scales_decoder) options.decoder_scale(Scale::None);
-  read_positions(config, structure, options);
+  read_bart_positions(config, structure, options);
   return options;
 }
 
-VocabularyNames vocabulary_in(const Settings& config, const Seq2SeqStructure& structure) {
+VocabularyNames bart_vocabulary(const Settings& config, const Seq2SeqStructure& structure) {
   const std::string encoder = "model.encoder.embed_tokens.weight";
   const std::string decoder = "model.decoder.embed_tokens.weight";
   VocabularyNames names = {"", encoder, decoder, "lm_head.weight", {}, true};
@@ -122,7 +122,7 @@ VocabularyNames vocabulary_in(const Settings& config, const Seq2SeqStructure& st
   return names;
 }
 
-KeyMap renames_of(const Seq2SeqStructure&) {
+KeyMap bart_renames(const Seq2SeqStructure&) {
   return {
       {"model.*.version", ""},
       {"*.embed_positions.weights", ""},  // M2M-100's, which are computed
@@ -135,7 +135,7 @@ KeyMap renames_of(const Seq2SeqStructure&) {
 }
 
 // {theirs, ours}.
-KeyMap keys_of(const TransformerOptions& options) {
+KeyMap bart_keys(const TransformerOptions& options) {
   KeyMap keys = {
       {"model.encoder.layernorm_embedding.*", "src_embedding.norm.*"},
       {"model.decoder.layernorm_embedding.*", "tgt_embedding.norm.*"},
@@ -170,7 +170,7 @@ KeyMap keys_of(const TransformerOptions& options) {
   return keys;
 }
 
-std::vector<StatedSize> sizes_of(const TransformerOptions& options) {
+std::vector<StatedSize> bart_sizes(const TransformerOptions& options) {
   std::vector<StatedSize> sizes = {
       {"encoder_ffn_dim", options.d_ff(), {"model.encoder.layers.0.fc1.weight"}, 0},
       {"decoder_ffn_dim", *options.decoder_d_ff(), {"model.decoder.layers.0.fc1.weight"}, 0}};
@@ -189,11 +189,11 @@ std::vector<StatedSize> sizes_of(const TransformerOptions& options) {
   return sizes;
 }
 
-const Seq2SeqFamily kBartLike = {options_in,
-                                 vocabulary_in,
-                                 renames_of,
-                                 keys_of,
-                                 sizes_of,
+const Seq2SeqFamily kBartLike = {bart_options,
+                                 bart_vocabulary,
+                                 bart_renames,
+                                 bart_keys,
+                                 bart_sizes,
                                  "model.encoder.layers.*.",
                                  "model.decoder.layers.*.",
                                  "fc1.weight"};

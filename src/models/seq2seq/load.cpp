@@ -13,9 +13,9 @@
 namespace posenc {
 namespace {
 
-constexpr const char* kLogitsBias = "final_layer.bias";
+constexpr const char* kSeq2SeqLogitsBias = "final_layer.bias";
 
-const hf::ModelType& model_type_in(const Settings& config, const std::string& only) {
+const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only) {
   const std::string type = config.text("model_type", "");
   if (!only.empty() && type != only)
     config.refuse("model_type", "must be \"" + only + "\"");
@@ -46,7 +46,7 @@ Settings settings_of_class(const Settings& config, const std::string& type) {
 }
 
 // Null stands for the class's default too, since batches of sources need padding.
-int64_t pad_of(const Settings& config, const std::string& type, int64_t vocab) {
+int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab) {
   const auto pad = config.tokens("pad_token_id", vocab);
   if (!pad.empty()) return pad.front();
   const int64_t usual = config.usual("pad_token_id");
@@ -58,7 +58,7 @@ int64_t pad_of(const Settings& config, const std::string& type, int64_t vocab) {
   return usual;
 }
 
-void check_layers(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+void check_seq2seq_layers(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
                   const TransformerOptions& options, const io::TensorSource& source) {
   const std::tuple<const char*, std::string, int64_t> stacks[] = {
       {"encoder", family.encoder_layers, options.num_encoder_layers()},
@@ -75,7 +75,7 @@ void check_layers(const char* caller, const std::string& folder, const Seq2SeqFa
 
 // Checks the sizes in the configuration against the tensors, before allocating a model of these
 // sizes.
-void check_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
                  const TransformerOptions& options, const Vocabulary& source) {
   std::vector<StatedSize> stated = {
       {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
@@ -84,33 +84,33 @@ void check_sizes(const char* caller, const std::string& folder, const Seq2SeqFam
   };
   for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
   check_stated_sizes(caller, folder, source, stated);
-  check_layers(caller, folder, family, options, source);
+  check_seq2seq_layers(caller, folder, family, options, source);
 }
 
-Transformer empty_model(const TransformerOptions& options) {
+Transformer empty_seq2seq(const TransformerOptions& options) {
   const SkipInit skip;
   Transformer model(options);
   if (options.output_bias()) torch::nn::init::zeros_(model->final_layer->bias);  // optional
   return model;
 }
 
-Transformer filled(const char* caller, const std::string& path, const TransformerOptions& options,
+Transformer filled_seq2seq(const char* caller, const std::string& path, const TransformerOptions& options,
                    const Seq2SeqFamily& family, const Vocabulary& source) {
   KeyMap map = source.keys();
   for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
   drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
   drop_later_layers(map, source, "", family.decoder_layers, {options.num_decoder_layers()});
   const LoadOptions load = LoadOptions().cast(true).key_map(std::move(map));
-  Transformer model = empty_model(options);
+  Transformer model = empty_seq2seq(options);
   io::FormatNames names;  // transformers computes the first two and uses zeros for the third
   names.optional = {"src_embedding.position_encoding.pe", "tgt_embedding.position_encoding.pe",
-                    kLogitsBias};
+                    kSeq2SeqLogitsBias};
   io::LoadPlan(*model, source, load, names).apply();
   // -inf in final_logits_bias means "never".
   check_finite(
       caller, *model, path,
       [&](const std::string& name) { return io::names_in_file(name, load).front(); },
-      [](const std::string& name) { return name == kLogitsBias; });
+      [](const std::string& name) { return name == kSeq2SeqLogitsBias; });
   model->eval();
   return model;
 }
@@ -121,7 +121,7 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
                                     const std::string& only) {
   const auto config =
       io::in_context(caller, folder, [&] { return model_config(caller, folder); });
-  const hf::ModelType& type = model_type_in(config, only);
+  const hf::ModelType& type = seq2seq_type(config, only);
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Seq2SeqFamily& family = *structure.family;
   const Settings own = settings_of_class(config, type.type);
@@ -132,9 +132,9 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
     const io::RenamedSource renamed(file, "", family.renames(structure));
     const Vocabulary source(renamed, family.vocabulary(own, structure));
     options.tie(source.tying());
-    check_sizes(caller, folder, family, options, source);
-    const int64_t pad = pad_of(own, type.type, options.src_vocab());
-    return Seq2SeqWeights{filled(caller, path, options, family, source), pad, type.type, config};
+    check_seq2seq_sizes(caller, folder, family, options, source);
+    const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
+    return Seq2SeqWeights{filled_seq2seq(caller, path, options, family, source), pad, type.type, config};
   });
 }
 

@@ -42,6 +42,9 @@ struct Seq2SeqFamily {
 
 /// The structure of an encoder-decoder of transformers.
 struct Seq2SeqStructure {
+  /// Whether the decoder's output is divided by the square root of d_model before the output layer.
+  enum class OutputFactor { Never, FromConfig, Always };
+
   const Seq2SeqFamily* family;
   /// The preset of sinusoidal positions; null: a trained table with `position_offset` rows before
   /// that of the first position.
@@ -54,13 +57,15 @@ struct Seq2SeqStructure {
   bool has_logits_bias = true;
   bool encoder_first = false;  ///< of the tied matrices
   bool has_two_vocabularies = false;  ///< with their own settings
+  bool relative_in_each_layer = false;  ///< a table of relative positions in each, or one for all
+  OutputFactor output_factor = OutputFactor::Never;
 };
 
 /// The structures that the table of model types names.
 namespace seq2seq {
 
 extern const Seq2SeqStructure kBart, kBlenderbot, kBlenderbotSmall, kFsmt, kM2M100, kMarian, kMBart,
-    kPegasus, kPLBart;
+    kMt5, kPegasus, kPLBart, kT5, kUmt5;
 
 }  // namespace seq2seq
 }  // namespace posenc

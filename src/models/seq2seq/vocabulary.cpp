@@ -10,7 +10,7 @@ namespace posenc {
 namespace {
 
 // The index of an entry, or that of none.
-std::size_t index_of(const io::TensorSource& source, const std::string& name) {
+std::size_t entry_index(const io::TensorSource& source, const std::string& name) {
   const auto* const entry = find_entry(source, name);
   return entry == nullptr ? source.entries().size()
                           : static_cast<std::size_t>(entry - source.entries().data());
@@ -19,9 +19,9 @@ std::size_t index_of(const io::TensorSource& source, const std::string& name) {
 // The entry that stands for absent ones, or none.
 std::size_t stand_in(const io::TensorSource& source, const VocabularyNames& names) {
   const std::size_t none = source.entries().size();
-  if (!names.are_tied) return names.shared.empty() ? none : index_of(source, names.shared);
+  if (!names.are_tied) return names.shared.empty() ? none : entry_index(source, names.shared);
   for (const std::string& name : names.order)
-    if (const std::size_t found = index_of(source, name); found != none) return found;
+    if (const std::size_t found = entry_index(source, name); found != none) return found;
   return none;
 }
 
@@ -31,7 +31,7 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
     : SelectedSource(source) {
   const std::size_t none = source.entries().size(), other = stand_in(source, names);
   const auto reads = [&](const std::string& name) {
-    const std::size_t own = index_of(source, name);
+    const std::size_t own = entry_index(source, name);
     if (own != none) return own;
     const auto& order = names.order;
     const bool may_be_other = std::find(order.begin(), order.end(), name) != order.end();

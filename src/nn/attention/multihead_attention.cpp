@@ -132,6 +132,11 @@ void MultiheadAttentionImpl::reset() {
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
   }
   if (!SkipInit::is_active()) reset_in_projection();
+  if (options.relative()) {
+    relative_attention_bias =
+        register_module("relative_attention_bias",
+                        RelativePositionBias(*options.relative(), options.num_heads()));
+  }
 }
 
 void MultiheadAttentionImpl::reset_parameters() {
@@ -140,6 +145,7 @@ void MultiheadAttentionImpl::reset_parameters() {
     if (*norm) (*norm)->reset_parameters();
   }
   reset_in_projection();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
 }
 
 void MultiheadAttentionImpl::reset_in_projection() {
@@ -157,6 +163,7 @@ void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
   if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
   if (options.qk_norm()) stream << ", qk_norm=" << to_string(*options.qk_norm());
   if (options.scale()) stream << ", scale=" << *options.scale();
+  if (options.relative()) stream << ", relative=true";
   if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
   if (!options.bias()) stream << ", bias=false";
   if (options.out_bias()) stream << ", out_bias=" << (*options.out_bias() ? "true" : "false");
@@ -181,8 +188,8 @@ std::tuple<torch::Tensor, torch::Tensor> MultiheadAttentionImpl::forward_with_we
     const AttentionMask& mask, bool average_attn_weights, const torch::Tensor& position_ids,
     const torch::Tensor& key_position_ids) {
   const functional::Heads heads = heads_of(query, key, value, position_ids, key_position_ids);
-  auto [out, shares] = functional::attend_heads_with_weights(heads, weights(), func_options(mask),
-                                                             average_attn_weights);
+  auto [out, shares] = functional::attend_heads_with_weights(
+      heads, weights(), func_options(with_bias(heads, mask, 0)), average_attn_weights);
   return {options.batch_first() ? out : out.transpose(0, 1), shares};
 }
 
@@ -287,7 +294,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
     rotate(heads, position_ids.defined() ? 0 : before, position_ids, {});
     // A single token may attend to all that are cached, and to itself.
     return attend_heads(cache.append(heads),
-                        x.size(1) == 1 ? own : own & AttentionMask::causal(before));
+                        x.size(1) == 1 ? own : own & AttentionMask::causal(before), before);
   } catch (...) {
     cache.truncate(before);
     if (rotary) RotaryEmbeddingAccess::set_lengths(*rotary, lengths);
@@ -305,9 +312,18 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
   return heads;
 }
 
+// The mask and the relative bias, for queries after `offset` others.
+AttentionMask MultiheadAttentionImpl::with_bias(const functional::Heads& heads,
+                                                const AttentionMask& mask, int64_t offset) const {
+  if (!relative_attention_bias || heads.query.dim() != 4 || heads.key.dim() != 4) return mask;
+  return mask & AttentionMask::additive(relative_attention_bias.ptr()->forward(
+                    heads.query.size(2), heads.key.size(2), offset));
+}
+
 torch::Tensor MultiheadAttentionImpl::attend_heads(const functional::Heads& heads,
-                                                   const AttentionMask& mask) const {
-  return functional::attend_heads(heads, weights(), func_options(mask));
+                                                   const AttentionMask& mask,
+                                                   int64_t offset) const {
+  return functional::attend_heads(heads, weights(), func_options(with_bias(heads, mask, offset)));
 }
 
 functional::MultiheadAttentionFuncOptions MultiheadAttentionImpl::func_options(

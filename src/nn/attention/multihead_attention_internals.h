@@ -12,10 +12,11 @@ struct MultiheadAttentionAccess {
                                        const torch::Tensor& value) {
     return module.split_heads(query, key, value);
   }
-  /// The attention and the output projection.
+  /// The attention and the output projection, of queries after `offset` others.
   static torch::Tensor attend_heads(const MultiheadAttentionImpl& module,
-                                    const functional::Heads& heads, const AttentionMask& mask) {
-    return module.attend_heads(heads, mask);
+                                    const functional::Heads& heads, const AttentionMask& mask,
+                                    int64_t offset = 0) {
+    return module.attend_heads(heads, mask, offset);
   }
 };
 

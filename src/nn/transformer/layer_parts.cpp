@@ -41,15 +41,11 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
 const char* encoder_option(const TransformerLayerOptions& options) {
   if (options.mixing() != Mixing::Attention) return "mixing";
   if (options.bottleneck()) return "bottleneck";
-  if (options.feed_forward() != FeedForward::Plain) return "feed_forward";
+  if (options.disentangled()) return "disentangled";
   if (!options.first_norm()) return "first_norm";
   if (options.post_norms()) return "post_norms";
-  if (options.norm_kind() != NormKind::Layer) return "norm_kind";
-  if (options.num_kv_heads()) return "num_kv_heads";
-  if (options.head_dim()) return "head_dim";
   if (options.rotary()) return "rotary";
   if (options.qk_norm()) return "qk_norm";
-  if (options.attention_scale()) return "attention_scale";
   if (options.window()) return "window";
   return nullptr;
 }
@@ -59,21 +55,49 @@ LayerDropouts dropouts_of(const TransformerLayerOptions& options) {
   return options.dropouts().value_or(LayerDropouts{p, p, p, p, 0.0});
 }
 
-MultiheadAttention make_attention(const TransformerLayerOptions& options) {
+namespace {
+
+MultiheadAttentionOptions attention_options(const TransformerLayerOptions& options) {
   MultiheadAttentionOptions own(options.d_model(), options.num_heads());
   if (options.qk_norm()) own.qk_norm(options.norm_kind()).qk_norm_eps(options.layer_norm_eps());
-  return MultiheadAttention(own.num_kv_heads(options.num_kv_heads())
-                                .head_dim(options.head_dim())
-                                .scale(options.attention_scale())
-                                .rotary(options.rotary())
-                                .dropout(dropouts_of(options).attention)
-                                .bias(options.qkv_bias().value_or(options.bias()))
-                                .query_bias(options.query_bias())
-                                .key_bias(options.key_bias())
-                                .value_bias(options.value_bias())
-                                .out_bias(options.out_bias().value_or(options.bias()))
-                                .batch_first(options.batch_first())
-                                .python_dropout_order(options.python_dropout_order()));
+  return own.num_kv_heads(options.num_kv_heads())
+      .head_dim(options.head_dim())
+      .scale(options.attention_scale())
+      .rotary(options.rotary())
+      .dropout(dropouts_of(options).attention)
+      .bias(options.qkv_bias().value_or(options.bias()))
+      .query_bias(options.query_bias())
+      .key_bias(options.key_bias())
+      .value_bias(options.value_bias())
+      .out_bias(options.out_bias().value_or(options.bias()))
+      .batch_first(options.batch_first())
+      .python_dropout_order(options.python_dropout_order());
+}
+
+}  // namespace
+
+MultiheadAttention make_self_attention(const TransformerLayerOptions& options) {
+  return MultiheadAttention(attention_options(options).relative(options.relative()));
+}
+
+MultiheadAttention make_cross_attention(const TransformerLayerOptions& options) {
+  return MultiheadAttention(attention_options(options));
+}
+
+RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
+                                      const relative::Index& index) {
+  TORCH_CHECK_VALUE(!layer.relative(), "[", module,
+                    "] relative must be of the stack, or of its layers. Got both");
+  TORCH_CHECK_VALUE(layer.mixing() == Mixing::Attention && !layer.bottleneck(), "[", module,
+                    "] relative must be with layers of Mixing::Attention without a bottleneck. Got "
+                    "others");
+  return RelativePositionBias(index, layer.num_heads());
+}
+
+AttentionMask with_shared_bias(const AttentionMask& mask, const RelativePositionBias& bias,
+                               int64_t queries, int64_t keys, int64_t offset) {
+  if (bias.is_empty()) return mask;
+  return mask & AttentionMask::additive(bias.ptr()->forward(queries, keys, offset));
 }
 
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options) {
@@ -198,6 +222,11 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     stream << ", bottleneck=" << bottleneck->intra_bottleneck_size()
            << ", num_feedforward_networks=" << bottleneck->num_feedforward_networks();
   }
+  if (const auto& own = options.disentangled()) {
+    stream << ", disentangled=" << own->max_relative_positions();
+    if (own->position_buckets() > 0) stream << ", position_buckets=" << own->position_buckets();
+    if (own->conv_kernel_size() > 0) stream << ", conv_kernel_size=" << own->conv_kernel_size();
+  }
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";
   if (options.post_norms()) stream << ", post_norms=true";
@@ -206,6 +235,7 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   }
   if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
   if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
+  if (options.relative()) stream << ", relative=true";
   if (options.rotary()) stream << ", rotary=true";
   if (options.qk_norm()) stream << ", qk_norm=true";
   if (options.attention_scale()) stream << ", attention_scale=" << *options.attention_scale();

@@ -28,13 +28,22 @@ inline AttentionMask with_window(const AttentionMask& mask,
   return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
 }
 
-MultiheadAttention make_attention(const TransformerLayerOptions& options);
+/// The self-attention; the attention to a memory has no relative position bias.
+MultiheadAttention make_self_attention(const TransformerLayerOptions& options);
+MultiheadAttention make_cross_attention(const TransformerLayerOptions& options);
 /// The two linear layers of the feed-forward network.
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
 TransformerNorm make_norm(const TransformerLayerOptions& options);
 /// Only with layer_scale().
 LayerScale make_scale(const TransformerLayerOptions& options);
+
+/// The relative position bias with this index that the layers of a stack share. Throws c10::ValueError naming `module` for layers that have their own.
+RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
+                                      const relative::Index& index);
+/// The mask, and the shared bias unless it is null, for queries after `offset` others.
+AttentionMask with_shared_bias(const AttentionMask& mask, const RelativePositionBias& bias,
+                               int64_t queries, int64_t keys, int64_t offset = 0);
 
 /// Layer i of a stack. Callers can modify the ModuleList, so this throws c10::ValueError naming
 /// `module` if the layer is of another class.

@@ -24,11 +24,7 @@ void DecoderCache::select(const torch::Tensor& rows) {
     for (const auto& layer : layers)
       memories.push_back(
           {{}, layer.memory.key.index_select(0, rows), layer.memory.value.index_select(0, rows)});
-    const auto bias = AttentionMaskAccess::resolve(
-                          mask, {keys.size(0), keys.size(1), capacity(), keys.size(2)}, keys)
-                          .bias;
-    if (bias.defined() && bias.size(0) > 1)
-      mask = AttentionMask::additive(bias.index_select(0, rows));
+    mask = AttentionMaskAccess::sequences(mask, rows);
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     layers[i].self.select(rows, rooms[i]);
@@ -53,17 +49,24 @@ void TransformerDecoderImpl::reset() {
     layers->push_back(TransformerDecoderLayer(options.layer()));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+  if (options.relative()) {
+    relative_attention_bias =
+        register_module("relative_attention_bias",
+                        make_shared_bias("TransformerDecoder", options.layer(), *options.relative()));
+  }
 }
 
 void TransformerDecoderImpl::reset_parameters() {
   for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
 }
 
 void TransformerDecoderImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerDecoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
+  if (options.relative()) stream << ", relative=true";
   stream << ")";
 }
 
@@ -75,7 +78,9 @@ torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torc
                                               const AttentionMask& mask,
                                               const AttentionMask& memory_mask) {
   const char* name = "TransformerDecoder";
-  const auto own = mask.resolved(attention_shape(name, x, x, options.layer()), x);
+  const AttentionShape shape = attention_shape(name, x, x, options.layer());
+  const auto own = with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys)
+                       .resolved(shape, x);
   const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
   torch::Tensor out = x;
   for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, memory, own, cross);
@@ -108,8 +113,11 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache)
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));
   const auto mask = AttentionMaskAccess::queries(cache.memory_mask, length, x.size(1));
+  const auto own =
+      with_shared_bias({}, relative_attention_bias, x.size(1), length + x.size(1), length);
   return all_or_nothing(cache, [&] {
-    for (size_t i = 0; i < cache.layers.size(); ++i) x = layer(i).step(x, cache.layers[i], mask);
+    for (size_t i = 0; i < cache.layers.size(); ++i)
+      x = layer(i).step(x, cache.layers[i], mask, own);
     return norm ? norm->forward(x) : x;
   });
 }

@@ -33,8 +33,8 @@ void TransformerDecoderLayerImpl::reset() {
                     of_encoders, ", which only encoder layers have");
   check_layer("TransformerDecoderLayer", options);
   const LayerDropouts drops = dropouts_of(options);
-  self_attn = register_module("self_attn", make_attention(options));
-  multihead_attn = register_module("multihead_attn", make_attention(options));
+  self_attn = register_module("self_attn", make_self_attention(options));
+  multihead_attn = register_module("multihead_attn", make_cross_attention(options));
   linear1 = register_module("linear1", make_linear1(options));
   dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
   linear2 = register_module("linear2", make_linear2(options));
@@ -97,12 +97,14 @@ DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory
 }
 
 torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderLayerCache& cache,
-                                                const AttentionMask& memory_mask) {
+                                                const AttentionMask& memory_mask,
+                                                const AttentionMask& mask) {
   const torch::NoGradGuard no_grad;
   const Block self = [&](const torch::Tensor& y) {
-    const auto mask = AttentionMask::causal(cache.self.length());
+    const int64_t before = cache.self.length();
     const auto heads = Attention::split_heads(*self_attn, y, y, y);
-    return Attention::attend_heads(*self_attn, cache.self.append(heads), mask);
+    return Attention::attend_heads(*self_attn, cache.self.append(heads),
+                                   mask & AttentionMask::causal(before), before);
   };
   const Block cross = [&](const torch::Tensor& y) {
     const auto query = Attention::split_heads(*multihead_attn, y, {}, {}).query;

@@ -22,6 +22,12 @@ void check_own_options(const TransformerEncoderOptions& options) {
                       options.layer().d_model(), ". Got ", one.d_model());
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
+    TORCH_CHECK_VALUE(!options.relative() || (one.num_heads() == options.layer().num_heads() &&
+                                              one.mixing() == Mixing::Attention && !one.relative()),
+                      "[TransformerEncoder] with relative, each of layers must have the num_heads of "
+                      "layer, ",
+                      options.layer().num_heads(),
+                      ", Mixing::Attention and no relative of its own. Got others");
   }
 }
 
@@ -64,8 +70,16 @@ class WindowMasks {
   std::vector<Ready> ready_;
 };
 
+// A token of padding attends to nothing in a disentangled attention.
+AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& layer) {
+  const torch::Tensor keys = mask.padding_keys();
+  if (!layer.disentangled() || !keys.defined()) return mask;
+  return mask & AttentionMask::allowed(keys.unsqueeze(2));
+}
+
 std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
   if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
+  if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
   return TransformerEncoderLayer(options).ptr();
 }
 
@@ -90,17 +104,31 @@ void TransformerEncoderImpl::reset() {
     layers->push_back(make_layer(options.layer_at(i)));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+  if (options.relative()) {
+    relative_attention_bias =
+        register_module("relative_attention_bias",
+                        make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
+  }
+  const auto& disentangled = options.layer().disentangled();
+  if (!disentangled) return;
+  relative_embeddings = register_module("relative_embeddings", RelativeEmbeddings(options.layer()));
+  if (disentangled->conv_kernel_size() > 0)
+    conv = register_module("conv", ConvolutionBeside(options.layer()));
 }
 
 void TransformerEncoderImpl::reset_parameters() {
   for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
+  if (relative_embeddings) relative_embeddings->reset_parameters();
+  if (conv) conv->reset_parameters();
 }
 
 void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
+  if (options.relative()) stream << ", relative=true";
   if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
   if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
@@ -111,8 +139,8 @@ EncoderLayerBase& TransformerEncoderImpl::layer(size_t i) const {
   const auto layer = layers->ptr(i);
   auto* const own = dynamic_cast<EncoderLayerBase*>(layer.get());
   TORCH_CHECK_VALUE(own != nullptr,
-                    "[TransformerEncoder] each layer must be a TransformerEncoderLayer or a "
-                    "BottleneckEncoderLayer. Got for layer ",
+                    "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
+                    "BottleneckEncoderLayer or a DisentangledEncoderLayer. Got for layer ",
                     i, " a ", layer->name());
   return *own;
 }
@@ -129,12 +157,18 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                                                    const torch::Tensor& position_ids,
                                                    const torch::Tensor& kept_rows) {
   const torch::Tensor factors = row_factors(kept_rows, x);
-  WindowMasks masks(mask, attention_shape("TransformerEncoder", x, x, options.layer()), x);
+  const AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
+  const AttentionMask biased = with_shared_bias(mask_of_stack(mask, options.layer()),
+                                                relative_attention_bias, shape.queries, shape.keys);
+  WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
     if (record.output_hidden_states) record.hidden_states.push_back(out);
   };
   add_hidden_state();
+  const torch::Tensor table =
+      relative_embeddings ? relative_embeddings->forward() : torch::Tensor();
+  bool is_first = true;
   for (const size_t i : layers_in_order(options.order(), layers->size())) {
     EncoderLayerBase& one = layer(i);
     torch::Tensor weights;
@@ -143,8 +177,10 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (is_skipped) continue;  // and not recorded, as in transformers
     const TransformerLayerOptions& own = one.layer_options();
     const bool attends = own.mixing() != Mixing::Fourier;
-    out = one.run(out, attends ? masks.of(own) : mask, position_ids,
-                  record.output_attentions ? &weights : nullptr);
+    out = one.run_relative(out, table, attends ? masks.of(own) : mask, position_ids,
+                           record.output_attentions ? &weights : nullptr);
+    if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());
+    is_first = false;
     if (factors.defined()) out = out * factors;
     if (record.output_attentions) record.attentions.push_back(weights);
     add_hidden_state();

@@ -17,6 +17,7 @@ void check_mixing(const TransformerLayerOptions& options) {
       {"num_heads", transforms && options.num_heads() != 1},
       {"num_kv_heads", options.num_kv_heads().has_value()},
       {"head_dim", options.head_dim().has_value()},
+      {"relative", options.relative().has_value()},
       {"rotary", options.rotary().has_value()},
       {"qk_norm", options.qk_norm()},
       {"query_bias", !options.query_bias()},
@@ -67,10 +68,13 @@ void TransformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(!options.bottleneck(),
                     "[TransformerEncoderLayer] bottleneck must not be set, except in a "
                     "BottleneckEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.disentangled(),
+                    "[TransformerEncoderLayer] disentangled must not be set, except in a "
+                    "DisentangledEncoderLayer. Got one");
   if (options.mixing() != Mixing::Attention) check_mixing(options);
   const LayerDropouts drops = dropouts_of(options);
   if (options.mixing() == Mixing::Attention) {
-    self_attn = register_module("self_attn", make_attention(options));
+    self_attn = register_module("self_attn", make_self_attention(options));
   }
   if (options.mixing() == Mixing::Convolution) {
     conv_attn = register_module(

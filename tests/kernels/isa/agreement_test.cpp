@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -283,6 +284,40 @@ TEST(KernelBits, LinearMany) {
   expect_hashes(0x617badc8c5d7dfe6, 0xf255bd0d79e9219d, [](const Kernels& use, Hash& hash) {
     for (const int64_t rows : {9, 50}) linear(rows, use.linear_many, hash);
   });
+}
+
+// A weight in bfloat16 gives the bits of float32's kernels.
+TEST(KernelBits, LinearInBFloat16) {
+  constexpr int64_t kOuter = 37;
+  for (const std::string& name : set_names()) {
+    const Kernels& use = *find(name);
+    for (const int64_t rows : {1, 5, 8, 9, 50}) {
+      for (const int64_t inner : {7, 50, 512}) {
+        const bool many = rows > inference::kFewRows;
+        Numbers numbers(22);
+        const auto x = numbers.floats(rows * inner), bias = numbers.floats(kOuter);
+        std::vector<uint16_t> narrow;
+        std::vector<float> wide;
+        for (const float w : numbers.floats(kOuter * inner)) {
+          const uint32_t bits = std::bit_cast<uint32_t>(w) & 0xffff0000;
+          narrow.push_back(static_cast<uint16_t>(bits >> 16));
+          wide.push_back(std::bit_cast<float>(bits));
+        }
+        std::vector<float> expected(static_cast<size_t>(rows * kOuter)), got(expected.size()),
+            scratch(static_cast<size_t>(inference::scratch_floats(inner)));
+        (many ? use.linear_many : use.linear_few)
+            .run({x.data(), inner, rows, wide.data(), bias.data(), inner, kOuter, expected.data(),
+                  kOuter},
+                 0, kOuter, scratch.data());
+        (many ? use.linear_many_bfloat16 : use.linear_few_bfloat16)
+            .run({x.data(), inner, rows, narrow.data(), bias.data(), inner, kOuter, got.data(),
+                  kOuter},
+                 0, kOuter, scratch.data());
+        EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
+            << name << ": " << rows << " rows of " << inner;
+      }
+    }
+  }
 }
 
 TEST(KernelBits, AttentionOfAStep) {

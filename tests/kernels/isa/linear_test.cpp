@@ -28,17 +28,23 @@ struct Case {
   }
   // Runs in parts of `split` columns. Memory next to the result must not change.
   torch::Tensor run(const LinearKernels& kernels, int64_t split) const {
+    return run(kernels, split, weight.const_data_ptr<float>());
+  }
+  template <typename Element>
+  torch::Tensor run(const LinearKernelsOf<Element>& kernels, int64_t split,
+                    const Element* of_weight) const {
     const auto out = torch::full({rows(), outer() + 2}, 7.0F);
     std::vector<float> scratch(static_cast<size_t>(scratch_floats(inner())));
-    const LinearRequest request = {x.const_data_ptr<float>(),
-                                   inner() + 3,
-                                   rows(),
-                                   weight.const_data_ptr<float>(),
-                                   bias.defined() ? bias.const_data_ptr<float>() : nullptr,
-                                   inner(),
-                                   outer(),
-                                   out.data_ptr<float>(),
-                                   outer() + 2};
+    const LinearRequestOf<Element> request = {
+        x.const_data_ptr<float>(),
+        inner() + 3,
+        rows(),
+        of_weight,
+        bias.defined() ? bias.const_data_ptr<float>() : nullptr,
+        inner(),
+        outer(),
+        out.data_ptr<float>(),
+        outer() + 2};
     for (int64_t n = 0; n < outer(); n += split)
       kernels.run(request, n, std::min(n + split, outer()), scratch.data());
     EXPECT_TRUE((out.narrow(1, outer(), 2) == 7.0F).all().item<bool>());
@@ -77,6 +83,40 @@ TEST(InferenceLinear, ManyRows) {
       for (const int64_t outer : kOuter) check(Case(rows, inner, outer, rows % 2 == 0), many);
   check(Case(packed_rows(2048) + 5, 2048, 20, true), many);  // more than one packed panel
   check(Case(packed_rows(512) + 60, 512, 20, true), many);
+}
+
+// Numbers of bfloat16, of which some are not finite, subnormal or zero.
+torch::Tensor any_bfloat16(int64_t rows, int64_t columns) {
+  const auto bits = torch::randint(1 << 16, {rows, columns}, torch::kInt);
+  const auto any = bits.to(torch::kShort).view(torch::kBFloat16);
+  return torch::where(torch::rand({rows, columns}) < 0.01, any,
+                      torch::randn({rows, columns}).to(torch::kBFloat16));
+}
+
+// The bits of the same numbers in float32, those that are not finite included.
+TEST(InferenceLinear, WeightsInBFloat16) {
+  torch::manual_seed(testing::seed(4));
+  for (const int64_t rows : {1, 2, 7, 8, 9, 17, 48, 97}) {
+    for (const int64_t inner : kInner) {
+      for (const int64_t outer : kOuter) {
+        const auto narrow = any_bfloat16(outer, inner).contiguous();
+        Case one(rows, inner, outer, outer % 2 == 0);
+        one.weight = narrow.to(torch::kFloat);
+        on_each_set([&](const Kernels& use) {
+          const bool many = rows > kFewRows;
+          const auto expected = one.run(many ? use.linear_many : use.linear_few, outer);
+          for (const int64_t split : {outer, int64_t{16}}) {
+            const auto got =
+                one.run(many ? use.linear_many_bfloat16 : use.linear_few_bfloat16, split,
+                        reinterpret_cast<const BFloat16*>(narrow.const_data_ptr<at::BFloat16>()));
+            EXPECT_TRUE(testing::bit_equal(got.nan_to_num(5.0), expected.nan_to_num(5.0)))
+                << use.name << ": " << rows << " rows, " << inner << " to " << outer;
+            EXPECT_TRUE(torch::equal(got.isnan(), expected.isnan())) << use.name;
+          }
+        });
+      }
+    }
+  }
 }
 
 // The result of a row does not depend on the other rows or their number.

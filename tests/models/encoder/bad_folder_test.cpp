@@ -24,7 +24,8 @@ TEST(BadEncoderFolder, AnotherModelType) {
   refused("brt",
           "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
   refused("", "Got no model_type");
-  refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
+  refused("longformer",
+          "model_type longformer is not supported: it needs attention in a sliding window");
   refused("marian", "model_type marian is an encoder-decoder: load_seq2seq() loads it");
   refused("cohere",
           "model_type cohere is not supported: its rotary embedding is known "

@@ -104,6 +104,13 @@ def trained():
         "bert": lambda: t.BertModel(t.BertConfig(**TEXT)),
         "clip": clip,
         "convbert": lambda: t.ConvBertModel(t.ConvBertConfig(**TEXT, conv_kernel_size=3)),
+        "deberta": lambda: t.DebertaModel(t.DebertaConfig(
+            **TEXT, relative_attention=True, max_relative_positions=5, pos_att_type=["c2p", "p2c"])),
+        "deberta_v2": lambda: t.DebertaV2Model(t.DebertaV2Config(
+            **TEXT, relative_attention=True, position_buckets=4, max_relative_positions=6, pos_att_type=["c2p", "p2c"], norm_rel_ebd="layer_norm",
+            position_biased_input=False, embedding_size=6, conv_kernel_size=3)),
+        "deberta_v3": lambda: t.DebertaV2Model(t.DebertaV2Config(
+            **TEXT, relative_attention=True, position_buckets=4, max_relative_positions=6, pos_att_type=["p2c", "c2p"], share_att_key=True)),
         "dinov2": dinov2,
         "dinov3": lambda: t.DINOv3ViTModel(t.DINOv3ViTConfig(**IMAGE, num_register_tokens=2, layerscale_value=0.5)),
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),

@@ -29,7 +29,8 @@ TEST(ModelTypes, ARowHasWhatItsFieldsNeed) {
     EXPECT_TRUE(has_prefix || row.heads == nullptr) << "a head's file has a prefix";
     EXPECT_FALSE(is_encoder && is_given(row.lacks));
     EXPECT_TRUE(is_encoder || is_given(row.embeddings) || is_given(row.vision) ||
-                is_given(row.rotary) || is_given(row.part) || is_given(row.lacks))
+                is_given(row.rotary) || is_given(row.part) || is_given(row.lacks) ||
+                row.seq2seq != nullptr)
         << "nothing is known";
     if (!is_given(row.part)) continue;
     const ModelType* part = find_model_type(ConfigClass::of(row.type).part_type(row.part));

@@ -14,6 +14,7 @@
 #include "posenc/export.h"
 #include "posenc/functional/multihead_attention.h"
 #include "posenc/nn/attention/key_value_cache.h"
+#include "posenc/nn/relative_position_bias.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 
@@ -46,6 +47,10 @@ struct MultiheadAttentionOptions {
   /// Rotates queries and keys by their positions, and values with RotaryOptions::rotary_value; none
   /// unless set. Only AppliedTo::Heads.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
+  /// Adds a RelativePositionBias with this index to the scores: T5's self-attention with a table of
+  /// its own; none unless set. Not relative::Shift, which has no number of rows. In a decoder,
+  /// relative::Buckets::bidirectional is false.
+  TORCH_ARG(std::optional<relative::Index>, relative) = std::nullopt;
   /// Probability of zeroing an attention weight in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether the projections have a bias.
@@ -86,7 +91,9 @@ struct MultiheadAttentionOptions {
 /// Keys: `in_proj_weight` (Eq + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
 /// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with
 /// qk_norm `q_norm.weight` and `k_norm.weight` (Dh); with a rotary embedding `rotary.inv_freq`,
-/// which is not in PyTorch's state_dict. The same seed gives the same initial weights as in
+/// which is not in PyTorch's state_dict; with `relative` `relative_attention_bias.weight`
+/// (rows, num_heads), which is added to the scores of query i and key j by the distance j - i, and
+/// in step() by that of the tokens' places in the cache. The same seed gives the same initial weights as in
 /// PyTorch.
 ///
 /// Errors: those of functional::multihead_attention() and RotaryEmbedding.
@@ -147,6 +154,7 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   TransformerNorm q_norm{nullptr};      ///< of each head of the queries, with qk_norm
   TransformerNorm k_norm{nullptr};      ///< of each head of the keys, with qk_norm
   RotaryEmbedding rotary{nullptr};      ///< null without a rotary embedding
+  RelativePositionBias relative_attention_bias{nullptr};  ///< with options.relative
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())},
@@ -167,7 +175,10 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   functional::Heads heads_of(const torch::Tensor& query, const torch::Tensor& key,
                              const torch::Tensor& value, const torch::Tensor& position_ids,
                              const torch::Tensor& key_position_ids);
-  torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
+  AttentionMask with_bias(const functional::Heads& heads, const AttentionMask& mask,
+                          int64_t offset) const;
+  torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask,
+                             int64_t offset = 0) const;
   functional::MultiheadAttentionFuncOptions func_options(const AttentionMask& mask) const;
   functional::MultiheadAttentionWeights weights() const;
 };

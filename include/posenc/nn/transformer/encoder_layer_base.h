@@ -6,7 +6,8 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer.
+/// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer,
+/// DisentangledEncoderLayer.
 class EncoderLayerBase {
  public:
   virtual ~EncoderLayerBase() = default;
@@ -23,6 +24,13 @@ class EncoderLayerBase {
   // `weights` is null.
   virtual at::Tensor run(const at::Tensor& x, const AttentionMask& mask,
                          const at::Tensor& position_ids, at::Tensor* weights) = 0;
+
+  // The same with the table of relative positions (R, D) of the stack, which only a
+  // DisentangledEncoderLayer has.
+  virtual at::Tensor run_relative(const at::Tensor& x, const at::Tensor&, const AttentionMask& mask,
+                                  const at::Tensor& position_ids, at::Tensor* weights) {
+    return run(x, mask, position_ids, weights);
+  }
 };
 
 }  // namespace posenc

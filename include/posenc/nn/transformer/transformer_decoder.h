@@ -47,7 +47,8 @@ struct DecoderCache {
 /// torch::Tensor y = decoder->forward(x, memory, posenc::AttentionMask::causal());  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerDecoderLayer), `norm.*`.
+/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerDecoderLayer), `norm.*`; with `relative`
+/// `relative_attention_bias.weight` (rows, num_heads).
 ///
 /// Errors: those of functional::multihead_attention().
 ///
@@ -76,6 +77,7 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   TransformerDecoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerDecoderLayer
   TransformerNorm norm{nullptr};          ///< with .norm(true)
+  RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},

@@ -41,13 +41,15 @@ struct DecoderLayerCache {
 /// torch::Tensor y = layer->forward(x, memory, posenc::AttentionMask::causal());  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `self_attn.*`, `multihead_attn.*` (MultiheadAttention), `linear1.*`, `linear2.*`,
+/// Keys: `self_attn.*`, `multihead_attn.*` (MultiheadAttention), `linear1.*`, which is (2 d_ff, D)
+/// with FeedForward::Gated, `linear2.*`,
 /// `norm1.*`, `norm2.*`, `norm3.*`; with layer_scale `layer_scale1.lambda1` to
 /// `layer_scale3.lambda1` (D).
 ///
 /// Errors: those of functional::multihead_attention().
 ///
-/// Source: torch.nn.TransformerDecoderLayer.
+/// Source: torch.nn.TransformerDecoderLayer; in transformers 5.23 `T5Block` (head_dim,
+/// attention_scale, NormKind::RMS, Gated, without biases).
 class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
  public:
   /// A module with the default options.
@@ -68,8 +70,9 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
   /// Makes a cache for `capacity` tokens, with the keys and values of `memory` (B, S, D).
   DecoderLayerCache start(const torch::Tensor& memory, int64_t capacity);
   /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
+  /// `mask` is over these as queries and all tokens so far as keys, and is combined with it.
   torch::Tensor step(const torch::Tensor& x, DecoderLayerCache& cache,
-                     const AttentionMask& memory_mask = {});
+                     const AttentionMask& memory_mask = {}, const AttentionMask& mask = {});
 
   TransformerDecoderLayerOptions options;  ///< the options given to the constructor
   MultiheadAttention self_attn{nullptr},   ///< the self-attention

@@ -7,6 +7,8 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/nn/transformer/bottleneck_encoder_layer.h"
+#include "posenc/nn/transformer/disentangled_encoder_layer.h"
+#include "posenc/nn/transformer/relative_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 
 namespace posenc POSENC_EXPORT {
@@ -53,7 +55,9 @@ struct TransformerEncoderRecord {
 /// ```
 ///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
-/// TransformerLayerOptions::bottleneck), `norm.*`.
+/// TransformerLayerOptions::bottleneck, or DisentangledEncoderLayer with ::disentangled), `norm.*`;
+/// with `relative` `relative_attention_bias.weight` (rows, num_heads); with ::disentangled
+/// `relative_embeddings.*` (RelativeEmbeddings) and, if it has one, `conv.*` (ConvolutionBeside).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -85,6 +89,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   TransformerEncoderOptions options;      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};  ///< num_layers of them
   TransformerNorm norm{nullptr};          ///< with .norm(true)
+  RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
+  RelativeEmbeddings relative_embeddings{nullptr};  ///< with TransformerLayerOptions::disentangled
+  ConvolutionBeside conv{nullptr};                  ///< beside the first layer, if that has one
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},

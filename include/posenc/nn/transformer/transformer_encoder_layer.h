@@ -51,7 +51,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// Source: torch.nn.TransformerEncoderLayer; in transformers 5.23 `Dinov2Layer` (layer_scale),
 /// `FNetLayer` (Mixing::Fourier), `ConvBertLayer` (Mixing::Convolution),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
-/// `Qwen3Attention` (head_dim, qk_norm) and `Gemma3DecoderLayer` (post_norms).
+/// `Qwen3Attention` (head_dim, qk_norm), `Gemma3DecoderLayer` (post_norms) and `T5Block`
+/// (attention_scale, relative).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
                                     public EncoderLayerBase {
  public:

@@ -12,7 +12,9 @@
 #include "posenc/export.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/transformer/bottleneck_options.h"
+#include "posenc/nn/transformer/disentangled_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
+#include "posenc/relative/index.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -81,7 +83,9 @@ struct TransformerLayerOptions {
   TORCH_ARG(int64_t, conv_kernel_size) = 9;
   /// Makes layers BottleneckEncoderLayers, which refuse most other options of encoders: MobileBERT.
   TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
-  /// The structure of the feed-forward network. Encoders only.
+  /// Makes layers DisentangledEncoderLayers, which refuse most other options of encoders: DeBERTa.
+  TORCH_ARG(std::optional<DisentangledOptions>, disentangled) = std::nullopt;
+  /// The structure of the feed-forward network.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
@@ -93,7 +97,7 @@ struct TransformerLayerOptions {
   /// Normalises the output of each block as well, before it is added to x: Gemma. Needs norm_first.
   /// Encoders only.
   TORCH_ARG(bool, post_norms) = false;
-  /// The kind of all norms. Encoders only.
+  /// The kind of all norms.
   TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
   /// Added to the variance, or the mean square, in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
@@ -122,11 +126,16 @@ struct TransformerLayerOptions {
   /// added to x, as DINOv2 does; none unless set.
   TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
   /// Number of key and value heads (grouped-query attention), a divisor of num_heads; num_heads
-  /// unless set. Encoders only, as the rest of the attention's options.
+  /// unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
   /// Width of a head; d_model / num_heads unless set, which num_heads need not divide then.
   TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
-  /// Rotates queries and keys by their positions; none unless set.
+  /// Gives the self-attention a relative position bias with this index and a table of its own, as
+  /// MultiheadAttentionOptions does: UMT5. For one table that all layers share, as in T5, see
+  /// TransformerStackOptions. None unless set.
+  TORCH_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// Rotates queries and keys by their positions; none unless set. Encoders only, as qk_norm and
+  /// window.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
   /// Normalises each head of queries and keys, before they are rotated, by an RMS norm of the
   /// norms' kind and epsilon. Needs an RMS norm_kind.
@@ -153,6 +162,9 @@ class TransformerStackOptions {
   POSENC_BASE_ARG(int64_t, num_layers);
   /// Adds a final norm after all layers, which pre-norm stacks need.
   POSENC_BASE_ARG(bool, norm) = false;
+  /// A relative position bias with this index that the self-attention of all layers adds to its
+  /// scores, from one table: T5. None unless set; excludes TransformerLayerOptions::relative.
+  POSENC_BASE_ARG(std::optional<relative::Index>, relative) = std::nullopt;
 };
 
 }  // namespace posenc

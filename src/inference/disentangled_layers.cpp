@@ -1,0 +1,237 @@
+// DeBERTa's layers on packed rows.
+
+#include "inference/disentangled_layers.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "inference/check_freezable.h"
+#include "inference/layer_outputs.h"
+#include "inference/relative_attention.h"
+#include "nn/transformer/layer_parts.h"
+
+namespace posenc::inference {
+namespace {
+
+DisentangledLayer disentangled_layer(const DisentangledEncoderLayerImpl& layer,
+                                     const at::Tensor& table, WeightConverter& convert) {
+  DisentangledAttentionImpl& attention = *layer.self_attn.ptr();
+  const int64_t heads = attention.options.num_heads();
+  const auto scale = static_cast<float>(attention.scale());
+  const auto [keys, queries] = attention.position_heads(table);
+  const auto scaled = [&](const at::Tensor& rows) {
+    return rows.defined() ? (rows.detach() * scale).contiguous() : rows;
+  };
+  return {.sizes = {heads, heads, attention.options.embed_dim() / heads},
+          .score_scale = scale,
+          .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
+          .out_proj = convert.projection(attention.out_proj->weight, attention.out_proj->bias),
+          .position_keys = scaled(keys),
+          .position_queries = scaled(queries),
+          .feed_forward = {convert.projection(layer.linear1->weight, layer.linear1->bias),
+                           convert.projection(layer.linear2->weight, layer.linear2->bias),
+                           layer.options.activation()},
+          .after_attention = Norm(layer.norm1),
+          .after_feed_forward = Norm(layer.norm2)};
+}
+
+// The weight (D, D / g, K) of a convolution as that of a linear layer (D, K D).
+at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
+  const int64_t width = conv.weight.size(0), part = conv.weight.size(1), size = conv.weight.size(2);
+  at::Tensor dense = at::zeros({width, size, width});
+  const int64_t groups = width / part;
+  for (int64_t g = 0; g < groups; ++g) {
+    dense.narrow(0, g * part, part)
+        .narrow(2, g * part, part)
+        .copy_(conv.weight.detach().narrow(0, g * part, part).transpose(1, 2));
+  }
+  return dense.view({width, size * width});
+}
+
+// For each row, the rows of its K neighbours side by side: -1 beyond the ends and for padding.
+std::vector<int64_t> neighbours(const Packing& packing, int64_t size) {
+  const int64_t places = packing.batch * packing.length, reach = size / 2;
+  std::vector<int64_t> row_at(static_cast<std::size_t>(places), -1), found;
+  const auto place = [&](int64_t row) {
+    return packing.packed ? packing.places[static_cast<std::size_t>(row)] : row;
+  };
+  for (int64_t row = 0; row < packing.rows; ++row)
+    row_at[static_cast<std::size_t>(place(row))] = row;
+  found.reserve(static_cast<std::size_t>(packing.rows * size));
+  for (int64_t row = 0; row < packing.rows; ++row) {
+    const int64_t own = place(row), begin = own / packing.length * packing.length;
+    for (int64_t other = own - reach; other <= own + reach; ++other) {
+      const bool inside = other >= begin && other < begin + packing.length;
+      found.push_back(inside ? row_at[static_cast<std::size_t>(other)] : -1);
+    }
+  }
+  return found;
+}
+
+// Runs the layers on the packed rows of a batch.
+class DisentangledRun {
+ public:
+  DisentangledRun(const std::vector<DisentangledLayer>& layers,
+                  const std::optional<FrozenConvolution>& convolution,
+                  const relative::Index& index, const Norm& last, const Stream& stream,
+                  const Packing& packing, const ScoreMask& mask, const LayerOutputs& outputs)
+      : layers_(layers),
+        convolution_(convolution),
+        last_(last),
+        stream_(stream),
+        packing_(packing),
+        mask_(mask),
+        outputs_(outputs),
+        blind_(blind_queries(mask, packing, layers.front().sizes.heads)),
+        reach_(reach_of(packing)) {
+    heads_ = at::empty({stream.rows, odd_stride(3 * stream.width)}, at::kFloat);
+    context_ = at::empty({stream.rows, stream.width}, at::kFloat);
+    const bool has_positions = std::any_of(layers.begin(), layers.end(), [](const auto& layer) {
+      return layer.position_keys.defined() || layer.position_queries.defined();
+    });
+    if (has_positions)
+      rows_of_distances_ = relative_index(at::arange(-reach_, reach_ + 1, at::kLong), index);
+  }
+
+  void run() {
+    if (convolution_) gather_neighbours();
+    by_rows(stream_.rows, [&](int64_t begin, int64_t end) { project(0, begin, end); });
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      attend(layers_[i]);
+      const bool convolves = convolution_ && i == 0;
+      by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
+        finish(layers_[i], begin, end);
+        if (convolves) convolve(begin, end);
+        outputs_.add(i, stream_.part(begin, end), begin);
+        if (i + 1 < layers_.size()) {
+          project(i + 1, begin, end);
+        } else {
+          normalise(stream_.part(begin, end), last_);
+        }
+      });
+    }
+  }
+
+ private:
+  void project(size_t i, int64_t begin, int64_t end) {
+    const Stream part = stream_.part(begin, end);
+    const int64_t stride = heads_.size(1);
+    layers_[i].in_proj.run(part.x, part.width, part.rows,
+                           heads_.data_ptr<float>() + begin * stride, stride, part.regime);
+  }
+
+  // The rows of all distances of this batch: a copy, since many may share one.
+  at::Tensor by_distance(const at::Tensor& rows) const {
+    return rows.defined() ? at::index_select(rows, 1, rows_of_distances_) : rows;
+  }
+
+  void attend(const DisentangledLayer& layer) {
+    const int64_t width = stream_.width;
+    const PositionHeads positions = {by_distance(layer.position_keys),
+                                     by_distance(layer.position_queries), reach_};
+    attend_relative({heads_.narrow(1, 0, width), heads_.narrow(1, width, width),
+                     heads_.narrow(1, 2 * width, width), packing_, packing_, layer.sizes,
+                     layer.score_scale, mask_},
+                    positions, blind_, context_.data_ptr<float>());
+  }
+
+  // All of a layer after the attention.
+  void finish(const DisentangledLayer& layer, int64_t begin, int64_t end) {
+    const Stream part = stream_.part(begin, end);
+    add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * part.width,
+                  part.width, {}, layer.after_attention);
+    feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
+  }
+
+  bool is_blind(int64_t row) const {
+    if (!blind_.defined()) return false;
+    const auto after = std::upper_bound(packing_.first.begin(), packing_.first.end(), row);
+    const int64_t sequence = after - packing_.first.begin() - 1;
+    const int64_t token = row - packing_.first[static_cast<std::size_t>(sequence)];
+    return blind_.const_data_ptr<bool>()[sequence * blind_.stride(0) + token];
+  }
+
+  // The input of the convolution, which is that of the first layer.
+  void gather_neighbours() {
+    const int64_t width = stream_.width, size = convolution_->size;
+    neighbours_ = at::empty({stream_.rows, size * width}, at::kFloat);
+    const std::vector<int64_t> rows = neighbours(packing_, size);
+    float* to = neighbours_.data_ptr<float>();
+    for (const int64_t row : rows) {
+      if (row < 0) {
+        std::fill_n(to, width, 0.0F);
+      } else {
+        std::copy_n(stream_.x + row * width, width, to);
+      }
+      to += width;
+    }
+  }
+
+  // Adds the convolution to rows [begin, end). Those of padding, where they are not dropped, are
+  // zeros after it.
+  void convolve(int64_t begin, int64_t end) {
+    const Stream part = stream_.part(begin, end);
+    at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
+    convolution_->projection.run(
+        neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1), part.rows,
+        added.data_ptr<float>(), part.regime);
+    added = functional::elementwise(added, convolution_->activation);
+    add(part, added.const_data_ptr<float>(), convolution_->norm);
+    for (int64_t row = begin; row < end; ++row) {
+      if (is_blind(row)) std::fill_n(stream_.x + row * part.width, part.width, 0.0F);
+    }
+  }
+
+  const std::vector<DisentangledLayer>& layers_;
+  const std::optional<FrozenConvolution>& convolution_;
+  const Norm& last_;
+  const Stream stream_;
+  const Packing& packing_;
+  const ScoreMask& mask_;
+  const LayerOutputs outputs_;
+  const at::Tensor blind_;
+  const int64_t reach_;
+  at::Tensor rows_of_distances_;  // (2 reach + 1), of the table
+  at::Tensor heads_, context_, neighbours_;
+};
+
+}  // namespace
+
+DisentangledLayers::DisentangledLayers(const TransformerEncoderImpl& encoder,
+                                       WeightConverter& convert)
+    : index_(encoder.options.layer().disentangled()->index()),
+      width_(encoder.options.layer().d_model()),
+      last_(encoder.norm) {
+  num_heads = encoder.options.layer().num_heads();
+  at::Tensor table;
+  if (encoder.relative_embeddings) table = encoder.relative_embeddings.ptr()->forward();
+  for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
+    layers_.push_back(disentangled_layer(
+        layer_of<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder.layers, i), table,
+        convert));
+  }
+  if (!encoder.conv) return;
+  const DisentangledOptions& own = *encoder.conv->options.disentangled();
+  const auto& conv = *encoder.conv->conv;
+  convolution_.emplace(FrozenConvolution{
+      convert.float_projection(dense_weight(conv), conv.bias.detach()), own.conv_kernel_size(),
+      own.conv_act(), Norm(encoder.conv->norm)});
+}
+
+at::Tensor DisentangledLayers::run(const at::Tensor& rows, const Packing& packing,
+                                   const ScoreMask& mask, const at::Tensor&,
+                                   std::vector<at::Tensor>* outputs) const {
+  const at::Tensor x = rows.contiguous();
+  float* const data = x.data_ptr<float>();
+  const Stream stream = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
+  DisentangledRun(layers_, convolution_, index_, last_, stream, packing, mask,
+                  {outputs, layers_.size(), x})
+      .run();
+  return x;
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+namespace posenc::inference {
+
+/// Rows in 8 bits, as products with weights in 8 bits read them (kernels/int8.h): converted once
+/// for all such products, and where they are written, while they are in the cache.
+class Int8Rows {
+ public:
+  Int8Rows() = default;  ///< none
+  /// `rows` rows in a buffer of floats().
+  Int8Rows(float* buffer, int64_t rows, int64_t width);
+  static int64_t floats(int64_t rows, int64_t width);
+
+  explicit operator bool() const { return bytes_ != nullptr; }
+  /// The rows from `row` on.
+  Int8Rows from(int64_t row) const;
+  /// Converts rows [begin, end) of x (rows, width), which are `stride` apart, to the same rows.
+  void convert(const float* x, int64_t stride, int64_t begin, int64_t end) const;
+  /// Converts all `rows` rows; threads share the work.
+  void convert(const float* x, int64_t stride, int64_t rows) const;
+
+  const uint8_t* bytes() const { return bytes_; }
+  const float* units() const { return units_; }
+
+ private:
+  uint8_t* bytes_ = nullptr;
+  float* units_ = nullptr;
+  int64_t width_ = 0;
+};
+
+}  // namespace posenc::inference

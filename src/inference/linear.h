@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/inference.h"
+
+namespace posenc::inference {
+
+/// The number of rows in the whole call. The kernels for few and for many rows sum in different
+/// orders, so the choice must not depend on how rows are split between threads.
+enum class RowRegime { One, Few, Many };
+constexpr int kRowRegimes = 3;
+RowRegime row_regime(int64_t rows);
+
+/// Runs posenc's own kernels, for a weight in float32 or bfloat16; threads share the work by
+/// columns.
+void run_linear(const kernels::inference::LinearRequest& request, RowRegime regime);
+void run_linear(const kernels::inference::LinearRequestOf<kernels::inference::BFloat16>& request,
+                RowRegime regime);
+
+}  // namespace posenc::inference

@@ -1,0 +1,226 @@
+#include "inference/relative_attention.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/dispatch.h"
+#include "platform/memory.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace kernel = kernels::inference;
+using platform::scratch;
+using platform::Scratch;
+
+// A block of queries and a tile of keys. Distances reach beyond both by as many rows as they have,
+// so small ones compute fewer products that no pair needs; these are multiples of the panels.
+constexpr int64_t kQueries = 3 * kernel::kPanelRows, kKeys = kernel::kPanelRows;
+
+// x (rows, Dh) times the rows of `count` distances.
+void multiply(const float* x, int64_t stride, int64_t rows, const float* weight, int64_t width,
+              int64_t count, float* out) {
+  kernel::LinearRequest request = {};
+  request.x = x;
+  request.x_stride = stride;
+  request.rows = rows;
+  request.weight = weight;
+  request.inner = width;
+  request.outer = count;
+  request.out = out;
+  request.out_stride = count;
+  float* const memory = scratch(Scratch::Panel, kernel::scratch_floats(width));
+  kernels::chosen().linear_many.run(request, 0, count, memory);
+}
+
+// One head of one sequence.
+class RelativeHead {
+ public:
+  RelativeHead(const AttentionInput& input, const PositionHeads& positions, int64_t sequence,
+               int64_t head)
+      : input_(input), positions_(positions), sequence_(sequence), head_(head) {
+    first_ = input.queries.first[static_cast<std::size_t>(sequence)];
+    length_ = input.queries.lengths[static_cast<std::size_t>(sequence)];
+    width_ = input.sizes.head_dim;
+    if (input.queries.packed)
+      places_ = input.queries.places.data() + first_;
+    stride_ = input.query.stride(0);
+    const int64_t column = head * width_;
+    query_ = input.query.const_data_ptr<float>() + first_ * stride_ + column;
+    key_ = input.key.const_data_ptr<float>() + first_ * stride_ + column;
+    value_ = input.value.const_data_ptr<float>() + first_ * stride_ + column;
+    is_dense_ = length_ == 0 || place(length_ - 1) - place(0) == length_ - 1;
+  }
+
+  void run(const at::Tensor& bias, const bool* blind, float* out, int64_t out_stride) {
+    out += first_ * out_stride + head_ * width_;
+    const int64_t size = std::min(kQueries, length_);
+    term_ = scratch(Scratch::Hidden, size * length_);
+    for (int64_t begin = 0; begin < length_; begin += kQueries) {
+      const int64_t end = std::min(begin + kQueries, length_);
+      add_keys(begin, end);
+      if (positions_.queries.defined()) add_queries(begin, end);
+      if (bias.defined()) add_bias(bias, begin, end);
+      if (input_.mask.is_causal) hide_later_keys(begin, end);
+      attend(begin, end, out + begin * out_stride, out_stride);
+    }
+    if (blind == nullptr) return;
+    for (int64_t i = 0; i < length_; ++i) {
+      if (blind[i]) average(out + i * out_stride);
+    }
+  }
+
+ private:
+  int64_t place(int64_t i) const { return places_ == nullptr ? i : places_[i]; }
+
+  // term = q . keys(distance)
+  void add_keys(int64_t begin, int64_t end) {
+    if (!positions_.keys.defined()) {
+      std::fill_n(term_, (end - begin) * length_, 0.0F);
+      return;
+    }
+    const int64_t lowest = place(0) - place(end - 1);
+    const int64_t count = place(length_ - 1) - place(begin) - lowest + 1;
+    float* const products = scratch(Scratch::Branch, (end - begin) * count);
+    multiply(query_ + begin * stride_, stride_, end - begin,
+             PositionHeads::rows(positions_.keys, positions_.reach, head_, lowest), width_, count,
+             products);
+    for (int64_t i = begin; i < end; ++i) {
+      const float* const from = products + (i - begin) * count - place(i) - lowest;
+      float* const to = term_ + (i - begin) * length_;
+      if (is_dense_) {
+        std::copy_n(from + place(0), length_, to);
+      } else {
+        for (int64_t j = 0; j < length_; ++j) to[j] = from[place(j)];
+      }
+    }
+  }
+
+  // term += k . queries(distance)
+  void add_queries(int64_t begin, int64_t end) {
+    for (int64_t first = 0; first < length_; first += kKeys) {
+      const int64_t last = std::min(first + kKeys, length_);
+      const int64_t lowest = place(first) - place(end - 1);
+      const int64_t count = place(last - 1) - place(begin) - lowest + 1;
+      float* const products = scratch(Scratch::Branch, (last - first) * count);
+      multiply(key_ + first * stride_, stride_, last - first,
+               PositionHeads::rows(positions_.queries, positions_.reach, head_, lowest), width_,
+               count, products);
+      for (int64_t i = begin; i < end; ++i) {
+        const float* const from = products - place(i) - lowest;
+        float* const to = term_ + (i - begin) * length_;
+        if (is_dense_) {
+          const float* const diagonal = from + place(first);
+          for (int64_t j = 0; j < last - first; ++j) to[first + j] += diagonal[j * (count + 1)];
+        } else {
+          for (int64_t j = first; j < last; ++j) to[j] += from[(j - first) * count + place(j)];
+        }
+      }
+    }
+  }
+
+  void add_bias(const at::Tensor& bias, int64_t begin, int64_t end) {
+    const float* const from = bias.const_data_ptr<float>() + sequence_ * bias.stride(0) +
+                              head_ * bias.stride(1);
+    const int64_t step = bias.stride(3);
+    for (int64_t i = begin; i < end; ++i) {
+      const float* const row = from + i * bias.stride(2);
+      float* const to = term_ + (i - begin) * length_;
+      for (int64_t j = 0; j < length_; ++j) to[j] += row[j * step];
+    }
+  }
+
+  void hide_later_keys(int64_t begin, int64_t end) {
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
+    for (int64_t i = begin; i < end; ++i) {
+      float* const row = term_ + (i - begin) * length_;
+      std::fill(row + i + 1, row + length_, kNever);
+    }
+  }
+
+  void attend(int64_t begin, int64_t end, float* out, int64_t out_stride) {
+    const int64_t none = 0, queries = end - begin;
+    kernel::SequenceAttentionRequest request = {};
+    request.query = query_ + begin * stride_;
+    request.query_stride = stride_;
+    request.keys = key_;
+    request.values = value_;
+    request.key_stride = stride_;
+    request.heads = request.sequences = 1;
+    request.width = width_;
+    request.query_first = request.key_first = &none;
+    request.query_lengths = &queries;
+    request.key_lengths = &length_;
+    request.scale = input_.scale;
+    request.bias = term_;
+    request.bias_strides[2] = length_;
+    request.bias_strides[3] = 1;
+    request.out = out;
+    request.out_stride = out_stride;
+    float* const memory = scratch(Scratch::Scores, kernel::sequence_floats(width_, length_));
+    kernels::chosen().attention_sequence.attend(request, 0, 1, memory);
+  }
+
+  // The mean of all values.
+  void average(float* out) const {
+    std::fill_n(out, width_, 0.0F);
+    for (int64_t j = 0; j < length_; ++j) {
+      for (int64_t c = 0; c < width_; ++c) out[c] += value_[j * stride_ + c];
+    }
+    for (int64_t c = 0; c < width_; ++c) out[c] /= static_cast<float>(length_);
+  }
+
+  const AttentionInput& input_;
+  const PositionHeads& positions_;
+  const int64_t sequence_, head_;
+  const int64_t* places_ = nullptr;
+  const float *query_, *key_, *value_;
+  int64_t first_, length_, width_, stride_;
+  bool is_dense_;  // no token of the sequence is dropped between others
+  float* term_ = nullptr;
+};
+
+}  // namespace
+
+int64_t reach_of(const Packing& packing) {
+  int64_t reach = 0;
+  for (std::size_t b = 0; b < packing.lengths.size(); ++b) {
+    const int64_t first = packing.first[b], length = packing.lengths[b];
+    if (length == 0) continue;
+    const auto place = [&](int64_t row) {
+      return packing.packed ? packing.places[static_cast<std::size_t>(row)] : row;
+    };
+    reach = std::max(reach, place(first + length - 1) - place(first));
+  }
+  return reach;
+}
+
+at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t heads) {
+  if (!mask.bias.defined()) return {};
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  const at::Tensor blind = mask.bias.eq(kNever).all(-1);
+  if (!blind.any().item<bool>()) return {};
+  return blind.expand({packing.batch, heads, packing.length}).contiguous();
+}
+
+void attend_relative(const AttentionInput& input, const PositionHeads& positions,
+                     const at::Tensor& blind, float* out) {
+  const int64_t batch = input.queries.batch, heads = input.sizes.heads;
+  const int64_t length = input.queries.length;
+  at::Tensor bias = input.mask.bias;
+  if (bias.defined()) bias = bias.expand({batch, heads, length, length});
+  const int64_t stride = input.out_stride > 0 ? input.out_stride : input.sizes.query_width();
+  at::parallel_for(0, batch * heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t sequence = item / heads, head = item % heads;
+      const bool* const rows =
+          blind.defined() ? blind.const_data_ptr<bool>() + item * length : nullptr;
+      RelativeHead(input, positions, sequence, head).run(bias, rows, out, stride);
+    }
+  });
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "inference/attention.h"
+
+namespace posenc::inference {
+
+/// The rows of relative positions of one layer, by the distance d of a key from a query: that of d
+/// is row d + reach of each head, (H, 2 reach + 1, Dh), contiguous in each head. Both are
+/// multiplied by the scale of the scores; an undefined one is a term that there is not.
+struct PositionHeads {
+  at::Tensor keys, queries;
+  int64_t reach = 0;
+
+  /// The rows of distances from `lowest` on, of a head.
+  static const float* rows(const at::Tensor& of, int64_t reach, int64_t head, int64_t lowest) {
+    return of.const_data_ptr<float>() + head * of.stride(0) + (lowest + reach) * of.size(2);
+  }
+};
+
+/// The largest distance of two tokens of a sequence.
+int64_t reach_of(const Packing& packing);
+
+/// The queries that a mask lets attend to no key: bool (B, H, L) on the CPU, undefined if there is
+/// none.
+at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t heads);
+
+/// attend() with terms of relative positions: of each query i and key j, q_i . keys(d) and
+/// k_j . queries(d) are added to the scores. A block of queries at a time, so that no matrix of all
+/// heads is made. Blind queries attend to all keys alike.
+void attend_relative(const AttentionInput& input, const PositionHeads& positions,
+                     const at::Tensor& blind, float* out);
+
+}  // namespace posenc::inference

@@ -1,0 +1,41 @@
+#include "inference/relative_bias.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
+
+#include "kernels/inference.h"
+#include "posenc/relative/index.h"
+
+namespace posenc::inference {
+
+at::Tensor RelativeBias::gather(const at::Tensor& distances, int64_t room) const {
+  const int64_t count = distances.size(0), heads = table.size(1);
+  const at::Tensor rows = relative_index(distances, index);
+  const at::Tensor out = at::zeros({heads, count + room}, at::kFloat);
+  const at::Tensor from = table.contiguous();
+  const auto* const row = rows.const_data_ptr<int64_t>();
+  const auto* const entries = from.const_data_ptr<float>();
+  auto* const to = out.data_ptr<float>();
+  for (int64_t h = 0; h < heads; ++h)
+    for (int64_t i = 0; i < count; ++i) to[h * (count + room) + i] = entries[row[i] * heads + h];
+  return out;
+}
+
+at::Tensor RelativeBias::by_distance(int64_t length) const {
+  // A distance of relative_index() is that of the key from the query.
+  return gather(at::arange(length - 1, -length, -1, at::kLong), kernels::inference::kPanelRows);
+}
+
+at::Tensor RelativeBias::before(int64_t length) const {
+  return gather(at::arange(1 - length, 1, at::kLong), 0);
+}
+
+std::size_t add_bias(std::vector<RelativeBias>& all, const RelativePositionBiasImpl& bias) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].table.is_same(bias.weight) && all[i].index == bias.options.index()) return i;
+  }
+  all.push_back({bias.weight, bias.options.index()});
+  return all.size() - 1;
+}
+
+}  // namespace posenc::inference

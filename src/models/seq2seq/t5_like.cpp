@@ -1,0 +1,152 @@
+// T5, mT5 and UMT5: RMS norms, no biases, a relative position bias in place of positions.
+
+#include <cmath>
+
+#include "models/seq2seq/structures.h"
+#include "models/t5/layers.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kWidestT5 = 1 << 20;
+constexpr int64_t kMostT5Tokens = 1 << 24;
+constexpr int64_t kMostT5Layers = 1000;
+
+// transformers sets scale_decoder_outputs from tie_word_embeddings, which it then forces to be
+// true; what a file has of it wins.
+bool scales_output(const Settings& config, const Seq2SeqStructure& structure) {
+  using Factor = Seq2SeqStructure::OutputFactor;
+  if (structure.output_factor != Factor::FromConfig)
+    return structure.output_factor == Factor::Always;
+  const nlohmann::json& object = config.object();
+  const auto tied = object.find("tie_word_embeddings");
+  const bool usual = tied == object.end() || *tied != false;
+  return config.flag("scale_decoder_outputs", usual);
+}
+
+TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& structure) {
+  const int64_t vocab = config.whole("vocab_size", 1, kMostT5Tokens);
+  const int64_t d_model = config.whole("d_model", 1, kWidestT5);
+  const int64_t heads = config.whole("num_heads", 1, kWidestT5);
+  const int64_t layers = config.whole("num_layers", 1, kMostT5Layers);
+  TransformerLayerOptions layer(d_model, heads);
+  set_t5_layer(config, layer);
+  TransformerOptions options(vocab, vocab);
+  options.d_model(d_model)
+      .num_heads(heads)
+      .num_encoder_layers(layers)
+      .num_decoder_layers(config.whole("num_decoder_layers", layers, 1, kMostT5Layers))
+      .d_ff(config.whole("d_ff", 1, kWidestT5))
+      .decoder_d_ff(options.d_ff())
+      .dropout(layer.dropout())
+      .dropouts(layer.dropouts())
+      .activation(layer.activation())
+      .feed_forward(layer.feed_forward())
+      .norm_first(true)
+      .norm_kind(layer.norm_kind())
+      .layer_norm_eps(layer.layer_norm_eps())
+      .bias(false)
+      .output_bias(false)
+      .head_dim(layer.head_dim())
+      .attention_scale(layer.attention_scale())
+      .scale(Scale::None)
+      .position_ids(embeddings::PositionIds::None)
+      .relative(t5_buckets(config, /*bidirectional=*/true))
+      .decoder_relative(t5_buckets(config, /*bidirectional=*/false))
+      .relative_in_each_layer(structure.relative_in_each_layer);
+  if (scales_output(config, structure))
+    options.output_scale(1.0 / std::sqrt(static_cast<double>(d_model)));
+  return options;
+}
+
+VocabularyNames t5_vocabulary(const Settings&, const Seq2SeqStructure&) {
+  const std::string shared = "shared.weight", encoder = "encoder.embed_tokens.weight";
+  const std::string decoder = "decoder.embed_tokens.weight", head = "lm_head.weight";
+  return {shared, encoder, decoder, head, {shared, head, decoder, encoder}, true};
+}
+
+KeyMap t5_renames(const Seq2SeqStructure&) {
+  return {
+      {"decoder.block.*.layer.1.EncDecAttention.relative_attention_bias.weight", ""},  // unread
+      {"classification_head.*", ""},
+  };
+}
+
+// What the layers of both stacks have; `network` is the number of the last part of a layer.
+void add_stack(KeyMap& keys, const std::string& stack, const std::string& network, bool is_gated) {
+  const std::string from = stack + ".block.*.layer.", to = stack + ".layers.*.";
+  const auto attention = [&](const std::string& theirs, const std::string& ours) {
+    keys.push_back({{from + theirs + ".q.*", from + theirs + ".k.*", from + theirs + ".v.*"},
+                    to + ours + ".in_proj_*"});
+    keys.emplace_back(from + theirs + ".o.*", to + ours + ".out_proj.*");
+  };
+  attention("0.SelfAttention", "self_attn");
+  if (stack == "decoder") attention("1.EncDecAttention", "multihead_attn");
+  const std::string dense = from + network + ".DenseReluDense.";
+  if (is_gated) {
+    keys.push_back({{dense + "wi_0.*", dense + "wi_1.*"}, to + "linear1.*"});
+  } else {
+    keys.emplace_back(dense + "wi.*", to + "linear1.*");
+  }
+  keys.emplace_back(dense + "wo.*", to + "linear2.*");
+  const int64_t norms = stack == "decoder" ? 3 : 2;
+  for (int64_t i = 0; i < norms; ++i) {
+    keys.emplace_back(from + std::to_string(i) + ".layer_norm.*",
+                      to + "norm" + std::to_string(i + 1) + ".*");
+  }
+  keys.emplace_back(stack + ".final_layer_norm.*", stack + ".norm.*");
+}
+
+// {theirs, ours}.
+KeyMap t5_keys(const TransformerOptions& options) {
+  KeyMap keys;
+  const std::string bias = "SelfAttention.relative_attention_bias.weight";
+  for (const std::string stack : {"encoder", "decoder"}) {
+    if (options.relative_in_each_layer()) {
+      keys.emplace_back(stack + ".block.*.layer.0." + bias,
+                        stack + ".layers.*.self_attn.relative_attention_bias.weight");
+    } else {
+      keys.emplace_back(stack + ".block.0.layer.0." + bias,
+                        stack + ".relative_attention_bias.weight");
+    }
+  }
+  const bool is_gated = options.feed_forward() == FeedForward::Gated;
+  add_stack(keys, "encoder", "1", is_gated);
+  add_stack(keys, "decoder", "2", is_gated);
+  return keys;
+}
+
+std::vector<StatedSize> t5_sizes(const TransformerOptions& options) {
+  const std::string layer = "encoder.block.0.layer.", of_decoder = "decoder.block.0.layer.";
+  const std::string dense = "DenseReluDense.wo.weight";
+  const std::string bias = "0.SelfAttention.relative_attention_bias.weight";
+  const int64_t rows = relative_rows(*options.relative());
+  return {{"d_ff", options.d_ff(), {layer + "1." + dense}, 1},
+          {"d_ff", options.d_ff(), {of_decoder + "2." + dense}, 1},
+          {"num_heads * d_kv",
+           options.num_heads() * *options.head_dim(),
+           {layer + "0.SelfAttention.q.weight"},
+           0},
+          {"relative_attention_num_buckets", rows, {layer + bias}, 0},
+          {"num_heads", options.num_heads(), {layer + bias}, 1},
+          {"relative_attention_num_buckets", rows, {of_decoder + bias}, 0}};
+}
+
+const Seq2SeqFamily kT5Like = {t5_options,         t5_vocabulary,
+                               t5_renames,         t5_keys,
+                               t5_sizes,           "encoder.block.*.",
+                               "decoder.block.*.", "layer.0.SelfAttention.q.weight"};
+
+}  // namespace
+
+namespace seq2seq {
+
+using Factor = Seq2SeqStructure::OutputFactor;
+
+const Seq2SeqStructure kT5 = {.family = &kT5Like, .output_factor = Factor::FromConfig};
+const Seq2SeqStructure kMt5 = {.family = &kT5Like};
+const Seq2SeqStructure kUmt5 = {
+    .family = &kT5Like, .relative_in_each_layer = true, .output_factor = Factor::Always};
+
+}  // namespace seq2seq
+}  // namespace posenc

@@ -1,0 +1,111 @@
+#include "posenc/nn/transformer/disentangled_encoder_layer.h"
+
+#include <ostream>
+#include <tuple>
+#include <utility>
+
+#include "nn/transformer/layer_parts.h"
+
+namespace posenc {
+namespace {
+
+void check_disentangled(const TransformerLayerOptions& options) {
+  constexpr const char* kLayer = "DisentangledEncoderLayer";
+  TORCH_CHECK_VALUE(options.disentangled(), "[", kLayer,
+                    "] disentangled must be set. Got no disentangled attention");
+  check_layer(kLayer, options);
+  const std::pair<const char*, bool> others[] = {
+      {"norm_first", options.norm_first()},
+      {"bottleneck", options.bottleneck().has_value()},
+      {"layer_scale", options.layer_scale().has_value()},
+      {"window", options.window().has_value()},
+      {"mixing", options.mixing() != Mixing::Attention},
+      {"feed_forward", options.feed_forward() != FeedForward::Plain},
+      {"norm_kind", options.norm_kind() != NormKind::Layer},
+      {"head_dim", options.head_dim().has_value()},
+      {"num_kv_heads", options.num_kv_heads().has_value()},
+      {"qk_norm", options.qk_norm()},
+      {"rotary", options.rotary().has_value()},
+      {"bias", !options.bias() || !options.qkv_bias().value_or(true) ||
+                   !options.out_bias().value_or(true)},
+      {"query_bias", !options.query_bias()},
+      {"value_bias", !options.value_bias()},
+      {"batch_first", !options.batch_first()},
+      {"python_dropout_order", options.python_dropout_order()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[", kLayer, "] ", name, " must be its default. Got another");
+  }
+  TORCH_CHECK_VALUE(dropouts_of(options).path == 0.0, "[", kLayer,
+                    "] the dropout of a path must be 0. Got ", dropouts_of(options).path);
+}
+
+}  // namespace
+
+DisentangledEncoderLayerImpl::DisentangledEncoderLayerImpl(TransformerLayerOptions options_)
+    : options(std::move(options_)) {
+  DisentangledEncoderLayerImpl::reset();
+}
+
+void DisentangledEncoderLayerImpl::reset() {
+  check_disentangled(options);
+  const LayerDropouts drops = dropouts_of(options);
+  self_attn = register_module(
+      "self_attn",
+      DisentangledAttention(DisentangledAttentionOptions(options.d_model(), options.num_heads(),
+                                                         *options.disentangled())
+                                .scale(options.attention_scale())
+                                .key_bias(options.key_bias())
+                                .dropout(drops.attention)
+                                .position_dropout(drops.attention_output)));
+  linear1 = register_module("linear1", make_linear1(options));
+  dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
+  linear2 = register_module("linear2", make_linear2(options));
+  norm1 = register_module("norm1", make_norm(options));
+  norm2 = register_module("norm2", make_norm(options));
+  dropout1 = register_module("dropout1", torch::nn::Dropout(drops.attention_output));
+  dropout2 = register_module("dropout2", torch::nn::Dropout(drops.output));
+}
+
+void DisentangledEncoderLayerImpl::reset_parameters() {
+  self_attn->reset_parameters();
+  linear1->reset_parameters();
+  linear2->reset_parameters();
+  norm1->reset_parameters();
+  norm2->reset_parameters();
+}
+
+void DisentangledEncoderLayerImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::DisentangledEncoderLayer(";
+  print(stream, options);
+  stream << ")";
+}
+
+torch::Tensor DisentangledEncoderLayerImpl::forward(const torch::Tensor& x,
+                                                    const torch::Tensor& table,
+                                                    const AttentionMask& mask) {
+  return run_relative(x, table, mask, {}, nullptr);
+}
+
+torch::Tensor DisentangledEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+                                                const torch::Tensor& position_ids,
+                                                torch::Tensor* weights) {
+  return run_relative(x, {}, mask, position_ids, weights);
+}
+
+torch::Tensor DisentangledEncoderLayerImpl::run_relative(const torch::Tensor& x,
+                                                         const torch::Tensor& table,
+                                                         const AttentionMask& mask,
+                                                         const torch::Tensor&,
+                                                         torch::Tensor* weights) {
+  torch::Tensor y;
+  if (weights == nullptr) {
+    y = self_attn->forward(x, table, mask);
+  } else {
+    std::tie(y, *weights) = self_attn->forward_with_weights(x, table, mask);
+  }
+  y = norm1->forward(x + drop(*dropout1, y));
+  return norm2->forward(y +
+                        drop(*dropout2, feed_forward(y, *linear1, *dropout, *linear2, options)));
+}
+
+}  // namespace posenc

@@ -1,0 +1,152 @@
+"""Layers with weights in 8 bits against the arithmetic that docs/int8.md states, in integers of 64 bits: equal bits with
+every instruction set of the processor, on one to three threads. Whole models, in 8 bits and in bfloat16, have the same
+bits and find the same tokens with all sets that have fused multiply-add."""
+
+import re
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from harness import Case, Draw, Failure, Programs, judge
+
+CASES = 24
+WITHOUT_FUSED = ("generic", "sse2")  # on x86-64; elsewhere all have it
+WIDTHS = [1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 130, 257]
+UNUSUAL = [0.0, -0.0, 1e-45, 1e-40, 2.0**-126, 2.0**-101, 2.0**-100, 7.9e-31, 1e30, 3.4e38, -3.4e38, float("inf"),
+           float("-inf"), float("nan")]  # fmt: skip
+
+
+def converted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the integers and the unit of each row."""
+    integers, units = np.zeros(rows.shape, np.int64), np.zeros(len(rows), np.float32)
+    for i, row in enumerate(rows):
+        if not np.isfinite(row).all():
+            units[i] = np.nan
+            continue
+        largest = np.abs(row).max()
+        if largest < np.float32(2.0**-100):
+            continue
+        scale = np.float32(127) / largest
+        units[i] = largest / np.float32(127)
+        integers[i] = np.rint(row * scale)  # to nearest, ties to even
+    return integers, units
+
+
+def layer(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    (q_x, unit_x), (q_w, unit_w) = converted(x), converted(weight)
+    out = (q_x @ q_w.T).astype(np.float32) * unit_w * unit_x[:, None]
+    assert out.dtype == np.float32
+    return out if bias is None else out + bias
+
+
+def unusual(draw: Draw, matrix: Tensor) -> None:
+    """Changes some rows to what a conversion could get wrong."""
+    for row in matrix:
+        kind = draw.randrange(12)
+        if kind == 0:  # one number
+            row[draw.randrange(len(row))] = draw.choice(UNUSUAL)
+        elif kind == 1:  # nothing else
+            row.fill_(draw.choice(UNUSUAL))
+        elif kind == 2:  # halves, which are ties where the scale is 1
+            row.copy_(draw.integers(254, len(row)) - 126.5)
+            row[draw.randrange(len(row))] = draw.choice([127.0, -127.0])
+        elif kind == 3:  # of one sign and the largest size, which would saturate 16 bits
+            row.fill_(draw.choice([2.0, -3.0]))
+        elif kind == 4:
+            row.mul_(10.0 ** draw.randint(-38, 30))
+        elif kind == 5:  # subnormal
+            row.mul_(2.0**-130)
+
+
+def case_of(draw: Draw) -> Case:
+    rows = draw.choice([1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 30, 70])
+    inner, outer, beside = draw.choice(WIDTHS), draw.choice(WIDTHS), draw.choice([0, 0, 1, 5])
+    if draw.coin(0.1):
+        inner, outer = draw.choice([(2048, 48), (512, 333), (3000, 1)])
+    x, weight = draw.normal(rows, inner + beside), draw.normal(outer, inner)
+    if draw.coin(0.7):
+        unusual(draw, x)
+    if draw.coin(0.5):
+        unusual(draw, weight)
+    tensors = {"x": x, "weight": weight, "ids": draw.integers(outer, draw.randint(1, 9))}
+    if draw.coin():
+        tensors["bias"] = draw.normal(outer) * draw.choice([0.0, 1.0, 100.0])
+    bias = tensors["bias"].numpy() if "bias" in tensors else None
+    integers, units = converted(weight.numpy())
+    table = torch.from_numpy(integers.astype(np.float32) * units[:, None])
+    expected = {"out": torch.from_numpy(layer(x[:, :inner].numpy(), weight.numpy(), bias)),
+                "rows": table[tensors["ids"]]}  # fmt: skip
+    return Case({"op": "int8_layer", "threads": draw.randint(1, 3)}, tensors, expected, "bits")
+
+
+def model_case(draw: Draw, programs: Programs, dtype: str) -> Case:
+    """A Transformer of any sizes with random weights, which are written to a file."""
+    heads = draw.choice([1, 2, 3])
+    width, hidden, layers = heads * 2 * draw.randint(2, 17), draw.randint(1, 90), draw.randint(1, 3)
+    src_vocab, tgt_vocab, most = draw.randint(4, 60), draw.randint(4, 90), 24
+    half = np.exp(np.arange(0, width, 2) * -(np.log(10000.0) / width))
+    angles = np.arange(most)[:, None] * half
+    table = torch.from_numpy(np.stack([np.sin(angles), np.cos(angles)], 2).reshape(1, most, width)).float()
+    tensors = {"final_layer.weight": draw.normal(tgt_vocab, width), "final_layer.bias": draw.normal(tgt_vocab)}
+    for side, vocab in (("src", src_vocab), ("tgt", tgt_vocab)):
+        tensors[f"{side}_embedding.token_embedding.weight"] = draw.normal(vocab, width)
+        tensors[f"{side}_embedding.position_encoding.pe"] = table.clone()
+    for side, attentions in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "multihead_attn"])):
+        for i in range(layers + 1):
+            name = f"{side}.layers.{i}." if i < layers else f"{side}."
+            norms = [f"norm{n + 1}" for n in range(len(attentions) + 1)] if i < layers else ["norm"]
+            for norm in norms:
+                tensors[f"{name}{norm}.weight"] = 1 + 0.1 * draw.normal(width)
+                tensors[f"{name}{norm}.bias"] = 0.1 * draw.normal(width)
+            parts = {"linear1": (hidden, width), "linear2": (width, hidden)}
+            for attention in attentions:
+                parts |= {f"{attention}.in_proj": (3 * width, width), f"{attention}.out_proj": (width, width)}
+            for part, (rows, columns) in parts.items() if i < layers else ():
+                dot = "_" if part.endswith("in_proj") else "."
+                tensors[f"{name}{part}{dot}weight"] = draw.normal(rows, columns) * columns**-0.5
+                tensors[f"{name}{part}{dot}bias"] = 0.1 * draw.normal(rows)
+    file = programs.folder / f"{dtype}.safetensors"
+    save_file(tensors, file, {"format": "pt"})
+    batch = draw.randint(1, 12)
+    src = 1 + draw.integers(src_vocab - 1, batch, draw.randint(1, 20))
+    src[-1, src.shape[1] // 2 + 1 :] = 0
+    options = {"op": "converted_transformer", "weights": dtype, "file": str(file), "src_vocab": src_vocab, "tgt_vocab": tgt_vocab,
+               "d_model": width, "heads": heads, "layers": layers, "d_ff": hidden, "max_len": most, "begin": 1, "end": 2, "pad": 0,
+               "most": draw.randint(1, 12)}  # fmt: skip
+    return Case(options, {"src": src, "tgt": draw.integers(tgt_vocab, batch, draw.randint(1, 20))}, {}, "bits")
+
+
+def models(draw: Draw, programs: Programs, names: list[str]) -> tuple[int, list[Failure]]:
+    cases = [model_case(draw, programs, dtype) for dtype in ("int8", "bfloat16")]
+    fused = [name for name in names if name not in WITHOUT_FUSED or "sse2" not in names]
+    failures = []
+    for name in reversed(fused):  # the best one first
+        threads = draw.randint(1, 3)
+        results = programs.compute(cases, f"models-{name}", {"POSENC_ISA": name, "OMP_NUM_THREADS": str(threads)})
+        for case, got in zip(cases, results):
+            if not case.expected and not isinstance(got, str):
+                case.expected = got
+        failures += [Failure(f"{name}, {threads} threads: {one.what}", one.why) for one in judge(cases, results)]
+    return len(cases) * len(fused), failures
+
+
+def set_names(programs: Programs, case: Case) -> list[str]:
+    """Returns the instruction sets of this processor, which the error for an unknown one lists."""
+    answer = programs.compute([case], "sets", {"POSENC_ISA": "unknown"})[0]
+    found = re.search(r"this processor has: (.*)\. Got", str(answer))
+    assert found, answer
+    return found[1].split(", ")
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    with np.errstate(all="ignore"):
+        cases = [case_of(draw) for _ in range(CASES)]
+    names = set_names(programs, cases[0])
+    count, failures = models(draw, programs, names)
+    for name in names:
+        results = programs.compute(cases, name, {"POSENC_ISA": name})
+        count += len(cases)
+        failures += [Failure(f"{name}: {one.what}", one.why) for one in judge(cases, results)]
+    return count, failures

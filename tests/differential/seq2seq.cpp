@@ -1,0 +1,63 @@
+#include "posenc/models/seq2seq.h"
+
+#include <torch/types.h>
+
+#include "differential/ops.h"
+#include "posenc/inference/freeze.h"
+
+namespace posenc::differential {
+namespace {
+
+// The logits of each target token when tokens are given one by one.
+at::Tensor stepped(TransformerImpl& model, const at::Tensor& memory, const AttentionMask& mask,
+                   const at::Tensor& tgt) {
+  DecoderCache cache = model.start(memory, tgt.size(1), mask);
+  std::vector<at::Tensor> logits;
+  for (int64_t i = 0; i < tgt.size(1); ++i)
+    logits.push_back(model.step(tgt.narrow(1, i, 1), cache));
+  return at::stack(logits, 1);
+}
+
+at::Tensor tokens_of(const std::vector<std::vector<Hypothesis>>& found) {
+  std::vector<at::Tensor> rows;
+  for (const auto& row : found) rows.push_back(at::tensor(row.front().tokens, at::kLong));
+  return at::stack(rows);
+}
+
+// Teacher-forced logits of a folder's model, plain, frozen, in 8 bits and step by step; gradients of
+// (logits * cotangent).sum(); and the tokens of greedy searches that never end.
+StateDict seq2seq(const Json& options, const StateDict& tensors) {
+  const auto loaded = load_seq2seq(options.at("folder"));
+  Transformer model = loaded.model;
+  const at::Tensor src = tensors["src"], tgt = tensors["tgt"];
+  const auto mask = AttentionMask::key_padding(tensors["mask"]);
+  StateDict results;
+  const at::Tensor logits = model->forward(src, tgt, mask, AttentionMask::causal());
+  (logits * tensors["cotangent"]).sum().backward();
+  results.insert("logits", logits.detach());
+  for (const auto& item : model->named_parameters())
+    if (item.value().grad().defined()) results.insert("grad." + item.key(), item.value().grad());
+  const torch::NoGradGuard no_grad;
+  const auto freezing = FreezeOptions().gemm(GemmBackend::Native);
+  const auto decoded = [&](const FrozenTransformer& frozen) {
+    return frozen.decode(tgt, frozen.encode(src, mask), AttentionMask::causal(), mask);
+  };
+  const FrozenTransformer frozen = freeze(model, freezing);
+  results.insert("frozen", decoded(frozen));
+  results.insert("int8", decoded(freeze(model, FreezeOptions(freezing).weights(WeightDtype::Int8))));
+  if (options.at("steps").get<bool>())
+    results.insert("steps", stepped(*model, model->encode(src, mask), mask, tgt));
+  auto search = GenerateOptions(options.at("begin").get<int64_t>(), 0)
+                    .eos_ids({})
+                    .suppress_tokens({loaded.pad})
+                    .max_new_tokens(options.at("new_tokens").get<int64_t>());
+  results.insert("tokens", tokens_of(generate(*model, src, mask, search)));
+  results.insert("frozen_tokens", tokens_of(generate(frozen, src, mask, search)));
+  return results;
+}
+
+}  // namespace
+
+Ops seq2seq_ops() { return {{"seq2seq", seq2seq}}; }
+
+}  // namespace posenc::differential

@@ -1,0 +1,184 @@
+// Frozen stacks with a relative position bias, widths of heads, scales, gates and kinds of norms of
+// their own, beside the modules.
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "inference/models.h"
+#include "posenc/models/generate.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc::testing {
+namespace {
+
+relative::Index any_index(Dice& dice, bool bidirectional) {
+  if (dice(0, 3) == 0) return relative::Clamp{dice(0, 4), dice(0, 4)};
+  const int64_t buckets = 2 * dice(2, 8);
+  return relative::Buckets{buckets, buckets + dice(1, 20), bidirectional};
+}
+
+// Few heads with wide rows, so that panels of queries are met, and options that T5 has.
+TransformerLayerOptions any_layer(Dice& dice, int64_t d_model, bool norm_first) {
+  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU,
+                                            Activation::GELUTanh, Activation::Swish};
+  const int64_t heads = 2 * dice(1, 2);
+  TransformerLayerOptions layer(d_model, heads);
+  layer.d_ff(dice(1, 40)).dropout(0.0).norm_first(norm_first).bias(dice.coin());
+  layer.head_dim(dice(1, 20)).num_kv_heads(dice.coin() ? heads : heads / 2);
+  layer.norm_kind(dice.coin() ? NormKind::RMS : NormKind::Layer);
+  layer.feed_forward(dice.coin() ? FeedForward::Gated : FeedForward::Plain);
+  layer.activation(kActivations[dice(0, 3)]);
+  if (dice.coin()) layer.attention_scale(1.0);
+  return layer;
+}
+
+template <typename Stack>
+Stack with_index(Dice& dice, TransformerLayerOptions layer, bool bidirectional) {
+  const relative::Index index = any_index(dice, bidirectional);
+  const bool is_shared = dice.coin();
+  if (!is_shared) layer.relative(index);
+  Stack stack(layer, dice(1, 3));
+  stack.norm(dice.coin());
+  if (is_shared) stack.relative(index);
+  return stack;
+}
+
+template <typename Module>
+Module drawn(Module module) {
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module->parameters())
+    parameter.copy_(torch::randn_like(parameter) * 0.3 + (parameter.dim() == 1 ? 1.0 : 0.0));
+  module->eval();
+  return module;
+}
+
+// Padding on either side, or holes.
+torch::Tensor any_tokens(Dice& dice, int64_t batch, int64_t length) {
+  torch::Tensor tokens = torch::zeros({batch, length}, torch::kBool);
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t count = dice(1, length);
+    tokens[b].narrow(0, dice.coin() ? 0 : length - count, count).fill_(true);
+  }
+  if (dice(0, 2) == 0) tokens = tokens.logical_and(torch::rand({batch, length}) < 0.7);
+  tokens.select(1, dice(0, length - 1)).fill_(true);
+  return tokens;
+}
+
+TEST(FrozenRelativeBias, OfAnEncoderIsTheModules) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    torch::manual_seed(testing::seed(seed));
+    auto layer = any_layer(dice, dice(8, 24), dice.coin());
+    if (dice(0, 2) == 0) layer.window(dice(0, 9));
+    auto encoder =
+        drawn(TransformerEncoder(with_index<TransformerEncoderOptions>(dice, layer, dice.coin())));
+    const int64_t batch = dice(1, 3), length = dice(0, 3) == 0 ? dice(90, 130) : dice(1, 30);
+    const auto x = torch::randn({batch, length, layer.d_model()});
+    AttentionMask mask;
+    torch::Tensor tokens = torch::ones({batch, length}, torch::kBool);
+    if (dice.coin()) {
+      tokens = any_tokens(dice, batch, length);
+      mask = AttentionMask::key_padding(tokens);
+    }
+    if (dice(0, 2) == 0) mask = mask & AttentionMask::causal();
+    if (dice(0, 2) == 0) mask = mask & AttentionMask::additive_pairs(torch::randn({length, length}));
+    const auto kept = tokens.unsqueeze(-1).to(torch::kFloat);
+    const auto frozen = freeze(encoder, FreezeOptions().gemm(kGemmBackends[dice(0, 2)]));
+    const auto got = frozen.forward(x, mask) * kept;
+    EXPECT_TRUE(within(Op::Layers, got, encoder->forward(x, mask) * kept));
+    const Threads one(1);
+    EXPECT_TRUE(bit_equal(frozen.forward(x, mask) * kept, got));
+  }
+}
+
+Transformer any_t5(Dice& dice) {
+  const int64_t d_model = 2 * dice(4, 12);
+  TransformerOptions options(20, 20);
+  options.num_heads(1).d_model(d_model).num_encoder_layers(1).num_decoder_layers(1).max_len(64);
+  Transformer model(options);
+  const bool norm_first = dice.coin();
+  const auto encoder = with_index<TransformerEncoderOptions>(
+      dice, any_layer(dice, d_model, norm_first), true);
+  const auto decoder = with_index<TransformerDecoderOptions>(
+      dice, any_layer(dice, d_model, norm_first), false);
+  model->encoder = model->replace_module("encoder", TransformerEncoder(encoder));
+  model->decoder = model->replace_module("decoder", TransformerDecoder(decoder));
+  return drawn(model);
+}
+
+TEST(FrozenRelativeBias, OfADecoderIsTheModules) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    torch::manual_seed(testing::seed(seed));
+    auto model = any_t5(dice);
+    const auto frozen = freeze(model, FreezeOptions().gemm(kGemmBackends[dice(0, 2)]));
+    const auto src = any_ids(dice, dice(1, 4), dice(1, 12), dice.coin());
+    const auto tgt = any_ids(dice, src.size(0), dice(1, 20), false);
+    const auto mask = AttentionMask::padding(src, kPad);
+    const auto memory = model->encode(src, mask);
+    EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, AttentionMask::causal(), mask),
+                       model->decode(tgt, memory, AttentionMask::causal(), mask)));
+  }
+}
+
+// A step of the frozen decoder has the bias of its place: forced tokens get the scores that the
+// whole sequence gives them.
+TEST(FrozenRelativeBias, OfStepsIsThatOfTheWholeSequence) {
+  const torch::NoGradGuard no_grad;
+  int64_t most = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    torch::manual_seed(testing::seed(seed));
+    auto model = any_t5(dice);
+    const auto frozen = freeze(model);
+    const auto src = any_ids(dice, dice(1, 3), dice(1, 12), dice.coin());
+    const auto mask = AttentionMask::padding(src, kPad);
+    auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(dice(2, 24)).length_penalty(0.0);
+    options.num_beams(dice(1, 3));
+    for (const auto& found : {generate(frozen, src, mask, options),
+                              generate(*model, src, mask, options)}) {
+      ASSERT_EQ(static_cast<int64_t>(found.size()), src.size(0));
+      for (int64_t b = 0; b < src.size(0); ++b) {
+        const auto& best = found[static_cast<size_t>(b)].front();
+        std::vector<int64_t> given = {kBegin};
+        given.insert(given.end(), best.tokens.begin(), best.tokens.end() - 1);
+        const auto row = src.narrow(0, b, 1);
+        const auto logits = model->forward(row, torch::tensor(given).unsqueeze(0),
+                                           AttentionMask::padding(row, kPad),
+                                           AttentionMask::causal());
+        const auto scores = torch::log_softmax(logits[0], -1)
+                                .gather(1, torch::tensor(best.tokens).unsqueeze(1));
+        EXPECT_NEAR(best.score, scores.sum().item<double>(), 2e-4);
+        most = std::max<int64_t>(most, static_cast<int64_t>(best.tokens.size()));
+      }
+    }
+  }
+  EXPECT_GT(most, 10) << "targets that all are short would prove little";
+}
+
+TEST(FrozenRelativeBias, ATableThatChangesIsNoticed) {
+  auto encoder = drawn(TransformerEncoder(
+      TransformerEncoderOptions(TransformerLayerOptions(8, 2), 1).relative(relative::Buckets{})));
+  const auto frozen = freeze(encoder);
+  const torch::NoGradGuard no_grad;
+  encoder->relative_attention_bias->weight.add_(1.0);
+  EXPECT_ERROR(frozen.forward(torch::randn({1, 3, 8})), c10::Error,
+               "other values in relative_attention_bias.weight");
+}
+
+TEST(FrozenRelativeBias, HeadsOfAllLayersOfADecoderAreThoseOfTheStack) {
+  const auto layer = [] { return TransformerLayerOptions(8, 2).d_ff(12); };
+  Transformer model(TransformerOptions(9, 9).num_heads(2).d_model(8).d_ff(12));
+  model->decoder->layers->push_back(TransformerDecoderLayer(layer().head_dim(3)));
+  EXPECT_ERROR(freeze(model), c10::ValueError, "self_attn: head_dim must be 4");
+}
+
+}  // namespace
+}  // namespace posenc::testing

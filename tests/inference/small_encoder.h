@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sstream>
+#include <string>
+
+#include "inference/models.h"
+#include "posenc/inference/frozen_encoder.h"
+
+namespace posenc::testing {
+
+/// The distance of `got` from `wanted`, relative to the size of the latter.
+inline double distance(const torch::Tensor& got, const torch::Tensor& wanted) {
+  return ((got - wanted).norm() / wanted.norm()).item<double>();
+}
+
+template <typename T>
+std::string printed(const T& model) {
+  std::ostringstream stream;
+  stream << model;
+  return stream.str();
+}
+
+/// Three layers, and a table of 50 tokens.
+inline EncoderOptions small_options(
+    const TransformerEncoderLayerOptions& layer = TransformerEncoderLayerOptions(48, 4)) {
+  return {EncoderEmbeddingsOptions(50, 48).position_rows(40).type_vocab_size(2),
+          TransformerEncoderOptions(TransformerEncoderLayerOptions(layer).d_ff(100), 3)};
+}
+
+inline Encoder small_encoder(const EncoderOptions& options = small_options()) {
+  torch::manual_seed(testing::seed(20));
+  Encoder model(options);
+  model->eval();
+  return model;
+}
+
+}  // namespace posenc::testing

@@ -1,0 +1,219 @@
+// Encoder-decoders in folders that the test writes: what is read, and what is refused.
+
+#include "posenc/models/seq2seq.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/files.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/io/safetensors.h"
+#include "support/compare.h"
+#include "support/temp_dir.h"
+
+namespace posenc::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kSeq2SeqVocab = 11, kSeq2SeqWidth = 8, kSeq2SeqPositions = 6;
+
+// A tiny BART: one layer each, the vocabulary as `model.shared.weight`.
+class Seq2SeqFolder : public ::testing::Test {
+ protected:
+  Seq2SeqFolder() {
+    torch::manual_seed(1);
+    config_ = {{"model_type", "bart"},
+               {"vocab_size", kSeq2SeqVocab},
+               {"d_model", kSeq2SeqWidth},
+               {"encoder_layers", 1},
+               {"decoder_layers", 1},
+               {"encoder_attention_heads", 2},
+               {"decoder_attention_heads", 4},
+               {"encoder_ffn_dim", 5},
+               {"decoder_ffn_dim", 7},
+               {"max_position_embeddings", kSeq2SeqPositions},
+               {"decoder_start_token_id", 2},
+               {"is_encoder_decoder", true}};
+    tensor("model.shared.weight", {kSeq2SeqVocab, kSeq2SeqWidth});
+    for (const std::string stack : {"model.encoder.", "model.decoder."}) {
+      const bool decodes = stack == "model.decoder.";
+      tensor(stack + "embed_positions.weight", {kSeq2SeqPositions + 2, kSeq2SeqWidth});
+      pair(stack + "layernorm_embedding", {kSeq2SeqWidth});
+      const std::string layer = stack + "layers.0.";
+      attention(layer + "self_attn");
+      if (decodes) attention(layer + "encoder_attn");
+      pair(layer + "final_layer_norm", {kSeq2SeqWidth});
+      const int64_t wide = decodes ? 7 : 5;
+      pair(layer + "fc1", {wide, kSeq2SeqWidth});
+      pair(layer + "fc2", {kSeq2SeqWidth, wide});
+    }
+  }
+
+  void tensor(const std::string& name, const std::vector<int64_t>& sizes) {
+    tensors_[name] = torch::randn(sizes);
+  }
+  void pair(const std::string& name, const std::vector<int64_t>& sizes) {
+    tensor(name + ".weight", sizes);
+    tensor(name + ".bias", {sizes.front()});
+  }
+  void attention(const std::string& name) {
+    for (const char* part : {".q_proj", ".k_proj", ".v_proj", ".out_proj"})
+      pair(name + part, {kSeq2SeqWidth, kSeq2SeqWidth});
+    pair(name + "_layer_norm", {kSeq2SeqWidth});
+  }
+
+  Seq2SeqModel load() {
+    write_bytes(folder_ / "config.json", config_.dump());
+    StateDict tensors;
+    for (const auto& [name, value] : tensors_) tensors.insert(name, value);
+    save_safetensors(folder_ / "model.safetensors", tensors);
+    return load_seq2seq(folder_.path().string());
+  }
+  void expect_value_error(const std::string& text) {
+    EXPECT_ERROR(load(), c10::ValueError, text);
+  }
+  at::Tensor logits(const Seq2SeqModel& loaded) {
+    const torch::NoGradGuard no_grad;
+    auto model = loaded.model;
+    return model->forward(torch::tensor({{3, 4, 5}}), torch::tensor({{2, 6}}), {},
+                          AttentionMask::causal());
+  }
+
+  TempDir folder_;
+  json config_;
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+TEST_F(Seq2SeqFolder, KeysAndSettings) {
+  const auto loaded = load();
+  EXPECT_EQ(loaded.model_type, "bart");
+  EXPECT_EQ(loaded.pad, 1) << "the default of BartConfig";
+  EXPECT_EQ(loaded.generation.bos_id(), 2);
+  const auto& model = loaded.model;
+  EXPECT_FALSE(model->is_training());
+  EXPECT_EQ(model->options.tie(), Tying::ThreeWay);
+  EXPECT_EQ(model->options.activation(), Activation::GELU);
+  const auto parameters = model->named_parameters();
+  EXPECT_TRUE(bit_equal(parameters["tgt_embedding.position_embedding.weight"].detach(),
+                        tensors_["model.decoder.embed_positions.weight"]));
+  EXPECT_TRUE(bit_equal(parameters["src_embedding.norm.weight"].detach(),
+                        tensors_["model.encoder.layernorm_embedding.weight"]));
+  EXPECT_TRUE(bit_equal(parameters["final_layer.bias"].detach(), torch::zeros({kSeq2SeqVocab})));
+}
+
+TEST_F(Seq2SeqFolder, MatricesOfTheVocabularyAreTiedAsTheFileHasThem) {
+  const auto shared = tensors_["model.shared.weight"];
+  const auto expected = logits(load());
+  for (const char* name : {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
+                           "lm_head.weight"}) {
+    SCOPED_TRACE(name);
+    tensors_.erase("model.shared.weight");
+    tensors_[name] = shared;
+    EXPECT_TRUE(bit_equal(logits(load()), expected));
+    tensors_["model.shared.weight"] = shared;
+    EXPECT_EQ(load().model->options.tie(), Tying::ThreeWay);
+    tensors_.erase(name);
+  }
+  const auto other = torch::randn_like(shared);
+  tensors_["model.encoder.embed_tokens.weight"] = other;
+  EXPECT_EQ(load().model->options.tie(), Tying::DecoderOutput);
+  tensors_["model.decoder.embed_tokens.weight"] = other;
+  EXPECT_EQ(load().model->options.tie(), Tying::EncoderDecoder);
+  tensors_.erase("model.encoder.embed_tokens.weight");
+  const auto model = load().model;  // encoder and head are one, but Tying has no such pair
+  EXPECT_EQ(model->options.tie(), Tying::None);
+  EXPECT_TRUE(bit_equal(model->final_layer->weight.detach(), shared));
+  EXPECT_TRUE(bit_equal(model->src_embedding->token_embedding->weight.detach(), shared));
+}
+
+TEST_F(Seq2SeqFolder, WithoutTyingTheSharedMatrixStandsForAbsentOnesAlone) {
+  config_["tie_word_embeddings"] = false;
+  const auto expected = logits(load());
+  const auto shared = tensors_["model.shared.weight"];
+  tensors_.erase("model.shared.weight");
+  tensors_["model.decoder.embed_tokens.weight"] = shared;
+  EXPECT_CONTAINS(refusal([&] { load(); }), "MissingKeys: [load_seq2seq]");
+  tensors_["model.encoder.embed_tokens.weight"] = shared;
+  tensors_["lm_head.weight"] = shared;
+  const auto loaded = load();
+  EXPECT_EQ(loaded.model->options.tie(), Tying::None);
+  EXPECT_TRUE(bit_equal(logits(loaded), expected));
+}
+
+TEST_F(Seq2SeqFolder, MayBeWithoutItsHead) {
+  const auto expected = logits(load());
+  std::map<std::string, at::Tensor> headless;
+  for (const auto& [name, value] : tensors_) headless[name.substr(6)] = value;  // model.
+  tensors_ = headless;
+  EXPECT_TRUE(bit_equal(logits(load()), expected));
+}
+
+TEST_F(Seq2SeqFolder, OtherModelsAreRefusedByName) {
+  config_["model_type"] = "nllb-moe";
+  expect_value_error("model_type nllb-moe is not supported: it needs a mixture of experts");
+  config_["model_type"] = "switch_transformers";
+  expect_value_error("mixture of experts");
+  config_["model_type"] = "gpt2";
+  expect_value_error("model_type gpt2 is not supported");
+  config_["model_type"] = "llama";
+  expect_value_error("model_type must be that of an encoder-decoder; the nearest are");
+  config_["model_type"] = "bart";
+  config_["is_encoder_decoder"] = false;
+  expect_value_error("is_encoder_decoder must be true. Got false");
+}
+
+TEST_F(Seq2SeqFolder, SettingsThatContradictTheWeights) {
+  config_["max_position_embeddings"] = 7;
+  expect_value_error("max_position_embeddings + 2 in config.json must be axis 0 of");
+  config_["max_position_embeddings"] = kSeq2SeqPositions;
+  config_["vocab_size"] = 12;
+  expect_value_error("vocab_size in config.json must be axis 0 of model.shared.weight, (11, 8)");
+  config_["vocab_size"] = kSeq2SeqVocab;
+  config_["decoder_layers"] = 2;
+  expect_value_error("which lack model.decoder.layers.1.fc1.weight. Got 2");
+  config_["decoder_layers"] = 1;
+  tensors_.erase("model.decoder.layernorm_embedding.bias");
+  EXPECT_CONTAINS(refusal([&] { load(); }), "model.decoder.layernorm_embedding.bias");
+}
+
+TEST_F(Seq2SeqFolder, LongerSequencesThanTheTable) {
+  const auto loaded = load();
+  auto model = loaded.model;
+  const auto ids = torch::full({1, kSeq2SeqPositions + 1}, 3, torch::kLong);
+  EXPECT_ERROR(model->encode(ids), c10::ValueError, "sequence length 7 exceeds max_len 6");
+  EXPECT_ERROR(freeze(model).encode(ids), c10::ValueError, "sequence length 7 exceeds max_len 6");
+  auto search = loaded.generation;
+  search.max_new_tokens(kSeq2SeqPositions + 1);
+  EXPECT_ERROR(generate(model, torch::tensor({{3, 4}}), search), c10::ValueError,
+               "max_new_tokens must be at most the model's max_len 6. Got 7");
+}
+
+TEST_F(Seq2SeqFolder, PositionsThatCountTokensGrow) {
+  config_["model_type"] = "m2m_100";
+  for (const char* stack : {"model.encoder.", "model.decoder."}) {
+    for (const char* leaf : {"weight", "bias"})
+      tensors_.erase(stack + std::string("layernorm_embedding.") + leaf);
+    tensors_.erase(stack + std::string("embed_positions.weight"));
+    pair(stack + std::string("layer_norm"), {kSeq2SeqWidth});
+  }
+  const auto loaded = load();
+  auto model = loaded.model;
+  EXPECT_TRUE(model->final_layer->bias.numel() == 0 || !model->final_layer->bias.defined());
+  const auto ids = torch::arange(2, 2 + 9).view({1, 9});
+  const auto left = torch::cat({torch::full({1, 4}, 1, torch::kLong), ids}, 1);
+  const auto mask = left.ne(1);
+  const torch::NoGradGuard no_grad;
+  const auto frozen = freeze(model);
+  const auto alone = frozen.encode(ids);
+  EXPECT_TRUE(alone.allclose(model->encode(ids), 1e-5, 1e-5));
+  const auto padded = model->encode(left, AttentionMask::key_padding(mask)).narrow(1, 4, 9);
+  EXPECT_TRUE(padded.allclose(alone, 1e-5, 1e-5)) << "padding on the left has no positions";
+  config_["pad_token_id"] = nullptr;
+  expect_value_error("pad_token_id must be a token, which has no position");
+}
+
+}  // namespace
+}  // namespace posenc::testing
