@@ -34,6 +34,10 @@ _posenc() {
     'translate --n-best') return ;;
     'translate --batch') return ;;
     'translate --threads') return ;;
+    'translate --src-lang') return ;;
+    'translate --tgt-lang') return ;;
+    'translate --prefix') return ;;
+    'translate --target-prefix') return ;;
   esac
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;
@@ -50,8 +54,8 @@ _posenc() {
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    generate) options='-h --help --in --out --set --plain --logits' ;;
-    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --int8 --truncate' ;;
+    generate) options='-h --help --in --out --set --plain --int8 --logits' ;;
+    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --int8 --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
     words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate'
