@@ -21,8 +21,6 @@
 namespace posenc::cli {
 namespace {
 
-constexpr const char* kGenerate = "generate";
-
 struct GenerateArguments {
   std::string folder, input, output;
   std::vector<std::string> settings;
@@ -47,8 +45,7 @@ at::Tensor mask_in(const StateDict& given, const char* name, const at::Tensor& i
   if (!given.contains(name)) return at::ones_like(ids);
   const at::Tensor mask = ids_in(given, name, -1);
   if (mask.sizes() != ids.sizes())
-    fail("`{}` must have the shape of `{}`, {}; it is {}", name, of, shape_of(ids),
-         shape_of(mask));
+    fail("`{}` must have the shape of `{}`, {}; it is {}", name, of, shape_of(ids), shape_of(mask));
   return mask;
 }
 
@@ -73,8 +70,7 @@ GenerateInputs inputs_in(const StateDict& given, const std::string& path) {
     return inputs;
   }
   inputs.prefix = ids_in(given, "decoder_input_ids", inputs.src.size(0));
-  inputs.prefix_mask =
-      mask_in(given, "decoder_attention_mask", inputs.prefix, "decoder_input_ids");
+  inputs.prefix_mask = mask_in(given, "decoder_attention_mask", inputs.prefix, "decoder_input_ids");
   return inputs;
 }
 
@@ -86,9 +82,10 @@ std::vector<int64_t> padding_of(const at::Tensor& mask) {
     const auto* const end = of_row + mask.size(1);
     const auto* const first = std::find_if(of_row, end, [](int64_t x) { return x != 0; });
     if (first == end || std::find(first, end, 0) != end)
-      fail("row {} of `decoder_attention_mask` must be zeros and then ones, at least one of them: "
-           "prefixes are padded on the left",
-           row);
+      fail(
+          "row {} of `decoder_attention_mask` must be zeros and then ones, at least one of them: "
+          "prefixes are padded on the left",
+          row);
     padding.push_back(first - of_row);
   }
   return padding;
@@ -132,8 +129,7 @@ std::vector<Tokens> columns_of(const GenerateInputs& inputs, const GenerateOptio
     has_start |= !columns.back().empty() && columns.back().front() == start(row);
   }
   if (!has_start)
-    for (int64_t row = 0; row < rows; ++row)
-      columns[row].insert(columns[row].begin(), start(row));
+    for (int64_t row = 0; row < rows; ++row) columns[row].insert(columns[row].begin(), start(row));
   return columns;
 }
 
@@ -263,8 +259,7 @@ void add_generate(CLI::App& app) {
                               "a setting of transformers' generate(), with a value in JSON, which "
                               "replaces the folder's; null removes it; repeatable");
   set->check(assignment())->allow_extra_args(false);
-  auto* plain =
-      sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
+  auto* plain = sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
   add_int8(*sub, arguments->weights)->excludes(plain);
   sub->add_flag("--logits", arguments->logits,
                 "write only `logits` (B, P, V) of `decoder_input_ids`, each after those before it")

@@ -42,8 +42,9 @@ void add_translate(CLI::App& app) {
   sub->add_option("--src-lang", options->search.src_lang,
                   "language of the lines, as the model's tokenizer spells it: eng_Latn, en_XX or "
                   "en; default: the folder's");
-  sub->add_option("--tgt-lang", options->search.tgt_lang,
-                  "language of the translations: fra_Latn, fr_XX, fr or fra; default: the folder's");
+  sub->add_option(
+      "--tgt-lang", options->search.tgt_lang,
+      "language of the translations: fra_Latn, fr_XX, fr or fra; default: the folder's");
   sub->add_option("--prefix", options->search.prefix,
                   "text before each line, such as a task of T5: \"translate English to German: \"");
   sub->add_option("--target-prefix", options->search.target_prefix,

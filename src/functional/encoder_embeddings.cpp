@@ -73,12 +73,11 @@ void check_weights(const EncoderEmbeddingsWeights& weights,
   TORCH_CHECK_VALUE(!options.trigram_input() || (first && projection.defined()),
                     "[EncoderEmbeddings] trigram_input must be with a projection_weight and "
                     "Projection::Tokens. Got neither or one");
-  const bool before_norm =
-      first ||
-      (options.projection() == embeddings::Projection::Sum &&
-       options.norm() != embeddings::Norm::AfterTokens) ||
-      (options.projection() == embeddings::Projection::BeforeDropout &&
-       options.norm() == embeddings::Norm::AfterDropout);
+  const bool before_norm = first ||
+                           (options.projection() == embeddings::Projection::Sum &&
+                            options.norm() != embeddings::Norm::AfterTokens) ||
+                           (options.projection() == embeddings::Projection::BeforeDropout &&
+                            options.norm() == embeddings::Norm::AfterDropout);
   check_embeddings_table("positions", weights.positions, first ? wide : narrow);
   check_embeddings_table("token_types", weights.token_types, first ? wide : narrow);
   check_embeddings_table("task_types", weights.task_types, first ? wide : narrow);

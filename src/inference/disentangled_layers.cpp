@@ -76,9 +76,9 @@ std::vector<int64_t> neighbours(const Packing& packing, int64_t size) {
 class DisentangledRun {
  public:
   DisentangledRun(const std::vector<DisentangledLayer>& layers,
-                  const std::optional<FrozenConvolution>& convolution,
-                  const relative::Index& index, const Norm& last, const Stream& stream,
-                  const Packing& packing, const ScoreMask& mask, const LayerOutputs& outputs)
+                  const std::optional<FrozenConvolution>& convolution, const relative::Index& index,
+                  const Norm& last, const Stream& stream, const Packing& packing,
+                  const ScoreMask& mask, const LayerOutputs& outputs)
       : layers_(layers),
         convolution_(convolution),
         last_(last),
@@ -120,8 +120,8 @@ class DisentangledRun {
   void project(size_t i, int64_t begin, int64_t end) {
     const Stream part = stream_.part(begin, end);
     const int64_t stride = heads_.size(1);
-    layers_[i].in_proj.run(part.x, part.width, part.rows,
-                           heads_.data_ptr<float>() + begin * stride, stride, part.regime);
+    layers_[i].in_proj.run(part.x, part.width, part.rows, heads_.data_ptr<float>() + begin * stride,
+                           stride, part.regime);
   }
 
   // The rows of all distances of this batch: a copy, since many may share one.
@@ -176,9 +176,8 @@ class DisentangledRun {
   void convolve(int64_t begin, int64_t end) {
     const Stream part = stream_.part(begin, end);
     at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
-    convolution_->projection.run(
-        neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1), part.rows,
-        added.data_ptr<float>(), part.regime);
+    convolution_->projection.run(neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1),
+                                 part.rows, added.data_ptr<float>(), part.regime);
     added = functional::elementwise(added, convolution_->activation);
     add(part, added.const_data_ptr<float>(), convolution_->norm);
     for (int64_t row = begin; row < end; ++row) {
@@ -217,9 +216,9 @@ DisentangledLayers::DisentangledLayers(const TransformerEncoderImpl& encoder,
   if (!encoder.conv) return;
   const DisentangledOptions& own = *encoder.conv->options.disentangled();
   const auto& conv = *encoder.conv->conv;
-  convolution_.emplace(FrozenConvolution{
-      convert.float_projection(dense_weight(conv), conv.bias.detach()), own.conv_kernel_size(),
-      own.conv_act(), Norm(encoder.conv->norm)});
+  convolution_.emplace(
+      FrozenConvolution{convert.float_projection(dense_weight(conv), conv.bias.detach()),
+                        own.conv_kernel_size(), own.conv_act(), Norm(encoder.conv->norm)});
 }
 
 at::Tensor DisentangledLayers::run(const at::Tensor& rows, const Packing& packing,

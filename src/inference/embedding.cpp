@@ -35,10 +35,9 @@ at::Tensor GrowingTable::table(int64_t rows) {
   const int64_t present = table_.size(1);
   if (rows > present) {
     const int64_t wanted = std::max(rows, 2 * present);
-    table_ = at::cat({table_, module_table(sinusoid_, wanted, table_.options())
-                                  .slice(0, present)
-                                  .unsqueeze(0)},
-                     1);
+    table_ = at::cat(
+        {table_, module_table(sinusoid_, wanted, table_.options()).slice(0, present).unsqueeze(0)},
+        1);
   }
   return table_;
 }
@@ -69,14 +68,12 @@ at::Tensor Embedding::look_up(const at::Tensor& ids, int64_t rows,
   const auto [places, matrix] = tokens(ids);
   const at::Tensor positions = growing ? growing->table(rows) : table;
   const bool together = positions.defined() && !normalises_tokens;
-  at::Tensor x = together
-                     ? functional::embed(
-                           places, matrix, positions,
-                           functional::EmbedFuncOptions().scale(scale).position(position))
-                     : functional::token_embedding(places, matrix, scale);
+  at::Tensor x =
+      together ? functional::embed(places, matrix, positions,
+                                   functional::EmbedFuncOptions().scale(scale).position(position))
+               : functional::token_embedding(places, matrix, scale);
   if (norm) normalise_rows(x, norm);
-  if (!together && positions.defined())
-    x = functional::positional_encoding(x, positions, position);
+  if (!together && positions.defined()) x = functional::positional_encoding(x, positions, position);
   return x;
 }
 

@@ -57,8 +57,8 @@ FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& opti
   frozen->src_embedding = inference::Embedding(model.src_embedding, convert);
   frozen->tgt_embedding = inference::Embedding(model.tgt_embedding, convert);
   frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", convert);
-  frozen->decoder = inference::freeze_stack(*model.decoder, "decoder.", convert,
-                                             model.options.output_scale());
+  frozen->decoder =
+      inference::freeze_stack(*model.decoder, "decoder.", convert, model.options.output_scale());
   const at::Tensor& weight = model.final_layer->effective_weight();
   inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);
   frozen->final_layer = convert.projection(weight, model.final_layer->bias);

@@ -52,7 +52,8 @@ std::optional<size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbed
 }
 
 // The relative bias of a layer: that of the stack, or its own; each is in `all` once.
-std::optional<size_t> relative_of(std::vector<RelativeBias>& all, const RelativePositionBias& shared,
+std::optional<size_t> relative_of(std::vector<RelativeBias>& all,
+                                  const RelativePositionBias& shared,
                                   const RelativePositionBias& own) {
   const RelativePositionBias& bias = shared ? shared : own;
   return bias ? std::optional<size_t>(add_bias(all, *bias)) : std::nullopt;
@@ -121,8 +122,9 @@ class Norms {
   Norms(bool norm_first, const TransformerNorm& last, double scale = 1.0)
       : norm_first_(norm_first), last_(last) {
     if (scale == 1.0) return;
-    TORCH_CHECK_VALUE(last, "[freeze] the decoder must have a final norm, whose result "
-                            "output_scale multiplies. Got none");
+    TORCH_CHECK_VALUE(last,
+                      "[freeze] the decoder must have a final norm, whose result "
+                      "output_scale multiplies. Got none");
     last_.multiply(at::scalar_tensor(scale, at::kFloat));
   }
   void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }

@@ -140,10 +140,9 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
                                 : at::Tensor();
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
-  out.last_hidden_state =
-      parts.layers.forward_with(out.embeddings,
-                                all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask,
-                                record, rotary_position_ids(parts.options, input, inputs));
+  out.last_hidden_state = parts.layers.forward_with(
+      out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
+      rotary_position_ids(parts.options, input, inputs));
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;

@@ -224,8 +224,8 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
                     {}, layer.after_attention);
       project(part, layer.query, part.input, query.data_ptr<float>() + at * head_width, head_width);
     });
-    const at::Tensor cross = attend(stack.sizes, layer.cross_score_scale, query, remembered, packing,
-                                    memory_packing, memory_mask);
+    const at::Tensor cross = attend(stack.sizes, layer.cross_score_scale, query, remembered,
+                                    packing, memory_packing, memory_mask);
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at * head_width,
                     head_width, {}, layer.after_cross);

@@ -78,9 +78,8 @@ void read(const RelativePositionBiasImpl& bias, Values& values) {
   const relative::Index& index = bias.options.index();
   values.push_back(static_cast<double>(index.index()));
   if (const auto* const own = std::get_if<relative::Buckets>(&index)) {
-    add(values,
-        {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
-         static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
+    add(values, {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
+                 static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
   } else if (const auto* const own = std::get_if<relative::SignedLog>(&index)) {
     add(values, {static_cast<double>(own->buckets), static_cast<double>(own->max_position)});
   } else if (const auto* const own = std::get_if<relative::Clamp>(&index)) {
@@ -147,7 +146,8 @@ OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>, reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
+        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
+        reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
         reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,

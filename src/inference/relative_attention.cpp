@@ -45,8 +45,7 @@ class RelativeHead {
     first_ = input.queries.first[static_cast<std::size_t>(sequence)];
     length_ = input.queries.lengths[static_cast<std::size_t>(sequence)];
     width_ = input.sizes.head_dim;
-    if (input.queries.packed)
-      places_ = input.queries.places.data() + first_;
+    if (input.queries.packed) places_ = input.queries.places.data() + first_;
     stride_ = input.query.stride(0);
     const int64_t column = head * width_;
     query_ = input.query.const_data_ptr<float>() + first_ * stride_ + column;
@@ -123,8 +122,8 @@ class RelativeHead {
   }
 
   void add_bias(const at::Tensor& bias, int64_t begin, int64_t end) {
-    const float* const from = bias.const_data_ptr<float>() + sequence_ * bias.stride(0) +
-                              head_ * bias.stride(1);
+    const float* const from =
+        bias.const_data_ptr<float>() + sequence_ * bias.stride(0) + head_ * bias.stride(1);
     const int64_t step = bias.stride(3);
     for (int64_t i = begin; i < end; ++i) {
       const float* const row = from + i * bias.stride(2);

@@ -1,7 +1,10 @@
 #include "inference/relative_bias.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
+
+#include <algorithm>
 
 #include "kernels/inference.h"
 #include "posenc/relative/index.h"
@@ -23,7 +26,8 @@ at::Tensor RelativeBias::gather(const at::Tensor& distances, int64_t room) const
 
 at::Tensor RelativeBias::by_distance(int64_t length) const {
   // A distance of relative_index() is that of the key from the query.
-  return gather(at::arange(length - 1, -length, -1, at::kLong), kernels::inference::kPanelRows);
+  const at::Tensor distances = at::arange(1 - length, std::max<int64_t>(length, 1), at::kLong);
+  return gather(-distances, kernels::inference::kPanelRows);
 }
 
 at::Tensor RelativeBias::before(int64_t length) const {

@@ -61,8 +61,7 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   projected_ = room(stack.sizes.width());
   attended_ = room(stack.sizes.query_width());
   query_ = room(stack.sizes.query_width());
-  for (const RelativeBias& bias : stack.relative_biases)
-    relative_.push_back(bias.before(capacity));
+  for (const RelativeBias& bias : stack.relative_biases) relative_.push_back(bias.before(capacity));
   logits_ = room(model.final_layer.out());
   if (stack.reads_int8())
     input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
@@ -170,8 +169,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
 }
 
 void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
-  kernel::AttentionRequest request =
-      attention(layer, query, model_.decoder.sizes.query_width());
+  kernel::AttentionRequest request = attention(layer, query, model_.decoder.sizes.query_width());
   request.scale = model_.decoder.layers[layer].cross_score_scale;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>();
@@ -201,7 +199,8 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const int64_t kv_width = 2 * stack.sizes.kv_width();
   const at::Tensor x = model_.tgt_embedding(tokens, length_);  // (R, 1, D)
   Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
-  if (input_int8_.defined()) stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, stack.width};
+  if (input_int8_.defined())
+    stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, stack.width};
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();

@@ -84,8 +84,9 @@ struct SequenceAttentionRequest {
   int64_t window = kNoWindow;
   const int64_t* places;
   // Added to the scores as well, or null: for head h, query i and key j the entry
-  // h * relative_stride + place(i) - place(j), with kPanelRows readable entries after the last. That
-  // of row r is relative_places[r], or r if it is null. Queries and keys are the same rows then.
+  // h * relative_stride + place(i) - place(j), with kPanelRows readable entries after the last.
+  // That of row r is relative_places[r], or r if it is null. Queries and keys are the same rows
+  // then.
   const float* relative = nullptr;
   int64_t relative_stride = 0;
   const int64_t* relative_places = nullptr;

@@ -45,9 +45,8 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
                                               const GenerateOptions& options) {
   const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
   check_eval_mode(model);
-  const SearchPlan plan =
-      plan_search(options, src, model.options.tgt_vocab(), model.options.max_len(),
-                  model.options.most_tokens());
+  const SearchPlan plan = plan_search(options, src, model.options.tgt_vocab(),
+                                      model.options.max_len(), model.options.most_tokens());
   const torch::NoGradGuard no_grad;
   if (plan.sources == 0) return {};
   const int64_t rows = plan.rows_per_source;
@@ -55,8 +54,7 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   const int64_t heads = model.decoder->options.layer().num_heads();
   const auto mask =
       repeated(src_mask, {plan.sources, heads, plan.steps, src.size(1)}, memory, rows);
-  ModelDecoder decoder(model,
-                       model.start(memory.repeat_interleave(rows, 0), plan.steps, mask));
+  ModelDecoder decoder(model, model.start(memory.repeat_interleave(rows, 0), plan.steps, mask));
   return search(decoder, plan, memory.device());
 }
 

@@ -120,18 +120,16 @@ void TransformerImpl::reset() {
   src_embedding = register_module(
       "src_embedding", TokenAndPositionEmbedding(embedding_options(options, options.src_vocab())));
   tgt_embedding = register_module("tgt_embedding", decoder_embedding(options));
-  encoder = register_module(
-      "encoder", TransformerEncoder(stack_of<TransformerEncoderOptions>(
-                     options, encoder_layer(options), options.num_encoder_layers(),
-                     options.relative())));
-  decoder = register_module(
-      "decoder", TransformerDecoder(stack_of<TransformerDecoderOptions>(
-                     options, decoder_layer(options), options.num_decoder_layers(),
-                     options.decoder_relative())));
-  final_layer =
-      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab(),
-                                                      options.output_bias(),
-                                                      options.output_scale()));
+  encoder = register_module("encoder", TransformerEncoder(stack_of<TransformerEncoderOptions>(
+                                           options, encoder_layer(options),
+                                           options.num_encoder_layers(), options.relative())));
+  decoder =
+      register_module("decoder", TransformerDecoder(stack_of<TransformerDecoderOptions>(
+                                     options, decoder_layer(options), options.num_decoder_layers(),
+                                     options.decoder_relative())));
+  final_layer = register_module(
+      "final_layer", OutputProjection(options.d_model(), options.tgt_vocab(), options.output_bias(),
+                                      options.output_scale()));
   if (!SkipInit::is_active()) {
     xavier(*encoder);
     xavier(*decoder);
@@ -188,10 +186,12 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
   }
   print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
   if (options.learned_positions()) stream << ", learned_positions=true";
-  if (options.position_ids() == embeddings::PositionIds::FromIds) stream << ", position_ids=FromIds";
+  if (options.position_ids() == embeddings::PositionIds::FromIds)
+    stream << ", position_ids=FromIds";
   if (options.position_ids() == embeddings::PositionIds::None) stream << ", position_ids=None";
   if (!options.output_bias()) stream << ", output_bias=false";
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
+  if (options.output_scale() != 1.0) stream << ", output_scale=" << options.output_scale();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
   stream << ")";
 }

@@ -19,10 +19,10 @@ constexpr const char* kTokenAndPosition = "TokenAndPositionEmbedding";
 
 void check_structure(const TokenAndPositionEmbeddingOptions& options) {
   const PositionIds ids = options.position_ids();
-  TORCH_CHECK_VALUE(ids == PositionIds::Arange || ids == PositionIds::FromIds ||
-                        ids == PositionIds::None,
-                    "[", kTokenAndPosition,
-                    "] position_ids must be PositionIds::Arange, FromIds or None. Got another");
+  TORCH_CHECK_VALUE(
+      ids == PositionIds::Arange || ids == PositionIds::FromIds || ids == PositionIds::None, "[",
+      kTokenAndPosition,
+      "] position_ids must be PositionIds::Arange, FromIds or None. Got another");
   TORCH_CHECK_VALUE(!options.learned_positions() || ids == PositionIds::Arange, "[",
                     kTokenAndPosition, "] learned_positions needs PositionIds::Arange");
   TORCH_CHECK_VALUE(options.position_offset() >= 0 &&
@@ -36,8 +36,8 @@ void check_structure(const TokenAndPositionEmbeddingOptions& options) {
                     "] PositionIds::FromIds needs a padding_idx that is not negative");
   TORCH_CHECK_VALUE(options.norm() != Norm::AfterDropout, "[", kTokenAndPosition,
                     "] norm must be Norm::None, AfterSum or AfterTokens. Got AfterDropout");
-  const bool is_plain = !options.learned_positions() && ids == PositionIds::Arange &&
-                        options.norm() == Norm::None;
+  const bool is_plain =
+      !options.learned_positions() && ids == PositionIds::Arange && options.norm() == Norm::None;
   TORCH_CHECK_VALUE(is_plain || (options.table_source() == TableSource::Buffer &&
                                  options.batch_first() && !options.grow()),
                     "[", kTokenAndPosition,
@@ -81,11 +81,11 @@ void TokenAndPositionEmbeddingImpl::reset() {
   }
   if (options.learned_positions()) {
     const int64_t first = first_position_row(options);
-    position_embedding = register_module(
-        "position_embedding",
-        LearnedPositionEmbedding(
-            LearnedPositionEmbeddingOptions(first + options.max_len(), options.d_model())
-                .offset(first)));
+    position_embedding =
+        register_module("position_embedding",
+                        LearnedPositionEmbedding(LearnedPositionEmbeddingOptions(
+                                                     first + options.max_len(), options.d_model())
+                                                     .offset(first)));
   } else if (options.position_ids() != PositionIds::None) {
     auto position = position_options(options);
     if (options.position_ids() == PositionIds::FromIds)
@@ -93,8 +93,9 @@ void TokenAndPositionEmbeddingImpl::reset() {
     position_encoding = register_module("position_encoding", PositionalEncoding(position));
   }
   if (options.norm() != Norm::None)
-    norm = register_module("norm", TransformerNorm(TransformerNormOptions(options.d_model())
-                                                       .eps(options.layer_norm_eps())));
+    norm = register_module(
+        "norm",
+        TransformerNorm(TransformerNormOptions(options.d_model()).eps(options.layer_norm_eps())));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }
 
@@ -139,9 +140,13 @@ torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, i
   const auto& padding_idx =
       shares_tokens_ ? token_embedding->options.padding_idx() : options.padding_idx();
   if (position_encoding && options.position_ids() == PositionIds::Arange && !norm) {
-    const EmbedModule module = {
-        kTokenAndPosition, *token_embedding, options.scale(), padding_idx, *position_encoding,
-        *dropout, options.reuse_output() ? last_output_.get() : nullptr};
+    const EmbedModule module = {kTokenAndPosition,
+                                *token_embedding,
+                                options.scale(),
+                                padding_idx,
+                                *position_encoding,
+                                *dropout,
+                                options.reuse_output() ? last_output_.get() : nullptr};
     return embed_forward(module, ids, offset, position_ids);
   }
   TORCH_CHECK_VALUE(!position_ids.defined(), "[", kTokenAndPosition,

@@ -38,7 +38,8 @@ class StopStrings {
  private:
   const std::string& piece(int64_t id) {
     const auto known = pieces_.find(id);
-    return known != pieces_.end() ? known->second : pieces_.emplace(id, bytes_.of(id)).first->second;
+    return known != pieces_.end() ? known->second
+                                  : pieces_.emplace(id, bytes_.of(id)).first->second;
   }
 
   text::TokenBytes bytes_;
@@ -71,8 +72,8 @@ std::function<bool(const GeneratedToken& token)> stream_text(
     auto stream = streams.find(row);
     if (stream == streams.end())
       stream = streams.emplace(row, tokenizer.decode_stream(skip_special_tokens)).first;
-    return on_text({token.source, token.sequence,
-                    stream->second.step(token.token).value_or(std::string())});
+    return on_text(
+        {token.source, token.sequence, stream->second.step(token.token).value_or(std::string())});
   };
 }
 

@@ -1,5 +1,5 @@
-// posenc generate: what it refuses, and how its ways of running agree. tests/differential/generation.py compares it with
-// transformers.
+// posenc generate: what it refuses, and how its ways of running agree.
+// tests/differential/generation.py compares it with transformers.
 #include <torch/types.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ class Generate : public InFolder {
  protected:
   Result generate(const StateDict& inputs, std::vector<std::string> more = {},
                   const std::string& folder = marian_path("shared")) const {
-    std::vector<std::string> command = {"generate", folder,  "--in", safetensors("in", inputs),
+    std::vector<std::string> command = {"generate", folder,     "--in", safetensors("in", inputs),
                                         "--out",    file("out")};
     command.insert(command.end(), more.begin(), more.end());
     return posenc(command);

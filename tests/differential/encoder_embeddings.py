@@ -39,11 +39,14 @@ WHOLE = {
     "eurobert": ("EuroBertModel", "layers.0"), "gemma3_text": ("Gemma3TextModel", "layers.0"),
     "llama": ("LlamaModel", "layers.0"), "mistral": ("MistralModel", "layers.0"),
     "qwen2": ("Qwen2Model", "layers.0"), "qwen3": ("Qwen3Model", "layers.0"),
+    "t5": ("T5Stack", "block.0"), "mt5": ("MT5Stack", "block.0"), "umt5": ("UMT5Stack", "block.0"),
 }  # fmt: skip
 GPT = {"hidden_size": "n_embd", "max_position_embeddings": "n_positions", "num_attention_heads": "n_head",
        "num_hidden_layers": "n_layer", "hidden_dropout_prob": "embd_pdrop"}  # fmt: skip
 BART = {"hidden_size": "d_model", "hidden_dropout_prob": "dropout", "num_attention_heads": "encoder_attention_heads",
         "num_hidden_layers": "encoder_layers", "intermediate_size": "encoder_ffn_dim"}  # fmt: skip
+T5 = {"hidden_size": "d_model", "hidden_dropout_prob": "dropout_rate", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers",
+      "intermediate_size": "d_ff", "layer_norm_eps": "layer_norm_epsilon"}  # fmt: skip
 MODERN = {"hidden_dropout_prob": "embedding_dropout", "layer_norm_eps": "norm_eps"}
 # The names of common settings in configurations that use other names.
 SPELLINGS = {
@@ -53,7 +56,7 @@ SPELLINGS = {
     "gpt_neo": {"hidden_dropout_prob": "embed_dropout", "num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     "led": BART | {"max_position_embeddings": "max_encoder_position_embeddings"},
     "funnel": {"hidden_size": "d_model", "hidden_dropout_prob": "hidden_dropout", "num_attention_heads": "n_head"},
-} | dict.fromkeys(["bart", "mbart", "mvp", "plbart", "blenderbot", "blenderbot-small", "bigbird_pegasus"], BART) | dict.fromkeys(
+} | dict.fromkeys(["t5", "mt5", "umt5"], T5) | dict.fromkeys(["bart", "mbart", "mvp", "plbart", "blenderbot", "blenderbot-small", "bigbird_pegasus"], BART) | dict.fromkeys(
     ["trocr", "pp_formulanet_text"], {k: v.replace("encoder", "decoder") for k, v in BART.items()})  # fmt: skip
 NEEDED = {"vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size",
           "max_position_embeddings", "attention_types", "attention_window"}  # fmt: skip
@@ -65,7 +68,7 @@ NEED_TYPES = {"lxmert", "luke"}
 # Classes that take position ids and ignore them.
 NO_POSITIONS = {"nomic_bert", "jina_embeddings_v3", "gte", "eurobert", "gemma3_text", "llama", "mistral", "qwen2", "qwen3"}
 # Whose result is multiplied by the mask of padding in the same function: `encoders` compares them.
-MASKED = {"esm", "flaubert", "xlm"}
+MASKED = {"deberta", "deberta-v2", "esm", "flaubert", "xlm"}
 # Which round the scale of the tokens to half precision first.
 FLOAT_ONLY = {"gemma3_text"}
 
@@ -91,6 +94,8 @@ class Embeddings(nn.Module):
         super().__init__()
         if model_type in WHOLE:
             name, inner = WHOLE[model_type]
+            if name.endswith("T5Stack"):
+                config.use_cache = False  # as T5's model gives it to the encoder
             self.model = getattr(modeling(model_type), name)(config)
             self.model.get_submodule(inner).register_forward_pre_hook(self._leave, with_kwargs=True)
         else:

@@ -6,8 +6,7 @@
 namespace posenc::differential {
 namespace {
 
-constexpr Change kHarmless = {false, false}, kComputes = {false, true},
-                 kRefusable = {true, true};
+constexpr Change kHarmless = {false, false}, kComputes = {false, true}, kRefusable = {true, true};
 
 Activation any_activation(Drawn& drawn) {
   return drawn.any({Activation::ReLU, Activation::GELU, Activation::Swish, Activation::GELUTanh,

@@ -24,8 +24,8 @@ at::Tensor tokens_of(const std::vector<std::vector<Hypothesis>>& found) {
   return at::stack(rows);
 }
 
-// Teacher-forced logits of a folder's model, plain, frozen, in 8 bits and step by step; gradients of
-// (logits * cotangent).sum(); and the tokens of greedy searches that never end.
+// Teacher-forced logits of a folder's model, plain, frozen, in 8 bits and step by step; gradients
+// of (logits * cotangent).sum(); and the tokens of greedy searches that never end.
 StateDict seq2seq(const Json& options, const StateDict& tensors) {
   const auto loaded = load_seq2seq(options.at("folder"));
   Transformer model = loaded.model;
@@ -44,7 +44,8 @@ StateDict seq2seq(const Json& options, const StateDict& tensors) {
   };
   const FrozenTransformer frozen = freeze(model, freezing);
   results.insert("frozen", decoded(frozen));
-  results.insert("int8", decoded(freeze(model, FreezeOptions(freezing).weights(WeightDtype::Int8))));
+  results.insert("int8",
+                 decoded(freeze(model, FreezeOptions(freezing).weights(WeightDtype::Int8))));
   if (options.at("steps").get<bool>())
     results.insert("steps", stepped(*model, model->encode(src, mask), mask, tgt));
   auto search = GenerateOptions(options.at("begin").get<int64_t>(), 0)

@@ -60,7 +60,7 @@ def rewritten(draw: Draw, whole: dict) -> dict:
             del whole[name]
     if draw.coin():
         whole.pop("scale_decoder_outputs", None)
-        whole |= draw.choice([{}, {"tie_word_embeddings": False}, {"tie_word_embeddings": None}])
+        whole |= draw.choice([{}, {"tie_word_embeddings": False}, {"tie_word_embeddings": True}])
     return whole
 
 

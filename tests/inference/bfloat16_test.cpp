@@ -67,7 +67,7 @@ TEST(FreezeBFloat16, EncodersHaveTheBitsOfRoundedWeights) {
   const torch::NoGradGuard no_grad;
   const Encoder model = small_encoder(small_options().pooling(encoder::Pooling::TanhOfFirst));
   const auto narrow = freeze(model, bfloat16());
-  const auto rounded = freeze(rounded_copy(model, {"layers.", "embeddings.tokens"}));
+  const auto rounded = freeze(rounded_copy(model, {"layers.", "word_embeddings"}));
   const auto ids = torch::randint(1, 50, {5, 12}, torch::kLong);
   auto attention_mask = torch::ones_like(ids);
   attention_mask[2].narrow(0, 5, 7).zero_();

@@ -240,9 +240,8 @@ TEST(Generate, WritesTheForcedEndAtTheLength) {
   auto model = tiny_model();
   for (const int64_t beams : {1, 3}) {
     const auto options = up_to(4).eos_ids({kEnd}).num_beams(beams).length_penalty(0.0);
-    const auto ended =
-        generate(*model, sources(), padding(),
-                 GenerateOptions(options).min_new_tokens(4).forced_eos_ids({kEnd}));
+    const auto ended = generate(*model, sources(), padding(),
+                                GenerateOptions(options).min_new_tokens(4).forced_eos_ids({kEnd}));
     for (int64_t b = 0; b < 4; ++b) {
       auto tokens = ended[b][0].tokens;
       ASSERT_EQ(tokens.size(), 4u);

@@ -43,8 +43,11 @@ TEST(SearchOptions, ScoresAreThoseOfTheSearch) {
   with_each([](auto& model) {
     for (const auto kind : {LengthPenalty::Power, LengthPenalty::Gnmt}) {
       for (const double penalty : {0.0, 0.6, 2.0}) {
-        const auto options = of_length(7).num_beams(3).num_return_sequences(3).length_penalty(
-            penalty).length_penalty_kind(kind);
+        const auto options = of_length(7)
+                                 .num_beams(3)
+                                 .num_return_sequences(3)
+                                 .length_penalty(penalty)
+                                 .length_penalty_kind(kind);
         const auto found = found_by(model, options);
         for (size_t rank = 0; rank < 3; ++rank) {
           std::vector<Tokens> targets;
@@ -131,13 +134,13 @@ TEST(SearchOptions, APrefixIsWhatForcingGives) {
       const auto options = of_length(5).num_beams(beams);
       const auto ragged = found_by(model, GenerateOptions(options).prefixes(prefixes));
       for (size_t b = 0; b < 3; ++b) {
-        const auto alone = found_by(
-            model, GenerateOptions(options).prefixes(std::vector<Tokens>(3, prefixes[b])));
+        const auto alone =
+            found_by(model, GenerateOptions(options).prefixes(std::vector<Tokens>(3, prefixes[b])));
         EXPECT_EQ(ragged[b][0].tokens, alone[b][0].tokens);
         EXPECT_NEAR(ragged[b][0].score, alone[b][0].score, 1e-5);
       }
-      const auto forced = found_by(
-          model, of_length(6).num_beams(beams).length_penalty(0.0).forced_bos_id(4));
+      const auto forced =
+          found_by(model, of_length(6).num_beams(beams).length_penalty(0.0).forced_bos_id(4));
       const auto given = found_by(model, GenerateOptions(options).length_penalty(0.0).prefixes(
                                              std::vector<Tokens>(3, {1, 4})));
       for (size_t b = 0; b < 3; ++b) {
@@ -153,11 +156,14 @@ TEST(SearchOptions, ProgressCountsTokensAfterThePrefix) {
   auto model = tiny_model();
   for (const int64_t beams : {1, 2}) {
     std::vector<int64_t> steps;
-    const auto options = of_length(3).eos_ids({}).num_beams(beams).prefixes(std::vector<Tokens>{{1, 4, 5}}).progress(
-        [&](const GenerateProgress& progress) {
-          steps.push_back(progress.step);
-          return true;
-        });
+    const auto options = of_length(3)
+                             .eos_ids({})
+                             .num_beams(beams)
+                             .prefixes(std::vector<Tokens>{{1, 4, 5}})
+                             .progress([&](const GenerateProgress& progress) {
+                               steps.push_back(progress.step);
+                               return true;
+                             });
     found_by(*model, options);
     EXPECT_EQ(steps, (Tokens{1, 2, 3}));
   }
@@ -232,7 +238,8 @@ TEST(SearchOptions, RefusesContradictions) {
          "prefixes must have one list, or one for each of the 3 sources. Got 2");
   refuse(of_length(14).prefixes(std::vector<Tokens>{{1, 3, 4, 5}}),
          "max_new_tokens must be at most the model's max_len 16 with the prefix. Got 14 after 4");
-  refuse(of_length(3).bad_words_ids(std::vector<Tokens>{Tokens{}}), "each of bad_words_ids must not be empty");
+  refuse(of_length(3).bad_words_ids(std::vector<Tokens>{Tokens{}}),
+         "each of bad_words_ids must not be empty");
   refuse(of_length(3).repetition_penalty(0.0), "repetition_penalty must be above 0");
 }
 

@@ -25,8 +25,8 @@ class Script : public StepModel {
   using Logits = std::function<std::vector<float>(int64_t source, const Tokens& before)>;
 
   Script(int64_t sources, const GenerateOptions& options, Logits logits, torch::Tensor src = {})
-      : plan_(plan_search(options,
-                          src.defined() ? src : torch::zeros({sources, 1}, torch::kLong), kVocab,
+      : plan_(plan_search(options, src.defined() ? src : torch::zeros({sources, 1}, torch::kLong),
+                          kVocab,
                           /*max_len=*/100, /*most_tokens=*/100)),
         logits_(std::move(logits)) {
     for (int64_t source = 0; source < sources; ++source)
@@ -150,8 +150,8 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
 TEST(Search, AForcedEndCostsNothing) {
   for (const bool renormalize : {false, true})
     for (const int64_t beams : {1, 2}) {
-      const auto options =
-          up_to(2, beams).length_penalty(0.0).forced_eos_ids({kEnd}).bad_words_ids({{kEnd, kEnd}, {1}});
+      const auto options = up_to(2, beams).length_penalty(0.0).forced_eos_ids({kEnd}).bad_words_ids(
+          {{kEnd, kEnd}, {1}});
       const auto changed = GenerateOptions(options).renormalize(renormalize);
       Script script(1, changed, all_alike);
       const auto found = script.search()[0];

@@ -25,18 +25,12 @@ class Seq2SeqFolder : public ::testing::Test {
  protected:
   Seq2SeqFolder() {
     torch::manual_seed(1);
-    config_ = {{"model_type", "bart"},
-               {"vocab_size", kSeq2SeqVocab},
-               {"d_model", kSeq2SeqWidth},
-               {"encoder_layers", 1},
-               {"decoder_layers", 1},
-               {"encoder_attention_heads", 2},
-               {"decoder_attention_heads", 4},
-               {"encoder_ffn_dim", 5},
-               {"decoder_ffn_dim", 7},
-               {"max_position_embeddings", kSeq2SeqPositions},
-               {"decoder_start_token_id", 2},
-               {"is_encoder_decoder", true}};
+    config_ = {{"model_type", "bart"},         {"vocab_size", kSeq2SeqVocab},
+               {"d_model", kSeq2SeqWidth},     {"encoder_layers", 1},
+               {"decoder_layers", 1},          {"encoder_attention_heads", 2},
+               {"decoder_attention_heads", 4}, {"encoder_ffn_dim", 5},
+               {"decoder_ffn_dim", 7},         {"max_position_embeddings", kSeq2SeqPositions},
+               {"decoder_start_token_id", 2},  {"is_encoder_decoder", true}};
     tensor("model.shared.weight", {kSeq2SeqVocab, kSeq2SeqWidth});
     for (const std::string stack : {"model.encoder.", "model.decoder."}) {
       const bool decodes = stack == "model.decoder.";
@@ -72,9 +66,7 @@ class Seq2SeqFolder : public ::testing::Test {
     save_safetensors(folder_ / "model.safetensors", tensors);
     return load_seq2seq(folder_.path().string());
   }
-  void expect_value_error(const std::string& text) {
-    EXPECT_ERROR(load(), c10::ValueError, text);
-  }
+  void expect_value_error(const std::string& text) { EXPECT_ERROR(load(), c10::ValueError, text); }
   at::Tensor logits(const Seq2SeqModel& loaded) {
     const torch::NoGradGuard no_grad;
     auto model = loaded.model;

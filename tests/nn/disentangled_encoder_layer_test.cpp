@@ -51,8 +51,8 @@ TEST(DisentangledAttention, AddsTheProductsOfEachDistance) {
   for (int64_t i = 0; i < length; ++i) {
     for (int64_t j = 0; j < length; ++j) {
       const int64_t row = std::clamp<int64_t>(i - j + most, 0, 2 * most - 1);
-      const auto sum = parts[0][i].dot(parts[1][j]) + parts[0][i].dot(keys[row]) +
-                       parts[1][j].dot(queries[row]);
+      const auto sum =
+          parts[0][i].dot(parts[1][j]) + parts[0][i].dot(keys[row]) + parts[1][j].dot(queries[row]);
       scores[i][j] = sum / std::sqrt(3.0 * 4.0);
     }
   }

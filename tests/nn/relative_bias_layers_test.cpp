@@ -45,7 +45,7 @@ TransformerLayerOptions any_layer(Draws& draw) {
 }
 
 template <typename Module>
-Module drawn(Module module) {
+Module with_own_weights(Module module) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module->parameters()) parameter.copy_(torch::randn_like(parameter) * 0.5);
   module->eval();
@@ -70,7 +70,8 @@ TEST(RelativeBias, OfAttentionIsAddedToTheScoresAndGetsTheirGradient) {
     const int64_t queries = draw(1, 9), keys = draw(1, 9);
     const relative::Index index = any_index(draw, draw.coin());
     const auto own = MultiheadAttentionOptions(width, heads).num_kv_heads(heads / 2).scale(1.0);
-    auto attention = drawn(MultiheadAttention(MultiheadAttentionOptions(own).relative(index)));
+    auto attention =
+        with_own_weights(MultiheadAttention(MultiheadAttentionOptions(own).relative(index)));
     MultiheadAttention plain(own);
     plain->eval();
     {
@@ -104,9 +105,9 @@ TEST(RelativeBias, StepsOfAttentionAreTheWholeSequence) {
     SCOPED_TRACE(seed);
     Draws draw(seed);
     const int64_t heads = 2 * draw(1, 2), batch = draw(1, 3), length = draw(1, 14);
-    auto attention = drawn(MultiheadAttention(MultiheadAttentionOptions(heads * 3, heads)
-                                                  .num_kv_heads(heads / 2)
-                                                  .relative(any_index(draw, false))));
+    auto attention = with_own_weights(MultiheadAttention(MultiheadAttentionOptions(heads * 3, heads)
+                                                             .num_kv_heads(heads / 2)
+                                                             .relative(any_index(draw, false))));
     const auto x = torch::randn({batch, length, heads * 3});
     const auto whole = attention->forward(x, x, x, AttentionMask::causal());
     auto cache = attention->make_cache(batch, length);
@@ -126,7 +127,8 @@ TEST(RelativeBias, OfAStackIsOneTableForAllLayers) {
     const TransformerLayerOptions layer = any_layer(draw);
     const relative::Index index = any_index(draw, true);
     const auto stack = TransformerEncoderOptions(layer, 2).norm(draw.coin());
-    auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(stack).relative(index)));
+    auto encoder =
+        with_own_weights(TransformerEncoder(TransformerEncoderOptions(stack).relative(index)));
     TransformerEncoder plain(stack);
     {
       const torch::NoGradGuard no_grad;
@@ -136,7 +138,8 @@ TEST(RelativeBias, OfAStackIsOneTableForAllLayers) {
     }
     EXPECT_EQ(encoder->named_parameters().size(), plain->named_parameters().size() + 1);
     const int64_t batch = draw(1, 3), length = draw(1, 9);
-    const auto table = encoder->relative_attention_bias->weight.detach().clone().requires_grad_(true);
+    const auto table =
+        encoder->relative_attention_bias->weight.detach().clone().requires_grad_(true);
     const auto x = torch::randn({batch, length, layer.d_model()});
     const auto mask = AttentionMask::key_padding(any_tokens(draw, batch, length));
     const auto bias = AttentionMask::additive(relative_position_bias(table, length, length, index));
@@ -160,7 +163,7 @@ TEST(RelativeBias, StepsOfADecoderAreTheWholeSequence) {
     if (!is_shared) layer.relative(index);
     auto stack = TransformerDecoderOptions(layer, draw(1, 3)).norm(draw.coin());
     if (is_shared) stack.relative(index);
-    auto decoder = drawn(TransformerDecoder(stack));
+    auto decoder = with_own_weights(TransformerDecoder(stack));
     const int64_t batch = draw(1, 3), length = draw(1, 12), sources = draw(1, 6);
     const auto x = torch::randn({batch, length, layer.d_model()});
     const auto memory = torch::randn({batch, sources, layer.d_model()});
@@ -189,7 +192,7 @@ TEST(AttentionMaskSlopes, AreTakenTimesTheDistanceAlsoInSteps) {
     SCOPED_TRACE(seed);
     Draws draw(seed);
     const int64_t heads = draw(1, 5), batch = draw(1, 3), length = draw(1, 14);
-    auto attention = drawn(MultiheadAttention(heads * 3, heads));
+    auto attention = with_own_weights(MultiheadAttention(heads * 3, heads));
     const auto x = torch::randn({batch, length, heads * 3});
     const auto slopes = alibi_slopes(heads);
     const auto mask = AttentionMask::slopes(slopes);
@@ -201,9 +204,9 @@ TEST(AttentionMaskSlopes, AreTakenTimesTheDistanceAlsoInSteps) {
     const auto whole = attention->forward(x, x, x, mask & AttentionMask::causal());
     // BLOOM's, by the number of the key.
     const auto by_key = slopes.view({1, heads, 1, 1}) * i.to(torch::kFloat).view({1, 1, 1, length});
-    EXPECT_TRUE(within(Op::Layers, whole,
-                       attention->forward(x, x, x, AttentionMask::additive(by_key) &
-                                                       AttentionMask::causal())));
+    EXPECT_TRUE(within(
+        Op::Layers, whole,
+        attention->forward(x, x, x, AttentionMask::additive(by_key) & AttentionMask::causal())));
     auto cache = attention->make_cache(batch, length);
     for (int64_t at = 0; at < length;) {
       const int64_t count = draw(1, length - at);
@@ -229,26 +232,27 @@ TEST(RelativeBias, OfALayerDiffersFromNone) {
   const torch::NoGradGuard no_grad;
   torch::manual_seed(3);
   const auto layer = TransformerLayerOptions(8, 2).dropout(0.0).relative(relative::Buckets{});
-  auto decoder = drawn(TransformerDecoder(TransformerDecoderOptions(layer, 1)));
+  auto decoder = with_own_weights(TransformerDecoder(TransformerDecoderOptions(layer, 1)));
   const auto x = torch::randn({1, 5, 8}), memory = torch::randn({1, 3, 8});
   const auto before = decoder->forward(x, memory, AttentionMask::causal());
   decoder->layers[0]
       ->as<TransformerDecoderLayer>()
       ->self_attn->relative_attention_bias->weight.zero_();
-  EXPECT_GT((decoder->forward(x, memory, AttentionMask::causal()) - before).abs().max().item<float>(),
-            1e-3F);
+  EXPECT_GT(
+      (decoder->forward(x, memory, AttentionMask::causal()) - before).abs().max().item<float>(),
+      1e-3F);
 }
 
 TEST(RelativeBiasErrors, NameTheStackAndTheRule) {
   const auto layer = [] { return TransformerLayerOptions(8, 2); };
   const relative::Index index = relative::Buckets{};
-  EXPECT_ERROR(TransformerEncoder(TransformerEncoderOptions(layer().relative(index), 1)
-                                      .relative(index)),
-               c10::ValueError,
-               "[TransformerEncoder] relative must be of the stack, or of its layers. Got both");
-  EXPECT_ERROR(TransformerDecoder(TransformerDecoderOptions(layer().relative(index), 1)
-                                      .relative(index)),
-               c10::ValueError, "[TransformerDecoder] relative must be of the stack");
+  EXPECT_ERROR(
+      TransformerEncoder(TransformerEncoderOptions(layer().relative(index), 1).relative(index)),
+      c10::ValueError,
+      "[TransformerEncoder] relative must be of the stack, or of its layers. Got both");
+  EXPECT_ERROR(
+      TransformerDecoder(TransformerDecoderOptions(layer().relative(index), 1).relative(index)),
+      c10::ValueError, "[TransformerDecoder] relative must be of the stack");
   EXPECT_ERROR(TransformerEncoder(TransformerEncoderOptions(
                                       TransformerLayerOptions(8, 1).mixing(Mixing::Fourier), 1)
                                       .relative(index)),
@@ -260,7 +264,7 @@ TEST(RelativeBiasErrors, NameTheStackAndTheRule) {
                c10::ValueError, "[RelativePositionBias] the index must have a number of rows");
   EXPECT_ERROR(
       MultiheadAttention(MultiheadAttentionOptions(8, 2).relative(relative::Buckets{3, 128})),
-      c10::ValueError, "num_buckets");
+      c10::ValueError, "the number of buckets must be even, and at least 4. Got 3");
 }
 
 }  // namespace

@@ -70,9 +70,10 @@ class AttentionMask {
   static AttentionMask additive(const at::Tensor& bias);
   /// A floating-point bias (L, S) that is added to the scores of all sequences and heads.
   static AttentionMask additive_pairs(const at::Tensor& bias);
-  /// ALiBi: subtracts slopes(h) * |i - j| from the score of query i and key j in head h. In a causal
-  /// model that is what BLOOM, MPT and Falcon add, which the softmax does not change by a number of
-  /// each query. slopes: (H), real, as alibi_slopes() makes them; they may require a gradient.
+  /// ALiBi: subtracts slopes(h) * |i - j| from the score of query i and key j in head h. In a
+  /// causal model that is what BLOOM, MPT and Falcon add, which the softmax does not change by a
+  /// number of each query. slopes: (H), real, as alibi_slopes() makes them; they may require a
+  /// gradient.
   static AttentionMask slopes(const at::Tensor& slopes);
   /// torch.nn's `attn_mask`, (L, S) or (B * H, L, S) only: bool as in blocked(), floating-point as
   /// in additive().
@@ -115,9 +116,9 @@ class AttentionMask {
     int64_t offset = 0;
   };
 
-  std::vector<at::Tensor> keys_;   // bool (B, S), true = a real token
-  std::vector<Pairs> allowed_;     // bool, true = may attend
-  std::vector<Pairs> biases_;      // real
+  std::vector<at::Tensor> keys_;  // bool (B, S), true = a real token
+  std::vector<Pairs> allowed_;    // bool, true = may attend
+  std::vector<Pairs> biases_;     // real
   std::vector<Slopes> slopes_;
   std::optional<int64_t> causal_;  // query i may attend to keys up to i + causal_
   std::optional<int64_t> first_;   // and from i + first_ on

@@ -24,8 +24,9 @@ struct Seq2SeqModel {
 ///
 /// ```cpp
 /// auto nllb = posenc::load_seq2seq("nllb-200-distilled-600M");
-/// auto options = nllb.generation.forced_bos_id(256057);  // fra_Latn
-/// auto found = posenc::generate(nllb.model, ids, mask, options);
+/// torch::Tensor ids = torch::tensor({{256047, 94124, 2}});  // eng_Latn Hello </s>
+/// auto options = nllb.generation.forced_bos_id(256057);     // fra_Latn
+/// auto found = posenc::generate(nllb.model, ids, {}, options);
 /// ```
 ///
 /// The model is float32 whatever the dtype in the file. Its logits are those of transformers. The

@@ -124,8 +124,9 @@ struct TransformerOptions {
 /// ```
 ///
 /// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, or what
-/// TokenAndPositionEmbedding has in its place, the same for `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
-/// `final_layer.weight`, `final_layer.bias`.
+/// TokenAndPositionEmbedding has in its place, the same for `tgt_embedding`,
+/// `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`, `final_layer.weight`,
+/// `final_layer.bias`.
 ///
 /// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes. Source:
 /// the reference class `Transformer` in notebooks_ref.

@@ -90,12 +90,12 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   /// if both modules are cloned, call this again.
   void share_tokens(const torch::nn::Embedding& embedding);
 
-  TokenAndPositionEmbeddingOptions options;       ///< the options given to the constructor
-  torch::nn::Embedding token_embedding{nullptr};  ///< the token table
-  PositionalEncoding position_encoding{nullptr};  ///< the sinusoid; null without one
+  TokenAndPositionEmbeddingOptions options;              ///< the options given to the constructor
+  torch::nn::Embedding token_embedding{nullptr};         ///< the token table
+  PositionalEncoding position_encoding{nullptr};         ///< the sinusoid; null without one
   LearnedPositionEmbedding position_embedding{nullptr};  ///< the trained table; null without one
-  TransformerNorm norm{nullptr};                  ///< null without one
-  torch::nn::Dropout dropout{nullptr};            ///< applied to the sum
+  TransformerNorm norm{nullptr};                         ///< null without one
+  torch::nn::Dropout dropout{nullptr};                   ///< applied to the sum
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},

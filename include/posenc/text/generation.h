@@ -16,10 +16,9 @@ namespace posenc POSENC_EXPORT {
 /// do. A token's text is what the tokenizer decodes it to in the middle of a text.
 ///
 /// ```cpp
-/// posenc::GenerateOptions greedy(posenc::Tokenizer tokenizer) {
-///   return posenc::GenerateOptions(0, 1).stopping_criteria(
-///       posenc::stop_strings(tokenizer, {"\n\n", "END"}));
-/// }
+/// auto tokenizer = posenc::Tokenizer::from_folder("models/t5-small");
+/// auto options = posenc::GenerateOptions::from_folder("models/t5-small")
+///                    .stopping_criteria(posenc::stop_strings(tokenizer, {"\n\n", "END"}));
 /// ```
 ///
 /// Errors: c10::ValueError for no strings, an empty one, and one that is not UTF-8.
@@ -39,12 +38,12 @@ struct GeneratedText {
 /// If `on_text` returns false, the sequence ends with that token.
 ///
 /// ```cpp
-/// posenc::GenerateOptions printing(posenc::Tokenizer tokenizer) {
-///   return posenc::GenerateOptions(0, 1).on_token(
-///       posenc::stream_text(tokenizer, [](const posenc::GeneratedText& piece) {
-///         return !piece.text.ends_with('.');
-///       }));
-/// }
+/// auto tokenizer = posenc::Tokenizer::from_folder("models/t5-small");
+/// auto to_the_first_stop = [](const posenc::GeneratedText& piece) {
+///   return piece.text.find('.') == std::string::npos;
+/// };
+/// auto options = posenc::GenerateOptions::from_folder("models/t5-small")
+///                    .on_token(posenc::stream_text(tokenizer, to_the_first_stop));
 /// ```
 std::function<bool(const GeneratedToken& token)> stream_text(
     const Tokenizer& tokenizer, std::function<bool(const GeneratedText& piece)> on_text,

@@ -25,9 +25,8 @@ std::optional<std::string> between(std::string_view token, std::string_view begi
 }
 
 bool are(std::string_view text, int (*is)(int)) {
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    return is(static_cast<unsigned char>(c)) != 0;
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [&](char c) { return is(static_cast<unsigned char>(c)) != 0; });
 }
 
 // Such as fra_Latn and fr_XX: a language and a script or country.

@@ -12,7 +12,7 @@ struct SearchOptions {
   int64_t beams = 0;
   int64_t max_length = 0;  ///< of a translation, in tokens
   int64_t n_best = 1;
-  int64_t batch = 1024;  ///< source tokens per batch, including padding
+  int64_t batch = 1024;            ///< source tokens per batch, including padding
   std::string src_lang, tgt_lang;  ///< codes of languages; empty: the folder's own
   std::string prefix;              ///< text before each line
   std::string target_prefix;       ///< text that begins each translation

@@ -39,8 +39,8 @@ const std::string& checked(const std::string& folder) {
 
 // The number of tokens that two sources end with.
 std::size_t same_at_end(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  return static_cast<std::size_t>(
-      std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+  return static_cast<std::size_t>(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first -
+                                  a.rbegin());
 }
 
 // Each target begins with its first tokens, as the options have them, and those of `text`, of a

@@ -189,8 +189,7 @@ void check_heads(const KeySource& source) {
 void check_parts(const KeySource& source) {
   TORCH_CHECK_VALUE(source.first() > 0 && source.second() > 0,
                     "[LoadOptions] heads and parts in key_map must be positive. Got ",
-                    source.first(), " and ", source.second(), " for ",
-                    in_quotes(source.pattern()));
+                    source.first(), " and ", source.second(), " for ", in_quotes(source.pattern()));
 }
 
 void check_axes(const KeySource& source) {

@@ -22,7 +22,7 @@ struct Block {
   const float *query, *keys, *values, *bias;
   const float* relative;  // this head's entry of distance 0, or null
   const int64_t* places;  // of the sequence's rows, or null: their numbers
-  int64_t stride;  // of keys and values
+  int64_t stride;         // of keys and values
   int64_t first, rows, first_key, count;
   const Window* window;  // null: none
   float* out;

@@ -137,8 +137,9 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   };
   if (is_named(keys.q_bias)) {
     const int64_t heads = config.options.encoder().layer().num_heads();
-    map.emplace_back(KeySource::heads_to_parts(in_file(&EncoderLayerKeys::query) + ".weight", heads),
-                     to + "self_attn.in_proj_weight");
+    map.emplace_back(
+        KeySource::heads_to_parts(in_file(&EncoderLayerKeys::query) + ".weight", heads),
+        to + "self_attn.in_proj_weight");
     map.emplace_back(KeySources{from + keys.q_bias, from + keys.k_bias, from + keys.v_bias},
                      to + "self_attn.in_proj_bias");
   }

@@ -97,12 +97,15 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   }
   if (const auto& own = layer.disentangled(); own && own->relative_attention()) {
     const bool has_buckets = own->position_buckets() > 0;
-    const bool has_most = config.settings.whole("max_relative_positions", -1, INT32_MIN, INT32_MAX) > 0;
+    const bool has_most =
+        config.settings.whole("max_relative_positions", -1, INT32_MIN, INT32_MAX) > 0;
     const char* const span = has_buckets ? "position_buckets"
                              : has_most  ? "max_relative_positions"
                                          : "max_position_embeddings";
-    sizes.push_back({std::string("2 * ") + span, 2 * own->span(),
-                     {prefix + "encoder.rel_embeddings.weight"}, 0});
+    sizes.push_back({std::string("2 * ") + span,
+                     2 * own->span(),
+                     {prefix + "encoder.rel_embeddings.weight"},
+                     0});
   }
   const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
   const auto in_file = [&](const std::string& name) {

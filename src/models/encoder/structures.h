@@ -24,9 +24,9 @@ struct EncoderLayerKeys {
   const char* gate = "";       ///< the rows of its gate, if they are apart
   /// The rows that are activated with gates, where `wide` is another tensor without them: T5.
   const char* gated_wide = "";
-  bool gate_first = false;     ///< whether wide has the rows of the gate before those it gates
-  const char* narrow;          ///< the second linear layer of the feed-forward network
-  const char *norm1, *norm2;   ///< of the attention, of the feed-forward network
+  bool gate_first = false;    ///< whether wide has the rows of the gate before those it gates
+  const char* narrow;         ///< the second linear layer of the feed-forward network
+  const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
   const char *pos_key = "", *pos_query = "";      ///< of relative positions: DeBERTa
@@ -62,22 +62,22 @@ struct EncoderStructure {
   bool is_causal = false;
   encoder::Pooling pooling = encoder::Pooling::None;
   const char* pooler = "pooler.dense";  ///< the linear layer of the pooler
-  bool has_layer_scale = false;    ///< DINOv2: `layer_scale1.lambda1` and `layer_scale2.lambda1`
-  bool shares_layers = false;      ///< ALBERT: num_hidden_groups, inner_group_num
+  bool has_layer_scale = false;  ///< DINOv2: `layer_scale1.lambda1` and `layer_scale2.lambda1`
+  bool shares_layers = false;    ///< ALBERT: num_hidden_groups, inner_group_num
   /// The table of a relative bias: with an asterisk, that of each layer.
   const char* relative_bias = "";
   bool has_head_dim = false;  ///< T5: the width of a head is a setting of its own
-  const char* dropped = "";  ///< patterns of keys that are not the encoder's, with blanks between
-  const char* beside = "";   ///< a module among them without which its class is not complete
+  const char* dropped = "";   ///< patterns of keys that are not the encoder's, with blanks between
+  const char* beside = "";    ///< a module among them without which its class is not complete
   /// A tensor with what the rotary embedding computes: RoFormer's table, of which a file may have
   /// no other, or ESM's frequencies, which are those of the file.
   const char* rotary_table = "";
   const char* frequencies = "";
   /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
   bool zeroes_padding_row = false;
-  bool has_bottleneck = false;  ///< MobileBERT: TransformerLayerOptions::bottleneck
+  bool has_bottleneck = false;   ///< MobileBERT: TransformerLayerOptions::bottleneck
   bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
-  bool is_grouped = false;      ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
+  bool is_grouped = false;       ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -87,10 +87,11 @@ struct EncoderStructure {
 namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert, kElectra, kEsm, kEuroBert,
-    kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert,
-    kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer,
-    kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5, kUmt5, kViT, kXlm;
+    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
+    kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
+    kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
+    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5,
+    kUmt5, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

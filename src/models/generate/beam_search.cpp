@@ -96,8 +96,7 @@ struct Best {
     std::vector<Candidate> candidates;
     for (int64_t c = 0; c < scores.size(1); ++c) {
       const int64_t place = places.const_data_ptr<int64_t>()[row + c];
-      candidates.push_back(
-          {scores.const_data_ptr<float>()[row + c], place / vocab, place % vocab});
+      candidates.push_back({scores.const_data_ptr<float>()[row + c], place / vocab, place % vocab});
     }
     return candidates;
   }
@@ -156,8 +155,8 @@ Hypotheses beam_search(Search& search) {
         const auto candidates = best.of(i);
         if (beams.finished.empty())
           search.check_choice(candidates.front().log_probability, step, source);
-        const auto length = static_cast<int64_t>(beams.columns.front().size() + 1 -
-                                                 plan.prefixes[source].size());
+        const auto length =
+            static_cast<int64_t>(beams.columns.front().size() + 1 - plan.prefixes[source].size());
         advance(search, candidates, source, length, beams, origin);
         beams.done = is_done(search, beams, length);
       }

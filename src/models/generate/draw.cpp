@@ -28,8 +28,8 @@ Tensor top_h(const Tensor& scores, double share) {
   const auto terms = (-(log * log.exp())).nan_to_num(0.0);
   auto kept = terms.cumsum(1) <= terms.sum(1, /*keepdim=*/true) * share;
   kept.select(1, 0).fill_(true);
-  return scores.masked_fill(torch::zeros_like(scores, torch::kBool).scatter(1, places, kept).logical_not(),
-                            kNever);
+  return scores.masked_fill(
+      torch::zeros_like(scores, torch::kBool).scatter(1, places, kept).logical_not(), kNever);
 }
 
 Tensor top_k(const Tensor& scores, int64_t count) {
@@ -75,7 +75,8 @@ Tensor draw(const Tensor& scores, const GenerateOptions& options) {
   if (options.typical_p() < 1.0) kept = typical_p(kept, options.typical_p());
   if (options.epsilon_cutoff() > 0.0) {
     const auto shares = kept.softmax(1);
-    kept = at_least(kept, shares, torch::full_like(shares.narrow(1, 0, 1), options.epsilon_cutoff()));
+    kept =
+        at_least(kept, shares, torch::full_like(shares.narrow(1, 0, 1), options.epsilon_cutoff()));
   }
   if (const double eta = options.eta_cutoff(); eta > 0.0) {
     const auto least = (entropy(kept).neg().exp() * std::sqrt(eta)).clamp_max(eta);

@@ -66,9 +66,8 @@ EarlyStopping early_stopping_in(const Settings& settings) {
 
 std::vector<int64_t> token_list(const Settings& settings, const char* name,
                                 const nlohmann::json& list, int64_t vocab) {
-  const std::string rule =
-      "must have lists of tokens" +
-      (vocab == kMostColumns ? "" : " in [0, " + std::to_string(vocab) + ")");
+  const std::string rule = "must have lists of tokens" +
+                           (vocab == kMostColumns ? "" : " in [0, " + std::to_string(vocab) + ")");
   if (!list.is_array() || list.empty()) settings.refuse(name, rule);
   std::vector<int64_t> tokens;
   for (const auto& token : list) {
@@ -223,8 +222,7 @@ GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
   GenerateOptions options(begins.front(), 0);
   options.eos_ids(settings.tokens("eos_token_id", vocab))
       .num_beams(beams)
-      .num_return_sequences(
-          settings.whole("num_return_sequences", 1, samples ? kMostRows : beams))
+      .num_return_sequences(settings.whole("num_return_sequences", 1, samples ? kMostRows : beams))
       .length_penalty(settings.real("length_penalty"))
       .early_stopping(early_stopping_in(settings));
   if (begins.size() > 1)
@@ -249,9 +247,9 @@ GenerateOptions GenerateOptions::from_folder(const std::string& folder,
   const auto config = io::may_exist(path) || !io::may_exist(generation)
                           ? Settings(kFromFolder, path)
                           : Settings::of_object(kFromFolder, nlohmann::json::object());
-  const auto extra =
-      overrides.empty() ? nlohmann::json::object()
-                        : Settings::parse(kFromFolder, "overrides", overrides).object();
+  const auto extra = overrides.empty()
+                         ? nlohmann::json::object()
+                         : Settings::parse(kFromFolder, "overrides", overrides).object();
   return generate_options(generation_settings(folder, config, extra), kMostColumns);
 }
 

@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// The settings of generate() in a model's folder, where those of `overrides` replace them; `config`
-/// is its config.json. Throws as GenerateOptions::from_folder().
+/// The settings of generate() in a model's folder, where those of `overrides` replace them;
+/// `config` is its config.json. Throws as GenerateOptions::from_folder().
 Settings generation_settings(const std::string& folder, const Settings& config,
                              const nlohmann::json& overrides = nlohmann::json::object());
 

@@ -169,10 +169,10 @@ bool LogitsProcessors::begins(const TargetRow& row) const {
 
 // Whether the same tokens are banned in all rows, and nothing else happens.
 bool LogitsProcessors::only_bans(const std::vector<TargetRow>& rows) const {
-  if (!biases_.empty() || !token_biases_.empty() || !banned_sequences_.empty() || options_.remove_invalid_values() ||
-      options_.encoder_repetition_penalty() != 1.0 || options_.repetition_penalty() != 1.0 ||
-      options_.no_repeat_ngram_size() > 0 || options_.encoder_no_repeat_ngram_size() > 0 ||
-      options_.exponential_decay_length_penalty())
+  if (!biases_.empty() || !token_biases_.empty() || !banned_sequences_.empty() ||
+      options_.remove_invalid_values() || options_.encoder_repetition_penalty() != 1.0 ||
+      options_.repetition_penalty() != 1.0 || options_.no_repeat_ngram_size() > 0 ||
+      options_.encoder_no_repeat_ngram_size() > 0 || options_.exponential_decay_length_penalty())
     return false;
   return std::none_of(rows.begin(), rows.end(), [&](const TargetRow& row) {
     return row.columns != nullptr &&
@@ -263,8 +263,8 @@ void LogitsProcessors::ban_ngrams(Scores& scores, const TargetRow& row) const {
 void LogitsProcessors::decay_ends(Scores& scores, int64_t length) const {
   const auto& decay = options_.exponential_decay_length_penalty();
   if (!decay || length <= decay->start) return;
-  const auto growth = static_cast<float>(
-      std::pow(decay->factor, static_cast<double>(length - decay->start)) - 1.0);
+  const auto growth =
+      static_cast<float>(std::pow(decay->factor, static_cast<double>(length - decay->start)) - 1.0);
   for (const int64_t end : distinct(options_.eos_ids())) {
     const float value = scores.get(end);
     if (std::isfinite(value)) scores.set(end, value + std::abs(value) * growth);

@@ -61,8 +61,8 @@ class LogitsProcessors {
   const GenerateOptions options_;
   const TargetLengths lengths_;
   const int64_t vocab_;
-  std::vector<Tokens> src_;         // rows of the source, if a setting reads them
-  std::vector<Tokens> src_tokens_;  // the same, each token once
+  std::vector<Tokens> src_;                // rows of the source, if a setting reads them
+  std::vector<Tokens> src_tokens_;         // the same, each token once
   std::map<int64_t, float> token_biases_;  // of single tokens
   std::vector<Bias> biases_;               // of several
   Tokens banned_, suppressed_, first_suppressed_;

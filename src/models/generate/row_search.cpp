@@ -28,15 +28,14 @@ struct Choice {
 // has the log probability -inf.
 Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
   const int64_t most = *std::max_element(ranks.begin(), ranks.end()) + 1;
-  const auto best =
-      functional::beam_topk(next.logits, next.sum, torch::zeros_like(next.sum.rest), /*group=*/1,
-                            std::min(most, next.logits.size(1)));
+  const auto best = functional::beam_topk(next.logits, next.sum, torch::zeros_like(next.sum.rest),
+                                          /*group=*/1, std::min(most, next.logits.size(1)));
   const Choice all = {best.places.cpu(), best.scores.cpu()};
   if (most == 1) return all;
   const auto place = torch::tensor(ranks).unsqueeze(1);
   const auto inside = place.clamp_max(best.places.size(1) - 1);
-  return {all.ids.gather(1, inside), all.log_probabilities.gather(1, inside).masked_fill(
-                                         place.ne(inside), kNone)};
+  return {all.ids.gather(1, inside),
+          all.log_probabilities.gather(1, inside).masked_fill(place.ne(inside), kNone)};
 }
 
 // `check` is called with the best log probability of each row. Rows without columns are decoded
@@ -107,8 +106,8 @@ Hypotheses row_search(Search& search) {
       if (ranks[i] > 0 && !(gained.const_data_ptr<float>()[i] > kNone)) {
         row.done = true;  // fewer tokens are allowed than alternatives wanted
       } else if (views[i].columns != nullptr) {
-        extend(search, live[i], ids.const_data_ptr<int64_t>()[i],
-               gained.const_data_ptr<float>()[i], row);
+        extend(search, live[i], ids.const_data_ptr<int64_t>()[i], gained.const_data_ptr<float>()[i],
+               row);
       } else if (!row.done) {
         row.columns.push_back(*search.next_of_prefix(live[i] / width, row.columns));
       }
@@ -131,9 +130,8 @@ Hypotheses row_search(Search& search) {
     auto tokens = search.generated(source, rows[i].columns);
     if (tokens.empty() && plan.options.return_alternatives()) continue;
     const double score =
-        tokens.empty()
-            ? 0.0
-            : search.score(rows[i].log_probability, static_cast<int64_t>(tokens.size()));
+        tokens.empty() ? 0.0
+                       : search.score(rows[i].log_probability, static_cast<int64_t>(tokens.size()));
     result[source].push_back({std::move(tokens), score});
   }
   for (auto& samples : result) {

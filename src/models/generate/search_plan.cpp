@@ -83,10 +83,10 @@ void check_beams(const GenerateOptions& options, int64_t most) {
   check_rows("num_return_sequences", options.num_return_sequences());
   TORCH_CHECK_VALUE(!options.do_sample() || options.num_beams() == 1,
                     "[generate] do_sample needs num_beams 1. Got ", options.num_beams());
-  TORCH_CHECK_VALUE(!options.return_alternatives() ||
-                        (options.num_beams() == 1 && !options.do_sample()),
-                    "[generate] return_alternatives needs num_beams 1 and no do_sample. Got ",
-                    options.num_beams(), options.do_sample() ? " and do_sample" : "");
+  TORCH_CHECK_VALUE(
+      !options.return_alternatives() || (options.num_beams() == 1 && !options.do_sample()),
+      "[generate] return_alternatives needs num_beams 1 and no do_sample. Got ",
+      options.num_beams(), options.do_sample() ? " and do_sample" : "");
   TORCH_CHECK_VALUE(options.do_sample() || options.return_alternatives() ||
                         options.num_return_sequences() <= options.num_beams(),
                     "[generate] num_return_sequences must be at most num_beams ",
@@ -175,8 +175,9 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
   lengths.most = most_new_tokens(options, longest, max_len);
   lengths.least = options.min_new_tokens().value_or(options.min_length() - longest);
   const int64_t steps = longest - 1 + lengths.most;
-  TORCH_CHECK_VALUE(steps <= most_tokens, "[generate] max_new_tokens must be at most the model's max_len ",
-                    most_tokens, longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
+  TORCH_CHECK_VALUE(steps <= most_tokens,
+                    "[generate] max_new_tokens must be at most the model's max_len ", most_tokens,
+                    longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
                     longest > 1 ? " after " + std::to_string(longest) : "");
   check_beams(options, lengths.most);
   check_sampling(options);

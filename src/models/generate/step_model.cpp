@@ -43,8 +43,8 @@ double Search::score(double log_probability, int64_t length) const {
 }
 
 std::vector<int64_t> Search::generated(int64_t source, const std::vector<int64_t>& columns) const {
-  const auto prefix = static_cast<std::ptrdiff_t>(
-      std::min(plan.prefixes[source].size(), columns.size()));
+  const auto prefix =
+      static_cast<std::ptrdiff_t>(std::min(plan.prefixes[source].size(), columns.size()));
   return {columns.begin() + prefix, columns.end()};
 }
 
@@ -65,7 +65,8 @@ bool Search::go_on(int64_t step, int64_t finished) const {
 
 Hypotheses search(StepModel& decoder, const SearchPlan& plan, torch::Device device) {
   std::vector<int64_t> first;
-  for (const auto& prefix : plan.prefixes) first.insert(first.end(), plan.rows_per_source, prefix[0]);
+  for (const auto& prefix : plan.prefixes)
+    first.insert(first.end(), plan.rows_per_source, prefix[0]);
   Search search{decoder, plan, torch::tensor(first, torch::kLong).to(device).unsqueeze(1)};
   auto found = plan.options.num_beams() > 1 ? beam_search(search) : row_search(search);
   decoder.check_unchanged();

@@ -191,8 +191,9 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
   if (structure.is_summary) options.output_activation(activation_if(config, "summary_activation"));
   if (*structure.dense != '\0') {
     const std::string width = structure.dense_setting;
-    options.dense(width.empty() ? layer.d_model()
-                                : config.whole(width, layer.d_model(), 1, kMostLabels))
+    options
+        .dense(width.empty() ? layer.d_model()
+                             : config.whole(width, layer.d_model(), 1, kMostLabels))
         .dense_bias(has_bias_in(config, structure.dense_bias))
         .activation(activation_in_head(config, structure));
   }
@@ -205,8 +206,8 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
     options.columns_beside_table(width - config.whole("embedding_size", 1, width));
   }
   options.bias(structure.has_bias && has_bias_in(config, structure.bias_setting));
-  return options.tied(structure.is_tied && (structure.is_always_tied ||
-                                            config.flag("tie_word_embeddings", true)));
+  return options.tied(structure.is_tied &&
+                      (structure.is_always_tied || config.flag("tie_word_embeddings", true)));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Marian, BART and those derived from them: layers with biases everywhere, positions that are added.
+// Marian, BART and those derived from them: layers with biases everywhere, positions that are
+// added.
 
 #include "models/seq2seq/structures.h"
 #include "posenc/sinusoid/preset.h"
@@ -30,12 +31,13 @@ bool shares_vocabulary(const Settings& config, const Seq2SeqStructure& structure
          config.flag("share_encoder_decoder_embeddings");
 }
 
-int64_t bart_target_vocab(const Settings& config, const Seq2SeqStructure& structure, int64_t source) {
+int64_t bart_target_vocab(const Settings& config, const Seq2SeqStructure& structure,
+                          int64_t source) {
   if (structure.has_two_vocabularies) {
     const int64_t own = config.whole("tgt_vocab_size", 1, kBartMostTokens);
     if (own != source && config.flag("tie_word_embeddings"))
-      config.refuse("tgt_vocab_size",
-                    "must be src_vocab_size " + std::to_string(source) + " with tie_word_embeddings");
+      config.refuse("tgt_vocab_size", "must be src_vocab_size " + std::to_string(source) +
+                                          " with tie_word_embeddings");
     return own;
   }
   if (!config.is_known("decoder_vocab_size")) return source;
@@ -49,7 +51,7 @@ int64_t bart_target_vocab(const Settings& config, const Seq2SeqStructure& struct
 }
 
 void read_bart_positions(const Settings& config, const Seq2SeqStructure& structure,
-                    TransformerOptions& options) {
+                         TransformerOptions& options) {
   options.max_len(config.whole("max_position_embeddings", 1, kBartMostPositions));
   if (structure.sinusoid == nullptr) {
     options.learned_positions(true).position_offset(structure.position_offset);
@@ -59,10 +61,11 @@ void read_bart_positions(const Settings& config, const Seq2SeqStructure& structu
     options.sinusoid(preset(structure.sinusoid, options.d_model()));
     return;
   }
-  if (!options.padding_idx()) config.refuse("pad_token_id", "must be a token, which has no position");
+  if (!options.padding_idx())
+    config.refuse("pad_token_id", "must be a token, which has no position");
   options.position_ids(PositionIds::FromIds)
-      .sinusoid(preset(structure.sinusoid, options.d_model(),
-                       {{"padding_idx", *options.padding_idx()}}));
+      .sinusoid(
+          preset(structure.sinusoid, options.d_model(), {{"padding_idx", *options.padding_idx()}}));
 }
 
 std::optional<int64_t> bart_padding(const Settings& config, int64_t vocab) {
@@ -76,7 +79,8 @@ TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& 
   const int64_t vocab = config.whole(size, 1, kBartMostTokens);
   const int64_t d_model = config.whole("d_model", 1, kBartMostWide);
   const double dropout = config.real("dropout");
-  const Scale scale = config.flag_if("scale_embedding").value_or(false) ? Scale::SqrtDim : Scale::None;
+  const Scale scale =
+      config.flag_if("scale_embedding").value_or(false) ? Scale::SqrtDim : Scale::None;
   TransformerOptions options(vocab, bart_target_vocab(config, structure, vocab));
   options.d_model(d_model)
       .num_heads(config.whole("encoder_attention_heads", 1, d_model))
@@ -113,9 +117,8 @@ VocabularyNames bart_vocabulary(const Settings& config, const Seq2SeqStructure& 
     if (names.are_tied) names.order = {decoder, encoder, names.head};
   } else if (shares_vocabulary(config, structure)) {
     names.shared = "model.shared.weight";
-    names.order = structure.encoder_first
-                      ? std::vector{names.shared, names.head, encoder, decoder}
-                      : std::vector{names.shared, names.head, decoder, encoder};
+    names.order = structure.encoder_first ? std::vector{names.shared, names.head, encoder, decoder}
+                                          : std::vector{names.shared, names.head, decoder, encoder};
   } else if (names.are_tied) {
     names.order = {decoder, names.head};
   }
@@ -159,8 +162,8 @@ KeyMap bart_keys(const TransformerOptions& options) {
       {KeySource::squeezed("final_logits_bias", 0), "final_layer.bias"},  // (1, V)
   };
   if (!options.output_bias()) keys.insert(keys.begin(), {"final_logits_bias", ""});
-  for (const auto& [theirs, ours] : {std::pair<std::string, std::string>{"encoder", "src"},
-                                     {"decoder", "tgt"}}) {
+  for (const auto& [theirs, ours] :
+       {std::pair<std::string, std::string>{"encoder", "src"}, {"decoder", "tgt"}}) {
     const std::string name = "model." + theirs + ".embed_positions.weight";
     if (options.learned_positions())
       keys.emplace_back(name, ours + "_embedding.position_embedding.weight");

@@ -17,8 +17,7 @@ constexpr const char* kSeq2SeqLogitsBias = "final_layer.bias";
 
 const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only) {
   const std::string type = config.text("model_type", "");
-  if (!only.empty() && type != only)
-    config.refuse("model_type", "must be \"" + only + "\"");
+  if (!only.empty() && type != only) config.refuse("model_type", "must be \"" + only + "\"");
   const hf::ModelType* const model = hf::find_model_type(type);
   if (model != nullptr && model->seq2seq != nullptr) return *model;
   TORCH_CHECK_VALUE(model == nullptr || *model->lacks == '\0', config.where(), "model_type ", type,
@@ -58,8 +57,9 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
   return usual;
 }
 
-void check_seq2seq_layers(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
-                  const TransformerOptions& options, const io::TensorSource& source) {
+void check_seq2seq_layers(const char* caller, const std::string& folder,
+                          const Seq2SeqFamily& family, const TransformerOptions& options,
+                          const io::TensorSource& source) {
   const std::tuple<const char*, std::string, int64_t> stacks[] = {
       {"encoder", family.encoder_layers, options.num_encoder_layers()},
       {"decoder", family.decoder_layers, options.num_decoder_layers()}};
@@ -76,7 +76,7 @@ void check_seq2seq_layers(const char* caller, const std::string& folder, const S
 // Checks the sizes in the configuration against the tensors, before allocating a model of these
 // sizes.
 void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
-                 const TransformerOptions& options, const Vocabulary& source) {
+                         const TransformerOptions& options, const Vocabulary& source) {
   std::vector<StatedSize> stated = {
       {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
       {"d_model", options.d_model(), {source.encoder()}, 1},
@@ -94,8 +94,9 @@ Transformer empty_seq2seq(const TransformerOptions& options) {
   return model;
 }
 
-Transformer filled_seq2seq(const char* caller, const std::string& path, const TransformerOptions& options,
-                   const Seq2SeqFamily& family, const Vocabulary& source) {
+Transformer filled_seq2seq(const char* caller, const std::string& path,
+                           const TransformerOptions& options, const Seq2SeqFamily& family,
+                           const Vocabulary& source) {
   KeyMap map = source.keys();
   for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
   drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
@@ -119,8 +120,7 @@ Transformer filled_seq2seq(const char* caller, const std::string& path, const Tr
 
 Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
                                     const std::string& only) {
-  const auto config =
-      io::in_context(caller, folder, [&] { return model_config(caller, folder); });
+  const auto config = io::in_context(caller, folder, [&] { return model_config(caller, folder); });
   const hf::ModelType& type = seq2seq_type(config, only);
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Seq2SeqFamily& family = *structure.family;
@@ -134,7 +134,8 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
     options.tie(source.tying());
     check_seq2seq_sizes(caller, folder, family, options, source);
     const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
-    return Seq2SeqWeights{filled_seq2seq(caller, path, options, family, source), pad, type.type, config};
+    return Seq2SeqWeights{filled_seq2seq(caller, path, options, family, source), pad, type.type,
+                          config};
   });
 }
 

@@ -55,8 +55,8 @@ struct Seq2SeqStructure {
   embeddings::Norm norm = embeddings::Norm::None, decoder_norm = embeddings::Norm::None;
   bool scales_decoder = true;  ///< whether scale_embedding is for the decoder's tokens too
   bool has_logits_bias = true;
-  bool encoder_first = false;  ///< of the tied matrices
-  bool has_two_vocabularies = false;  ///< with their own settings
+  bool encoder_first = false;           ///< of the tied matrices
+  bool has_two_vocabularies = false;    ///< with their own settings
   bool relative_in_each_layer = false;  ///< a table of relative positions in each, or one for all
   OutputFactor output_factor = OutputFactor::Never;
 };

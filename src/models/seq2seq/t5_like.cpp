@@ -132,10 +132,9 @@ std::vector<StatedSize> t5_sizes(const TransformerOptions& options) {
           {"relative_attention_num_buckets", rows, {of_decoder + bias}, 0}};
 }
 
-const Seq2SeqFamily kT5Like = {t5_options,         t5_vocabulary,
-                               t5_renames,         t5_keys,
-                               t5_sizes,           "encoder.block.*.",
-                               "decoder.block.*.", "layer.0.SelfAttention.q.weight"};
+const Seq2SeqFamily kT5Like = {
+    t5_options, t5_vocabulary,      t5_renames,         t5_keys,
+    t5_sizes,   "encoder.block.*.", "decoder.block.*.", "layer.0.SelfAttention.q.weight"};
 
 }  // namespace
 

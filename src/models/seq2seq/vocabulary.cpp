@@ -43,8 +43,7 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
   const auto are_one = [&](std::size_t a, std::size_t b) {
     if (a == b) return true;
     const auto &one = source.entries()[a], &two = source.entries()[b];
-    return names.are_tied && one.dtype == two.dtype && one.sizes == two.sizes &&
-           source.equal(a, b);
+    return names.are_tied && one.dtype == two.dtype && one.sizes == two.sizes && source.equal(a, b);
   };
   const bool embeddings = are_one(encoder, decoder), output = are_one(decoder, head);
   tying_ = embeddings ? (output ? Tying::ThreeWay : Tying::EncoderDecoder)

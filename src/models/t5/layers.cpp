@@ -60,8 +60,9 @@ relative::Buckets t5_buckets(const Settings& config, bool bidirectional) {
   constexpr const char* kDistance = "relative_attention_max_distance";
   const int64_t buckets = config.whole(kBuckets, 1, kMostBuckets);
   if (buckets < 4 || buckets % 2 != 0) {
-    config.refuse(kBuckets, "must be even, and at least 4: an encoder has half of the buckets for "
-                            "the keys after a query");
+    config.refuse(kBuckets,
+                  "must be even, and at least 4: an encoder has half of the buckets for "
+                  "the keys after a query");
   }
   const int64_t exact = bidirectional ? buckets / 4 : buckets / 2;
   const int64_t distance = config.whole(kDistance, 1, int64_t{1} << 31);

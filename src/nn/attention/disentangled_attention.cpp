@@ -33,18 +33,23 @@ torch::Tensor heads_of_rows(const torch::Tensor& rows, int64_t heads) {
 // Scores of keys that a query may not attend to become the lowest number.
 torch::Tensor masked_scores(const torch::Tensor& scores, const AttentionMask& mask) {
   const AttentionShape shape = {scores.size(0), scores.size(1), scores.size(2), scores.size(3)};
-  const ScoreMask found = AttentionMaskAccess::resolve(mask.resolved(shape, scores), shape, scores);
+  const ScoreMask found = AttentionMaskAccess::resolve(mask, shape, scores);
+  constexpr float kNever = -std::numeric_limits<float>::infinity(),
+                  kLowest = std::numeric_limits<float>::lowest();
+  if (found.is_causal) {
+    const auto later = torch::ones({shape.queries, shape.keys},
+                                   scores.options().dtype(torch::kBool).requires_grad(false))
+                           .triu(1);
+    return scores.masked_fill(later, kLowest);
+  }
   if (!found.bias.defined()) return scores;
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  return (scores + found.bias)
-      .masked_fill(found.bias.eq(kNever), std::numeric_limits<float>::lowest());
+  return (scores + found.bias).masked_fill(found.bias.eq(kNever), kLowest);
 }
 
 }  // namespace
 
 relative::Index DisentangledOptions::index() const {
-  if (position_buckets_ > 0)
-    return relative::SignedLog{position_buckets_, max_relative_positions_};
+  if (position_buckets_ > 0) return relative::SignedLog{position_buckets_, max_relative_positions_};
   return relative::Clamp{max_relative_positions_, max_relative_positions_ - 1,
                          /*query_minus_key=*/true};
 }
@@ -168,8 +173,7 @@ torch::Tensor DisentangledAttentionImpl::run(const torch::Tensor& x, const torch
   if (keys.defined()) scores = scores + relative_term(q, keys, length, index);
   if (queries.defined())
     scores = scores + relative_term(k, queries, length, index, relative::Contract::Key);
-  const torch::Tensor weights =
-      drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
+  const torch::Tensor weights = drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
   if (shares != nullptr) *shares = weights;
   const torch::Tensor context = torch::matmul(weights, v);
   return out_proj->forward(context.transpose(1, 2).flatten(2));

@@ -133,9 +133,8 @@ void MultiheadAttentionImpl::reset() {
   }
   if (!SkipInit::is_active()) reset_in_projection();
   if (options.relative()) {
-    relative_attention_bias =
-        register_module("relative_attention_bias",
-                        RelativePositionBias(*options.relative(), options.num_heads()));
+    relative_attention_bias = register_module(
+        "relative_attention_bias", RelativePositionBias(*options.relative(), options.num_heads()));
   }
 }
 

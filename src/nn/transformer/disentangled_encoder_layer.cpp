@@ -26,8 +26,8 @@ void check_disentangled(const TransformerLayerOptions& options) {
       {"num_kv_heads", options.num_kv_heads().has_value()},
       {"qk_norm", options.qk_norm()},
       {"rotary", options.rotary().has_value()},
-      {"bias", !options.bias() || !options.qkv_bias().value_or(true) ||
-                   !options.out_bias().value_or(true)},
+      {"bias",
+       !options.bias() || !options.qkv_bias().value_or(true) || !options.out_bias().value_or(true)},
       {"query_bias", !options.query_bias()},
       {"value_bias", !options.value_bias()},
       {"batch_first", !options.batch_first()},

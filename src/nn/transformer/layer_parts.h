@@ -38,7 +38,8 @@ TransformerNorm make_norm(const TransformerLayerOptions& options);
 /// Only with layer_scale().
 LayerScale make_scale(const TransformerLayerOptions& options);
 
-/// The relative position bias with this index that the layers of a stack share. Throws c10::ValueError naming `module` for layers that have their own.
+/// The relative position bias with this index that the layers of a stack share. Throws
+/// c10::ValueError naming `module` for layers that have their own.
 RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
                                       const relative::Index& index);
 /// The mask, and the shared bias unless it is null, for queries after `offset` others.

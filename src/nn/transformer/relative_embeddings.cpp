@@ -31,8 +31,7 @@ void RelativeEmbeddingsImpl::reset() {
   const DisentangledOptions& own = relative_options("RelativeEmbeddings", options);
   check_positive("RelativeEmbeddings", "max_relative_positions", own.max_relative_positions());
   if (own.relative_attention())
-    weight =
-        register_parameter("weight", torch::empty({2 * own.span(), options.d_model()}));
+    weight = register_parameter("weight", torch::empty({2 * own.span(), options.d_model()}));
   if (own.norm_relative_embeddings()) norm = register_module("norm", make_norm(options));
   if (!SkipInit::is_active()) reset_parameters();
 }
@@ -64,10 +63,9 @@ void ConvolutionBesideImpl::reset() {
                     "] conv_kernel_size must be odd and positive. Got ", size);
   TORCH_CHECK_VALUE(own.conv_groups() > 0 && width % own.conv_groups() == 0, "[", kConvolution,
                     "] conv_groups must divide d_model ", width, ". Got ", own.conv_groups());
-  conv = register_module(
-      "conv", torch::nn::Conv1d(torch::nn::Conv1dOptions(width, width, size)
-                                    .padding(size / 2)
-                                    .groups(own.conv_groups())));
+  conv = register_module("conv", torch::nn::Conv1d(torch::nn::Conv1dOptions(width, width, size)
+                                                       .padding(size / 2)
+                                                       .groups(own.conv_groups())));
   norm = register_module("norm", make_norm(options));
   dropout = register_module("dropout", torch::nn::Dropout(dropouts_of(options).output));
 }

@@ -50,9 +50,9 @@ void TransformerDecoderImpl::reset() {
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
   if (options.relative()) {
-    relative_attention_bias =
-        register_module("relative_attention_bias",
-                        make_shared_bias("TransformerDecoder", options.layer(), *options.relative()));
+    relative_attention_bias = register_module(
+        "relative_attention_bias",
+        make_shared_bias("TransformerDecoder", options.layer(), *options.relative()));
   }
 }
 
@@ -79,8 +79,8 @@ torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torc
                                               const AttentionMask& memory_mask) {
   const char* name = "TransformerDecoder";
   const AttentionShape shape = attention_shape(name, x, x, options.layer());
-  const auto own = with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys)
-                       .resolved(shape, x);
+  const auto own =
+      with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys).resolved(shape, x);
   const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
   torch::Tensor out = x;
   for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, memory, own, cross);

@@ -22,12 +22,12 @@ void check_own_options(const TransformerEncoderOptions& options) {
                       options.layer().d_model(), ". Got ", one.d_model());
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
-    TORCH_CHECK_VALUE(!options.relative() || (one.num_heads() == options.layer().num_heads() &&
-                                              one.mixing() == Mixing::Attention && !one.relative()),
-                      "[TransformerEncoder] with relative, each of layers must have the num_heads of "
-                      "layer, ",
-                      options.layer().num_heads(),
-                      ", Mixing::Attention and no relative of its own. Got others");
+    TORCH_CHECK_VALUE(
+        !options.relative() || (one.num_heads() == options.layer().num_heads() &&
+                                one.mixing() == Mixing::Attention && !one.relative()),
+        "[TransformerEncoder] with relative, each of layers must have the num_heads of "
+        "layer, ",
+        options.layer().num_heads(), ", Mixing::Attention and no relative of its own. Got others");
   }
 }
 
@@ -105,9 +105,9 @@ void TransformerEncoderImpl::reset() {
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
   if (options.relative()) {
-    relative_attention_bias =
-        register_module("relative_attention_bias",
-                        make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
+    relative_attention_bias = register_module(
+        "relative_attention_bias",
+        make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
   }
   const auto& disentangled = options.layer().disentangled();
   if (!disentangled) return;

@@ -54,9 +54,9 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
                          ::testing::Values("albert", "bart", "bert", "clip", "convbert", "deberta",
-                                           "deberta_v2", "deberta_v3", "dinov2",
-                                           "dinov3", "distilbert", "esm", "esm1b", "eurobert",
-                                           "fnet", "gemma3", "gte", "jina", "layoutlm", "luke",
+                                           "deberta_v2", "deberta_v3", "dinov2", "dinov3",
+                                           "distilbert", "esm", "esm1b", "eurobert", "fnet",
+                                           "gemma3", "gte", "jina", "layoutlm", "luke",
                                            "mobilebert", "modernbert", "mpnet", "nomic", "qwen3",
                                            "vit", "xlm"),
                          [](const auto& info) { return info.param; });

@@ -1,4 +1,5 @@
-// Answers stop_strings_test.py, line by line: whether posenc::stop_strings() ends each row of ids at each of its tokens.
+// Answers stop_strings_test.py, line by line: whether posenc::stop_strings() ends each row of ids
+// at each of its tokens.
 
 #include <c10/util/Exception.h>
 

@@ -83,7 +83,8 @@ class DisentangledAttentionImpl : public Cloneable<DisentangledAttentionImpl> {
                                                                 const torch::Tensor& table,
                                                                 const AttentionMask& mask = {});
 
-  /// The keys and the queries of the table's rows, each (H, R, E / H) or undefined without its term.
+  /// The keys and the queries of the table's rows, each (H, R, E / H) or undefined without its
+  /// term.
   std::tuple<torch::Tensor, torch::Tensor> position_heads(const torch::Tensor& table);
 
   /// The factor of the scores.

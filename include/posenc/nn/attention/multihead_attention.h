@@ -93,8 +93,8 @@ struct MultiheadAttentionOptions {
 /// qk_norm `q_norm.weight` and `k_norm.weight` (Dh); with a rotary embedding `rotary.inv_freq`,
 /// which is not in PyTorch's state_dict; with `relative` `relative_attention_bias.weight`
 /// (rows, num_heads), which is added to the scores of query i and key j by the distance j - i, and
-/// in step() by that of the tokens' places in the cache. The same seed gives the same initial weights as in
-/// PyTorch.
+/// in step() by that of the tokens' places in the cache. The same seed gives the same initial
+/// weights as in PyTorch.
 ///
 /// Errors: those of functional::multihead_attention() and RotaryEmbedding.
 ///

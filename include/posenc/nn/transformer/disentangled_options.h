@@ -10,8 +10,8 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// The disentangled attention of a stack of DisentangledEncoderLayers, in the terms of transformers'
-/// DebertaV2Config.
+/// The disentangled attention of a stack of DisentangledEncoderLayers, in the terms of
+/// transformers' DebertaV2Config.
 struct DisentangledOptions {
   /// The options of DeBERTa for distances up to this one.
   explicit DisentangledOptions(int64_t max_relative_positions)

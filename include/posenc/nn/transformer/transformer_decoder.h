@@ -74,9 +74,9 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
   torch::Tensor step(torch::Tensor x, DecoderCache& cache);
 
-  TransformerDecoderOptions options;      ///< the options given to the constructor
-  torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerDecoderLayer
-  TransformerNorm norm{nullptr};          ///< with .norm(true)
+  TransformerDecoderOptions options;                      ///< the options given to the constructor
+  torch::nn::ModuleList layers{nullptr};                  ///< num_layers of TransformerDecoderLayer
+  TransformerNorm norm{nullptr};                          ///< with .norm(true)
   RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
 
  protected:

@@ -86,9 +86,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
                              const torch::Tensor& position_ids = {},
                              const torch::Tensor& kept_rows = {});
 
-  TransformerEncoderOptions options;      ///< the options given to the constructor
-  torch::nn::ModuleList layers{nullptr};  ///< num_layers of them
-  TransformerNorm norm{nullptr};          ///< with .norm(true)
+  TransformerEncoderOptions options;                      ///< the options given to the constructor
+  torch::nn::ModuleList layers{nullptr};                  ///< num_layers of them
+  TransformerNorm norm{nullptr};                          ///< with .norm(true)
   RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
   RelativeEmbeddings relative_embeddings{nullptr};  ///< with TransformerLayerOptions::disentangled
   ConvolutionBeside conv{nullptr};                  ///< beside the first layer, if that has one
