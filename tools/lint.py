@@ -85,9 +85,9 @@ CLI_MAY = {
     "src/io/convert.h": "posenc convert, which never holds all tensors",
     "src/io/load/load_all.h": "loads from files that are already open",
     "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
-    "src/models/generate/folder.h": "settings of generate() that arguments replace",
+    "src/models/generate/folder.h": "settings of generate(), replaced one at a time",
     "src/models/model_folder.h": "the names of weights in a model's folder",
-    "src/models/seq2seq/load.h": "a model whose settings of generate() arguments replace",
+    "src/models/seq2seq/load.h": "a model whose settings of generate() the arguments replace",
     "src/models/settings.h": "settings of a tokenizer, read and refused like a model's",
 }
 

@@ -53,6 +53,7 @@
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/encoder_head.h"
 #include "posenc/models/generate.h"
+#include "posenc/models/generate_options.h"
 #include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/rotary_config.h"

@@ -1,3 +1,7 @@
+// The checks of every module that freeze() takes.
+//
+// posenc-budget: one rule a module, in the order of a model
+
 #include "inference/check_freezable.h"
 
 #include "inference/attention.h"

@@ -124,7 +124,7 @@ class Norms {
     if (scale == 1.0) return;
     TORCH_CHECK_VALUE(last,
                       "[freeze] the decoder must have a final norm, whose result "
-                      "output_scale multiplies. Got none");
+                      "output_scale multiplies. Got no norm");
     last_.multiply(at::scalar_tensor(scale, at::kFloat));
   }
   void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }

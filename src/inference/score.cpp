@@ -41,7 +41,7 @@ std::vector<std::vector<double>> scores_of(const Targets& targets, torch::Device
   std::vector<std::vector<double>> values(targets.size());
   if (most == 1) return values;
   const auto length = static_cast<int64_t>(most) - 1;
-  // What is behind a target's end has no influence on it, since the mask is causal.
+  // What comes after a target's end has no influence on it, since the mask is causal.
   const auto given = torch::zeros({rows, length}, torch::kLong);
   const auto next = torch::zeros({rows, length}, torch::kLong);
   for (int64_t row = 0; row < rows; ++row) {

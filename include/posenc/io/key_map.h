@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: one class, whose rules are an example each
+
 #include <cstdint>
 #include <initializer_list>
 #include <string>

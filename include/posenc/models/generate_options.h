@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the options of one function
+
 #include <ATen/core/Generator.h>
 #include <torch/arg.h>
 
@@ -58,7 +60,7 @@ struct LengthDecay {
 /// Options of generate(). Names and meaning are those of transformers 5.23, except where a comment
 /// says otherwise; "columns" are a target's tokens with those that began it.
 ///
-/// The settings that change scores apply in the order in which they stand here, to the logits of
+/// The settings that change scores apply in the order of this list, to the logits of
 /// greedy search and sampling, and to the log probabilities of beam search. Each row has its own,
 /// so a row's result does not depend on its batch, but for the two that read the source's padding.
 struct GenerateOptions {
@@ -101,10 +103,10 @@ struct GenerateOptions {
   TORCH_ARG(double, encoder_repetition_penalty) = 1.0;
   /// Above 1, lowers the score of each token in the columns: x < 0 ? x * p : x / p.
   TORCH_ARG(double, repetition_penalty) = 1.0;
-  /// Never generates a token that would repeat a sequence of so many tokens; 0: any.
+  /// Never generates a token that would repeat a sequence of that many tokens; 0: any.
   TORCH_ARG(int64_t, no_repeat_ngram_size) = 0;
-  /// Never generates a token that would complete a sequence of so many tokens of the source's row,
-  /// padding included; 0: any.
+  /// Never generates a token that would complete a sequence of that many tokens of the source's
+  /// row, padding included; 0: any.
   TORCH_ARG(int64_t, encoder_no_repeat_ngram_size) = 0;
   /// Sequences that are never generated; one that is a single token of eos_ids is ignored.
   TORCH_ARG(std::vector<std::vector<int64_t>>, bad_words_ids) = {};

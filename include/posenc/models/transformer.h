@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the options of one class, and the class
+
 #include <limits>
 #include <optional>
 

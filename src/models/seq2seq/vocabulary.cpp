@@ -16,8 +16,8 @@ std::size_t entry_index(const io::TensorSource& source, const std::string& name)
                           : static_cast<std::size_t>(entry - source.entries().data());
 }
 
-// The entry that stands for absent ones, or none.
-std::size_t stand_in(const io::TensorSource& source, const VocabularyNames& names) {
+// The entry that replaces absent ones, or none.
+std::size_t replacement(const io::TensorSource& source, const VocabularyNames& names) {
   const std::size_t none = source.entries().size();
   if (!names.are_tied) return names.shared.empty() ? none : entry_index(source, names.shared);
   for (const std::string& name : names.order)
@@ -29,7 +29,7 @@ std::size_t stand_in(const io::TensorSource& source, const VocabularyNames& name
 
 Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& names)
     : SelectedSource(source) {
-  const std::size_t none = source.entries().size(), other = stand_in(source, names);
+  const std::size_t none = source.entries().size(), other = replacement(source, names);
   const auto reads = [&](const std::string& name) {
     const std::size_t own = entry_index(source, name);
     if (own != none) return own;
