@@ -6,7 +6,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,11 +16,10 @@
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/io/save.h"
+#include "posenc/models/generate.h"
 
 namespace posenc::cli {
 namespace {
-
-constexpr const char* kGenerate = "generate";
 
 struct GenerateArguments {
   std::string folder, input, output;
@@ -167,10 +165,8 @@ std::size_t longest(const std::vector<Tokens>& rows) {
 
 StateDict generated(const GenerateArguments& arguments, const Seq2SeqWeights& model,
                     const GenerateInputs& inputs) {
-  const Settings config(kGenerate,
-                        (std::filesystem::path(arguments.folder) / "config.json").string());
   const Settings settings =
-      generation_settings(arguments.folder, config, overrides_in(arguments.settings));
+      generation_settings(arguments.folder, model.config, overrides_in(arguments.settings));
   GenerateOptions options = generate_options(settings, model.model->options.tgt_vocab());
   const auto columns = columns_of(inputs, options);
   options.prefixes(without_padding(columns, inputs));

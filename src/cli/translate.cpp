@@ -1,4 +1,4 @@
-// posenc translate: translates lines of text with a Marian model in the Hugging Face format.
+// posenc translate: translates lines of text with an encoder-decoder in the Hugging Face format.
 
 #include <memory>
 
@@ -12,10 +12,10 @@ void add_translate(CLI::App& app) {
   auto options = std::make_shared<TranslateOptions>();
   auto* sub = app.add_subcommand(
       "translate",
-      "Translate lines of text with a Marian model from Hugging Face, such as Opus-MT's, from a "
-      "folder with config.json, safetensors or pytorch_model.bin, source.spm, target.spm and "
-      "vocab.json. Each input line gives one output line, in the same order; an empty line stays "
-      "empty.");
+      "Translate lines of text with an encoder-decoder from Hugging Face, such as those of Opus-MT "
+      "and NLLB, from a folder with config.json, safetensors or pytorch_model.bin, and a "
+      "tokenizer's files. Each input line gives one output line, in the same order; an empty line "
+      "stays empty.");
   sub->add_option("FILE", options->file, "text file in UTF-8; default, or -: standard input")
       ->check(input_path());
   sub->add_option("--model", options->folder, "the folder of the model")

@@ -50,7 +50,7 @@ std::vector<std::vector<double>> scores_of(const Targets& targets, torch::Device
     std::copy(target.begin() + 1, target.end(), next.data_ptr<int64_t>() + row * length);
   }
   const torch::Tensor all = decode(given.to(device));
-  const auto logits = all.view({rows * length, all.size(2)});
+  const auto logits = all.reshape({rows * length, all.size(2)});
   const auto sum = functional::log_sum_exp(logits.to(torch::kFloat));
   const auto of_next = logits.gather(1, next.to(device).view({-1, 1})).squeeze(1).to(torch::kFloat);
   const auto found = ((of_next - sum.largest) - sum.rest).cpu().contiguous();

@@ -67,16 +67,16 @@ std::string one_line(std::string text) {
 }  // namespace
 
 Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
-    : marian_(load_marian(checked(folder))),
+    : loaded_(load_seq2seq(checked(folder))),
       tokenizer_(Tokenizer::from_folder(folder)),
       languages_(tokenizer_, options.src_lang, options.tgt_lang),
       prefix_(options.prefix),
       blank_tokens_(tokenizer_.encode_ids("").size()),
       tokens_at_end_(same_at_end(tokenizer_.encode_ids(""), tokenizer_.encode_ids("a"))),
-      frozen_(freeze(std::move(marian_.model), FreezeOptions().weights(weights))),
+      frozen_(freeze(std::move(loaded_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
   const auto& sizes = frozen_.options();
-  GenerateOptions& generation = marian_.generation;
+  GenerateOptions& generation = loaded_.generation;
   languages_.set_target(generation);
   begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation);
   if (options.beams > 0) generation.num_beams(options.beams);
@@ -98,8 +98,8 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   std::vector<torch::Tensor> ids;
   for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
   const auto padded =
-      functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(marian_.pad));
-  return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), marian_.generation);
+      functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(loaded_.pad));
+  return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), loaded_.generation);
 }
 
 void Translator::translate(
@@ -119,7 +119,7 @@ void Translator::translate(
                                          order.begin() + static_cast<std::ptrdiff_t>(end));
     const auto found = search(sources, batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const auto& prefixes = marian_.generation.prefixes();
+      const auto& prefixes = loaded_.generation.prefixes();
       for (const auto& one : found[i]) {
         auto tokens = prefixes.empty() ? one.tokens : prefixes.front();
         if (!prefixes.empty()) tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());

@@ -8,7 +8,7 @@
 #include "cli/translate/languages.h"
 #include "cli/translate/translate_lines.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 #include "posenc/text/tokenizer.h"
 
 namespace posenc::cli {
@@ -19,7 +19,7 @@ struct Translation {
   double score = 0.0;
 };
 
-/// Translates texts with the Marian model in a folder.
+/// Translates texts with the encoder-decoder in a folder.
 class Translator {
  public:
   /// Throws CommandError, c10::ValueError and WeightsError.
@@ -27,7 +27,7 @@ class Translator {
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Maximum number of tokens in a source, including the end token.
-  int64_t longest() const { return frozen_.options().max_len(); }
+  int64_t longest() const { return frozen_.options().most_tokens(); }
 
   /// The ids of a line with the prefix before it; none for a blank line.
   std::vector<int64_t> source(const std::string& line) const;
@@ -52,7 +52,7 @@ class Translator {
   std::vector<std::vector<Hypothesis>> search(const std::vector<std::vector<int64_t>>& sources,
                                               const std::vector<std::size_t>& batch);
 
-  MarianModel marian_;  ///< without its model, which frozen_ replaces
+  Seq2SeqModel loaded_;  ///< without its model, which frozen_ replaces
   Tokenizer tokenizer_;
   Languages languages_;
   std::string prefix_;
