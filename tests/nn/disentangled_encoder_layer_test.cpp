@@ -114,15 +114,15 @@ TEST(DisentangledEncoderLayer, QueriesWithoutKeysAttendToAllAlike) {
 
 TEST(DisentangledEncoderLayer, RefusesOptionsThatDoNotFit) {
   const DisentangledOptions positions(3);
-  EXPECT_ERROR(DisentangledEncoderLayer(TransformerLayerOptions(8, 2)), c10::ValueError,
+  EXPECT_ERROR(DisentangledEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
                "[DisentangledEncoderLayer] disentangled must be set");
-  EXPECT_ERROR(DisentangledEncoderLayer(layer_of(positions).norm_first(true)), c10::ValueError,
+  EXPECT_ERROR(DisentangledEncoderLayer{layer_of(positions).norm_first(true)}, c10::ValueError,
                "[DisentangledEncoderLayer] norm_first must be its default");
-  EXPECT_ERROR(DisentangledEncoderLayer(layer_of(DisentangledOptions(3).position_buckets(1))),
+  EXPECT_ERROR(DisentangledEncoderLayer{layer_of(DisentangledOptions(3).position_buckets(1))},
                c10::ValueError, "position_buckets must be 0 or at least 2. Got 1");
-  EXPECT_ERROR(TransformerEncoderLayer(layer_of(positions)), c10::ValueError,
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions)}, c10::ValueError,
                "[TransformerEncoderLayer] disentangled must not be set");
-  EXPECT_ERROR(ConvolutionBeside(layer_of(DisentangledOptions(3).conv_kernel_size(2))),
+  EXPECT_ERROR(ConvolutionBeside{layer_of(DisentangledOptions(3).conv_kernel_size(2))},
                c10::ValueError, "conv_kernel_size must be odd and positive. Got 2");
   DisentangledEncoderLayer layer(layer_of(positions));
   EXPECT_ERROR(layer->forward(torch::zeros({1, 2, 8}), torch::zeros({5, 8})), c10::ValueError,
