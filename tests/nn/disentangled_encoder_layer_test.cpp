@@ -62,6 +62,16 @@ TEST(DisentangledAttention, AddsTheProductsOfEachDistance) {
 
 // With each term, kind of distance and mask, tokens of padding between others, and numbers of
 // threads.
+TEST(RelativeEmbeddings, NormalisesTheTableThatAllLayersShare) {
+  auto table =
+      drawn(RelativeEmbeddings(layer_of(DisentangledOptions(5).norm_relative_embeddings(true))));
+  EXPECT_EQ(table->weight.sizes(), (std::vector<int64_t>{10, 8}));
+  EXPECT_TRUE(near(table->forward(), torch::layer_norm(table->weight, {8}, table->norm->weight,
+                                                       table->norm->bias, 1e-5)));
+  auto plain = RelativeEmbeddings(layer_of(DisentangledOptions(5)));
+  EXPECT_TRUE(bit_equal(plain->forward(), plain->weight));
+}
+
 TEST(DisentangledEncoderLayer, FrozenLayersComputeTheSame) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;  // more than a tile of keys

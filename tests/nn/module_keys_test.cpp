@@ -108,6 +108,14 @@ std::multimap<std::string, Module> modules() {
       {"BottleneckEncoderLayer",
        make<BottleneckEncoderLayerImpl>(
            TransformerLayerOptions(layer).bottleneck(BottleneckOptions(4)))},
+      {"DisentangledAttention",
+       make<DisentangledAttentionImpl>(DisentangledAttentionOptions(8, 2, DisentangledOptions(4)))},
+      {"DisentangledEncoderLayer",
+       make<DisentangledEncoderLayerImpl>(
+           TransformerLayerOptions(layer).disentangled(DisentangledOptions(4)))},
+      {"RelativeEmbeddings",
+       make<RelativeEmbeddingsImpl>(TransformerLayerOptions(layer).disentangled(
+           DisentangledOptions(4).norm_relative_embeddings(true)))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
       {"TransformerEncoder",
