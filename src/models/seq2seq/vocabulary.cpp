@@ -56,7 +56,7 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
   std::set<std::size_t> taken;
   const auto take = [&](std::size_t index, const std::string& name) {
     auto entry = source.entries()[index];
-    if (!taken.insert(index).second) entry.name = name;
+    if (!taken.insert(index).second) entry.name = name == entry.name ? name + " (again)" : name;
     select(index, entry);
     return entry.name;
   };
