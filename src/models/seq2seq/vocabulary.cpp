@@ -55,8 +55,7 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
   std::set<std::size_t> taken;
   const auto take = [&](std::size_t index, const std::string& name) {
     auto entry = source.entries()[index];
-    // lm_head in place of the encoder's matrix may be needed by its own name as well.
-    if (!taken.insert(index).second || entry.name == names.head) entry.name = name;
+    if (!taken.insert(index).second) entry.name = name == entry.name ? name + " (again)" : name;
     select(index, entry);
     return entry.name;
   };
