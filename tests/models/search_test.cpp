@@ -146,12 +146,13 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
   }
 }
 
-// The forced end has probability 1, even with renormalisation.
+// The forced end has probability 1, even with suppression or renormalisation.
 TEST(Search, AForcedEndCostsNothing) {
   for (const bool renormalize : {false, true})
     for (const int64_t beams : {1, 2}) {
-      const auto options = up_to(2, beams).length_penalty(0.0).forced_eos_ids({kEnd}).bad_words_ids(
-          {{kEnd, kEnd}, {1}});
+      const auto options =
+          up_to(2, beams).length_penalty(0.0).forced_eos_ids({kEnd}).begin_suppress_tokens(
+              {kEnd, 1});
       const auto changed = GenerateOptions(options).renormalize(renormalize);
       Script script(1, changed, all_alike);
       const auto found = script.search()[0];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
 #include <utility>
 
 #include "posenc/io/safetensors.h"
@@ -46,7 +47,13 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
     if (!wanted.requires_grad()) continue;
     const auto& grad = item.value().grad();
     const auto got = grad.defined() ? grad : torch::zeros_like(wanted);
-    const double largest = wanted.abs().max().item<double>();
+    double largest = wanted.abs().max().item<double>();
+    // It moves all scores of a query alike, so that its gradient is 0 but for rounding.
+    constexpr std::string_view kNone = "pos_key.bias";
+    if (item.key().ends_with(kNone)) {
+      const auto module = item.key().substr(0, item.key().size() - std::string_view("bias").size());
+      largest = expected[module + "weight"].abs().max().item<double>();
+    }
     EXPECT_LE((got - wanted).abs().max().item<double>(), kBound * largest) << item.key();
     EXPECT_TRUE(largest > 0.0 || item.key() == "embeddings.mask_token") << item.key();
   }
