@@ -91,7 +91,7 @@ TEST_F(Generate, RefusesSettings) {
       {"beams=3", "beams must be a setting of transformers' generate()"},
       {"forced_decoder_ids=[[1, 2]]", "forced_decoder_ids must be a setting"},
       {"num_beams=four", "num_beams: the value must be JSON"},
-      {"num_return_sequences=2", "num_return_sequences must be a whole number"},
+      {"num_return_sequences=99", "num_return_sequences must be a whole number"},
       {"early_stopping=\"soon\"", "early_stopping must be true, false or \"never\""},
       {"bad_words_ids=[]", "bad_words_ids must be a list that is not empty"},
       {"bad_words_ids=[[100000]]", "bad_words_ids must have lists of tokens in [0, "},

@@ -307,9 +307,9 @@ TEST_F(Translate, AFolderThatLacksFilesNamesThemAll) {
 
 TEST_F(Translate, AnotherArchitecture) {
   const auto model = copy("shared");
-  set(model + "/config.json", "model_type", "t5");
+  set(model + "/config.json", "model_type", "llama");
   expect_refused(translate(model, "six\n"), "translate",
-                 "model_type must be \"marian\". Got \"t5\"");
+                 "model_type must be that of an encoder-decoder");
 }
 
 TEST_F(Translate, AnInvalidVocabulary) {

@@ -290,13 +290,15 @@ TEST(FrozenGenerateErrors, NamesWhatIsWrong) {
       generate(frozen, src, {},
                GenerateOptions(kBegin, kEnd).max_new_tokens(9).num_beams(int64_t{1} << 60)),
       c10::ValueError, "num_beams must be at most 65536");
+  EXPECT_ERROR(generate(frozen, src, {},
+                        GenerateOptions(kBegin, kEnd)
+                            .max_new_tokens(9)
+                            .do_sample(true)
+                            .num_return_sequences(int64_t{1} << 60)),
+               c10::ValueError, "num_return_sequences must be at most 65536");
   EXPECT_ERROR(
-      generate(
-          frozen, src, {},
-          GenerateOptions(kBegin, kEnd).do_sample(true).num_return_sequences(int64_t{1} << 60)),
-      c10::ValueError, "num_return_sequences must be at most 65536");
-  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).num_beams(0)),
-               c10::ValueError, "beams must be positive. Got 0");
+      generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).max_new_tokens(9).num_beams(0)),
+      c10::ValueError, "beams must be positive. Got 0");
   EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).max_new_tokens(65)),
                c10::ValueError, "at most the model's max_len 64");
 }

@@ -56,7 +56,9 @@ class SearchReference {
   bool is_greedy() const { return options_.num_beams() == 1; }
 
  private:
-  int64_t longest() const { return options_.max_new_tokens().value(); }
+  int64_t longest() const {
+    return options_.max_new_tokens().value_or(options_.max_length().value_or(21) - 1);
+  }
   using Tokens = std::vector<int64_t>;
   /// Between -1 and 1, in units of half the rounding.
   using Nudge = std::function<double(const Tokens& prefix)>;

@@ -24,8 +24,8 @@ class FrozenTransformer;
 /// ```cpp
 /// posenc::Transformer model(posenc::TransformerOptions(100, 100).d_model(32).num_heads(4));
 /// model->eval();
-/// torch::Tensor src = torch::tensor({{5, 6, 7, 8}});
-/// auto values = posenc::score(*model, src, {}, {{1, 20, 30, 2}});  // of 20, 30 and 2
+/// torch::Tensor source = torch::tensor({{5, 6, 7, 8}});
+/// auto values = posenc::score(*model, source, {}, {{1, 20, 30, 2}});  // of 20, 30 and 2
 /// TORCH_CHECK(values[0].size() == 3);
 /// ```
 ///

@@ -23,10 +23,10 @@ struct Seq2SeqModel {
 /// or the shards of either. docs/seq2seq.md has the model types.
 ///
 /// ```cpp
-/// auto nllb = posenc::load_seq2seq("nllb-200-distilled-600M");
-/// torch::Tensor ids = torch::tensor({{256047, 94124, 2}});  // eng_Latn Hello </s>
-/// auto options = nllb.generation.forced_bos_id(256057);     // fra_Latn
-/// auto found = posenc::generate(nllb.model, ids, {}, options);
+/// auto loaded = posenc::load_seq2seq("opus-mt-en-de");
+/// torch::Tensor source = torch::tensor({{7, 3, 0}});
+/// auto options = loaded.generation.forced_bos_id(5);  // of NLLB: the target's language
+/// auto found = posenc::generate(loaded.model, source, {}, options);
 /// ```
 ///
 /// The model is float32 whatever the dtype in the file. Its logits are those of transformers. The

@@ -16,8 +16,8 @@ namespace posenc POSENC_EXPORT {
 /// do. A token's text is what the tokenizer decodes it to in the middle of a text.
 ///
 /// ```cpp
-/// auto tokenizer = posenc::Tokenizer::from_folder("models/t5-small");
-/// auto options = posenc::GenerateOptions::from_folder("models/t5-small")
+/// auto tokenizer = posenc::Tokenizer::from_folder("opus-mt-en-de");
+/// auto options = posenc::GenerateOptions::from_folder("opus-mt-en-de")
 ///                    .stopping_criteria(posenc::stop_strings(tokenizer, {"\n\n", "END"}));
 /// ```
 ///
@@ -38,11 +38,11 @@ struct GeneratedText {
 /// If `on_text` returns false, the sequence ends with that token.
 ///
 /// ```cpp
-/// auto tokenizer = posenc::Tokenizer::from_folder("models/t5-small");
+/// auto tokenizer = posenc::Tokenizer::from_folder("opus-mt-en-de");
 /// auto to_the_first_stop = [](const posenc::GeneratedText& piece) {
 ///   return piece.text.find('.') == std::string::npos;
 /// };
-/// auto options = posenc::GenerateOptions::from_folder("models/t5-small")
+/// auto options = posenc::GenerateOptions::from_folder("opus-mt-en-de")
 ///                    .on_token(posenc::stream_text(tokenizer, to_the_first_stop));
 /// ```
 std::function<bool(const GeneratedToken& token)> stream_text(
