@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -147,14 +148,15 @@ std::vector<Tokens> without_padding(const std::vector<Tokens>& columns,
   return kept;
 }
 
-// Calls `use` with the model that the arguments select and the mask of the source.
+// Calls `use` with the model that the arguments select and the mask of the source. A frozen model
+// takes that of `loaded`, so that converted weights are not also held in float32.
 template <typename Use>
-auto with_model(const GenerateArguments& arguments, const Seq2SeqWeights& loaded,
+auto with_model(const GenerateArguments& arguments, Seq2SeqWeights& loaded,
                 const GenerateInputs& inputs, const Use& use) {
   const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
   if (arguments.plain) return use(*loaded.model.ptr(), mask);
   const auto options = FreezeOptions().weights(arguments.weights);
-  return use(freeze(Transformer(loaded.model), options), mask);
+  return use(freeze(std::move(loaded.model), options), mask);
 }
 
 std::size_t longest(const std::vector<Tokens>& rows) {
@@ -163,7 +165,7 @@ std::size_t longest(const std::vector<Tokens>& rows) {
   return most;
 }
 
-StateDict generated(const GenerateArguments& arguments, const Seq2SeqWeights& model,
+StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
                     const GenerateInputs& inputs) {
   const Settings settings =
       generation_settings(arguments.folder, model.config, overrides_in(arguments.settings));
@@ -208,7 +210,7 @@ StateDict generated(const GenerateArguments& arguments, const Seq2SeqWeights& mo
 }
 
 // Teacher-forced: position t has the logits of the token after it.
-StateDict forced_logits(const GenerateArguments& arguments, const Seq2SeqWeights& model,
+StateDict forced_logits(const GenerateArguments& arguments, Seq2SeqWeights& model,
                         const GenerateInputs& inputs) {
   if (!inputs.prefix.defined()) fail("--logits needs `decoder_input_ids` in {}", arguments.input);
   auto mask = AttentionMask::causal();
@@ -227,7 +229,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  const Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder);
+  Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder);
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs);
   save_tensors(arguments.output, result);

@@ -112,13 +112,15 @@ void check_convolution(const std::string& name, const TransformerEncoderLayerImp
                        int64_t embed_dim) {
   if (layer.options.mixing() != Mixing::Convolution) return;
   const auto& attention = module_of(name + ".conv_attn", layer.conv_attn);
-  const int64_t width = embed_dim / 2, kernel_size = layer.options.conv_kernel_size();
+  check_option(name + ".conv_attn", "embed_dim", attention.options.embed_dim(), embed_dim);
+  const int64_t width = embed_dim / 2, kernel_size = attention.options.conv_kernel_size();
   const std::string inner = name + ".conv_attn.";
   check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, embed_dim});
   check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
   check_tensor(inner + "depthwise_weight", attention.depthwise_weight, {embed_dim, kernel_size});
   check_linear(inner + "pointwise", attention.pointwise, embed_dim, width);
-  check_linear(inner + "kernel", attention.kernel, width, layer.options.num_heads() * kernel_size);
+  check_linear(inner + "kernel", attention.kernel, width,
+               attention.options.num_heads() * kernel_size);
   check_linear(inner + "conv_out", attention.conv_out, embed_dim, width);
   check_linear(inner + "out_proj", attention.out_proj, embed_dim, embed_dim);
 }
@@ -208,6 +210,18 @@ void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& laye
     check_tensor(in_attention + "v_proj_weight", attention.v_proj_weight, {width, outer});
   }
   check_bias(in_attention + "in_proj_bias", attention.in_proj_bias, 3 * width);
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  check_option(name + ".self_attn", "embed_dim", attention.options.embed_dim(), width);
+  check_option(name + ".self_attn", "num_kv_heads", sizes.kv_heads, sizes.heads);
+  check_option(name + ".self_attn", "head_dim", sizes.head_dim * sizes.heads, width);
+  check_option(name + ".self_attn", "batch_first", text(attention.options.batch_first()),
+               text(stack.batch_first()));
+  const bool is_plain = attention.rotary.is_empty() && attention.q_norm.is_empty() &&
+                        attention.relative_attention_bias.is_empty();
+  TORCH_CHECK_VALUE(is_plain, "[freeze] ", name,
+                    ".self_attn must be without a rotary embedding, norms of heads and a relative "
+                    "position bias. Got ",
+                    c10::str(attention));
   check_linear(in_attention + "out_proj", attention.out_proj, width, width);
   check_norm(name + ".norm1", layer.norm1, width);
   for (std::size_t i = 0; i < layer.ffn->size(); ++i)
@@ -219,13 +233,14 @@ void check_layer(const std::string& name, const DisentangledEncoderLayerImpl& la
                  const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
   const auto& attention = module_of(name + ".self_attn", layer.self_attn);
-  check_option(name, "max_relative_positions",
-               layer.options.disentangled()->max_relative_positions(),
+  const DisentangledOptions& positions = attention.options.positions();
+  const std::string own = name + ".self_attn", inner = own + ".";
+  check_option(own, "max_relative_positions", positions.max_relative_positions(),
                stack.disentangled()->max_relative_positions());
-  check_option(name, "position_buckets", layer.options.disentangled()->position_buckets(),
+  check_option(own, "position_buckets", positions.position_buckets(),
                stack.disentangled()->position_buckets());
-  const std::string inner = name + ".self_attn.";
-  check_option(inner, "num_heads", attention.options.num_heads(), stack.num_heads());
+  check_option(own, "embed_dim", attention.options.embed_dim(), width);
+  check_option(own, "num_heads", attention.options.num_heads(), stack.num_heads());
   check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
   check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
   check_linear(inner + "out_proj", attention.out_proj, width, width);

@@ -52,7 +52,19 @@ void read(const DisentangledEncoderLayerImpl& layer, Values& values) {
 
 void read(const DisentangledAttentionImpl& attention, Values& values) {
   const auto& options = attention.options;
-  add(values, {static_cast<double>(options.num_heads()), options.scale().value_or(0.0)});
+  const DisentangledOptions& positions = options.positions();
+  add(values,
+      {static_cast<double>(options.num_heads()), static_cast<double>(options.scale().has_value()),
+       options.scale().value_or(0.0), static_cast<double>(positions.max_relative_positions()),
+       static_cast<double>(positions.position_buckets()),
+       static_cast<double>(positions.relative_attention()),
+       static_cast<double>(positions.content_to_position()),
+       static_cast<double>(positions.position_to_content())});
+}
+
+void read(const ConvolutionBesideImpl& convolution, Values& values) {
+  const auto& own = convolution.options.disentangled();
+  values.push_back(own ? static_cast<double>(own->conv_act()) : -1.0);
 }
 
 void read(const TransformerDecoderLayerImpl& layer, Values& values) {
@@ -126,6 +138,7 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
 void read(const EncoderImpl& encoder, Values& values) {
   add(values, {static_cast<double>(encoder.options.causal()),
                static_cast<double>(encoder.options.pooling()),
+               static_cast<double>(encoder.options.relative_buckets()),
                static_cast<double>(encoder.options.eos_token_id()),
                static_cast<double>(encoder.options.zero_padding()),
                static_cast<double>(encoder.options.zero_hidden_padding()),
@@ -151,7 +164,8 @@ OptionReader option_reader(const torch::nn::Module& module) {
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
         reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
-        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>}) {
+        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>,
+        reader_if<ConvolutionBesideImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

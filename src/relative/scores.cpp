@@ -17,16 +17,6 @@ namespace relative {
 
 namespace {
 
-// torch.finfo(dtype).min
-at::Scalar lowest(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble: return std::numeric_limits<double>::lowest();
-    case at::kHalf: return static_cast<double>(std::numeric_limits<at::Half>::lowest());
-    case at::kBFloat16: return static_cast<double>(std::numeric_limits<at::BFloat16>::lowest());
-    default: return static_cast<double>(std::numeric_limits<float>::lowest());
-  }
-}
-
 void check_queries_and_keys(const at::Tensor& q, const at::Tensor& k) {
   TORCH_CHECK_TYPE(q.scalar_type() == k.scalar_type(),
                    "[relative_scores] q and k must have the same dtype. Got ", q.scalar_type(),
@@ -72,6 +62,15 @@ at::Tensor product_onto_term(const at::Tensor& q, const at::Tensor& k, const at:
 }
 
 }  // namespace
+
+at::Scalar lowest(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble: return std::numeric_limits<double>::lowest();
+    case at::kHalf: return static_cast<double>(std::numeric_limits<at::Half>::lowest());
+    case at::kBFloat16: return static_cast<double>(std::numeric_limits<at::BFloat16>::lowest());
+    default: return static_cast<double>(std::numeric_limits<float>::lowest());
+  }
+}
 
 at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Place& place) {
   if (!mask.defined()) return scores;

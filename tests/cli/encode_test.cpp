@@ -171,6 +171,16 @@ TEST_F(EncodeSentences, SaysThatPooledIsNotTheSentenceVector) {
   EXPECT_FALSE(out.contains("pooled"));
 }
 
+TEST_F(EncodeSentences, RefusesToConvertAStaticEmbedding) {
+  std::filesystem::create_directory(file("static"));
+  write_bytes(file("static/modules.json"),
+              R"([{"path": "", "type": "sentence_transformers.models.StaticEmbedding"}])");
+  write_bytes(file("lines.txt"), "a text\n");
+  expect_refused(posenc({"encode", file("static"), "--text", file("lines.txt"), "--out",
+                         file("out"), "--int8"}),
+                 "encode", "weights must be float32, without exceptions, for a static embedding");
+}
+
 class InspectFolder : public InFolder {};
 
 TEST_F(InspectFolder, NamesModelTypeAndEmbeddings) {

@@ -170,7 +170,7 @@ def disentangled(draw: Draw, kind_name: str, hidden: int, text: dict) -> dict:
     """What DeBERTa has besides. Its original head for masks takes tables as wide as its layers."""
     most, legacy = draw.choice([-1, 4, 9, 40]), draw.coin()
     chosen = {"relative_attention": draw.coin(0.85), "max_relative_positions": most, "position_biased_input": draw.coin(), "legacy": legacy,
-              "pos_att_type": draw.choice([["c2p", "p2c"], ["p2c", "c2p"], ["p2c"], ["c2p"], "p2c|c2p", "C2P | p2c", "c2p", None, []]),
+              "pos_att_type": draw.choice([["c2p", "p2c"], ["p2c", "c2p"], ["p2c"], ["c2p"], "p2c|c2p", "C2P | p2c", "c2p", "p2c|c2p|", "", None, []]),
               "type_vocab_size": draw.choice([0, 1, 2]), "embedding_size": draw.choice([hidden, 6, 16]) if legacy else hidden,
               "pooler_hidden_act": draw.choice([*ACTIVATIONS, "tanh"])}  # fmt: skip
     if kind_name == "deberta":

@@ -50,6 +50,8 @@ def drawn_config(draw: Draw, kind_name: str, head: str):
         chosen["classifier_pooling"] = draw.choice(["bos", "mean", "late"])
     if kind_name == "rembert":
         chosen["output_embedding_size"] = draw.choice([8, 12])
+    if draw.coin(0.3):
+        chosen["tie_word_embeddings"] = False
     if kind.dialect == "xlm":
         chosen |= {"summary_type": draw.choice(["first", "last", "mean", "cls_index"]),
                    "summary_activation": draw.choice([None, "tanh", "relu"])}  # fmt: skip

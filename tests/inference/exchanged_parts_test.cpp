@@ -162,5 +162,45 @@ TEST(ExchangedParts, ACounterIsNoWeight) {
   EXPECT_NO_THROW(frozen.forward(torch::zeros({1, 2, 16})));
 }
 
+template <typename Layer>
+TransformerEncoder one_layer(const LayerOptions& options,
+                             const std::function<void(Layer&)>& change) {
+  TransformerEncoder encoder(TransformerEncoderOptions(options, 1));
+  encoder->eval();
+  change(encoder->layers->at<Layer>(0));
+  return encoder;
+}
+
+TEST(ExchangedPartsErrors, NameTheAttentionOfOtherKindsOfLayers) {
+  const auto refused = [](const TransformerEncoder& encoder, const char* text) {
+    EXPECT_ERROR(freeze(encoder), c10::ValueError, text);
+  };
+  using Disentangled = DisentangledEncoderLayerImpl;
+  const auto distances = small().disentangled(DisentangledOptions(8));
+  refused(one_layer<Disentangled>(
+              distances,
+              [](Disentangled& layer) {
+                const auto other = DisentangledOptions(40).position_buckets(8);  // as many rows
+                layer.self_attn = layer.replace_module(
+                    "self_attn", DisentangledAttention(DisentangledAttentionOptions(16, 2, other)));
+              }),
+          "layers.0.self_attn: max_relative_positions must be 8, as in the rest of the model. Got "
+          "40");
+  using Bottleneck = BottleneckEncoderLayerImpl;
+  const auto narrow = small().bottleneck(BottleneckOptions(16));
+  refused(one_layer<Bottleneck>(narrow,
+                                [](Bottleneck& layer) {
+                                  layer.self_attn = layer.replace_module(
+                                      "self_attn",
+                                      MultiheadAttention(MultiheadAttentionOptions(16, 2).relative(
+                                          relative::Buckets{})));
+                                }),
+          "layers.0.self_attn must be without a rotary embedding, norms of heads and a relative");
+  using Plain = TransformerEncoderLayerImpl;
+  refused(one_layer<Plain>(small().mixing(Mixing::Convolution),
+                           [](Plain& layer) { layer.conv_attn->options.conv_kernel_size(99); }),
+          "layers.0.conv_attn.depthwise_weight must be [16, 99]. Got");
+}
+
 }  // namespace
 }  // namespace posenc::testing

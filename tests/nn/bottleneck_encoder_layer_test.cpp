@@ -150,7 +150,13 @@ TEST(BottleneckEncoderLayer, RefusesOptionsThatExcludeEachOther) {
        "must be d_model 8 without use_bottleneck_attention and key_query_shared_bottleneck. Got 6"},
       {layer_of(BottleneckOptions(6).num_feedforward_networks(0)),
        "num_feedforward_networks must be positive. Got 0"},
+      {TransformerLayerOptions(8, 0).bottleneck(BottleneckOptions(6)),
+       "num_heads must be positive. Got 0"},
+      {layer_of(BottleneckOptions(6)).d_ff(0), "d_ff must be positive. Got 0"},
       {layer_of(BottleneckOptions(6)).norm_first(true), "norm_first must be its default"},
+      {layer_of(BottleneckOptions(6)).post_norms(true), "post_norms must be its default"},
+      {layer_of(BottleneckOptions(6)).disentangled(DisentangledOptions(3)),
+       "disentangled must be its default"},
       {layer_of(BottleneckOptions(6)).window(1), "window must be its default"}};
   for (const auto& [options, message] : cases) {
     EXPECT_ERROR(BottleneckEncoderLayer{options}, c10::ValueError, message);

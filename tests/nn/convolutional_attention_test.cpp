@@ -145,6 +145,9 @@ TEST(ConvolutionalAttention, RefusesOptionsAndSequencesThatDoNotFit) {
   const auto layer = TransformerLayerOptions(8, 2).mixing(Mixing::Convolution).window(1);
   EXPECT_ERROR(TransformerEncoderLayer{layer}, c10::ValueError,
                "window must be its default with Mixing::Convolution");
+  const auto unbiased = TransformerLayerOptions(8, 2).mixing(Mixing::Convolution).bias(false);
+  EXPECT_ERROR(TransformerEncoderLayer{unbiased}, c10::ValueError,
+               "bias must be its default with Mixing::Convolution");
 }
 
 }  // namespace

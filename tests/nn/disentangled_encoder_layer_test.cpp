@@ -60,8 +60,28 @@ TEST(DisentangledAttention, AddsTheProductsOfEachDistance) {
   EXPECT_TRUE(near(attention->forward(x, table)[0], expected));
 }
 
-// With each term, kind of distance and mask, tokens of padding between others, and numbers of
-// threads.
+TEST(DisentangledAttention, TakesMasksInHalfPrecision) {
+  const torch::NoGradGuard no_grad;
+  const DisentangledAttentionOptions options(8, 2, DisentangledOptions(3));
+  const auto x = torch::randn({2, 5, 8}) * 0.5, table = torch::randn({6, 8}) * 0.5;
+  auto tokens = torch::ones({2, 5}, torch::kBool);
+  tokens[0].slice(0, 3).fill_(false);
+  const AttentionMask masks[] = {AttentionMask::key_padding(tokens), AttentionMask::causal(),
+                                 AttentionMask::additive(torch::randn({5, 5}))};
+  for (const auto dtype : {torch::kBFloat16, torch::kHalf}) {
+    for (const AttentionMask& mask : masks) {
+      auto attention = drawn(DisentangledAttention(options));
+      const auto expected = attention->forward(x, table, mask);
+      attention->to(dtype);
+      const auto got = attention->forward(x.to(dtype), table.to(dtype), mask);
+      EXPECT_EQ(got.scalar_type(), dtype);
+      const double most = expected.abs().max().item<double>();
+      EXPECT_LE((got.to(torch::kFloat) - expected).abs().max().item<double>(),
+                0.2 * std::max(1.0, most));
+    }
+  }
+}
+
 TEST(RelativeEmbeddings, NormalisesTheTableThatAllLayersShare) {
   auto table =
       drawn(RelativeEmbeddings(layer_of(DisentangledOptions(5).norm_relative_embeddings(true))));
@@ -72,6 +92,8 @@ TEST(RelativeEmbeddings, NormalisesTheTableThatAllLayersShare) {
   EXPECT_TRUE(bit_equal(plain->forward(), plain->weight));
 }
 
+// With each term, kind of distance and mask, tokens of padding between others, and numbers of
+// threads.
 TEST(DisentangledEncoderLayer, FrozenLayersComputeTheSame) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;  // more than a tile of keys
@@ -122,6 +144,26 @@ TEST(DisentangledEncoderLayer, QueriesWithoutKeysAttendToAllAlike) {
   EXPECT_TRUE(near(freeze(encoder).forward(x, mask), out));
 }
 
+TEST(DisentangledEncoderLayer, NoticesOtherOptionsOnceItIsFrozen) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({1, 4, 8});
+  const auto noticed = [&](const char* part, const auto& change) {
+    const auto layer = layer_of(DisentangledOptions(3).conv_kernel_size(3));
+    auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer, 1)));
+    const auto frozen = freeze(encoder);
+    EXPECT_NO_THROW(frozen.forward(x));
+    change(*encoder);
+    EXPECT_ERROR(frozen.forward(x), c10::Error, part);
+  };
+  noticed("other options of layers.0.self_attn", [](TransformerEncoderImpl& encoder) {
+    auto& layer = encoder.layers->at<DisentangledEncoderLayerImpl>(0);
+    layer.self_attn->options.positions().content_to_position(false);
+  });
+  noticed("other options of conv", [](TransformerEncoderImpl& encoder) {
+    encoder.conv->options.disentangled()->conv_act(Elementwise::GELU);
+  });
+}
+
 TEST(DisentangledEncoderLayer, RefusesOptionsThatDoNotFit) {
   const DisentangledOptions positions(3);
   EXPECT_ERROR(DisentangledEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
@@ -134,6 +176,12 @@ TEST(DisentangledEncoderLayer, RefusesOptionsThatDoNotFit) {
                "[TransformerEncoderLayer] disentangled must not be set");
   EXPECT_ERROR(ConvolutionBeside{layer_of(DisentangledOptions(3).conv_kernel_size(2))},
                c10::ValueError, "conv_kernel_size must be odd and positive. Got 2");
+  const relative::Index index = relative::Buckets{};
+  EXPECT_ERROR(DisentangledEncoderLayer{layer_of(positions).relative(index)}, c10::ValueError,
+               "[DisentangledEncoderLayer] relative must be its default");
+  EXPECT_ERROR(
+      TransformerEncoder(TransformerEncoderOptions(layer_of(positions), 1).relative(index)),
+      c10::ValueError, "without a bottleneck or disentangled attention");
   DisentangledEncoderLayer layer(layer_of(positions));
   EXPECT_ERROR(layer->forward(torch::zeros({1, 2, 8}), torch::zeros({5, 8})), c10::ValueError,
                "[DisentangledAttention] table must be [6, 8]. Got [5, 8]");

@@ -89,7 +89,8 @@ class SentenceEncoder {
 /// Loads a model from a folder of sentence-transformers, or an encoder of transformers.
 ///
 /// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
-/// Tokenizer::from_folder().
+/// Tokenizer::from_folder(); c10::ValueError for a static embedding with another WeightDtype than
+/// Float32.
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {});
 
 /// Prints the class and its main options on one line.

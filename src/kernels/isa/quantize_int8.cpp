@@ -93,7 +93,8 @@ void pack_row(const PackRequest& p, int64_t n) {
     for (int64_t k = 0; k < n_left; k += kStep) memcpy(to + (i + k) * kBlock, sixteen + k, kStep);
   });
   p.units[n] = by.unit;
-  p.offsets[n] = -kOffset * sum;
+  // The low 32 bits, since -128 * 127 * kMostInner needs more: partial sums may wrap around.
+  p.offsets[n] = static_cast<int32_t>(static_cast<uint32_t>(-kOffset) * static_cast<uint32_t>(sum));
 }
 
 void pack(const PackRequest& p, int64_t begin, int64_t end) {

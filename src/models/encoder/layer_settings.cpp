@@ -298,23 +298,27 @@ void read_mobilebert_layers(const Settings& config, const hf::ModelType&, Encode
   if (!config.flag("classifier_activation")) options.pooling(encoder::Pooling::First);
 }
 
+// The words of a text with bars between them, as text.lower().split("|") and strip() find them.
+std::vector<std::string> words_between_bars(std::string text) {
+  constexpr const char* kBlanks = " \t\n\v\f\r";
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::vector<std::string> words;
+  std::istringstream all(text + '|');  // without it, an empty last word would be none
+  for (std::string word; std::getline(all, word, '|');) {
+    word.erase(word.find_last_not_of(kBlanks) + 1);
+    words.push_back(word.substr(std::min(word.find_first_not_of(kBlanks), word.size())));
+  }
+  return words;
+}
+
 // pos_att_type is a list, or a text with bars between its words.
 std::vector<std::string> terms_in(const Settings& config) {
   constexpr const char* kTerms = "pos_att_type";
   std::vector<std::string> terms;
   const nlohmann::json& given = config.value(kTerms);
   if (given.is_null()) return terms;
-  if (given.is_string()) {
-    std::string text = given.get<std::string>();
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    std::istringstream words(text);
-    for (std::string word; std::getline(words, word, '|');) {
-      std::erase(word, ' ');
-      terms.push_back(word);
-    }
-    return terms;
-  }
+  if (given.is_string()) return words_between_bars(given.get<std::string>());
   if (!given.is_array()) config.refuse(kTerms, "must be a list of c2p and p2c");
   for (const nlohmann::json& one : given) {
     if (!one.is_string()) config.refuse(kTerms, "must be a list of c2p and p2c");
@@ -385,13 +389,8 @@ void read_deberta_v2(const Settings& config, const hf::ModelType&, EncoderOption
   if (size > 0 && size % 2 == 0) config.refuse("conv_kernel_size", "must be odd, or 0");
   const int64_t groups = config.whole("conv_groups", 1, 1, INT32_MAX);
   if (layer.d_model() % groups != 0) config.refuse("conv_groups", "must divide hidden_size");
-  std::istringstream norms(config.text("norm_rel_ebd", "none"));
-  for (std::string norm; std::getline(norms, norm, '|');) {
-    std::erase(norm, ' ');
-    std::transform(norm.begin(), norm.end(), norm.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (norm == "layer_norm") own.norm_relative_embeddings(true);
-  }
+  own.norm_relative_embeddings(
+      has_term(words_between_bars(config.text("norm_rel_ebd", "none")), "layer_norm"));
   layer.disentangled(own.position_buckets(buckets)
                          .share_att_key(config.flag("share_att_key", false))
                          .conv_kernel_size(size)

@@ -98,13 +98,15 @@ void add_embeddings(const EncoderEmbeddingsOptions& options, NamedValues& values
   if (counts) add("padding_idx", options.padding_idx().value_or(-1));
 }
 
-// The buckets of T5, the only index that a config.json has.
+// The buckets of T5, the only index that a config.json has: another is none of its values.
 void add_relative(const std::optional<relative::Index>& index, NamedValues& values) {
+  values.emplace_back("relative index", index ? static_cast<double>(index->index()) : -1.0);
   const auto* const own = index ? std::get_if<relative::Buckets>(&*index) : nullptr;
   const relative::Buckets buckets = own ? *own : relative::Buckets{0, 0, false};
   values.emplace_back("relative num_buckets", static_cast<double>(buckets.num_buckets));
   values.emplace_back("relative max_distance", static_cast<double>(buckets.max_distance));
   values.emplace_back("relative bidirectional", static_cast<double>(buckets.bidirectional));
+  values.emplace_back("relative truncate_sum", static_cast<double>(buckets.truncate_sum));
 }
 
 // What decides the results of a layer besides.

@@ -12,6 +12,7 @@
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/relative/term.h"
+#include "relative/masked.h"
 
 namespace posenc {
 namespace {
@@ -34,16 +35,18 @@ torch::Tensor heads_of_rows(const torch::Tensor& rows, int64_t heads) {
 torch::Tensor masked_scores(const torch::Tensor& scores, const AttentionMask& mask) {
   const AttentionShape shape = {scores.size(0), scores.size(1), scores.size(2), scores.size(3)};
   const ScoreMask found = AttentionMaskAccess::resolve(mask, shape, scores);
-  constexpr float kNever = -std::numeric_limits<float>::infinity(),
-                  kLowest = std::numeric_limits<float>::lowest();
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  const at::Scalar lowest = relative::lowest(scores.scalar_type());
   if (found.is_causal) {
     const auto later = torch::ones({shape.queries, shape.keys},
                                    scores.options().dtype(torch::kBool).requires_grad(false))
                            .triu(1);
-    return scores.masked_fill(later, kLowest);
+    return scores.masked_fill(later, lowest);
   }
   if (!found.bias.defined()) return scores;
-  return (scores + found.bias).masked_fill(found.bias.eq(kNever), kLowest);
+  return (scores + found.bias)
+      .to(scores.scalar_type())  // a bias for half precision may be float32
+      .masked_fill(found.bias.eq(kNever), lowest);
 }
 
 }  // namespace

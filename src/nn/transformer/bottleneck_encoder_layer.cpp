@@ -42,6 +42,9 @@ void check_bottleneck(const TransformerLayerOptions& options) {
   const int64_t width = own.intra_bottleneck_size();
   check_positive(kLayer, "intra_bottleneck_size", width);
   check_positive(kLayer, "num_feedforward_networks", own.num_feedforward_networks());
+  check_positive(kLayer, "d_model", options.d_model());
+  check_positive(kLayer, "num_heads", options.num_heads());
+  check_positive(kLayer, "d_ff", options.d_ff());
   TORCH_CHECK_VALUE(own.use_bottleneck() || width == options.d_model(), "[", kLayer,
                     "] intra_bottleneck_size must be d_model ", options.d_model(),
                     " without use_bottleneck. Got ", width);
@@ -56,6 +59,9 @@ void check_bottleneck(const TransformerLayerOptions& options) {
                     options.num_heads());
   const std::pair<const char*, bool> others[] = {
       {"norm_first", options.norm_first()},
+      {"first_norm", !options.first_norm()},
+      {"post_norms", options.post_norms()},
+      {"disentangled", options.disentangled().has_value()},
       {"layer_scale", options.layer_scale().has_value()},
       {"window", options.window().has_value()},
       {"mixing", options.mixing() != Mixing::Attention},

@@ -88,9 +88,11 @@ RelativePositionBias make_shared_bias(const char* module, const TransformerLayer
                                       const relative::Index& index) {
   TORCH_CHECK_VALUE(!layer.relative(), "[", module,
                     "] relative must be of the stack, or of its layers. Got both");
-  TORCH_CHECK_VALUE(layer.mixing() == Mixing::Attention && !layer.bottleneck(), "[", module,
-                    "] relative must be with layers of Mixing::Attention without a bottleneck. Got "
-                    "others");
+  const bool is_plain =
+      layer.mixing() == Mixing::Attention && !layer.bottleneck() && !layer.disentangled();
+  TORCH_CHECK_VALUE(is_plain, "[", module,
+                    "] relative must be with layers of Mixing::Attention without a bottleneck or "
+                    "disentangled attention. Got others");
   return RelativePositionBias(index, layer.num_heads());
 }
 

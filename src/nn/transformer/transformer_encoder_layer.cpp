@@ -15,6 +15,9 @@ void check_mixing(const TransformerLayerOptions& options) {
   const bool transforms = options.mixing() == Mixing::Fourier;
   const std::pair<const char*, bool> others[] = {
       {"num_heads", transforms && options.num_heads() != 1},
+      {"bias", !transforms && !(options.bias() && options.qkv_bias().value_or(true) &&
+                                options.out_bias().value_or(true))},
+      {"python_dropout_order", !transforms && options.python_dropout_order()},
       {"num_kv_heads", options.num_kv_heads().has_value()},
       {"head_dim", options.head_dim().has_value()},
       {"relative", options.relative().has_value()},

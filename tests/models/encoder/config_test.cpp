@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -55,6 +56,22 @@ json small(const char* type, const json& more) {
                  {"num_key_value_heads", 4}, {"pad_token_id", 1}};
   config.update(more);
   return config;
+}
+
+// "".split("|") has one word, which DeBERTa's scale counts.
+TEST(EncoderConfig, TheScaleOfDebertaCountsTheWordsThatPythonFinds) {
+  struct Case {
+    const char* terms;
+    double products;
+    bool position_to_content;
+  };
+  for (const auto& [terms, products, position_to_content] :
+       {Case{"", 2.0, false}, Case{"c2p", 2.0, false}, Case{"c2p|P2C\n", 3.0, true},
+        Case{"c2p|p2c|", 4.0, true}, Case{"| c2p", 3.0, false}}) {
+    const auto layer = of(small("deberta", {{"pos_att_type", terms}})).encoder().layer();
+    EXPECT_DOUBLE_EQ(*layer.attention_scale(), 1.0 / std::sqrt(products * 4.0)) << terms;
+    EXPECT_EQ(layer.disentangled()->position_to_content(), position_to_content) << terms;
+  }
 }
 
 std::vector<std::optional<int64_t>> windows_of(const json& config) {

@@ -150,6 +150,11 @@ TEST(SavePretrained, SavesAnEncoderThatWasMadeOfOptions) {
   Encoder changed(other);
   EXPECT_CONTAINS(message_of([&] { save_pretrained(changed, out / "third"); }),
                   "activation must be that of the encoder");
+  other = model->options;
+  other.encoder().relative(relative::Clamp{2, 2});  // which no config.json has
+  Encoder clamped(other);
+  EXPECT_CONTAINS(message_of([&] { save_pretrained(clamped, out / "fourth"); }),
+                  "relative index must be that of the encoder");
 }
 
 TEST(SavePretrained, LeavesNoPartOutByMistake) {
