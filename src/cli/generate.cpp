@@ -71,6 +71,8 @@ GenerateInputs inputs_in(const StateDict& given, const std::string& path) {
     return inputs;
   }
   inputs.prefix = ids_in(given, "decoder_input_ids", inputs.src.size(0));
+  if (inputs.prefix.size(1) == 0)
+    fail("`decoder_input_ids` must have at least one column; it is {}", shape_of(inputs.prefix));
   inputs.prefix_mask = mask_in(given, "decoder_attention_mask", inputs.prefix, "decoder_input_ids");
   return inputs;
 }

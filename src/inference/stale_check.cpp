@@ -2,7 +2,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
+#include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/transformer_decoder_layer.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 #include "torch_internals/version.h"
@@ -47,6 +49,18 @@ class ScaledWeights {
   std::map<const c10::TensorImpl*, int64_t> bytes_;
 };
 
+// The tables that the model itself extends for longer sequences. A frozen model has its own.
+std::set<const c10::TensorImpl*> growing_tables(const torch::nn::Module& source) {
+  std::set<const c10::TensorImpl*> tables;
+  for (const auto& module : source.modules(/*include_self=*/false)) {
+    const auto* const embedding = module->as<TokenAndPositionEmbeddingImpl>();
+    if (embedding != nullptr &&
+        embedding->options.position_ids() == embeddings::PositionIds::FromIds)
+      tables.insert(embedding->position_encoding->pe.unsafeGetTensorImpl());
+  }
+  return tables;
+}
+
 [[noreturn]] void refuse(const std::string& what) {
   TORCH_CHECK(false, "[freeze] the model must not change once it is frozen; freeze it again. Got ",
               what);
@@ -86,6 +100,7 @@ std::size_t StaleCheck::check_parts(const torch::nn::Module& module, std::size_t
 StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_from_this()) {
   add_parts(source, "");
   const ScaledWeights scaled(source);
+  const auto growing = growing_tables(source);
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
     TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", name, ". Got ",
@@ -94,7 +109,8 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
     const bool is_copied = product.has_value() || !tensor.is_contiguous();
     entries_.push_back({name, Weak(tensor.getIntrusivePtr()), tensor.const_data_ptr(),
                         torch_internals::version_of(tensor),
-                        product.value_or(static_cast<int64_t>(tensor.nbytes())), is_copied});
+                        product.value_or(static_cast<int64_t>(tensor.nbytes())), is_copied,
+                        growing.count(tensor.unsafeGetTensorImpl()) > 0});
   };
   for (const auto& item : source.named_parameters()) {
     const torch::Tensor& tensor = item.value();
@@ -123,7 +139,7 @@ void StaleCheck::check() const {
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
     // A tensor freed with its module cannot have been changed; otherwise it has been replaced.
-    const bool same = tensor.defined() ? tensor->data() == entry.data &&
+    const bool same = tensor.defined() ? (entry.may_grow || tensor->data() == entry.data) &&
                                              torch_internals::version_of(*tensor) == entry.version
                                        : source_.expired();
     if (!same) refuse("other values in " + entry.name);

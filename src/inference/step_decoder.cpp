@@ -19,6 +19,7 @@ namespace kernel = kernels::inference;
 
 constexpr int64_t kGrainOfAttention = 1 << 15;
 constexpr int64_t kFirstSteps = 8;  // capacity of the first block, in steps
+constexpr int64_t kFirstDistances = 64;
 // Limit for blocks with room for more than one step, to bound memory allocated ahead of its use.
 constexpr int64_t kMostFloats = int64_t{16} << 20;
 
@@ -61,7 +62,6 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   projected_ = room(stack.sizes.width());
   attended_ = room(stack.sizes.query_width());
   query_ = room(stack.sizes.query_width());
-  for (const RelativeBias& bias : stack.relative_biases) relative_.push_back(bias.before(capacity));
   logits_ = room(model.final_layer.out());
   if (stack.reads_int8())
     input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
@@ -131,6 +131,16 @@ void StepDecoder::collect_visible(const float* first_place) {
   }
 }
 
+// Computes the relative biases of twice as many distances where this step's token needs more: a
+// model without positions may have a capacity that no output comes near to.
+void StepDecoder::extend_relative() {
+  const auto& biases = model_.decoder.relative_biases;
+  if (biases.empty() || length_ < relative_length_) return;
+  relative_length_ = std::min(capacity_, std::max(kFirstDistances, 2 * relative_length_));
+  relative_.clear();
+  for (const RelativeBias& bias : biases) relative_.push_back(bias.before(relative_length_));
+}
+
 // Bias for the memory's keys in this step, (rows, H, S), or undefined.
 at::Tensor StepDecoder::memory_bias() const {
   if (!bias_.defined()) return {};
@@ -162,7 +172,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
   request.scale = own.score_scale;
   if (own.relative) {
     const at::Tensor& bias = relative_[*own.relative];
-    request.bias = bias.const_data_ptr<float>() + capacity_ - 1 - length_;
+    request.bias = bias.const_data_ptr<float>() + relative_length_ - 1 - length_;
     request.bias_head_stride = bias.stride(0);
   }
   attend(request, visible_own_);
@@ -205,6 +215,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
   const at::Tensor bias = memory_bias();
+  extend_relative();
   float* place = allocate_slots();
   collect_visible(place);
   normalise(stream, stack.entry);

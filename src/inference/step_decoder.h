@@ -32,6 +32,7 @@ class StepDecoder : public StepModel {
   void project_memory(const Memory& memory);
   float* allocate_slots();
   void collect_visible(const float* first_place);
+  void extend_relative();
   at::Tensor memory_bias() const;
   kernels::inference::AttentionRequest attention(size_t layer, const float* query,
                                                  int64_t stride) const;
@@ -51,9 +52,10 @@ class StepDecoder : public StepModel {
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
-  std::vector<at::Tensor> relative_;      // RelativeBias::before(capacity)
-  bool is_causal_;                        // token i sees tokens 0 .. i of the memory
-  VisibleTokens visible_own_, visible_memory_;                // in this step
+  std::vector<at::Tensor> relative_;      // RelativeBias::before(relative_length_)
+  int64_t relative_length_ = 0;
+  bool is_causal_;                              // token i sees tokens 0 .. i of the memory
+  VisibleTokens visible_own_, visible_memory_;  // in this step
   at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
   at::Tensor input_int8_;  // the blocks' input in 8 bits, if they read it so
 };

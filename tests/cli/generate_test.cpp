@@ -75,6 +75,9 @@ TEST_F(Generate, RefusesTensors) {
                  {}, "`attention_mask` must have the shape of `input_ids`, (2, 4); it is (2, 3)");
   expect_nothing(dict({{"input_ids", ids_}, {"decoder_input_ids", ids_.narrow(0, 0, 1)}}), {},
                  "`decoder_input_ids` must have the 2 rows of `input_ids`");
+  const auto no_columns = dict({{"input_ids", ids_}, {"decoder_input_ids", ids_.narrow(1, 0, 0)}});
+  expect_nothing(no_columns, {}, "`decoder_input_ids` must have at least one column; it is (2, 0)");
+  expect_nothing(no_columns, {"--logits"}, "`decoder_input_ids` must have at least one column");
   expect_nothing(dict({{"input_ids", ids_}, {"decoder_attention_mask", torch::ones_like(ids_)}}),
                  {}, "`decoder_attention_mask` needs `decoder_input_ids`");
   expect_nothing(dict({{"input_ids", ids_},

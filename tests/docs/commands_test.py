@@ -98,7 +98,7 @@ def make_rotary(folder: Path) -> None:
     heads = {name: torch.randn(1, 4, 4, 8) for name in "qk"}
     save_file({"position_ids": torch.arange(4)[None], **heads}, folder / "qk.safetensors")
     ids = torch.tensor([[7, 9, 5, 0]])
-    save_file({"input_ids": ids, "decoder_input_ids": ids}, folder / "ids.safetensors")
+    save_file({"input_ids": ids, "decoder_input_ids": ids.clone()}, folder / "ids.safetensors")
     save_file({"grid": torch.tensor([14, 14])}, folder / "patches.safetensors")
     save_file({"position_ids": torch.arange(12).view(4, 3)}, folder / "flux_ids.safetensors")
 

@@ -256,6 +256,37 @@ TEST(FrozenGenerate, TakesNoMemoryAheadOfItsUse) {
   EXPECT_LT(counting.most(), size_t{2 * kRows * 528 * 4});
 }
 
+// Nor for relative positions, of which a model without other positions has any number.
+TEST(FrozenGenerate, TakesNoMemoryForDistancesAheadOfTheirUse) {
+  torch::manual_seed(seed(13));
+  Transformer model(TransformerOptions(20, 20)
+                        .d_model(8)
+                        .num_heads(2)
+                        .num_encoder_layers(1)
+                        .num_decoder_layers(1)
+                        .d_ff(8)
+                        .position_ids(embeddings::PositionIds::None)
+                        .decoder_relative(relative::Buckets{.bidirectional = false}));
+  model->eval();
+  const auto frozen = freeze(model);
+  const auto src = torch::full({2, 3}, 3, torch::kLong);
+  const auto options = GenerateOptions(kBegin, kEnd).suppress_tokens({kEnd});
+  {
+    const TestAllocator counting;
+    generate(frozen, src, {},
+             GenerateOptions(options).max_new_tokens(1 << 20).progress(
+                 [](const auto& progress) { return progress.step < 2; }));
+    EXPECT_LT(counting.most(), size_t{1} << 20);
+  }
+  // More tokens than those that are computed at first.
+  const auto long_ones = GenerateOptions(options).max_new_tokens(150);
+  const auto found = generate(frozen, src, long_ones), expected = generate(model, src, long_ones);
+  for (size_t b = 0; b < found.size(); ++b) {
+    EXPECT_EQ(found[b][0].tokens, expected[b][0].tokens);
+    EXPECT_NEAR(found[b][0].score, expected[b][0].score, 1e-4);
+  }
+}
+
 TEST(FrozenGenerate, StopsOnRequest) {
   Dice dice(6);
   auto model = any_model(dice, 6);

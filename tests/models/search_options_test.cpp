@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -238,6 +239,10 @@ TEST(SearchOptions, RefusesContradictions) {
          "prefixes must have one list, or one for each of the 3 sources. Got 2");
   refuse(of_length(14).prefixes(std::vector<Tokens>{{1, 3, 4, 5}}),
          "max_new_tokens must be at most the model's max_len 16 with the prefix. Got 14 after 4");
+  refuse(of_length(std::numeric_limits<int64_t>::max()).prefixes(std::vector<Tokens>{{1, 3}}),
+         "max_new_tokens must be at most the model's max_len 16 with the prefix. Got 9");
+  refuse(GenerateOptions(1, 2).max_new_tokens(std::nullopt).max_length(18),
+         "max_length must be at most one more than the model's max_len 16. Got 18");
   refuse(of_length(3).bad_words_ids(std::vector<Tokens>{Tokens{}}),
          "each of bad_words_ids must not be empty");
   refuse(of_length(3).repetition_penalty(0.0), "repetition_penalty must be above 0");

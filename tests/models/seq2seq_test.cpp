@@ -203,6 +203,11 @@ TEST_F(Seq2SeqFolder, PositionsThatCountTokensGrow) {
   EXPECT_TRUE(alone.allclose(model->encode(ids), 1e-5, 1e-5));
   const auto padded = model->encode(left, AttentionMask::key_padding(mask)).narrow(1, 4, 9);
   EXPECT_TRUE(padded.allclose(alone, 1e-5, 1e-5)) << "padding on the left has no positions";
+  model->encode(torch::full({1, 50}, 3, torch::kLong));
+  EXPECT_TRUE(frozen.encode(ids).equal(alone)) << "the model's own table has grown";
+  model->src_embedding->position_encoding->pe.zero_();
+  EXPECT_ERROR(frozen.encode(ids), c10::Error,
+               "other values in src_embedding.position_encoding.pe");
   config_["pad_token_id"] = nullptr;
   expect_value_error("pad_token_id must be a token, which has no position");
 }

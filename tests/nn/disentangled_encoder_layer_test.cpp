@@ -67,7 +67,7 @@ TEST(DisentangledAttention, TakesMasksInHalfPrecision) {
   auto tokens = torch::ones({2, 5}, torch::kBool);
   tokens[0].slice(0, 3).fill_(false);
   const AttentionMask masks[] = {AttentionMask::key_padding(tokens), AttentionMask::causal(),
-                                 AttentionMask::additive(torch::randn({5, 5}))};
+                                 AttentionMask::additive_pairs(torch::randn({5, 5}))};
   for (const auto dtype : {torch::kBFloat16, torch::kHalf}) {
     for (const AttentionMask& mask : masks) {
       auto attention = drawn(DisentangledAttention(options));

@@ -174,11 +174,14 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
   }
   lengths.most = most_new_tokens(options, longest, max_len);
   lengths.least = options.min_new_tokens().value_or(options.min_length() - longest);
-  const int64_t steps = longest - 1 + lengths.most;
-  TORCH_CHECK_VALUE(steps <= most_tokens,
-                    "[generate] max_new_tokens must be at most the model's max_len ", most_tokens,
-                    longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
+  const bool fits = lengths.most <= most_tokens - (longest - 1);  // their sum could overflow
+  TORCH_CHECK_VALUE(fits || options.max_new_tokens(),
+                    "[generate] max_length must be at most one more than the model's max_len ",
+                    most_tokens, ". Got ", longest + lengths.most);
+  TORCH_CHECK_VALUE(fits, "[generate] max_new_tokens must be at most the model's max_len ",
+                    most_tokens, longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
                     longest > 1 ? " after " + std::to_string(longest) : "");
+  const int64_t steps = longest - 1 + lengths.most;
   check_beams(options, lengths.most);
   check_sampling(options);
   check_tokens("each of eos_ids", options.eos_ids(), vocab);
