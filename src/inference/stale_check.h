@@ -36,7 +36,7 @@ class StaleCheck {
     int64_t version;
     int64_t bytes;   // of what the frozen model holds
     bool is_copied;  // it holds a copy, or the product with a layer scale
-    bool may_grow;   // a table of positions, which moves when it gets more rows behind the others
+    bool may_grow;   // a table of positions, which moves when it gets more rows after the others
   };
   struct Part {
     std::string name;
