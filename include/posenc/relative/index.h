@@ -25,7 +25,11 @@ struct Buckets {
   /// in WavLM, and not before. Only the rounding of the sum differs.
   bool truncate_sum = false;
 
-  bool operator==(const Buckets&) const = default;  ///< whether all members are equal
+  /// Whether all members are equal.
+  friend bool operator==(const Buckets& a, const Buckets& b) {
+    return a.num_buckets == b.num_buckets && a.max_distance == b.max_distance &&
+           a.bidirectional == b.bidirectional && a.truncate_sum == b.truncate_sum;
+  }
 };
 
 /// DeBERTa v2's buckets: those of the smaller distances and of the wider ones on both sides of 0,
@@ -36,7 +40,10 @@ struct SignedLog {
   int64_t buckets = 256;       ///< half of the rows; at least 2
   int64_t max_position = 512;  ///< the distance of the last bucket; above buckets / 2 + 1
 
-  bool operator==(const SignedLog&) const = default;  ///< whether all members are equal
+  /// Whether all members are equal.
+  friend bool operator==(const SignedLog& a, const SignedLog& b) {
+    return a.buckets == b.buckets && a.max_position == b.max_position;
+  }
 };
 
 /// A row for each distance from -left to right; farther keys share the last row of their side.
@@ -50,7 +57,11 @@ struct Clamp {
   bool query_minus_key = false;  ///< whether the distance is query - key, and not key - query
   bool absolute = false;         ///< whether both sides share their rows
 
-  bool operator==(const Clamp&) const = default;  ///< whether all members are equal
+  /// Whether all members are equal.
+  friend bool operator==(const Clamp& a, const Clamp& b) {
+    return a.left == b.left && a.right == b.right && a.query_minus_key == b.query_minus_key &&
+           a.absolute == b.absolute;
+  }
 };
 
 /// A row for each distance from -origin on, without a limit, as in Transformer-XL. Index: key -
@@ -58,7 +69,8 @@ struct Clamp {
 struct Shift {
   int64_t origin = 0;  ///< the row of distance 0
 
-  bool operator==(const Shift&) const = default;  ///< whether the origins are equal
+  /// Whether the origins are equal.
+  friend bool operator==(const Shift& a, const Shift& b) { return a.origin == b.origin; }
 };
 
 /// How a table is indexed by the distance of a key from a query.
