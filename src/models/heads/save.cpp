@@ -115,7 +115,8 @@ StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
     add(structure.beside_table + std::string(".weight"), head.weight_beside_table.t());
   add(bias.empty() ? out + ".bias" : bias, head.bias);
   // transformers ties the two biases as it ties the weights; otherwise it adds that of the decoder.
-  if (!bias.empty() && !config.options.tied()) add(out + ".bias", head.bias);
+  if (!bias.empty() && structure.has_both_biases && !config.options.tied())
+    add(out + ".bias", head.bias);
   return tensors;
 }
 

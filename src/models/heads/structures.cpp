@@ -95,6 +95,12 @@ constexpr HeadStructure mobile_masked() {
   return head;
 }
 
+constexpr HeadStructure esm_masked() {
+  HeadStructure head = kRobertaMasked;
+  head.has_both_biases = false;
+  return head;
+}
+
 constexpr HeadStructure modern(const char* out) {
   return {.out = out, .dense = "head.dense", .dense_bias = "classifier_bias",
           .activation_setting = "classifier_activation", .norm = "head.norm",
@@ -148,7 +154,7 @@ const HeadStructures kDinov2 = image_head(Rows::FirstAndMean);
 const HeadStructures kEncoderDecoder = {.sequence = {.lacks = "the decoder under it"},
     .question = {.lacks = "the decoder under it"}};
 const HeadStructures kEsm = {.sequence = of_first("tanh"), .token = kToken,
-    .masked = kRobertaMasked};
+    .masked = esm_masked()};
 const HeadStructures kEuroBert = {
     .sequence = {.out = "classifier", .first_word = "bos", .may_be_late = true, .dense = "dense",
                  .activation = "gelu"},

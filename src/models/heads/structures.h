@@ -31,6 +31,7 @@ struct HeadStructure {
   bool has_bias = true;                 ///< of the output layer
   const char* bias_setting = "";        ///< the setting that says so
   const char* bias = "";                ///< a further name of the output layer's bias
+  bool has_both_biases = true;          ///< whether an untied output layer has it by either name
   bool is_summary = false;  ///< whether settings `summary_*` say what the head takes: XLM
   /// The output layer is the table of tokens, unless a file has another or `tie_word_embeddings`
   /// is false.
