@@ -181,9 +181,9 @@ void add_all(StateDict& tensors, const StateDict& more) {
 
 // Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
 // with a head if there is one, and else as they came. The part of a pair that is saved alone has no
-// prefix.
+// prefix. Llama's and Qwen's class for questions alone has the old prefix.
 void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest,
-               bool has_head) {
+               bool has_head, bool has_questions) {
   encoder::Origin& origin = saved.encoder.options.origin();
   if (!options.rest_of().empty()) {
     origin.prefix = rest.origin.prefix;
@@ -193,7 +193,8 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   const std::string_view own = saved.encoder.model.prefix;
   const bool has_part = own == "text_model." || own == "vision_model.";
   if (has_head) {
-    origin.prefix = saved.encoder.model.prefix;
+    const std::string_view old = saved.encoder.model.old_prefix;
+    origin.prefix = has_questions && old == "transformer." ? old : own;
   } else if (has_part) {
     origin.prefix.clear();
   }
@@ -228,7 +229,8 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   SavedConfig saved = saved_config(model, options, classifier);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
-  set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty());
+  set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
+            classifier != nullptr && classifier->options.kind() == head::Kind::Question);
   const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
   const bool has_class = classifier != nullptr && !base_class.empty();
   set_architecture(saved, options,
