@@ -209,11 +209,13 @@ def encoder(programs: Programs, draw: random.Random, layers: int, with_onnx: boo
     import ctranslate2
 
     encoder_peers.BERT_SIZES["bert"] = (768, 3072, layers)
-    model, folder = encoder_peers.without_pooler(encoder_peers.bert("bert")), programs.folder / "bert"
+    model, folder = encoder_peers.bert("bert"), programs.folder / "bert"
     channels = torch.tensor(draw.sample(range(768), 6))
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
             module.weight[channels] *= 20
+    encoder_peers.write_ctranslate2(model, folder / "ctranslate2")  # which needs the pooler
+    model = encoder_peers.without_pooler(model)
     model.save_pretrained(folder / "model")
     rows = [[draw.randrange(1, encoder_peers.VOCAB) for _ in range(draw.randint(8, 40))] for _ in range(SENTENCES)]
     ids = padded(rows, encoder_peers.PAD)
@@ -233,7 +235,6 @@ def encoder(programs: Programs, draw: random.Random, layers: int, with_onnx: boo
     if with_onnx:
         wide, narrow = onnx_outputs(model, folder, ids.numpy(), mask.numpy())
         results["ONNX Runtime, dynamic"] = (wide, {"int8": narrow})
-    encoder_peers.write_ctranslate2(model, folder / "ctranslate2")
     results["CTranslate2"] = (by_ctranslate2("float32"), {"int8": by_ctranslate2("int8")})
     real = mask.numpy().astype(bool)
     print(f"\nBERT of {layers} layers with six outlier channels: relative error of hidden states; 1 - cosine of the sentences' means, mean and worst")
