@@ -13,12 +13,6 @@ POSENC_INLINE void narrow_sixteen(uint8_t* to, const Ints (&x)[kParts]) {
   vst1q_u8(to, vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(first), vmovn_s16(last))));
 }
 
-#if defined(__ARM_FEATURE_DOTPROD)
-
-constexpr int kMostSums = 24;
-struct Sums {
-  Ints sums;
-};
 struct Weights {
   int8x16_t bytes;
 };
@@ -26,11 +20,18 @@ struct Bytes4 {
   int8x16_t bytes;
 };
 
-POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
 POSENC_INLINE Weights load_weights(const int8_t* from) { return {vld1q_s8(from)}; }
 POSENC_INLINE Bytes4 load_bytes4(const uint8_t* from) {
   return {vreinterpretq_s8_s32(vdupq_n_s32(load<int32_t>(from)))};
 }
+
+#if defined(__ARM_FEATURE_DOTPROD)
+
+constexpr int kMostSums = 24;
+struct Sums {
+  Ints sums;
+};
+
 POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
   s.sums = vdotq_s32(s.sums, w.bytes, x.bytes);
 }
@@ -43,18 +44,7 @@ constexpr int kMostSums = 12;
 struct Sums {
   Ints first, last;
 };
-struct Weights {
-  int8x16_t bytes;
-};
-struct Bytes4 {
-  int8x16_t bytes;
-};
 
-POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
-POSENC_INLINE Weights load_weights(const int8_t* from) { return {vld1q_s8(from)}; }
-POSENC_INLINE Bytes4 load_bytes4(const uint8_t* from) {
-  return {vreinterpretq_s8_s32(vdupq_n_s32(load<int32_t>(from)))};
-}
 POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
   s.first = vpadalq_s16(s.first, vmull_s8(vget_low_s8(w.bytes), vget_low_s8(x.bytes)));
   s.last = vpadalq_s16(s.last, vmull_high_s8(w.bytes, x.bytes));
@@ -62,6 +52,8 @@ POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
 POSENC_INLINE Ints total(const Sums& s) { return vpaddq_s32(s.first, s.last); }
 
 #endif
+
+POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
 
 }  // namespace
 }  // namespace posenc::kernels::POSENC_ISA
