@@ -1,7 +1,6 @@
 #include "inference/embedding.h"
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -32,13 +31,7 @@ void normalise_rows(const at::Tensor& x, const Norm& norm) {
 
 at::Tensor GrowingTable::table(int64_t rows) {
   const std::lock_guard lock(mutex_);
-  const int64_t present = table_.size(1);
-  if (rows > present) {
-    const int64_t wanted = std::max(rows, 2 * present);
-    table_ = at::cat(
-        {table_, module_table(sinusoid_, wanted, table_.options()).slice(0, present).unsqueeze(0)},
-        1);
-  }
+  if (rows > table_.size(1)) table_ = grown_table(table_, sinusoid_, rows);
   return table_;
 }
 

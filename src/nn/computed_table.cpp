@@ -1,10 +1,12 @@
 #include "nn/computed_table.h"
 
+#include <ATen/ops/cat.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "core/position_limit.h"
 #include "core/tensors.h"
 #include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/table.h"
@@ -35,6 +37,13 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
   const bool exact = sinusoid.precision() == Precision::Exact;
   const at::Tensor table = sinusoid_table(sinusoid, length, exact ? here : at::TensorOptions());
   return sent_to(table.to(here), options.device());
+}
+
+at::Tensor grown_table(const at::Tensor& table, const SinusoidOptions& sinusoid, int64_t rows) {
+  const int64_t present = table.size(1);
+  const int64_t wanted = std::min(std::max(rows, 2 * present), kPositionLimit);
+  const auto more = module_table(sinusoid, wanted, table.options()).slice(0, present).unsqueeze(0);
+  return at::cat({table, more}, 1);
 }
 
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length) {

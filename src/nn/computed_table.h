@@ -14,6 +14,10 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
 /// The same in the default dtype, like the other tensors of a new module.
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length);
 
+/// `table` (1, rows, dim), whose rows are kept since they may come from a checkpoint, with at least
+/// `rows` of them, or twice as many as before if that is more; at most kPositionLimit.
+at::Tensor grown_table(const at::Tensor& table, const SinusoidOptions& sinusoid, int64_t rows);
+
 /// The rows of `positions`, (..., dim) on the CPU, rounded as in module_table().
 at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positions,
                        at::ScalarType dtype);

@@ -283,11 +283,7 @@ void PositionalEncodingImpl::grow_to(int64_t rows) {
   // The table stays an inference tensor, or a normal one, whatever the current mode is.
   const c10::InferenceMode as_made(pe.is_inference());
   const torch::NoGradGuard no_grad;
-  const int64_t wanted = std::min(std::max(rows, 2 * present), kPositionLimit);
-  // Keep the present rows: they may come from a checkpoint.
-  const auto more =
-      module_table(options.sinusoid(), wanted, pe.options()).slice(0, present).unsqueeze(0);
-  pe.set_data(torch::cat({pe, more}, 1));
+  pe.set_data(grown_table(pe, options.sinusoid(), rows));
 }
 
 }  // namespace posenc

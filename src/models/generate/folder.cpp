@@ -6,6 +6,7 @@
 
 #include "io/base/file.h"
 #include "io/base/json.h"
+#include "models/generate/step_model.h"
 
 namespace posenc {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 constexpr const char* kFromFolder = "GenerateOptions::from_folder";
 constexpr const char* kClass = "generation_config";
 constexpr int64_t kMostColumns = int64_t{1} << 40;
-constexpr int64_t kMostRows = 1 << 16;
 
 // Searches of transformers that generate() does not have, with the values that select none.
 const std::pair<const char*, nlohmann::json> kNothing[] = {
@@ -140,7 +140,7 @@ void check_has_only_known_searches(const Settings& settings, bool samples, int64
   for (const auto& [name, nothing] : kNothing)
     if (settings.has(name) && settings.value(name) != nothing)
       settings.refuse(name, "must be " + nothing.dump() + ", the only value that posenc has");
-  if (beams > 1 && settings.whole("num_beam_groups", 1, 1, kMostRows) > 1)
+  if (beams > 1 && settings.whole("num_beam_groups", 1, 1, kMostRowsPerSource) > 1)
     settings.refuse("num_beam_groups", "must be 1, the only value that posenc has");
   if (beams > 1 && settings.flag("low_memory", false))
     settings.refuse("low_memory", "must be false with beams");
@@ -216,13 +216,14 @@ Settings generation_settings(const std::string& folder, const Settings& config,
 
 GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
   const auto begins = begins_in(settings, vocab);
-  const int64_t beams = settings.whole("num_beams", 1, kMostRows);
+  const int64_t beams = settings.whole("num_beams", 1, kMostRowsPerSource);
   const bool samples = settings.flag("do_sample");
   check_has_only_known_searches(settings, samples, beams);
   GenerateOptions options(begins.front(), 0);
   options.eos_ids(settings.tokens("eos_token_id", vocab))
       .num_beams(beams)
-      .num_return_sequences(settings.whole("num_return_sequences", 1, samples ? kMostRows : beams))
+      .num_return_sequences(
+          settings.whole("num_return_sequences", 1, samples ? kMostRowsPerSource : beams))
       .length_penalty(settings.real("length_penalty"))
       .early_stopping(early_stopping_in(settings));
   if (begins.size() > 1)

@@ -10,8 +10,7 @@ namespace {
 // Bound on length ^ length_penalty and its reciprocal: far enough from the limits of float32 that
 // dividing a log probability by it neither overflows nor underflows.
 constexpr double kMostPenalty = 1e30;
-constexpr int64_t kMostRowsPerSource = 1 << 16;  // of one source: the logits of more take gigabytes
-constexpr int64_t kDefaultNewTokens = 20;        // that of transformers' generate()
+constexpr int64_t kDefaultNewTokens = 20;  // that of transformers' generate()
 
 void check_rows(const char* name, int64_t rows) {
   check_positive("generate", name, rows);

@@ -7,6 +7,9 @@
 
 namespace posenc {
 
+/// The most rows of a source: the logits of more take gigabytes.
+constexpr int64_t kMostRowsPerSource = 1 << 16;
+
 using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list per source
 
 /// A model that decodes token by token, one row per target. The rows of one source are adjacent.
