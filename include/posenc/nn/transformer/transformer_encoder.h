@@ -55,9 +55,10 @@ struct TransformerEncoderRecord {
 /// ```
 ///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
-/// TransformerLayerOptions::bottleneck, or DisentangledEncoderLayer with ::disentangled), `norm.*`;
-/// with `relative` `relative_attention_bias.weight` (rows, num_heads); with ::disentangled
-/// `relative_embeddings.*` (RelativeEmbeddings) and, if it has one, `conv.*` (ConvolutionBeside).
+/// TransformerLayerOptions::bottleneck, or DisentangledEncoderLayer with
+/// TransformerLayerOptions::disentangled), `norm.*`; with `relative`
+/// `relative_attention_bias.weight` (rows, num_heads); with `disentangled` `relative_embeddings.*`
+/// (RelativeEmbeddings) and, if it has one, `conv.*` (ConvolutionBeside).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
