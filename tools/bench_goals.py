@@ -111,7 +111,7 @@ def goals() -> list[tuple]:
     for threads in (1, 2):
         suffix = ", two threads" if threads == 2 else ""
         for size, least in (("1/16", (1.6, 1.6)), ("1/128", (1.15, 1.3)), ("8/128", (1.05, 1.1)), ("16/512", (None, 1.15))):
-            peers = {"torch_nn": least[threads - 1], "ctranslate2": 1, "ctranslate2_int8": None, "hf": None, "compile": None}
+            peers = {"torch_nn": least[threads - 1], "ctranslate2": 1, "hf": None, "compile": None}
             for theirs in peers if size != "16/512" else ("torch_nn", "ctranslate2")[: 2 * (threads - 1)]:
                 add("encode", size.replace("/", " x ") + " tokens" + suffix, f"decode/encode/posenc/{size}/{threads}",
                     f"decode/encode/{theirs}/{size}/{threads}", peers[theirs])  # fmt: skip
@@ -137,10 +137,10 @@ def goals() -> list[tuple]:
                         add(model, f"{title}{suffix}{IN_8_BITS}", f"{model}/{case}/posenc_int8/{threads}",
                             f"{model}/{case}/{theirs}/{threads}", least)  # fmt: skip
         for batch, leasts in {1: (1.1, 1.1), 8: (1.5, 1.3), 32: (1.3, 1.8)}.items():
-            for theirs, least in {"ctranslate2": leasts[threads - 1], "ctranslate2_int8": None}.items():
+            for theirs, least in {"ctranslate2": leasts[threads - 1]}.items():
                 add("decode", f"greedy, batch {batch}" + suffix, f"decode/decode/posenc/{batch}/32/{threads}",
                     f"decode/decode/{theirs}/{batch}/32/{threads}", least)  # fmt: skip
-        for theirs, least in {"ctranslate2": 1, "ctranslate2_int8": None, "hf": 2}.items():
+        for theirs, least in {"ctranslate2": 1, "hf": 2}.items():
             add("decode", "four beams, batch 8" + suffix, f"decode/decode_beams/posenc/8/32/{threads}",
                 f"decode/decode_beams/{theirs}/8/32/{threads}", least)  # fmt: skip
         # In 8 bits, on a processor with AVX512-VNNI; without VNNI 1.1 in each case.

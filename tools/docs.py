@@ -214,7 +214,7 @@ def documents() -> dict[Path, str]:
     known, command_line = docs_performance.runs(), json.loads(output_of("--describe"))
     counts = {"sinusoids": len(listing()), "rotary": len(listing("--rotary")), "encoders": len(encoder_types())}
     pages = {
-        "README.md": {"benefits": lambda: docs_performance.benefits(known, **counts), "int8": lambda: docs_performance.int8(known)},
+        "README.md": {"benefits": lambda: docs_performance.benefits(known, **counts)},
         "docs/allocator.md": {"table": allocator},
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/developers/benchmarks.md": {"machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},

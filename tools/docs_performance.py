@@ -31,9 +31,14 @@ def one_thread(model: str) -> list[str]:
     return [f"{model}/{case}/posenc/1" for case in ("1x16", "1x128", "8x128", "1x2048", "8_unequal")]
 
 
+def in_8_bits(cases: list[str]) -> list[str]:
+    return [case.replace("/posenc/", "/posenc_int8/") for case in cases]
+
+
 ENCODE = [f"decode/encode/posenc/{size}/1" for size in ("1/16", "1/128", "8/128")]
 GREEDY = [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)]
 BEAMS = ["decode/decode_beams/posenc/8/32/1"]
+ENCODERS = (("minilm", "MiniLM"), ("bert", "BERT-base"), ("modernbert", "ModernBERT-base"))
 
 # The rows of the summary: what, our cases, and those that they are compared with.
 SUMMARY_ROWS = [
@@ -41,14 +46,15 @@ SUMMARY_ROWS = [
     ("", bert(), "torch_nn"),
     ("", bert(), "ctranslate2"),
     *((f"{title}, frozen, 16 to 2,048 tokens" if peer == "transformers" else "", one_thread(model), peer)
-      for model, title in (("minilm", "MiniLM"), ("bert", "BERT-base"), ("modernbert", "ModernBERT-base"))
+      for model, title in ENCODERS
       for peer in ("transformers", "onnxruntime", "ctranslate2") if (model, peer) != ("modernbert", "ctranslate2")),
-    ("encoder of 6 layers (d 512), frozen, 16 to 1,024 tokens", ENCODE, "ctranslate2"),
-    ("", ENCODE, "ctranslate2_int8"),
-    ("64 tokens, greedy, batch 1, 8 and 32", GREEDY, "ctranslate2"),
-    ("", GREEDY, "ctranslate2_int8"),
-    ("64 tokens, four beams, batch 8", BEAMS, "ctranslate2"),
-    ("", BEAMS, "ctranslate2_int8"),
+    *((f"{title}, in 8 bits" if peer == "onnxruntime_int8" else "", in_8_bits(one_thread(model)), peer)
+      for model, title in ENCODERS
+      for peer in ("onnxruntime_int8", "ctranslate2_int8") if (model, peer) != ("modernbert", "ctranslate2_int8")),
+    *((title + (", in 8 bits" if converted else ""), in_8_bits(cases) if converted else cases, "ctranslate2_int8" if converted else "ctranslate2")
+      for title, cases in (("encoder of 6 layers (d 512), frozen, 16 to 1,024 tokens", ENCODE), ("64 tokens, greedy, batch 1, 8 and 32", GREEDY),
+                           ("64 tokens, four beams, batch 8", BEAMS))
+      for converted in (False, True)),
     ("`TransformerEncoder`, not frozen, one and two threads",
      [f"transformer/encoder/posenc/{size}/{threads}" for size in ("1/16", "1/128", "8/128") for threads in (1, 2)], "torch_nn"),
     ("embedding of 1 to 32,768 tokens",
@@ -204,7 +210,7 @@ def summary(known: list[dict]) -> str:
             for title, cases, peer in SUMMARY_ROWS]  # fmt: skip
     rows.append(("a whole training step (d 256, 3 + 3 layers), one and two threads", "LibTorch's modules and Adam",
                  *(span(training([run])) for run in measured(known))))  # fmt: skip
-    head = ["one thread unless stated otherwise, float32", "against", *(run["processor"] for run in measured(known))]
+    head = ["one thread unless stated otherwise", "against", *(run["processor"] for run in measured(known))]
     return table(head, (row for row in rows if any(row[2:])))
 
 
@@ -229,13 +235,9 @@ def benefits(known: list[dict], sinusoids: int, rotary: int, encoders: int) -> s
         "  model types of encoders from transformers (BERT, RoBERTa, DistilBERT, CLIP, ViT, DINOv2, ...) within 1e-5.\n"
         f"- **It is fast on CPUs**: BERT-base runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers, and a Transformer of 6 + 6 layers\n"
         f"  decodes {span(of_all(known, GREEDY + BEAMS, 'ctranslate2'))} as fast as CTranslate2 in float32 ([all measurements](docs/performance.md)).\n"
+        f"- **It computes in 8 bits**, with the same bits for any number of threads and on every processor with fused multiply-add: on one with VNNI\n"
+        f"  it decodes {span(of_all(known, in_8_bits(GREEDY + BEAMS), 'ctranslate2_int8'))} as fast as CTranslate2's int8, and runs encoders\n"
+        f"  {span([ratio for model, _ in ENCODERS for ratio in of_all(known, in_8_bits(one_thread(model)), 'onnxruntime_int8')])} as fast as ONNX Runtime's ([8 bits](docs/int8.md)).\n"
         f"- **It trains**: everything has gradients until you freeze it, and the optimisers are PyTorch's, bit for bit. `FusedAdam` updates a\n"
         f"  large table {span(adam)} as fast as LibTorch's Adam; a whole training step of a small Transformer is {span(training(known))} as fast.\n"
     )
-
-
-def int8(known: list[dict]) -> str:
-    """README's line about weights in 8 bits."""
-    greedy, beams, encode = (span([1 / ratio for ratio in of_all(known, cases, "ctranslate2_int8")]) for cases in (GREEDY, BEAMS, ENCODE))
-    return (f"- **Float32 where 8 bits are enough: CTranslate2's int8** is {greedy} as fast as posenc in float32 with greedy search, {beams} with\n"
-            f"  four beams and {encode} for an encoder (one thread). [posenc's weights in 8 bits](docs/int8.md) are faster still on processors with VNNI.\n")  # fmt: skip

@@ -82,8 +82,7 @@ TrainingConfig config_of(const TrainOptions& options) {
   config.model.held_out = options.held_out;
   config.model.seed = options.seed;
   config.rows = options.rows.value_or(config.rows);
-  config.model.d_model = options.d_model.value_or(config.model.d_model);
-  config.model.d_ff = 4 * config.model.d_model;
+  if (options.d_model) set_width(config, *options.d_model);
   config.model.layers = options.layers.value_or(config.model.layers);
   return config;
 }

@@ -159,6 +159,13 @@ TrainingConfig training_config(double minutes, std::optional<int64_t> steps) {
   return config;
 }
 
+void set_width(TrainingConfig& config, int64_t d_model) {
+  config.learning_rate *=
+      std::min(1.0, static_cast<double>(config.model.d_model) / static_cast<double>(d_model));
+  config.model.d_model = d_model;
+  config.model.d_ff = 4 * d_model;
+}
+
 int run_training(const TrainingConfig& config, const std::string& dictionary,
                  const std::string& folder, bool fresh) {
   const posenc::RankGroup group = join_ranks();

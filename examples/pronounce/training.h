@@ -22,6 +22,11 @@ struct TrainingConfig {
 /// steps.
 TrainingConfig training_config(double minutes, std::optional<int64_t> steps = std::nullopt);
 
+/// Sets the width of the model, and d_ff to four times as much. The learning rate of a wider model
+/// is smaller by the same factor, as that of its matrices has to be with Adam (Yang et al.,
+/// arXiv:2203.03466); it diverges otherwise.
+void set_width(TrainingConfig& config, int64_t d_model);
+
 /// Trains on `dictionary`, together with the processes of join_ranks(), or resumes from the
 /// checkpoint in `folder` if it is of this configuration and `fresh` is not set. Writes model,
 /// checkpoint and learning curve to `folder`, progress to stderr and the result to stdout. Returns
