@@ -21,6 +21,8 @@ SECTIONS = {
     "minilm": "MiniLM from ids to its last hidden state (d 384, 12 heads, d_ff 1536, 6 layers), frozen",
     "bert": "BERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
     "modernbert": "ModernBERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 1152 with gates, 22 layers), frozen",
+    "t5": "T5-base's encoder from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
+    "deberta": "DeBERTa-v3-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
     "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
@@ -124,7 +126,8 @@ def goals() -> list[tuple]:
         no_slower = {"onnxruntime": 1, "ctranslate2": 1}
         for model, peers in {"minilm": {"transformers": 1.3, **no_slower},
                              "bert": {"torch_nn": 1.1, "transformers": 1.3, "transformers_eager": 1.3, **no_slower},
-                             "modernbert": {"transformers": 1.3, "onnxruntime": 1}}.items():  # fmt: skip
+                             "modernbert": {"transformers": 1.3, "onnxruntime": 1},
+                             "t5": {"transformers": 1.5}, "deberta": {"transformers": 1.5}}.items():  # fmt: skip
             for case, title in (sizes | (ragged if model == "bert" else {})).items():
                 for theirs, least in peers.items():
                     if theirs == "transformers" and (case == "8_unequal" or (model, case) == ("modernbert", "1x2048")):
@@ -132,7 +135,7 @@ def goals() -> list[tuple]:
                     add(model, title + suffix, f"{model}/{case}/posenc/{threads}", f"{model}/{case}/{theirs}/{threads}", least)
                 # In 8 bits: never slower, and twice as fast where a batch is of unequal lengths, which are packed.
                 for theirs in ("onnxruntime_int8", "ctranslate2_int8", "posenc"):
-                    if (model, theirs) != ("modernbert", "ctranslate2_int8"):
+                    if theirs == "posenc" or theirs.removesuffix("_int8") in peers:
                         least = {"onnxruntime_int8": 1 if case[0] == "1" or case == "8x128" else 2, "posenc": 1}.get(theirs)
                         add(model, f"{title}{suffix}{IN_8_BITS}", f"{model}/{case}/posenc_int8/{threads}",
                             f"{model}/{case}/{theirs}/{threads}", least)  # fmt: skip

@@ -39,6 +39,7 @@ ENCODE = [f"decode/encode/posenc/{size}/1" for size in ("1/16", "1/128", "8/128"
 GREEDY = [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)]
 BEAMS = ["decode/decode_beams/posenc/8/32/1"]
 ENCODERS = (("minilm", "MiniLM"), ("bert", "BERT-base"), ("modernbert", "ModernBERT-base"))
+RELATIVE_ENCODERS = (("t5", "T5-base's encoder"), ("deberta", "DeBERTa-v3-base"))
 
 # The rows of the summary: what, our cases, and those that they are compared with.
 SUMMARY_ROWS = [
@@ -48,6 +49,7 @@ SUMMARY_ROWS = [
     *((f"{title}, frozen, 16 to 2,048 tokens" if peer == "transformers" else "", one_thread(model), peer)
       for model, title in ENCODERS
       for peer in ("transformers", "onnxruntime", "ctranslate2") if (model, peer) != ("modernbert", "ctranslate2")),
+    *((f"{title}, frozen, 16 to 2,048 tokens", one_thread(model), "transformers") for model, title in RELATIVE_ENCODERS),
     *((f"{title}, in 8 bits" if peer == "onnxruntime_int8" else "", in_8_bits(one_thread(model)), peer)
       for model, title in ENCODERS
       for peer in ("onnxruntime_int8", "ctranslate2_int8") if (model, peer) != ("modernbert", "ctranslate2_int8")),

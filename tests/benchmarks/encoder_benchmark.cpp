@@ -2,8 +2,9 @@
 // d_ff 3072, 12 layers) and ModernBERT-base (d 768, 12 heads, d_ff 1152 with gates, 22 layers, a
 // window of 64 in two of three) from ids to their last hidden state, frozen, in float32 and in 8
 // bits, against transformers and ONNX Runtime with the same weights, BERT also against torch.nn's
-// fast path and CTranslate2, in separate processes (encoder_peers.py). peak_MB is the peak memory
-// of the process during the call; once a model has run in both dtypes, it holds both.
+// fast path and CTranslate2, the encoder of T5-base and DeBERTa-v3-base against transformers only,
+// in separate processes (encoder_peers.py). peak_MB is the peak memory of the process during the
+// call; once a model has run in both dtypes, it holds both.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
@@ -168,6 +169,8 @@ const bool registered = [] {
                   "onnxruntime_int8", "ctranslate2", "ctranslate2_int8"},
                  of_bert);
   register_model("modernbert", {"transformers", "onnxruntime", "onnxruntime_int8"}, cases);
+  register_model("t5", {"transformers"}, cases);
+  register_model("deberta", {"transformers"}, cases);
   return true;
 }();
 

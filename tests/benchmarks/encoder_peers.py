@@ -1,7 +1,8 @@
 """The peers that encoder_benchmark.cpp compares with: `encoder_peers.py FOLDER MODEL:PEER`, one process per peer. MODEL: one
 of MODELS.
 
-transformers        the model of transformers without its pooler, with scaled_dot_product_attention
+transformers        the model of transformers without its pooler, with scaled_dot_product_attention; t5 and deberta with what
+                    transformers chooses for them
 transformers_eager  the same with its own attention
 torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the embeddings'
                     output
@@ -54,7 +55,30 @@ def modernbert(name: str, attention: str = "sdpa"):
     return ModernBertModel(config).eval()
 
 
-MODELS = {"minilm": bert, "bert": bert, "modernbert": modernbert}
+def t5(name: str, attention: "str | None" = None):
+    import torch
+    from transformers import T5Config, T5EncoderModel
+
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    config = T5Config(vocab_size=VOCAB, d_model=768, d_ff=3072, num_layers=12, num_heads=12, pad_token_id=PAD, attn_implementation=attention)
+    return T5EncoderModel(config).eval()
+
+
+def deberta(name: str, attention: "str | None" = None):
+    import torch
+    from transformers import DebertaV2Config, DebertaV2Model
+
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    config = DebertaV2Config(vocab_size=VOCAB, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072,
+                             max_position_embeddings=POSITIONS, relative_attention=True, position_buckets=256, norm_rel_ebd="layer_norm",
+                             share_att_key=True, pos_att_type=["p2c", "c2p"], position_biased_input=False, type_vocab_size=0,
+                             pad_token_id=PAD, attn_implementation=attention)  # fmt: skip
+    return DebertaV2Model(config).eval()
+
+
+MODELS = {"minilm": bert, "bert": bert, "modernbert": modernbert, "t5": t5, "deberta": deberta}
 
 
 def without_pooler(model):
