@@ -60,7 +60,7 @@ def speecht5(draw: Draw) -> Case:
     hidden = draw.normal(batch, length, heads * width)
     with softmax_inputs() as seen:
         attention(hidden, attention_mask=given.get("mask"), position_bias=positions(hidden))
-    weights = {"w.rel.pe_k.weight": positions.pe_k.weight.detach()}
+    weights = {f"w.rel.{key.removeprefix('w.')}": value for key, value in parameters(positions).items()}
     scores = seen[0].view(batch, heads, length, length)
     return Case(settings | named(batch, heads, length, width), given | weights, {"scores": scores})
 
