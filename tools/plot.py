@@ -363,8 +363,9 @@ def relative_bias(program: Program, options: argparse.Namespace) -> Pictures:
     left, right = fig.subplots(1, 2)
     by_head(left, distance, t5[:HEADS], f"T5, {len(table)} buckets up to 128: {name}", drawstyle="steps-mid")
     low, high = float(t5[:HEADS].min()), float(t5[:HEADS].max())
-    left.set_xscale("symlog", linthresh=16, linscale=1.5)  # as wide as the buckets are
-    left.set(xlim=(-REACH, REACH), xticks=[-128, -64, -32, -16, -8, 0, 8, 16, 32, 64, 128])
+    left.set_xscale("symlog", linthresh=16, linscale=1)  # as wide as the buckets are
+    left.set(xlim=(-REACH, REACH), xticks=[-128, -32, -8, 0, 8, 32, 128])
+    left.minorticks_off()
     left.xaxis.set_major_formatter("{x:g}")
     left.set(ylim=(low - 0.25 * (high - low), high + 0.05 * (high - low)))
     by_head(right, distance[: REACH + 1], alibi, f"ALiBi, {HEADS} heads: slopes 1/2, 1/4 ... 1/256")

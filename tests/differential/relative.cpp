@@ -3,10 +3,15 @@
 #include "posenc/relative/preset.h"
 
 #include <torch/autograd.h>
+#include <torch/types.h>
 
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "differential/ops.h"
+#include "posenc/models/relative_config.h"
+#include "posenc/relative/index.h"
 
 namespace posenc::differential {
 namespace {
@@ -56,8 +61,61 @@ StateDict relative_case(const Json& options, const StateDict& tensors) {
   return out;
 }
 
+relative::Index index_of(const Json& index) {
+  if (index.contains("max_position"))
+    return relative::SignedLog{index.at("buckets"), index.at("max_position")};
+  return relative::Buckets{index.at("num_buckets"), index.at("max_distance"),
+                           index.at("bidirectional"), index.at("truncate_sum")};
+}
+
+StateDict index_case(const Json& options, const StateDict& tensors) {
+  StateDict out;
+  out.insert("rows", relative_index(tensors["distances"], index_of(options.at("index"))));
+  return out;
+}
+
+// Words and lists of words as their bytes, with a bar between.
+at::Tensor tensor_of(const RelativeSetting& value) {
+  const auto bytes = [](const std::string& text) {
+    return at::tensor(std::vector<int64_t>(text.begin(), text.end()), at::kByte);
+  };
+  return std::visit(
+      [&](const auto& given) {
+        using Given = std::decay_t<decltype(given)>;
+        if constexpr (std::is_same_v<Given, bool>) {
+          return at::full({1}, given, at::kBool);
+        } else if constexpr (std::is_same_v<Given, int64_t>) {
+          return at::tensor({given}, at::kLong);
+        } else if constexpr (std::is_same_v<Given, double>) {
+          return at::tensor({given}, at::kDouble);
+        } else if constexpr (std::is_same_v<Given, std::string>) {
+          return bytes(given);
+        } else if constexpr (std::is_same_v<Given, std::vector<int64_t>>) {
+          return at::tensor(given, at::kLong);
+        } else {
+          std::string text;
+          for (const std::string& word : given) text += (text.empty() ? "" : "|") + word;
+          return bytes(text);
+        }
+      },
+      value);
+}
+
+StateDict config_case(const Json& options, const StateDict&) {
+  const RelativeOptions read =
+      relative_options_from_hf(options.at("config").get<std::string>(), options.at("stack"));
+  StateDict out;
+  out.insert("preset", tensor_of(read.preset));
+  for (const auto& [name, value] : read.settings) out.insert(name, tensor_of(value));
+  return out;
+}
+
 }  // namespace
 
-Ops relative_ops() { return {{"relative", relative_case}}; }
+Ops relative_ops() {
+  return {{"relative", relative_case},
+          {"relative_index", index_case},
+          {"relative_config", config_case}};
+}
 
 }  // namespace posenc::differential
