@@ -83,6 +83,8 @@ figures: ## redraw the plots of docs; MODEL=folder of all-MiniLM-L6-v2 for its p
 	@tools/build.sh release posenc-cli
 	@$(python) tools/plot.py table --out build/figures && cp build/figures/heat_map.png docs/images/
 	@$(python) tools/plot.py rotary --out docs/images/rotary_decay.png
+	@$(python) tools/plot.py relative --out docs/images/relative_bias.png
+	@$(python) tools/plot.py window --out docs/images/relative_window.png
 	@$(python) tools/plot.py error --out docs/images/error_over_position.png
 	@$(python) tools/plot.py pronounce docs/pronounce.json --out docs/images/pronounce.png
 	@$(if $(MODEL),$(python) tools/plot.py positions --model '$(MODEL)' --out docs/images/learned_positions.png,echo "learned_positions.png is left as it is: its model is not given (MODEL=folder)")

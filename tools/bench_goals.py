@@ -13,6 +13,7 @@ SECTIONS = {
     "adam": "Optimisers",
     "tables": "Tables",
     "rotary": "Rotary embedding of q and k (32 heads of 128 channels each)",
+    "relative": "Relative positions: biases, and the scores of attention up to the softmax, against transformers' classes",
     "embeddings": "BERT's embeddings (D = 768), eval",
     "embeddings_train": "BERT's embeddings, a training step: forward, dropout 0.1, backward",
     "load": "Loading weights",
@@ -99,6 +100,18 @@ def goals() -> list[tuple]:
             add("rotary", f"{title}, backward", f"rotary/backward/fused/{case}", f"rotary/backward/composed/{case}", eager)
     for kind, least in (("exact", 5), ("reference", None)):
         add("rotary", f"{kind} cos and sin of 131,072 positions", f"rotary_cos_sin/{kind}/131072", "rotary_cos_sin/pytorch_recipe/131072", least)
+    for case, size, title, least in (
+        ("t5_bias", 128, "T5's bias, 12 heads, 128 x 128", None), ("t5_bias", 512, "T5's bias, 12 heads, 512 x 512", 5),
+        ("t5_bias", 1024, "T5's bias, 12 heads, 1,024 x 1,024", None),
+        ("t5_bias_train", 512, "T5's bias, 12 heads, 512 x 512, with the gradient of its table", 4),
+        ("t5_step", 64, "T5's bias of a decoder's step, 64 keys", None), ("t5_step", 512, "T5's bias of a decoder's step, 512 keys", 10),
+        ("t5_step", 2048, "T5's bias of a decoder's step, 2,048 keys", None),
+        ("alibi", 512, "BLOOM's scores, 12 heads, 512 x 512", None), ("swin", 7, "Swin's weights, 64 windows of 7 x 7, 3 heads", 2),
+        ("swin", 12, "Swin's weights, 64 windows of 12 x 12, 3 heads", 2), ("deberta", 128, "DeBERTa's scores, 12 heads, 128 x 128", 3),
+        ("xl", 512, "Transformer-XL's scores, 8 heads, 512 x 512", 3)):  # fmt: skip
+        add("relative", title, f"relative/{case}/posenc/{size}", f"relative/{case}/transformers/{size}", least)
+    add("relative", "T5's bias, 12 heads, 512 x 512, against a contiguous one", "relative/t5_bias/posenc/512",
+        "relative/t5_bias_contiguous/transformers/512")  # fmt: skip
     for kind, theirs, least in (("pt", "memcpy", 1 / 1.3), ("safetensors", "memcpy", 1 / 1.3), ("pt", "torch_load", 4),
                                 ("safetensors", "load_file", 1), ("script", "jit_load", 1 / 0.3)):  # fmt: skip
         add("load", f"1 GiB {kind} into a module", f"load/1GiB/{kind}", f"load/1GiB/{theirs}", least)

@@ -3,6 +3,8 @@
 
     tools/plot.py table --out pictures --preset whisper --dim 384 --length 1500
     tools/plot.py rotary --out rotary_decay.png --factor 8
+    tools/plot.py relative --out relative_bias.png [--model FOLDER]
+    tools/plot.py window --out relative_window.png
     tools/plot.py error --out error_over_position.png
     tools/plot.py positions --model FOLDER --out learned_positions.png
     tools/plot.py pronounce build/pronounce/curve.jsonl --out curve.png
@@ -90,6 +92,13 @@ class Program:
             raise Refused(run.stderr.strip())
         with safe_open(out, "numpy") as file:
             return load_file(out), file.metadata() or {}
+
+    def relative(self, preset: str, settings: dict, tensors: "dict[str, np.ndarray]") -> "dict[str, np.ndarray]":
+        """What a preset of relative positions returns."""
+        config = self.folder / "settings.json"
+        config.write_text(json.dumps({"preset": preset, "dtype": "float32"} | settings))
+        given = ["--in", self.folder / "in.safetensors"] if tensors else []
+        return self.run("relative", "--config", config, *given, **tensors)[0]
 
     def table(self, preset: str, dim: int, *words: object, **tensors: np.ndarray) -> np.ndarray:
         return self.run("table", "--preset", preset, "--dim", dim, *words, **tensors)[0]["table"]
@@ -313,6 +322,86 @@ def rotary(program: Program, options: argparse.Namespace) -> Pictures:
     return {options.out: fig}
 
 
+# --- relative positions: the bias of a distance by head, and the table of a window ---
+
+REACH = 160  # tokens on both sides
+HEADS = 8
+BIAS_TABLE = "relative_attention_bias.weight"
+
+
+def t5_table(model: "Path | None") -> "tuple[np.ndarray, str]":
+    """The first table of a model's folder, or an untrained one, and what to call it."""
+    if model is None:
+        return np.random.default_rng(3).standard_normal((32, 3)).astype(np.float32), "an untrained table"
+    path = model / "model.safetensors"
+    try:
+        with safe_open(path, "numpy") as file:
+            names = sorted(key for key in file.keys() if key.endswith(BIAS_TABLE))
+            table = file.get_tensor(names[0]) if names else None
+    except Exception as error:  # the reader's errors have no common type
+        raise Refused(f"{path}: {error}") from None
+    if table is None:
+        raise Refused(f"{path}: a name must end with {BIAS_TABLE}")
+    return table.astype(np.float32), model.resolve().name
+
+
+def by_head(axes, distance: np.ndarray, bias: np.ndarray, title: str, **style) -> None:
+    shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(bias)))
+    for head, (row, shade) in enumerate(zip(bias, shades)):
+        axes.plot(distance, row, color=shade, linewidth=1.6, label=f"head {head}", **style)
+    axes.set(title=title, xlabel="Position of the key minus that of the query", ylabel="Bias")
+    axes.legend(loc="lower center", frameon=False, ncols=4, fontsize=9)
+
+
+def relative_bias(program: Program, options: argparse.Namespace) -> Pictures:
+    table, name = t5_table(options.model)
+    distance = np.arange(-REACH, REACH + 1)
+    settings = {"bidirectional": True, "num_buckets": len(table), "max_distance": 128, "heads": table.shape[1], "offset": REACH}
+    t5 = program.relative("t5", settings | {"queries": 1, "keys": len(distance)}, {f"w.{BIAS_TABLE}": table})["bias"][0, :, 0]
+    alibi = program.relative("mpt", {"bias_max": 8, "heads": HEADS, "keys": REACH + 1}, {})["bias"][0, :, 0]
+    fig = figure(1100, 480)
+    left, right = fig.subplots(1, 2)
+    by_head(left, distance, t5[:HEADS], f"T5, {len(table)} buckets up to 128: {name}", drawstyle="steps-mid")
+    low, high = float(t5[:HEADS].min()), float(t5[:HEADS].max())
+    left.set_xscale("symlog", linthresh=16, linscale=1)  # as wide as the buckets are
+    left.set(xlim=(-REACH, REACH), xticks=[-128, -32, -8, 0, 8, 32, 128])
+    left.minorticks_off()
+    left.xaxis.set_major_formatter("{x:g}")
+    left.set(ylim=(low - 0.25 * (high - low), high + 0.05 * (high - low)))
+    by_head(right, distance[: REACH + 1], alibi, f"ALiBi, {HEADS} heads: slopes 1/2, 1/4 ... 1/256")
+    right.set(xlim=(-REACH, 0))
+    return {options.out: fig}
+
+
+WINDOW = 7
+
+
+def window_table(program: Program, options: argparse.Namespace) -> Pictures:
+    rows, settings = 2 * WINDOW - 1, {"window": WINDOW, "heads": 1}
+
+    def bias(table: np.ndarray) -> np.ndarray:
+        return program.relative("swin", settings, {"w.relative_position_bias_table": table.reshape(-1, 1).astype(np.float32)})["bias"][0, 0]
+
+    offsets = np.arange(rows) - WINDOW + 1
+    table = -np.hypot(offsets[:, None], offsets[None])
+    seen = bias(table)
+    fig = figure(1180, 420)
+    panels = fig.subplots(1, 4, width_ratios=[1.25, 1, 1, 1])
+    drawn = image(panels[0], bias(np.arange(rows * rows)), aspect="equal")
+    panels[0].set(title=f"Row of the table, {WINDOW} x {WINDOW} patches", xlabel="Key", ylabel="Query")
+    fig.colorbar(drawn, ax=panels[0], pad=0.02, shrink=0.75)
+    shared = {"aspect": "equal", "vmin": table.min(), "vmax": 0}
+    drawn = image(panels[1], table, extent=(-WINDOW + 0.5, WINDOW - 0.5, WINDOW - 0.5, -WINDOW + 0.5), **shared)
+    panels[1].set(title=f"A table of {rows} x {rows}", xlabel="Column of the query - of the key", ylabel="Row of the query - of the key")
+    middle = WINDOW * WINDOW // 2
+    for axes, query, name in ((panels[2], 0, "first"), (panels[3], middle, "middle")):
+        image(axes, seen[query].reshape(WINDOW, WINDOW), **shared)
+        axes.plot(query % WINDOW, query // WINDOW, "o", color=COSINE, markersize=7)
+        axes.set(title=f"Bias of the {name} patch", xlabel="Column of the key", ylabel="Row of the key")
+    fig.colorbar(drawn, ax=panels[3], label="Bias", pad=0.03, shrink=0.75)
+    return {options.out: fig}
+
+
 # --- the error of float32 tables ---
 
 WIDTH = 512
@@ -441,6 +530,9 @@ def arguments() -> argparse.ArgumentParser:
     sub.add_argument("--length", type=int, default=32768, help="the largest distance; default: %(default)s")
     sub.add_argument("--base", type=float, default=10000.0, help="rope_theta; default: %(default)s")
     sub.add_argument("--factor", type=float, default=8.0, help="how many times longer than the original context; default: %(default)s")
+    sub = add("relative", relative_bias, "the bias of T5 and of ALiBi over the distance, by head")
+    sub.add_argument("--model", type=Path, help="a folder with the model.safetensors of a T5; default: an untrained table")
+    add("window", window_table, "the table of a Swin window, and the bias of its patches")
     add("error", error_over_position, "the error of float32 tables relative to the formula, by position")
     sub = add("positions", learned_positions, "cosines between the positions of a trained table, next to those of a sinusoid")
     sub.add_argument("--model", type=Path, required=True, help="a folder with the model.safetensors of a BERT")

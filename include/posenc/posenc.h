@@ -56,6 +56,7 @@
 #include "posenc/models/generate_options.h"
 #include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
+#include "posenc/models/relative_config.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/save_pretrained.h"
 #include "posenc/models/save_sentence_model.h"

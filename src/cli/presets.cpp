@@ -14,6 +14,7 @@
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_embeddings_preset.h"
+#include "posenc/models/relative_config.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/vision_embeddings_preset.h"
 #include "posenc/relative/preset.h"
@@ -76,7 +77,7 @@ void print_table() {
   }
 }
 
-// The model types that use a preset, from the result of rotary_models() or
+// The model types that use a preset, from the result of rotary_models(), relative_models() or
 // encoder_embeddings_models().
 template <typename Model>
 std::vector<std::string> model_types_of(const std::string& preset,
@@ -115,13 +116,15 @@ void print_rotary_table() {
 
 void print_relative_json() {
   auto list = Json::array();
+  const auto models = relative_models();
   for (const RelativePreset& preset : relative_presets()) {
     list.push_back({{"name", preset.name},
                     {"source", preset.source},
                     {"summary", preset.summary},
                     {"settings", preset.settings},
                     {"tensors", preset.tensors},
-                    {"outputs", preset.outputs}});
+                    {"outputs", preset.outputs},
+                    {"model_types", model_types_of(preset.name, models)}});
   }
   fmt::print("{}\n", list.dump(2));
 }
@@ -131,6 +134,11 @@ void print_relative_table() {
   for (const RelativePreset& preset : relative_presets())
     rows.push_back({preset.name, preset.source, preset.summary});
   fmt::print("relative\n{}", text_table(rows, 2));
+  const auto models = relative_models();
+  for (const RelativePreset& preset : relative_presets()) {
+    const auto names = model_types_of(preset.name, models);
+    if (!names.empty()) fmt::print("\nrelative {}: {}\n", preset.name, listed(names));
+  }
 }
 
 // Of embedding and of vision embeddings.

@@ -13,6 +13,8 @@
 #include <cmath>
 #include <vector>
 
+#include "relative/limits.h"
+
 namespace posenc {
 namespace {
 
@@ -58,8 +60,11 @@ at::Tensor x_transformers_slopes(int64_t heads) {
 }  // namespace
 
 at::Tensor alibi_slopes(int64_t heads, relative::Slopes kind, double bias_max) {
-  TORCH_CHECK_VALUE(heads > 0, "[alibi_slopes] heads must be positive. Got ", heads);
-  TORCH_CHECK_VALUE(bias_max > 0, "[alibi_slopes] bias_max must be positive. Got ", bias_max);
+  TORCH_CHECK_VALUE(heads > 0 && heads <= relative::kMostPatches,
+                    "[alibi_slopes] heads must be positive, and at most ", relative::kMostPatches,
+                    ". Got ", heads);
+  TORCH_CHECK_VALUE(bias_max > 0 && std::isfinite(bias_max),
+                    "[alibi_slopes] bias_max must be positive. Got ", bias_max);
   switch (kind) {
     case relative::Slopes::Bloom: return bloom_slopes(heads);
     case relative::Slopes::Mpt: return mpt_slopes(heads, bias_max);

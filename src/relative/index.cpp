@@ -10,10 +10,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+
+#include "relative/broadcasts.h"
+#include "relative/limits.h"
 
 namespace posenc {
 namespace relative {
 namespace {
+
+void check_span(const char* what, int64_t span, int64_t least) {
+  TORCH_CHECK_VALUE(span >= least && span <= kMostPositions, "[RelativePositionBias] ", what,
+                    least == 0 ? " must not be negative" : " must be at least ",
+                    least == 0 ? "" : std::to_string(least), ", and at most ", kMostPositions,
+                    ". Got ", span);
+}
 
 // Distances below this have a bucket each.
 int64_t exact_buckets(const Buckets& index) {
@@ -44,8 +55,6 @@ at::Tensor index_of(const at::Tensor& distances, const Buckets& index) {
 }
 
 at::Tensor index_of(const at::Tensor& distances, const SignedLog& index) {
-  TORCH_CHECK_VALUE(index.buckets >= 2, "[RelativePositionBias] buckets must be at least 2. Got ",
-                    index.buckets);
   const int64_t mid = index.buckets / 2;
   // The logarithm is of no meaning then, but only far tokens need it.
   TORCH_CHECK_VALUE(index.max_position > mid + 1 || distances.numel() == 0 ||
@@ -68,9 +77,6 @@ at::Tensor index_of(const at::Tensor& distances, const SignedLog& index) {
 }
 
 at::Tensor index_of(const at::Tensor& distances, const Clamp& index) {
-  TORCH_CHECK_VALUE(index.left >= 0 && index.right >= 0,
-                    "[RelativePositionBias] left and right must not be negative. Got ", index.left,
-                    " and ", index.right);
   const at::Tensor signed_distances = index.query_minus_key ? -distances : distances;
   const at::Tensor limited = signed_distances.clamp(-index.left, index.right);
   return index.absolute ? limited.abs() : limited + index.left;
@@ -79,6 +85,14 @@ at::Tensor index_of(const at::Tensor& distances, const Clamp& index) {
 at::Tensor index_of(const at::Tensor& distances, const Shift& index) {
   return distances + index.origin;
 }
+
+void check(const Buckets& index) { exact_buckets(index); }
+void check(const SignedLog& index) { check_span("buckets", index.buckets, 2); }
+void check(const Clamp& index) {
+  check_span("left", index.left, 0);
+  check_span("right", index.right, 0);
+}
+void check(const Shift& index) { check_span("origin", index.origin, 0); }
 
 int64_t rows_of(const Buckets& index) { return index.num_buckets; }
 int64_t rows_of(const SignedLog& index) { return 2 * index.buckets; }
@@ -94,7 +108,12 @@ at::Tensor relative_index(const at::Tensor& distances, const relative::Index& in
   TORCH_CHECK_TYPE(distances.scalar_type() == at::kLong,
                    "[RelativePositionBias] relative positions must be int64. Got ",
                    distances.scalar_type());
-  return std::visit([&](const auto& kind) { return relative::index_of(distances, kind); }, index);
+  return std::visit(
+      [&](const auto& kind) {
+        relative::check(kind);
+        return relative::index_of(distances, kind);
+      },
+      index);
 }
 
 at::Tensor relative_index(const at::Tensor& queries, const at::Tensor& keys,
@@ -102,11 +121,21 @@ at::Tensor relative_index(const at::Tensor& queries, const at::Tensor& keys,
   TORCH_CHECK_VALUE(queries.dim() >= 1 && keys.dim() >= 1,
                     "[RelativePositionBias] positions must be (..., Q) and (..., K). Got ",
                     queries.sizes(), " and ", keys.sizes());
+  TORCH_CHECK_VALUE(
+      relative::broadcasts(queries.sizes().slice(0, queries.dim() - 1),
+                           keys.sizes().slice(0, keys.dim() - 1)),
+      "[RelativePositionBias] positions of queries and keys must be of the same sequences. Got ",
+      queries.sizes(), " and ", keys.sizes());
   return relative_index(keys.unsqueeze(-2) - queries.unsqueeze(-1), index);
 }
 
 int64_t relative_rows(const relative::Index& index) {
-  return std::visit([](const auto& kind) { return relative::rows_of(kind); }, index);
+  return std::visit(
+      [](const auto& kind) {
+        relative::check(kind);
+        return relative::rows_of(kind);
+      },
+      index);
 }
 
 }  // namespace posenc

@@ -14,10 +14,11 @@ namespace {
 const relative::PresetRows& relative_rows_of_all() {
   static const relative::PresetRows all = [] {
     relative::PresetRows rows;
-    for (auto* family : {relative::bucket_presets, relative::document_presets,
-                         relative::alibi_presets, relative::window_presets, relative::timm_presets,
-                         relative::axis_presets, relative::deberta_presets, relative::shift_presets,
-                         relative::clamp_presets, relative::content_presets}) {
+    for (auto* family :
+         {relative::bucket_presets, relative::document_presets, relative::alibi_presets,
+          relative::window_presets, relative::timm_presets, relative::axis_presets,
+          relative::deberta_presets, relative::shift_presets, relative::clamp_presets,
+          relative::block_presets, relative::content_presets}) {
       for (relative::PresetRow& row : family()) rows.push_back(std::move(row));
     }
     return rows;
@@ -70,7 +71,16 @@ RelativeOutputs relative_outputs(std::string_view preset, const RelativeInputs& 
     TORCH_CHECK_VALUE(name.starts_with("w.") || is_taken(row.preset, name), "[", row.preset.name,
                       "] the tensors must be among those that the preset takes. Got `", name, "`");
   }
-  return row.compute(relative::Given(row.preset.name, inputs));
+  try {
+    return row.compute(relative::Given(row.preset.name, inputs));
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    if (text.starts_with("[")) throw;
+    // Tensors of different dtypes, or more memory than there is: PyTorch does not say whose.
+    TORCH_CHECK_VALUE(false, "[", row.preset.name,
+                      "] the settings and tensors must fit each other, and into memory. Got ",
+                      text);
+  }
 }
 
 }  // namespace posenc

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "relative/grid_rules.h"
+#include "relative/limits.h"
 
 namespace posenc {
 namespace {
@@ -28,8 +29,8 @@ void check_relative_table(const at::Tensor& table) {
   TORCH_CHECK_TYPE(table.is_floating_point(),
                    "[resize_relative_table] the table must be floating-point. Got ",
                    table.scalar_type());
-  TORCH_CHECK_VALUE(table.dim() == 2, "[resize_relative_table] the table must be (rows, D). Got ",
-                    table.sizes());
+  TORCH_CHECK_VALUE(table.dim() == 2 && table.size(0) > 0,
+                    "[resize_relative_table] the table must be (rows, D). Got ", table.sizes());
 }
 
 // Height and width are exchanged in the first reshape, as BEiT has it: this is the identity only
@@ -125,7 +126,9 @@ at::Tensor resize_relative_table(const at::Tensor& table, Grid from, Grid to, re
 
 at::Tensor resize_relative_axis(const at::Tensor& table, int64_t length) {
   check_relative_table(table);
-  TORCH_CHECK_VALUE(length > 0, "[resize_relative_table] length must be positive. Got ", length);
+  TORCH_CHECK_VALUE(length > 0 && length <= relative::kMostPositions,
+                    "[resize_relative_table] length must be positive, and at most ",
+                    relative::kMostPositions, ". Got ", length);
   const at::Tensor line = table.reshape({1, table.size(0), -1}).transpose(1, 2);
   return at::upsample_linear1d(line, at::IntArrayRef({length}), kAlignCorners)
       .reshape({-1, length})

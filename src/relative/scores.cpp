@@ -6,10 +6,12 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "relative/broadcasts.h"
 #include "relative/masked.h"
 
 namespace posenc {
@@ -24,6 +26,21 @@ void check_queries_and_keys(const at::Tensor& q, const at::Tensor& k) {
   TORCH_CHECK_VALUE(q.dim() >= 2 && q.dim() == k.dim() && q.size(-1) == k.size(-1),
                     "[relative_scores] q must be (..., Q, D) and k (..., K, D). Got ", q.sizes(),
                     " and ", k.sizes());
+  TORCH_CHECK_VALUE(broadcasts(q.sizes().slice(0, q.dim() - 2), k.sizes().slice(0, k.dim() - 2)),
+                    "[relative_scores] q and k must be of the same heads and sequences. Got ",
+                    q.sizes(), " and ", k.sizes());
+}
+
+// A term or a mask, where it is defined.
+void check_added(const char* name, const at::Tensor& x, const at::Tensor& q, const at::Tensor& k) {
+  if (!x.defined()) return;
+  std::vector<int64_t> scores(static_cast<std::size_t>(q.dim()));
+  for (int64_t i = 0; i + 2 < q.dim(); ++i)
+    scores[static_cast<std::size_t>(i)] = std::max(q.size(i), k.size(i));
+  scores.rbegin()[1] = q.size(-2);
+  scores.rbegin()[0] = k.size(-2);
+  TORCH_CHECK_VALUE(broadcasts_to(x.sizes(), scores), "[relative_scores] the ", name,
+                    " must fit the scores, ", at::IntArrayRef(scores), ". Got ", x.sizes());
 }
 
 // The scale of a Place, for heads as wide as those of q.
@@ -91,6 +108,8 @@ at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const at::T
                            const at::Tensor& mask, const relative::Place& place) {
   using relative::ScaleOf;
   relative::check_queries_and_keys(q, k);
+  relative::check_added("term", term, q, k);
+  relative::check_added("mask", mask, q, k);
   const relative::Scale scale(q, place);
   at::Tensor added = term.defined() && place.scales_term ? scale(term) : term;
   const bool with_term = mask.defined() && place.mask_place == relative::MaskPlace::WithTerm;
@@ -117,10 +136,11 @@ at::Tensor relative_shift(const at::Tensor& x, int64_t keys, int64_t origin, int
   TORCH_CHECK_VALUE(x.dim() >= 2, "[relative_shift] x must be (..., Q, R). Got ", x.sizes());
   const int64_t queries = x.size(-2), rows = x.size(-1);
   TORCH_CHECK_VALUE(
-      keys >= 0 && step > 0 && origin - step * (queries - 1) >= 0 && origin + keys <= rows,
+      keys >= 0 && step > 0 && origin >= 0 && queries - 1 <= origin / step && origin <= rows - keys,
       "[relative_shift] the rows must reach from the first key of the last query to "
-      "the last key of the first, ",
-      origin - step * (queries - 1), " to ", origin + keys - 1, ". Got ", x.sizes());
+      "the last key of the first: ",
+      keys, " keys from row ", origin, ", and for each of ", queries, " queries ", step,
+      " rows before. Got ", x.sizes());
   const at::Tensor whole = x.contiguous();
   std::vector<int64_t> sizes = whole.sizes().vec(), strides = whole.strides().vec();
   sizes.back() = keys;

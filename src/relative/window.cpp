@@ -14,13 +14,16 @@
 #include <utility>
 
 #include "relative/grid_rules.h"
+#include "relative/limits.h"
 
 namespace posenc {
 namespace relative {
 
 void check_grid(const char* what, Grid grid) {
-  TORCH_CHECK_VALUE(grid.height > 0 && grid.width > 0, "[RelativePositionBias] ", what,
-                    " must have positive sides. Got ", grid.height, " x ", grid.width);
+  TORCH_CHECK_VALUE(grid.height > 0 && grid.width > 0 && grid.height <= kMostPatches &&
+                        grid.width <= kMostPatches / grid.height,
+                    "[RelativePositionBias] ", what, " must have positive sides, and at most ",
+                    kMostPatches, " patches. Got ", grid.height, " x ", grid.width);
 }
 
 }  // namespace relative
@@ -99,7 +102,9 @@ at::Tensor relative_log_coordinates(Grid window, relative::LogCoordinates kind, 
     const at::Tensor real = x.to(at::kFloat);
     if (kind == relative::LogCoordinates::TimmNatural) return real;
     // Swin v2 asks for the height alone.
-    const bool unscaled = pretrained.height <= 0 && window.height <= 1;
+    const bool unscaled = kind == relative::LogCoordinates::TimmSwinV2
+                              ? size <= 1
+                              : pretrained.height <= 0 && window.height <= 1;
     return (unscaled ? real : real / (size - 1)) * 8;
   };
   const int64_t across = columns.size(0), down = rows.size(0);

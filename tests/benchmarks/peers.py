@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "notebooks_ref"))
+import relative_peers  # noqa: E402
 from reference.token_and_position_embedding import TokenAndPositionEmbedding  # noqa: E402
 
 VOCABULARY, WIDTH, LENGTH = 32000, 512, 512
@@ -207,6 +208,7 @@ def cases(peer: str) -> dict:
 
     for tokens in (128, 4096):
         add("embed_step", tokens, 1, lambda t=tokens: step_case(t))
+    found |= relative_peers.cases(lambda work: timed(work, clock=time.process_time))
     optim = torch.optim
     for threads in (1, 2):
         for name, options in (("python_fused", {"fused": True}), ("python", {})):

@@ -38,6 +38,7 @@ Ops module_ops();
 Ops optimizer_ops();
 Ops output_ops();
 Ops pair_ops();
+Ops relative_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
 Ops saved_ops();

@@ -23,19 +23,18 @@ def scores(draw: Draw, name: str) -> Case:
     library, size = modeling(name.removesuffix("_scores")), heads * width
     alibi = library.build_alibi_tensor(mask, heads, draw.dtype)
     hidden = draw.normal(batch, length, size)
+    of_heads = torch.stack([given["q"], given["k"], given["k"]], 3).transpose(1, 2)  # (B, L, H, 3, D)
+    fused = of_heads.reshape(batch, length, -1)
     if name == "bloom_scores":
         config = library.BloomConfig(hidden_size=size, n_head=heads, n_layer=1)
         module = library.BloomAttention(config, layer_idx=0).to(draw.dtype).eval()
-        module._reshape = lambda fused: (given["q"], given["k"], given["k"])
+        module.query_key_value = Given(fused)
         arguments = {"residual": hidden, "alibi": alibi, "attention_mask": additive}
     else:
-        config = library.FalconConfig(hidden_size=size, num_attention_heads=heads, num_hidden_layers=1, alibi=True)
+        config = library.FalconConfig(hidden_size=size, num_attention_heads=heads, num_hidden_layers=1, alibi=True, multi_query=False)
         config._attn_implementation = "eager"
         module = library.FalconAttention(config, layer_idx=0).to(draw.dtype).eval()
-        module.query_key_value = Given(hidden)
-        of_tokens = [x.transpose(1, 2).contiguous() for x in (given["q"], given["k"], given["k"])]
-        module.num_kv_heads = heads
-        module._split_heads = lambda fused: of_tokens
+        module.query_key_value = Given(fused)
         arguments = {"alibi": alibi, "attention_mask": additive}
     with softmax_inputs() as seen:
         module(hidden, **arguments)

@@ -4,7 +4,12 @@ import torch
 from buckets import configuration, modeling
 from registry import Case, Draw, Given, parameters, relative, softmax_inputs
 
-KINDS = {"sam": "SamVisionAttention", "got_ocr2": "GotOcr2VisionAttention", "sam_hq": "SamHQVisionAttention", "vitdet": "VitDetAttention"}
+KINDS = {
+    "sam": "SamVisionAttention", "got_ocr2": "GotOcr2VisionAttention", "sam_hq": "SamHQVisionAttention",
+    "slanext": "SLANeXtVisionAttention", "pp_formulanet": "PPFormulaNetVisionAttention",
+    "deepseek_ocr2": "DeepseekOcr2SamVisionAttention", "unlimited_ocr": "UnlimitedOcrSamVisionAttention",
+    "seggpt": "SegGptAttention", "vitdet": "VitDetAttention",
+}  # fmt: skip
 
 
 @relative(*KINDS)
@@ -20,7 +25,8 @@ def sam(draw: Draw, name: str) -> Case:
         image_size=32, patch_size=4, use_relative_position_embeddings=True, dropout_prob=0.0,
     )  # fmt: skip
     make = getattr(modeling(name), KINDS[name])
-    module = make(config, input_size=(8, 8)) if name == "vitdet" else make(config, window_size=8)
+    more = {"vitdet": {"input_size": (8, 8)}, "seggpt": {}}.get(name, {"window_size": 8})
+    module = make(config, **more)
     module.rel_pos_h = torch.nn.Parameter(torch.zeros(2 * table[0] - 1, width))
     module.rel_pos_w = torch.nn.Parameter(torch.zeros(2 * table[1] - 1, width))
     module = draw.module(module)

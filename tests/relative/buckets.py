@@ -45,7 +45,7 @@ def t5(draw: Draw, name: str) -> Case:
     heads = draw.integer(1, 5)
     sizes = {"queries": draw.integer(1, 60), "keys": draw.choice([1, 33, 300, 1500])}
     module = draw.module(t5_attention(name, PREFIXES[name], settings, heads))
-    settings["offset"] = draw.integer(0, 200)
+    settings["offset"] = draw.choice([draw.integer(0, 200), draw.integer(0, 2**20), 2**31 - 1, 2**31])
     bias = module.compute_bias(sizes["queries"], sizes["keys"], past_seen_tokens=settings["offset"])
     weights = parameters(module, "relative_attention_bias")
     return Case(settings | sizes | {"heads": heads}, weights, {"bias": bias})

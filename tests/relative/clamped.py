@@ -1,7 +1,7 @@
 """Shaw et al. and its kin."""
 
 import torch
-from buckets import configuration, modeling
+from buckets import bucket_settings, configuration, modeling
 from registry import Case, Draw, additive_mask, flat, parameters, relative, softmax_inputs
 from shifted import named, sizes_of
 
@@ -60,7 +60,7 @@ def speecht5(draw: Draw) -> Case:
     hidden = draw.normal(batch, length, heads * width)
     with softmax_inputs() as seen:
         attention(hidden, attention_mask=given.get("mask"), position_bias=positions(hidden))
-    weights = {"w.rel.pe_k.weight": positions.pe_k.weight.detach()}
+    weights = {f"w.rel.{key.removeprefix('w.')}": value for key, value in parameters(positions).items()}
     scores = seen[0].view(batch, heads, length, length)
     return Case(settings | named(batch, heads, length, width), given | weights, {"scores": scores})
 
@@ -88,13 +88,43 @@ def vits(draw: Draw) -> Case:
     return Case(settings | named(batch, heads, length, width), given | weights, {"scores": scores, "output": output})
 
 
-@relative("inkling")
-def inkling(draw: Draw) -> Case:
+@relative("inkling", "inkling2")
+def inkling(draw: Draw, name: str) -> Case:
     batch, heads, queries = draw.integer(1, 3), draw.integer(1, 4), draw.choice([1, 8, 30])
     settings = {"d_rel": draw.choice([4, 16]), "extent": draw.choice([1, 4, 40]), "offset": draw.integer(0, 9)}
     keys = queries + settings["offset"]
-    module = draw.module(modeling("inkling").InklingRelativeLogits(settings["d_rel"], settings["extent"]))
+    module = draw.module(getattr(modeling(name), f"{name.capitalize()}RelativeLogits")(settings["d_rel"], settings["extent"]))
     states = draw.normal(batch, queries, heads, settings["d_rel"])
     bias = module(states, torch.arange(settings["offset"], settings["offset"] + queries), torch.arange(keys))
     sizes = {"batch": batch, "heads": heads, "queries": queries, "keys": keys}
     return Case(settings | sizes, {"relative": states} | parameters(module), {"bias": bias})
+
+
+@relative("prophetnet")
+def prophetnet(draw: Draw) -> Case:
+    batch, heads, width, length = draw.integer(1, 3), draw.integer(1, 4), draw.choice([4, 7, 32]), draw.choice([1, 8, 40])
+    settings = {"ngram": draw.integer(1, 3), "masked": draw.coin()} | bucket_settings(draw, bidirectional=False)
+    settings.pop("bidirectional", None)
+    library, size, streams = modeling("prophetnet"), heads * width, 1 + settings["ngram"]
+    config = configuration(
+        "prophetnet", hidden_size=size, num_buckets=settings["num_buckets"], relative_max_distance=settings["max_distance"],
+        num_decoder_attention_heads=heads, dropout=0.0, attention_dropout=0.0, ngram=settings["ngram"],
+    )  # fmt: skip
+    module = draw.module(library.ProphetNetNgramSelfAttention(config))
+    given = draw.query_key(batch, heads, streams * length, streams * length, width)
+    given["hidden"] = draw.normal(batch, streams * length, size)
+    given["positions"] = draw.integers(1, draw.choice([200, 2**31]), batch, length).sort(-1).values
+    if settings["masked"]:
+        given["mask"] = additive_mask(draw, batch, 1, length, length)
+        given["predict_mask"] = additive_mask(draw, batch, heads, settings["ngram"], length, 2 * length)
+    weights = parameters(module, "relative_pos_embeddings")
+    buckets = library.compute_all_stream_relative_buckets(settings["num_buckets"], settings["max_distance"], given["positions"])
+    module.query_proj, module.key_proj, module.value_proj = flat(given["q"]), flat(given["k"]), flat(given["k"])
+    with softmax_inputs() as seen:
+        module(
+            given["hidden"], attention_mask=given.get("mask"), extended_predict_attention_mask=given.get("predict_mask"),
+            main_relative_position_buckets=buckets[0], predict_relative_position_buckets=buckets[1],
+            position_ids=given["positions"],
+        )  # fmt: skip
+    sizes = named(batch, heads, streams * length, width)
+    return Case(settings | sizes, given | weights, {"scores": seen[0], "predict_scores": seen[-1]})

@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save_file
 
 import alibi  # noqa: F401
 import axes  # noqa: F401
+import blocks  # noqa: F401
 import buckets  # noqa: F401
 import clamped  # noqa: F401
 import deberta  # noqa: F401

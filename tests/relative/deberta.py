@@ -5,18 +5,23 @@ from buckets import modeling
 from registry import Case, Draw, Given, flat, parameters, relative, softmax_inputs
 
 
-@relative("deberta", "deberta_v2")
+DROPOUTS = dict.fromkeys(("deberta", "deberta_v2"), ("hidden_dropout_prob", "attention_probs_dropout_prob")) | {
+    "sew_d": ("hidden_dropout", "activation_dropout", "attention_dropout")
+}
+
+
+@relative("deberta", "deberta_v2", "sew_d")
 def deberta(draw: Draw, name: str) -> Case:
     batch, heads, width, length = draw.integer(1, 3), draw.integer(1, 4), draw.choice([4, 7, 32]), draw.choice([1, 8, 40, 200])
     settings = {"terms": draw.choice([["c2p"], ["p2c"], ["c2p", "p2c"]]), "max_relative": draw.choice([8, 32, 512])}
-    buckets, second = -1, name == "deberta_v2"
+    buckets, second = -1, name != "deberta"
     if second:
         buckets = draw.choice([-1, 8, 32]) if settings["max_relative"] > 20 else -1
         settings |= {"buckets": buckets, "share_key": draw.coin()}
     library = modeling(name)
-    config = getattr(library, "DebertaV2Config" if second else "DebertaConfig")(
+    config = getattr(library, {"deberta": "DebertaConfig", "deberta_v2": "DebertaV2Config", "sew_d": "SEWDConfig"}[name])(
         hidden_size=heads * width, num_attention_heads=heads, relative_attention=True, pos_att_type=settings["terms"],
-        max_relative_positions=settings["max_relative"], hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        max_relative_positions=settings["max_relative"], **dict.fromkeys(DROPOUTS[name], 0.0),
     )  # fmt: skip
     config.position_buckets, config.share_att_key = buckets, settings.get("share_key", False)
     module = draw.module(library.DisentangledSelfAttention(config))
@@ -28,7 +33,8 @@ def deberta(draw: Draw, name: str) -> Case:
     weights = parameters(module, *names)
     hidden = draw.normal(batch, length, heads * width)
     if second:
-        relative_pos = library.build_relative_position(given["q"], given["k"], buckets, settings["max_relative"])
+        ends = (length, length) if name == "sew_d" else (given["q"], given["k"])
+        relative_pos = library.build_relative_position(*ends, buckets, settings["max_relative"])
         # The projections of the queries and keys are those of the table too, where it shares them.
         own = {name: getattr(module, name) for name in ("query_proj", "key_proj")}
         chosen = {"query_proj": flat(given["q"]), "key_proj": flat(given["k"])}

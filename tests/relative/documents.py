@@ -59,7 +59,9 @@ def layoutlm(draw: Draw, name: str) -> Case:
     )  # fmt: skip
     config._attn_implementation = "eager"
     encoder = draw.module(getattr(library, f"{prefix}Encoder")(config))
-    positions, boxes = draw.integers(0, 500, batch, length), draw.integers(0, 1001, batch, length, 4)
+    # The classes take boxes outside of 0 to 1000, where their embeddings of boxes would not.
+    positions = draw.integers(0, draw.choice([500, 2**31 + 1]), batch, length)
+    boxes = draw.integers(*draw.choice([(0, 1001), (-2000, 70000)]), batch, length, 4)
     if name == "layoutlmv2":
         line = encoder._calculate_1d_position_embeddings(positions)
         plane = encoder._calculate_2d_position_embeddings(boxes)

@@ -83,6 +83,18 @@ TEST(RelativeIndex, Errors) {
                "max_distance must be larger than 8");
   EXPECT_ERROR(relative_index(distances, Clamp{-1, 3}), c10::ValueError, "must not be negative");
   EXPECT_ERROR(relative_index(distances, SignedLog{1, 64}), c10::ValueError, "at least 2");
+  // What would overflow.
+  const int64_t huge = int64_t{1} << 62;
+  EXPECT_ERROR(relative_rows(SignedLog{huge, 64}), c10::ValueError,
+               "buckets must be at least 2, and at most 4294967296");
+  EXPECT_ERROR(relative_rows(Clamp{huge, huge}), c10::ValueError, "at most 4294967296");
+  EXPECT_ERROR(relative_index(distances, Clamp{3, huge}), c10::ValueError,
+               "right must not be negative, and at most 4294967296. Got 4611686018427387904");
+  EXPECT_ERROR(relative_index(distances, Shift{-1}), c10::ValueError,
+               "origin must not be negative");
+  const auto places = torch::arange(6).view({2, 3});
+  EXPECT_ERROR(relative_index(places, torch::arange(9).view({3, 3}), Buckets{}), c10::ValueError,
+               "of the same sequences. Got [2, 3] and [3, 3]");
   EXPECT_ERROR(relative_index(distances, SignedLog{32, 17}), c10::ValueError,
                "max_position must be larger than 17");
   // Which no distance up to half of the buckets needs.
@@ -141,6 +153,16 @@ TEST(RelativeBias, Errors) {
                "weight must be (num_buckets, num_heads)");
   EXPECT_ERROR(relative_position_bias(table, 3, 3, Clamp{4, 4}), c10::ValueError,
                "weight must have 9 rows");
+  EXPECT_ERROR(relative_position_bias(table, 3, 3, Buckets{}, -1), c10::ValueError,
+               "offset must not be negative");
+  EXPECT_ERROR(relative_position_bias(table, 3, 3, Buckets{}, int64_t{1} << 62), c10::ValueError,
+               "at most 4294967296");
+  EXPECT_ERROR(relative_position_bias(table, 20, 20, Shift{19}), c10::ValueError,
+               "indices must be rows of the table, 0 to 31. Got 0 to 38");
+  EXPECT_ERROR(relative_bias_of_indices(table, torch::full({2, 2}, 32)), c10::ValueError,
+               "0 to 31. Got 32 to 32");
+  EXPECT_ERROR(relative_bias_of_indices(table, torch::zeros({2, 2})), c10::TypeError,
+               "indices must be int64. Got Float");
   EXPECT_ERROR(relative_position_bias(table, -1, 3, Buckets{}), c10::ValueError,
                "must not be negative");
 }

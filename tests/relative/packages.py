@@ -11,7 +11,7 @@ from unittest import mock
 
 import torch
 from buckets import bucket_settings
-from registry import Case, Draw, parameters, relative
+from registry import Case, Draw, Given, parameters, relative, softmax_inputs
 
 VERSIONS = {"timm": "1.0.31", "x-transformers": "2.31.10"}
 
@@ -52,9 +52,15 @@ if not missing():
     finder = NoTorchvision()
     sys.meta_path.append(finder)
     import timm.layers.pos_embed_rel as rel
+    import timm.models.efficientvit_msra as efficientvit_msra
+    import timm.models.gcvit as gcvit
     import timm.models.levit as levit
     import timm.models.mvitv2 as mvitv2
+    import timm.models.swin_transformer as timm_swin
+    import timm.models.swin_transformer_v2 as timm_swin_v2
+    import timm.models.swin_transformer_v2_cr as timm_swin_v2_cr
     import timm.models.tiny_vit as tiny_vit
+    import timm.models.vision_transformer_sam as timm_sam
     import x_transformers.x_transformers as xt
 
     sys.meta_path.remove(finder)  # transformers asks whether there is a torchvision
@@ -97,20 +103,79 @@ if not missing():
         module = draw.module(rel.RelPosBiasTf(window, heads))
         return Case({"window": window, "heads": heads}, parameters(module), {"bias": module.get_bias().unsqueeze(0)})
 
-    @relative("timm_levit", "timm_levit_down", "timm_tiny_vit")
+    @relative("timm_levit", "timm_levit_down", "timm_tiny_vit", "timm_efficientvit_msra")
     def timm_levit(draw: Draw, name: str) -> Case:
         window, heads = window_of(draw), draw.integer(1, 4)
+        if name == "timm_efficientvit_msra":  # its windows are squares
+            window = [window[0], window[0]]
         settings = {"window": window, "heads": heads}
         if name == "timm_levit_down":
             settings["stride"] = draw.integer(1, 4)
             module = levit.AttentionDownsample(8, 8, 4, heads, stride=settings["stride"], resolution=window)
         elif name == "timm_levit":
             module = levit.Attention(8, 4, heads, resolution=window)
+        elif name == "timm_efficientvit_msra":
+            module = efficientvit_msra.CascadedGroupAttention(8 * heads, 4, heads, resolution=window[0], kernels=(3,) * heads)
         else:
             module = tiny_vit.Attention(8, 4, heads, resolution=tuple(window))
         module = draw.module(module)
         bias = module.get_attention_biases(torch.device("cpu")).unsqueeze(0)
         return Case(settings, parameters(module, "attention_biases"), {"bias": bias})
+
+    WINDOWS = {
+        "timm_swin": lambda window, heads, width: timm_swin.WindowAttention(heads * width, heads, window_size=window),
+        "timm_gcvit": lambda window, heads, width: gcvit.WindowAttentionGlobal(heads * width, heads, window, use_global=False),
+        "timm_swinv2": None,  # with the window of its training
+        "timm_swinv2_cr": lambda window, heads, width: timm_swin_v2_cr.WindowMultiHeadAttention(heads * width, heads, window),
+    }
+
+    @relative(*WINDOWS)
+    def timm_windows(draw: Draw, name: str) -> Case:
+        window, heads, width, windows = window_of(draw), draw.integer(1, 4), draw.choice([4, 7, 32]), draw.integer(1, 4)
+        batch, tokens = windows * draw.integer(1, 2), window[0] * window[1]
+        settings = {"window": window, "masked": draw.coin() and name != "timm_gcvit"}
+        if name == "timm_swinv2":
+            settings["pretrained_window"] = pretrained = draw.choice([[0, 0], [6, 9], [1, 4]])
+            module = timm_swin_v2.WindowAttention(heads * width, window, heads, pretrained_window_size=pretrained)
+        else:
+            module = WINDOWS[name](tuple(window), heads, width)
+        module = draw.module(module)
+        module.fused_attn = False
+        if "v2" in name:
+            module.logit_scale.data = module.logit_scale.data * 3
+        given = draw.query_key(batch, heads, tokens, tokens, width)
+        qkv = torch.stack([given["q"], given["k"], given["k"]])  # (3, B, H, L, D) -> (B, L, 3 * H * D)
+        weights = parameters(module, "relative_position_bias_table", "rel_pos", "logit_scale", "cpb_mlp", "meta_mlp")
+        module.qkv = Given(qkv.permute(1, 3, 0, 2, 4).reshape(batch, tokens, -1))
+        if name == "timm_swinv2":
+            module.q_bias, module.qkv_bias_separate = None, False
+        arguments = [draw.normal(batch, tokens, heads * width)]
+        if settings["masked"]:
+            hidden = torch.rand(windows, tokens, tokens, generator=draw.generator) < 0.3
+            given["mask"] = torch.zeros(windows, tokens, tokens, dtype=draw.dtype).masked_fill(hidden, -100.0)
+            arguments.append(given["mask"])
+        with softmax_inputs() as seen:
+            module(*arguments)
+        sizes = {"batch": batch, "heads": heads, "head_dim": width, "queries": tokens, "keys": tokens}
+        return Case(settings | sizes, given | weights, {"scores": seen[0]})
+
+    @relative("timm_sam")
+    def timm_vision_transformer_sam(draw: Draw) -> Case:
+        grid, table = window_of(draw), window_of(draw)
+        if draw.coin():
+            table = grid
+        batch, heads, width, tokens = draw.integer(1, 3), draw.integer(1, 4), draw.choice([4, 7, 32]), grid[0] * grid[1]
+        module = draw.module(timm_sam.Attention(heads * width, heads, use_rel_pos=True, input_size=tuple(table)))
+        module.fused_attn = False
+        given = draw.query_key(batch, heads, tokens, tokens, width)
+        qkv = torch.stack([given["q"], given["k"], given["k"]])  # (3, B, H, L, D) -> (B, L, 3 * H * D)
+        weights = parameters(module, "rel_pos_")
+        module.qkv = Given(qkv.permute(1, 3, 0, 2, 4).reshape(batch, tokens, -1))
+        with softmax_inputs() as seen:
+            module(draw.normal(batch, *grid, heads * width))
+        scores = seen[0].view(batch, heads, tokens, tokens)
+        sizes = {"batch": batch, "heads": heads, "head_dim": width, "queries": tokens, "keys": tokens}
+        return Case({"grid": grid, "table_grid": table} | sizes, given | weights, {"scores": scores})
 
     @relative("timm_mvitv2")
     def timm_mvitv2(draw: Draw) -> Case:

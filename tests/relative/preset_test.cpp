@@ -79,6 +79,93 @@ TEST(RelativePreset, NamesWhatIsMissingOrWrong) {
                "[t5] the tensors must have `w.relative_attention_bias.weight`");
 }
 
+RelativeInputs swin_inputs() {
+  return {{{"dtype", std::string("float32")}, {"window", int64_t{4}}, {"masked", true}},
+          {{"q", torch::randn({4, 3, 16, 8})},
+           {"k", torch::randn({4, 3, 16, 8})},
+           {"mask", torch::zeros({2, 16, 16})},
+           {"w.relative_position_bias_table", torch::randn({49, 3})}}};
+}
+
+// Of another window, of other lengths and shapes.
+TEST(RelativePreset, NamesWhatDoesNotFitAWindow) {
+  ASSERT_EQ(relative_outputs("donut_swin", swin_inputs()).at("scores").size(0), 4);
+  const auto wrong = [](const std::string& name, const torch::Tensor& tensor,
+                        const std::string& text) {
+    RelativeInputs inputs = swin_inputs();
+    inputs.tensors[name] = tensor;
+    EXPECT_ERROR(relative_outputs("donut_swin", inputs), c10::ValueError, text);
+  };
+  // Swin's table has two names.
+  RelativeInputs renamed = swin_inputs();
+  renamed.tensors["w.relative_position_bias.relative_position_bias_table"] =
+      renamed.tensors.extract("w.relative_position_bias_table").mapped();
+  EXPECT_EQ(relative_outputs("donut_swin", renamed).count("scores"), 1);
+  wrong("w.relative_position_bias_table", torch::zeros({169, 3}), "must be (49, 3). Got [169, 3]");
+  wrong("q", torch::zeros({4, 3, 15, 8}), "`q` must be (*, *, 16, *). Got [4, 3, 15, 8]");
+  wrong("k", torch::zeros({4, 3, 16, 7}), "`k` must be (4, 3, *, 8). Got [4, 3, 16, 7]");
+  wrong("mask", torch::zeros({3, 16, 16}), "`q` must have all windows of the mask. Got 4 and 3");
+  wrong("mask", torch::zeros({0, 16, 16}), "`q` must have all windows of the mask. Got 4 and 0");
+  RelativeInputs inputs = swin_inputs();
+  inputs.settings["window"] = std::vector<int64_t>{int64_t{1} << 40, 4};
+  EXPECT_ERROR(relative_outputs("donut_swin", inputs), c10::ValueError,
+               "[donut_swin] `window` must be at least 1, of at most 16777216 patches");
+}
+
+RelativeInputs layout_inputs() {
+  return {{{"dtype", std::string("float32")},
+           {"num_buckets", int64_t{32}},
+           {"max_distance", int64_t{128}},
+           {"num_buckets_2d", int64_t{64}},
+           {"max_distance_2d", int64_t{256}}},
+          {{"q", torch::randn({2, 3, 5, 4})},
+           {"k", torch::randn({2, 3, 5, 4})},
+           {"positions", torch::randint(0, 9, {2, 5})},
+           {"bbox", torch::randint(0, 1001, {2, 5, 4})},
+           {"w.rel_pos_bias.weight", torch::randn({3, 32})},
+           {"w.rel_pos_x_bias.weight", torch::randn({3, 64})},
+           {"w.rel_pos_y_bias.weight", torch::randn({3, 64})}}};
+}
+
+// The class takes boxes outside of 0 to 1000 here.
+TEST(RelativePreset, NamesPositionsAndBoxesOfOtherShapes) {
+  RelativeInputs inputs = layout_inputs();
+  inputs.tensors["bbox"] = torch::randint(-5000, 70000, {2, 5, 4});
+  EXPECT_EQ(relative_outputs("layoutlmv3", inputs).count("scores"), 1);
+  const auto wrong = [](const std::string& name, const torch::Tensor& tensor,
+                        const std::string& text) {
+    RelativeInputs changed = layout_inputs();
+    changed.tensors[name] = tensor;
+    EXPECT_ERROR(relative_outputs("layoutlmv3", changed), c10::Error, text);
+  };
+  wrong("bbox", torch::zeros({2, 6, 4}, torch::kLong), "`bbox` must be (2, 5, 4). Got [2, 6, 4]");
+  wrong("bbox", torch::zeros({2, 5, 4}), "[layoutlmv3] `bbox` must be integers. Got Float");
+  wrong("positions", torch::zeros({3, 5}, torch::kLong), "`bbox` must be (3, 5, 4)");
+  wrong("k", torch::zeros({2, 3, 6, 4}), "the term must fit the scores, [2, 3, 5, 6]");
+  wrong("w.rel_pos_bias.weight", torch::zeros({3, 31}), "must be (3, 32). Got [3, 31]");
+  wrong("w.rel_pos_bias.weight", torch::zeros({3, 32}, torch::kDouble).slice(0, 0, 2),
+        "must be (3, 32)");
+  wrong("q", torch::zeros({2, 3, 5, 4}, torch::kDouble), "must have the dtype of the settings");
+  inputs = layout_inputs();
+  inputs.settings["num_buckets"] = int64_t{1} << 62;
+  EXPECT_ERROR(relative_outputs("layoutlmv3", inputs), c10::ValueError,
+               "`num_buckets` must be at least 0, and at most 4294967296");
+}
+
+TEST(RelativePreset, NamesItselfWherePyTorchFindsTheFault) {
+  RelativeInputs inputs = swin_inputs();
+  inputs.tensors["w.relative_position_bias_table"] = torch::zeros({49, 3}, torch::kLong);
+  inputs.tensors["q"] = torch::zeros({4, 3, 16, 8}, torch::kBFloat16);
+  inputs.tensors["k"] = torch::zeros({4, 3, 16, 8}, torch::kBFloat16);
+  EXPECT_ERROR(relative_outputs("donut_swin", inputs), c10::TypeError, "[donut_swin] `q`");
+  RelativeInputs gates = {{{"causal", true}, {"heads", int64_t{2}}},
+                          {{"hidden", torch::zeros({1, 3, 4}, torch::kDouble)},
+                           {"w.to_forget_gates.0.weight", torch::zeros({2, 4})},
+                           {"w.to_forget_gates.0.bias", torch::zeros({2})}}};
+  EXPECT_ERROR(relative_outputs("x_transformers_forget", gates), c10::ValueError,
+               "[x_transformers_forget] the settings and tensors must fit each other");
+}
+
 TEST(RelativePreset, SuggestsANameForAnUnknownOne) {
   EXPECT_ERROR(find_relative_preset("swinv3"), c10::ValueError, "swinv2");
   EXPECT_ERROR(relative_outputs("t6", {}), c10::ValueError, "t5");

@@ -26,7 +26,8 @@ class Case:
 class Draw:
     """Everything random of one case: from its seed alone."""
 
-    def __init__(self, *seed):
+    def __init__(self, *seed, gradients: bool = False):
+        self.gradients = gradients  # whether tensors are leaves that need a gradient
         self.random = random.Random(":".join(map(str, seed)))
         self.generator = torch.Generator().manual_seed(self.random.getrandbits(62))
         self.name = self.choice([*DTYPES])
@@ -42,7 +43,7 @@ class Draw:
         return self.random.random() < 0.5
 
     def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
-        return (torch.randn(shape, generator=self.generator) * scale).to(self.dtype)
+        return (torch.randn(shape, generator=self.generator) * scale).to(self.dtype).requires_grad_(self.gradients)
 
     def integers(self, least: int, end: int, *shape: int) -> Tensor:
         return torch.randint(least, end, shape, generator=self.generator)
@@ -74,14 +75,15 @@ class Reference:
     draw: Callable[[Draw], Case]
     dtypes: frozenset = field(default_factory=lambda: frozenset(DTYPES))
 
-    def case(self, *seed) -> Case:
-        number = 0
+    def case(self, *seed, gradients: bool = False) -> Case:
+        """`gradients`: the expected tensors depend on the others by autograd, in float32."""
+        number, dtypes = 0, ["float32"] if gradients else self.dtypes
         while True:
-            draw = Draw(self.name, *seed, number)
-            if draw.name in self.dtypes:
+            draw = Draw(self.name, *seed, number, gradients=gradients)
+            if draw.name in dtypes:
                 break
             number += 1
-        with torch.no_grad():
+        with torch.set_grad_enabled(gradients):
             case = self.draw(draw)
         case.settings = {"preset": self.name, "dtype": draw.name} | case.settings
         return case
@@ -102,7 +104,7 @@ def relative(*names: str, dtypes=DTYPES):
 
 def parameters(module: nn.Module, *names: str) -> dict[str, Tensor]:
     """The parameters as the command takes them; those whose name begins with one of `names`, or all."""
-    return {f"w.{n}": p.detach() for n, p in module.named_parameters() if not names or n.startswith(names)}
+    return {f"w.{n}": p if torch.is_grad_enabled() else p.detach() for n, p in module.named_parameters() if not names or n.startswith(names)}
 
 
 class Given(nn.Module):
@@ -130,7 +132,7 @@ def softmax_inputs() -> Iterator[list[Tensor]]:
 
     def recorded(original):
         def call(x, *args, **kwargs):
-            seen.append(x.detach().clone())
+            seen.append(x.clone())
             return original(x, *args, **kwargs)
 
         return call

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cmath>
+#include <limits>
 
 #include "posenc/relative/term.h"
 #include "support/compare.h"
@@ -50,6 +51,10 @@ TEST(RelativeShift, HasTheGradientOfEachEntry) {
 TEST(RelativeShift, Errors) {
   EXPECT_ERROR(relative_shift(torch::zeros({1, 5, 9}), 6, 4), c10::ValueError, "must reach");
   EXPECT_ERROR(relative_shift(torch::zeros({1, 5, 9}), 5, 3), c10::ValueError, "must reach");
+  EXPECT_ERROR(relative_shift(torch::zeros({1, 5, 9}), 5, std::numeric_limits<int64_t>::max()),
+               c10::ValueError, "must reach");
+  EXPECT_ERROR(relative_shift(torch::zeros({1, 5, 9}), 5, 4, std::numeric_limits<int64_t>::max()),
+               c10::ValueError, "must reach");
   EXPECT_ERROR(relative_shift(torch::zeros({4}), 2, 1), c10::ValueError, "(..., Q, R)");
 }
 
@@ -85,6 +90,15 @@ TEST(RelativeTerm, Errors) {
                "rows must be (R, 4)");
   EXPECT_ERROR(relative_term(q, torch::zeros({5, 4}), 5, Clamp{3, 2}), c10::ValueError,
                "rows must have 6 rows");
+  EXPECT_ERROR(relative_term(q, torch::zeros({6, 4}, torch::kDouble), 5, Clamp{3, 2}),
+               c10::TypeError, "the same dtype. Got Float and Double");
+  EXPECT_ERROR(relative_term(q, torch::zeros({2, 6, 4}), 5, Clamp{3, 2}), c10::ValueError,
+               "of the heads and sequences of x, or of one. Got [2, 6, 4] beside [2, 3, 5, 4]");
+  EXPECT_ERROR(relative_term(q, torch::zeros({6, 4}), 5, Clamp{3, 2}, Contract::Query, -1),
+               c10::ValueError, "offset must not be negative");
+  for (const Contract contract : {Contract::Query, Contract::Key})
+    EXPECT_ERROR(relative_term(q, torch::zeros({8, 4}), 5, Shift{4}, contract), c10::ValueError,
+                 "must reach");
 }
 
 struct Inputs {
@@ -137,6 +151,12 @@ TEST(RelativeScores, Errors) {
                "q must be (..., Q, D)");
   EXPECT_ERROR(relative_scores(in.q, in.k, {}, {}, {ScaleOf::ProductInOneSum}), c10::ValueError,
                "beside a term");
+  EXPECT_ERROR(relative_scores(in.q, in.k.slice(1, 1), {}, {}, {}), c10::ValueError,
+               "of the same heads and sequences. Got [2, 3, 5, 6] and [2, 2, 7, 6]");
+  EXPECT_ERROR(relative_scores(in.q, in.k, in.term.slice(-1, 1), {}, {}), c10::ValueError,
+               "the term must fit the scores, [2, 3, 5, 7]. Got [1, 3, 5, 6]");
+  EXPECT_ERROR(relative_scores(in.q, in.k, {}, torch::zeros({4, 1, 5, 7}), {}), c10::ValueError,
+               "the mask must fit the scores, [2, 3, 5, 7]. Got [4, 1, 5, 7]");
 }
 
 }  // namespace

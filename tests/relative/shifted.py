@@ -1,5 +1,7 @@
 """Transformer-XL and its kin."""
 
+import types
+
 import torch
 from buckets import configuration, modeling
 from registry import Case, Draw, Given, additive_mask, flat, parameters, relative, softmax_inputs
@@ -40,24 +42,31 @@ def conformer(draw: Draw, name: str) -> Case:
     return Case(settings | named(batch, heads, length, width), given | weights, {"scores": seen[0]})
 
 
-@relative("parakeet")
-def parakeet(draw: Draw) -> Case:
+PARAKEETS = {"parakeet": "ParakeetEncoderAttention", "nemotron_asr_streaming": "NemotronAsrStreamingEncoderAttention"}
+
+
+@relative(*PARAKEETS)
+def parakeet(draw: Draw, name: str) -> Case:
     batch, heads, length, width = sizes_of(draw)
-    size = heads * width
+    size, before = heads * width, draw.choice([0, 5]) if name != "parakeet" else 0
+    keys = before + length
     config = configuration(
-        "parakeet", hidden_size=size, head_dim=width, num_attention_heads=heads, num_key_value_heads=heads,
+        name, hidden_size=size, head_dim=width, num_attention_heads=heads, num_key_value_heads=heads,
         attention_dropout=0.0, attention_bias=True, _attn_implementation="eager",
     )  # fmt: skip
-    module = draw.module(modeling("parakeet").ParakeetEncoderAttention(config, 0))
-    given = draw.query_key(batch, heads, length, length, width) | {"pe": draw.normal(batch, 2 * length - 1, size)}
+    module = draw.module(getattr(modeling(name), PARAKEETS[name])(config, 0))
+    given = draw.query_key(batch, heads, length, keys, width) | {"pe": draw.normal(batch, 2 * keys - 1, size)}
     settings = {"masked": draw.coin()}
     if settings["masked"]:
-        given["mask"] = torch.rand(batch, 1, length, length, generator=draw.generator) < 0.7
+        given["mask"] = torch.rand(batch, 1, length, keys, generator=draw.generator) < 0.7
     weights = parameters(module, "bias_", "relative_k_proj")
-    module.q_proj, module.k_proj, module.v_proj = flat(given["q"]), flat(given["k"]), flat(given["k"])
+    new = given["k"][:, :, before:]
+    module.q_proj, module.k_proj, module.v_proj = flat(given["q"]), flat(new), flat(new)
+    # the keys of earlier steps, as a cache returns them beside those of this step
+    cache = [types.SimpleNamespace(update=lambda k, v, layer: (given["k"], given["k"]))] if before else []
     with softmax_inputs() as seen:
-        module(draw.normal(batch, length, size), given["pe"], given.get("mask"))
-    return Case(settings | named(batch, heads, length, width), given | weights, {"scores": seen[0]})
+        module(draw.normal(batch, length, size), given["pe"], given.get("mask"), *cache)
+    return Case(settings | named(batch, heads, length, width, keys), given | weights, {"scores": seen[0]})
 
 
 @relative("fastspeech2_conformer")
@@ -104,40 +113,32 @@ def xlnet(draw: Draw) -> Case:
     return Case(settings | named(batch, heads, queries, width, keys), given | weights, {"scores": seen[0]})
 
 
-@relative("funnel")
-def funnel(draw: Draw) -> Case:
+FACTORS = ("phi", "pi", "psi", "omega")
+
+
+@relative("funnel", "funnel_factorized")
+def funnel(draw: Draw, name: str) -> Case:
     batch, heads, keys, width = sizes_of(draw)
     pooled = keys > 1 and draw.coin()
     queries, size = (keys + 1) // 2 if pooled else keys, heads * width
-    library = modeling("funnel")
-    config = library.FunnelConfig(d_model=size, n_head=heads, d_head=width, attention_type="relative_shift", attention_dropout=0.0)
+    library, kind = modeling("funnel"), "relative_shift" if name == "funnel" else "factorized"
+    config = library.FunnelConfig(d_model=size, n_head=heads, d_head=width, attention_type=kind, attention_dropout=0.0)
     module = draw.module(library.FunnelRelMultiheadAttention(config, block_index=0))
     given = draw.query_key(batch, heads, queries, keys, width)
     shift = 2 if pooled else 1
-    given["pe"] = draw.normal(2 * keys + shift - 1, size)
+    if name == "funnel":
+        given["pe"] = draw.normal(2 * keys + shift - 1, size)
+        tables = [[given["pe"], given["pe"]]]
+    else:
+        given |= {table: draw.normal(queries if table in ("phi", "pi") else keys, size) for table in FACTORS}
+        tables = [given[table] for table in FACTORS]
     settings = {"segments": draw.coin()}
-    types = None
+    token_types = None
     if settings["segments"]:
-        types = given["token_type"] = draw.integers(0, 2, batch, queries, keys).bool()
+        token_types = given["token_type"] = draw.integers(0, 2, batch, queries, keys).bool()
     weights = parameters(module, "r_", "seg_embed")
     module.q_head, module.k_head, module.v_head = flat(given["q"]), flat(given["k"]), flat(given["k"])
     hidden, context = draw.normal(batch, queries, size), draw.normal(batch, keys, size)
     with softmax_inputs() as seen:
-        module(hidden, context, context, ([[given["pe"], given["pe"]]], types, None, None))
+        module(hidden, context, context, (tables, token_types, None, None))
     return Case(settings | named(batch, heads, queries, width, keys), given | weights, {"scores": seen[0]})
-
-
-@relative("gemma3n_audio")
-def gemma3n_audio(draw: Draw) -> Case:
-    batch, heads, chunk, width = draw.integer(1, 3), draw.integer(1, 4), draw.integer(1, 12), draw.choice([4, 6, 32])
-    settings = {"left": draw.integer(0, 6), "right": draw.integer(0, 3), "chunk": chunk, "blocks": draw.integer(1, 3)}
-    config = configuration(
-        "gemma3n", conf_num_attention_heads=heads, hidden_size=heads * width,
-        conf_attention_context_left=settings["left"], conf_attention_context_right=settings["right"],
-    )  # fmt: skip
-    module = draw.module(modeling("gemma3n").Gemma3nAudioRelativePositionEmbedding(config))
-    context = chunk + module.max_backward + module.max_forward
-    q = draw.normal(batch, settings["blocks"], chunk, heads, width)
-    k = draw.normal(batch, settings["blocks"], context, heads, width)
-    sizes = {"batch": batch, "heads": heads, "head_dim": width, "queries": chunk, "keys": context}
-    return Case(settings | sizes, {"q": q, "k": k} | parameters(module), {"scores": module(q, k)})

@@ -53,11 +53,19 @@ TEST(RelativeWindow, MasksWhatWereNoNeighbours) {
 
 TEST(RelativeWindow, Errors) {
   EXPECT_ERROR(relative_window_index({0, 3}), c10::ValueError, "a window must have positive sides");
+  EXPECT_ERROR(relative_window_index({int64_t{1} << 40, int64_t{1} << 40}), c10::ValueError,
+               "at most 16777216 patches");
   EXPECT_ERROR(relative_distance_index({2, 2}, 0), c10::ValueError, "stride must be positive");
   EXPECT_ERROR(shifted_window_mask({4, 4}, 2, 2), c10::ValueError, "shift must lie in (0, 2)");
   EXPECT_ERROR(shifted_window_mask({4, 5}, 2, 1), c10::ValueError, "must be multiples of 2");
   EXPECT_ERROR(relative_log_coordinates({1, 3}, LogCoordinates::TimmSwin), c10::ValueError,
                "must be larger than 1");
+  EXPECT_EQ(relative_log_coordinates({1, 3}, LogCoordinates::TimmSwinV2)
+                .select(-1, 0)
+                .abs()
+                .max()
+                .item<float>(),
+            0);
   EXPECT_EQ(relative_log_coordinates({1, 1}, LogCoordinates::SwinV2).abs().max().item<float>(), 0);
 }
 
@@ -107,6 +115,9 @@ TEST(Alibi, CountsTokensAndNotPadding) {
                         torch::tensor({{0, 0, 0, 1, 2}, {0, 1, 0, 0, 0}}, torch::kLong)));
   EXPECT_ERROR(alibi_positions(mask.to(torch::kFloat)), c10::TypeError, "bool or integers");
   EXPECT_ERROR(alibi_slopes(0), c10::ValueError, "heads must be positive");
+  EXPECT_ERROR(alibi_slopes(int64_t{1} << 62), c10::ValueError, "at most 16777216");
+  EXPECT_ERROR(alibi_slopes(4, relative::Slopes::Mpt, 0), c10::ValueError,
+               "bias_max must be positive");
 }
 
 }  // namespace

@@ -172,6 +172,46 @@ class Rotary(PlotTest):
         self.assertEqual(list(self.folder.iterdir()), [])
 
 
+def buckets(distance: np.ndarray) -> np.ndarray:
+    """T5's 32, half of them for keys after the query: exact to 8, then at equal ratios up to 128."""
+    apart = np.abs(distance)
+    far = 8 + (np.log(np.maximum(apart, 1) / 8) / np.log(128 / 8) * 8).astype(int)
+    return 16 * (distance > 0) + np.where(apart < 8, apart, np.minimum(far, 15))
+
+
+class Relative(PlotTest):
+    def test_biases_are_those_of_their_buckets_and_slopes(self):
+        figure = self.figures("relative", "--out", "b.png")["b"]
+        t5, alibi = figure.axes
+        self.assertIn("an untrained table", t5.get_title())
+        for head in range(3):
+            distance, bias = line(t5, head)
+            bucket = buckets(distance.astype(int))
+            for value in np.unique(bucket):
+                self.assertEqual(len(np.unique(bias[bucket == value])), 1)
+        self.assertEqual(len(np.unique(bias)), 31, "no key after the query has distance 0")
+        for head in range(8):
+            distance, bias = line(alibi, head)
+            np.testing.assert_allclose(bias, distance * 2.0 ** -(head + 1))
+
+    def test_the_table_of_a_model_is_drawn(self):
+        table = np.arange(32, dtype=np.float32)[:, None] * [1, -1]
+        save_file({"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight": table.astype(np.float32)}, self.folder / "model.safetensors")
+        axes = self.figures("relative", "--model", self.folder, "--out", "b.png")["b"].axes[0]
+        distance, bias = line(axes, 1)
+        np.testing.assert_array_equal(bias, -buckets(distance.astype(int)))
+        save_file({"other": table.astype(np.float32)}, self.folder / "model.safetensors")
+        self.refused("a name must end with relative_attention_bias.weight", "relative", "--model", self.folder, "--out", "b.png")
+        self.refused("model.safetensors", "relative", "--model", self.folder / "none", "--out", "b.png")
+
+    def test_a_window_takes_its_part_of_the_table(self):
+        index, table, first, middle = images(self.figures("window", "--out", "w.png")["w"])
+        row, column = np.divmod(np.arange(49), 7)
+        np.testing.assert_array_equal(index, (row[:, None] - row + 6) * 13 + column[:, None] - column + 6)
+        np.testing.assert_allclose(first, table[6::-1, 6::-1], atol=1e-6)
+        np.testing.assert_allclose(middle, table[9:2:-1, 9:2:-1], atol=1e-6)
+
+
 class Others(PlotTest):
     def test_the_error_grows_with_the_position(self):
         figure = self.figures("error", "--out", "e.png")["e"]

@@ -22,13 +22,15 @@ namespace posenc POSENC_EXPORT {
 /// `offset` is the position of the first query: the number of keys before it.
 ///
 /// Errors: those of relative_index(); c10::ValueError for a table of another rank or with another
-/// number of rows, and for negative sizes.
+/// number of rows, an index beyond its rows, negative sizes, and positions above 2^32.
 at::Tensor relative_position_bias(const at::Tensor& table, int64_t queries, int64_t keys,
                                   const relative::Index& index, int64_t offset = 0);
 
 /// The same for tokens at any positions, such as those of boxes.
 ///
 /// table: (rows, H), queries: (B, Q), keys: (B, K), int64  ->  (B, H, Q, K)
+///
+/// Errors: those of relative_index(), and of relative_bias_of_indices().
 at::Tensor relative_position_bias(const at::Tensor& table, const at::Tensor& queries,
                                   const at::Tensor& keys, const relative::Index& index);
 
@@ -36,6 +38,9 @@ at::Tensor relative_position_bias(const at::Tensor& table, const at::Tensor& que
 ///
 /// table: (rows, H), indices: (..., Q, K), int64  ->  (..., H, Q, K), contiguous; for (Q, K) it is
 /// (1, H, Q, K).
+///
+/// Errors: c10::TypeError for indices that are not int64; c10::ValueError for a table or indices of
+/// another rank, and an index that is no row of the table.
 at::Tensor relative_bias_of_indices(const at::Tensor& table, const at::Tensor& indices);
 
 }  // namespace posenc

@@ -83,16 +83,20 @@ using Index = std::variant<Buckets, SignedLog, Clamp, Shift>;
 /// distances: any shape, int64  ->  the same shape, int64. Distances up to 2^31 do not overflow.
 ///
 /// Errors: c10::TypeError for distances that are not int64; c10::ValueError for an index whose
-/// members do not fit each other, with the rule.
+/// members do not fit each other, are negative, or above 2^32, with the rule.
 at::Tensor relative_index(const at::Tensor& distances, const relative::Index& index);
 
 /// The same for every pair of a query and a key.
 ///
 /// queries: (..., Q), keys: (..., K), int64  ->  (..., Q, K)
+///
+/// Errors: those of the same for distances; c10::ValueError for positions of other sequences.
 at::Tensor relative_index(const at::Tensor& queries, const at::Tensor& keys,
                           const relative::Index& index);
 
 /// Returns the number of rows that a table has for this index; 0 if any.
+///
+/// Errors: c10::ValueError for an index whose members do not fit each other, with the rule.
 int64_t relative_rows(const relative::Index& index);
 
 }  // namespace posenc

@@ -48,8 +48,9 @@ const RelativePreset& find_relative_preset(std::string_view name);
 /// Computes a preset with the bits of its system's own class.
 ///
 /// Errors: c10::ValueError for an unknown preset, a setting or a tensor that is missing or has
-/// another type or shape, and a tensor that the preset does not take; each names it. c10::TypeError
-/// for a tensor of another dtype.
+/// another type or shape, and a tensor that the preset does not take; each names it. Settings,
+/// boxes and positions that the original class takes are taken, such as boxes outside of 0 to 1000.
+/// c10::TypeError for a tensor of another dtype.
 RelativeOutputs relative_outputs(std::string_view preset, const RelativeInputs& inputs);
 
 }  // namespace posenc

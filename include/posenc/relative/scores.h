@@ -53,7 +53,8 @@ struct Place {
 /// be undefined  ->  (..., Q, K)
 ///
 /// Errors: c10::TypeError for q and k of different dtypes and, with MaskPlace::FillLowest, a mask
-/// that is not bool; c10::ValueError for q and k of different widths or ranks.
+/// that is not bool; c10::ValueError for q and k of different widths, ranks, heads or sequences,
+/// and a term or a mask that does not fit the scores.
 at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
                            const at::Tensor& mask, const relative::Place& place);
 

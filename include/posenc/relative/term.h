@@ -28,7 +28,9 @@ enum class Contract {
 /// All rows are multiplied once, and each pair takes one of the products; with relative::Shift it
 /// is a view of them.
 ///
-/// Errors: those of relative_index(); c10::ValueError for another number of rows, or of channels.
+/// Errors: those of relative_index(); c10::TypeError for rows of another dtype; c10::ValueError for
+/// another number of rows, channels, heads or sequences, a negative offset, and with
+/// relative::Shift for rows that do not reach.
 at::Tensor relative_term(const at::Tensor& x, const at::Tensor& rows, int64_t others,
                          const relative::Index& index,
                          relative::Contract contract = relative::Contract::Query,

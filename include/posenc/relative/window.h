@@ -20,6 +20,7 @@ struct Grid {
 enum class LogCoordinates {
   SwinV2,      ///< sign(x) log2(|x| + 1) / log2(8), where x is scaled to [-8, 8]; zeros at size 1
   TimmSwin,    ///< the same, without a rule for size 1, which is refused
+  TimmSwinV2,  ///< the same; an axis of size 1 is not scaled
   TimmNatural  ///< sign(x) ln(1 + |x|), timm's `cr`
 };
 
@@ -33,7 +34,7 @@ enum class LogCoordinates {
 ///
 /// Returns (N, N), int64, where N is the number of tokens.
 ///
-/// Errors: c10::ValueError for a window that is not positive.
+/// Errors: c10::ValueError for a window that is not positive, or of more than 2^24 patches.
 ///
 /// Source: `relative_position_index` of Swin and BEiT in transformers 5.23,
 /// `gen_relative_position_index` of timm 1.0.31.
@@ -69,7 +70,7 @@ at::Tensor shifted_window_mask(relative::Grid grid, int64_t window, int64_t shif
 /// Errors: c10::ValueError for a window that is not positive, and for one of size 1 with TimmSwin.
 ///
 /// Source: `create_coords_table_and_index` of Swin v2 in transformers 5.23,
-/// `gen_relative_log_coords` of timm 1.0.31.
+/// `gen_relative_log_coords` and `swin_transformer_v2.WindowAttention` of timm 1.0.31.
 at::Tensor relative_log_coordinates(relative::Grid window, relative::LogCoordinates kind,
                                     relative::Grid pretrained = {});
 

@@ -26,7 +26,7 @@ RelativeOutputs token_bias(const Given& given, bool rounds) {
 }
 
 RelativeOutputs token_scores(const Given& given, bool rounds, const Place& place) {
-  const QueriesAndKeys input = queries_and_keys(given);
+  const QueriesAndKeys input = fused_queries_and_keys(given, Fused::Heads);
   const at::Tensor additive = given.of_rank("additive", 4);
   given.tensor("mask", {input.batch, input.keys});
   return {{"scores", relative_scores(input.q, input.k, token_alibi(given, input.heads, rounds),

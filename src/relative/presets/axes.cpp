@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/einsum.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 
@@ -63,8 +64,12 @@ RelativeOutputs sam(const Given& given, AxisResize resize, bool in_turn) {
   given.tensor("k", {kAny, kAny, tokens, kAny});
   given.tensor("w.rel_pos_h", {2 * from.height - 1, input.head_dim});
   given.tensor("w.rel_pos_w", {2 * from.width - 1, input.head_dim});
-  const at::Tensor q = input.q.reshape({-1, tokens, input.head_dim});
-  const at::Tensor k = input.k.reshape({-1, tokens, input.head_dim});
+  // As parts of one projection's output, (B, L, 3, H, D): a view of it, or one copy.
+  const at::Tensor of_tokens = input.k.transpose(1, 2);
+  const at::Tensor parts = at::stack({input.q.transpose(1, 2), of_tokens, of_tokens}, 2)
+                               .permute({2, 0, 3, 1, 4})
+                               .reshape({3, -1, tokens, input.head_dim});
+  const at::Tensor q = parts.select(0, 0), k = parts.select(0, 1);
   const auto [down, across] = axis_terms(given, q, grid, grid, resize);
   at::Tensor scores;
   if (in_turn) {
@@ -119,8 +124,20 @@ PresetRows axis_presets() {
               AxisResize::Always, false),
       sam_row("sam_hq", "transformers 5.23.0 SamHQVisionAttention.forward", sum, AxisResize::Always,
               false),
+      sam_row("slanext", "transformers 5.23.0 SLANeXtVisionAttention.forward", sum,
+              AxisResize::Always, false),
+      sam_row("pp_formulanet", "transformers 5.23.0 PPFormulaNetVisionAttention.forward", sum,
+              AxisResize::Always, false),
+      sam_row("deepseek_ocr2", "transformers 5.23.0 DeepseekOcr2SamVisionAttention.forward", sum,
+              AxisResize::Always, false),
+      sam_row("unlimited_ocr", "transformers 5.23.0 UnlimitedOcrSamVisionAttention.forward", sum,
+              AxisResize::Always, false),
+      sam_row("seggpt", "transformers 5.23.0 SegGptAttention.forward",
+              "the same, one after the other; always interpolated", AxisResize::Always, true),
       sam_row("vitdet", "transformers 5.23.0 VitDetAttention.forward",
               "the same, one after the other; interpolated if needed", AxisResize::IfNeeded, true),
+      sam_row("timm_sam", "timm 1.0.31 vision_transformer_sam.Attention",
+              "SAM's; interpolated if needed", AxisResize::IfNeeded, false),
       {{"timm_mvitv2",
         "timm 1.0.31 cal_rel_pos_type",
         "the same of pooled keys, added to given scores",

@@ -39,10 +39,13 @@ RelativeOutputs one_sided(const Given& given) {
 }
 
 RelativeOutputs t5_scores(const Given& given) {
-  const auto [q, k, batch, heads, queries, keys, head_dim] = queries_and_keys(given);
-  const at::Tensor bias = relative_position_bias(given.tensor(kT5Table, {kAny, heads}), queries,
-                                                 keys, buckets_of(given), given.whole("offset"));
-  return {{"scores", relative_scores(q, k, bias, mask_if_masked(given), {ScaleOf::Nothing})}};
+  const QueriesAndKeys input = queries_and_keys(given);
+  const Buckets buckets = buckets_of(given);
+  const at::Tensor table = given.tensor(kT5Table, {buckets.num_buckets, input.heads});
+  const at::Tensor bias =
+      relative_position_bias(table, input.queries, input.keys, buckets, given.whole("offset"));
+  return {{"scores", relative_scores(input.q, input.k, bias, mask_if_masked(given, input),
+                                     {ScaleOf::Nothing})}};
 }
 
 // Blocks of queries attend to three blocks of keys.
@@ -109,6 +112,8 @@ RelativeOutputs wavlm_gated(const Given& given) {
   const int64_t heads = bias.size(1), length = bias.size(2);
   constexpr int64_t kGates = 2, kSummed = 4;
   const at::Tensor hidden = given.tensor("hidden", {kAny, length, kAny});
+  given.require(hidden.size(2) % heads == 0, "`hidden` must have channels of each of `heads`",
+                std::to_string(hidden.size(2)) + " and " + std::to_string(heads));
   const at::Tensor weight =
       given.tensor("w.gru_rel_pos_linear.weight", {kGates * kSummed, hidden.size(2) / heads});
   const at::Tensor linear_bias = given.tensor("w.gru_rel_pos_linear.bias", {kGates * kSummed});

@@ -48,7 +48,7 @@ RelativeOutputs relative_key(const Given& given, ScaleBy term_scale) {
   at::Tensor term = at::einsum("bhld,lrd->bhlr", {input.q, rows});
   const auto width = static_cast<double>(input.head_dim);
   term = term_scale == ScaleBy::Multiply ? term * std::pow(width, -0.5) : term / std::sqrt(width);
-  return {{"scores", relative_scores(input.q, input.k, term, mask_if_masked(given), {})}};
+  return {{"scores", relative_scores(input.q, input.k, term, mask_if_masked(given, input), {})}};
 }
 
 // The sign of the distances is reversed: query - key.
@@ -64,7 +64,7 @@ RelativeOutputs speecht5(const Given& given) {
   const at::Tensor term = at::matmul(q.transpose(0, 1), rows.transpose(-2, -1)).transpose(0, 1);
   at::Tensor scores = (at::bmm(q, k.transpose(1, 2)) + term)
                           .view({input.batch, input.heads, input.queries, input.keys});
-  const at::Tensor mask = mask_if_masked(given);
+  const at::Tensor mask = mask_if_masked(given, input);
   return {{"scores", mask.defined() ? scores + mask : scores}};
 }
 
@@ -91,7 +91,7 @@ RelativeOutputs vits(const Given& given) {
   const at::Tensor k = input.k.reshape({-1, length, input.head_dim});
   const at::Tensor term =
       relative_shift(at::matmul(q, rows("w.emb_rel_k").transpose(-2, -1)), length, length - 1);
-  const at::Tensor mask = mask_if_masked(given);
+  const at::Tensor mask = mask_if_masked(given, input);
   at::Tensor scores = at::bmm(q, k.transpose(1, 2)) + term;
   const std::vector<int64_t> of_heads = {input.batch, input.heads, length, length};
   if (mask.defined()) scores = (scores.view(of_heads) + mask).view({-1, length, length});

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/einsum.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/linear.h>
@@ -11,10 +12,14 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sign.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/stack.h>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "posenc/relative/bias.h"
+#include "posenc/relative/index.h"
 #include "relative/presets/rows.h"
 
 namespace posenc::relative {
@@ -34,6 +39,68 @@ RelativeOutputs inkling(const Given& given) {
   sizes.back() = keys;
   const at::Tensor bias = at::gather(profiles, -1, distances.clamp(0, extent - 1).expand(sizes));
   return {{"bias", bias.masked_fill((distances < 0).logical_or(distances >= extent), 0.0)}};
+}
+
+// The queries, keys and states of one of ProphetNet's streams: those of the tokens, or of those
+// that are predicted some tokens ahead.
+at::Tensor stream_of(const at::Tensor& x, int64_t dim, int64_t stream, int64_t length) {
+  return x.slice(dim, stream * length, (stream + 1) * length);
+}
+
+// Each token's state makes the entries of all buckets. A stream that predicts attends to the
+// tokens, and to its own.
+RelativeOutputs prophetnet(const Given& given) {
+  const QueriesAndKeys input = queries_and_keys(given);
+  const int64_t streams = given.whole("ngram", 1), batch = input.batch, heads = input.heads;
+  given.require(input.queries == input.keys && input.queries % (streams + 1) == 0,
+                "`q` and `k` must have the same tokens of each of " + std::to_string(streams + 1) +
+                    " streams",
+                std::to_string(input.queries) + " and " + std::to_string(input.keys));
+  const int64_t length = input.queries / (streams + 1);
+  const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance"), false, true};
+  const at::Tensor hidden = given.tensor("hidden", {batch, input.queries, kAny});
+  const at::Tensor positions = given.integers("positions", {batch, length});
+  const at::Tensor weight = given.tensor("w.relative_pos_embeddings.weight",
+                                         {buckets.num_buckets * heads, hidden.size(2)});
+  const at::Tensor bias =
+      given.tensor("w.relative_pos_embeddings.bias", {buckets.num_buckets * heads});
+  const at::Tensor q = (input.q / std::sqrt(static_cast<double>(input.head_dim))).contiguous();
+  const at::Tensor k = input.k.contiguous();
+  const at::Tensor own = stream_of(k, 2, 0, length);
+  const at::Tensor entries = at::linear(stream_of(hidden, 1, 0, length), weight, bias)
+                                 .view({batch, length, buckets.num_buckets, heads})
+                                 .permute({0, 3, 1, 2});
+  const at::Tensor index = relative_index(positions, positions, buckets).unsqueeze(1);
+  at::Tensor scores =
+      at::einsum("bntc,bncs->bnts", {stream_of(q, 2, 0, length), own.transpose(2, 3)}) +
+      at::gather(entries, 3, index.expand({batch, heads, length, length}));
+
+  std::vector<at::Tensor> queries, keys, states;
+  for (int64_t i = 1; i <= streams; ++i) {
+    queries.push_back(stream_of(q, 2, i, length));
+    keys.push_back(at::cat({own, stream_of(k, 2, i, length)}, 2));
+    states.push_back(stream_of(hidden, 1, i, length));
+  }
+  const at::Tensor both = at::cat({positions - 1, positions}, -1);
+  // A linear layer rounds once more where its input is a view such as this one. The class takes the
+  // rows of (B, L, streams, H) for those of (streams, B, H, L), as its checkpoints were trained.
+  const at::Tensor rows = at::linear(at::stack(states, 2).transpose(1, 2), weight, bias)
+                              .view({batch, streams, length, buckets.num_buckets, heads})
+                              .permute({0, 2, 1, 4, 3})
+                              .reshape({-1, buckets.num_buckets});
+  const at::Tensor of_rows = relative_index(positions, both, buckets)
+                                 .unsqueeze(0)
+                                 .repeat({streams, 1, heads, 1})
+                                 .view({-1, 2 * length});
+  at::Tensor ahead = at::einsum("bnhtc,bnhsc->bnhts", {at::stack(queries, 1), at::stack(keys, 1)}) +
+                     at::gather(rows, 1, of_rows).view({batch, streams, heads, length, 2 * length});
+  if (given.flag("masked")) {
+    scores = scores + given.added("mask", {batch, heads, length, length});
+    ahead = ahead + given.added("predict_mask", {batch, heads, streams, length, 2 * length})
+                        .permute({0, 2, 1, 3, 4})
+                        .to(ahead.scalar_type());
+  }
+  return {{"scores", scores}, {"predict_scores", ahead}};
 }
 
 // ALiBi whose distances are sums of gates.
@@ -88,6 +155,16 @@ RelativeOutputs dynamic(const Given& given) {
   return {{"bias", relative_bias_of_indices(x, index)}};
 }
 
+PresetRow inkling_row(const char* name, const char* source) {
+  return {{name,
+           source,
+           "each token mixes profiles; zero outside the extent",
+           {"d_rel", "extent", "offset", "heads", "keys"},
+           {"relative", "w.proj"},
+           {"bias"}},
+          inkling};
+}
+
 }  // namespace
 
 PresetRows content_presets() {
@@ -113,13 +190,16 @@ PresetRows content_presets() {
         {"q", "k", "logits", "w.pos_emb"},
         {"bias"}},
        cope},
-      {{"inkling",
-        "transformers 5.23.0 InklingRelativeLogits",
-        "each token mixes profiles; zero outside the extent",
-        {"d_rel", "extent", "offset", "heads", "keys"},
-        {"relative", "w.proj"},
-        {"bias"}},
-       inkling},
+      inkling_row("inkling", "transformers 5.23.0 InklingRelativeLogits"),
+      inkling_row("inkling2", "transformers 5.23.0 Inkling2RelativeLogits"),
+      {{"prophetnet",
+        "transformers 5.23.0 ProphetNetNgramSelfAttention.forward",
+        "each token makes the entries of all buckets; + mask",
+        {"ngram", "num_buckets", "max_distance", "masked"},
+        {"q", "k", "hidden", "positions", "w.relative_pos_embeddings.weight",
+         "w.relative_pos_embeddings.bias", "mask", "predict_mask"},
+        {"scores", "predict_scores"}},
+       prophetnet},
   };
 }
 

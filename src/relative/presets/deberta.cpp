@@ -52,13 +52,14 @@ QueriesAndKeys same_lengths(const Given& given) {
 
 at::Tensor masked_scores(const Given& given, const at::Tensor& scores,
                          const QueriesAndKeys& input) {
-  const at::Tensor mask = given.tensor("mask", {kAny, kAny, kAny, input.keys});
+  const at::Tensor mask =
+      given.added("mask", {input.batch, input.heads, input.queries, input.keys});
   return masked(scores, mask.to(at::kBool), fill_lowest());
 }
 
 // The rows that are used depend on the length: those of distances that occur.
 RelativeOutputs deberta(const Given& given) {
-  const QueriesAndKeys input = same_lengths(given);
+  const QueriesAndKeys input = fused_queries_and_keys(given, Fused::Heads);
   const Terms terms = terms_of(given);
   const int64_t most = given.whole("max_relative", 1), width = input.heads * input.head_dim;
   const int64_t span = std::min(input.queries, most);
@@ -118,6 +119,18 @@ RelativeOutputs deberta_v2(const Given& given) {
   return {{"scores", masked_scores(given, scores, input)}};
 }
 
+PresetRow v2_row(const char* name, const char* source, const char* summary) {
+  return {{name,
+           source,
+           summary,
+           {"terms", "max_relative", "buckets", "share_key"},
+           {"q", "k", "mask", "relative", "w.query_proj.weight", "w.query_proj.bias",
+            "w.key_proj.weight", "w.key_proj.bias", "w.pos_query_proj.weight",
+            "w.pos_query_proj.bias", "w.pos_key_proj.weight", "w.pos_key_proj.bias"},
+           {"scores"}},
+          deberta_v2};
+}
+
 }  // namespace
 
 PresetRows deberta_presets() {
@@ -130,15 +143,9 @@ PresetRows deberta_presets() {
          "w.pos_proj.weight"},
         {"scores"}},
        deberta},
-      {{"deberta_v2",
-        "transformers 5.23.0 deberta_v2.DisentangledSelfAttention",
-        "k / scale, each term / scale; logarithmic buckets",
-        {"terms", "max_relative", "buckets", "share_key"},
-        {"q", "k", "mask", "relative", "w.query_proj.weight", "w.query_proj.bias",
-         "w.key_proj.weight", "w.key_proj.bias", "w.pos_query_proj.weight", "w.pos_query_proj.bias",
-         "w.pos_key_proj.weight", "w.pos_key_proj.bias"},
-        {"scores"}},
-       deberta_v2},
+      v2_row("deberta_v2", "transformers 5.23.0 deberta_v2.DisentangledSelfAttention",
+             "k / scale, each term / scale; logarithmic buckets"),
+      v2_row("sew_d", "transformers 5.23.0 sew_d.DisentangledSelfAttention", "DeBERTa v2's"),
   };
 }
 

@@ -10,6 +10,7 @@
 
 #include "posenc/relative/bias.h"
 #include "posenc/relative/scores.h"
+#include "relative/limits.h"
 #include "relative/presets/rows.h"
 
 namespace posenc::relative {
@@ -42,6 +43,8 @@ RelativeOutputs udop(const Given& given, Side side) {
   const double factor = given.real("scaling_factor");
   const at::Tensor bbox = given.tensor("bbox", {kAny, kAny, 4});
   const at::Tensor mask = given.tensor("mask", {bbox.size(0), bbox.size(1)});
+  given.require(bbox.is_floating_point(), "`bbox` must be floating-point",
+                toString(bbox.scalar_type()));
   at::Tensor positions;
   if (side == Side::Sequence) {
     given.require(factor == 1, "`scaling_factor` must be 1", std::to_string(factor));
@@ -63,6 +66,8 @@ RelativeOutputs udop(const Given& given, Side side) {
 RelativeOutputs cpmant(const Given& given) {
   const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance")};
   const int64_t kinds = given.whole("segments", 1);
+  given.require(kinds <= kMostPatches, "`segments` must be at most " + std::to_string(kMostPatches),
+                std::to_string(kinds));
   const at::Tensor segment = given.integers("segment", {kAny, kAny});
   const at::Tensor table = given.tensor(
       "w.relative_attention_bias", {buckets.num_buckets + kinds * kinds, given.whole("heads", 1)});
@@ -124,6 +129,7 @@ RelativeOutputs pp_doclayout(const Given& given) {
   const int64_t width = given.whole("embed", 2), heads = given.whole("heads", 1);
   const double scale = given.real("scale"), theta = given.real("theta");
   constexpr double kEpsilon = 1e-5;
+  given.require(width % 2 == 0, "`embed` must be even", std::to_string(width));
   const at::Tensor boxes = given.tensor("boxes", {kAny, kAny, 4});
   const at::Tensor weight = given.tensor("w.pos_proj.weight", {heads, 4 * width, 1, 1});
   const at::Tensor bias = given.tensor("w.pos_proj.bias", {heads});

@@ -1,5 +1,6 @@
 #include "relative/presets/given.h"
 
+#include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -7,6 +8,9 @@
 #include <sstream>
 #include <type_traits>
 #include <variant>
+
+#include "relative/broadcasts.h"
+#include "relative/limits.h"
 
 namespace posenc::relative {
 namespace {
@@ -65,7 +69,9 @@ bool Given::flag(const char* name) const {
 int64_t Given::whole(const char* name, int64_t least) const {
   const int64_t* value = std::get_if<int64_t>(&setting(name));
   if (!value) wrong(name, "an integer");
-  require(*value >= least, std::string("`") + name + "` must be at least " + std::to_string(least),
+  require(*value >= least && *value <= kMostPositions,
+          std::string("`") + name + "` must be at least " + std::to_string(least) +
+              ", and at most " + std::to_string(kMostPositions),
           std::to_string(*value));
   return *value;
 }
@@ -101,8 +107,10 @@ Grid Given::grid(const char* name, int64_t least) const {
   } else {
     wrong(name, "an integer, or height and width");
   }
-  require(grid.height >= least && grid.width >= least,
-          std::string("`") + name + "` must be at least " + std::to_string(least),
+  require(grid.height >= least && grid.width >= least && grid.height <= kMostPatches &&
+              grid.width <= kMostPatches / std::max<int64_t>(grid.height, 1),
+          std::string("`") + name + "` must be at least " + std::to_string(least) +
+              ", of at most " + std::to_string(kMostPatches) + " patches",
           text_of(setting(name)));
   return grid;
 }
@@ -115,7 +123,7 @@ at::ScalarType Given::dtype() const {
   wrong("dtype", "float32, bfloat16 or float16");
 }
 
-at::Tensor Given::tensor(const char* name, std::initializer_list<int64_t> sizes) const {
+at::Tensor Given::tensor(const char* name, at::IntArrayRef sizes) const {
   const at::Tensor given = of_rank(name, static_cast<int64_t>(sizes.size()));
   const bool fits =
       std::equal(sizes.begin(), sizes.end(), given.sizes().begin(),
@@ -140,7 +148,14 @@ at::Tensor Given::of_rank(const char* name, int64_t rank) const {
   return given;
 }
 
-at::Tensor Given::integers(const char* name, std::initializer_list<int64_t> sizes) const {
+at::Tensor Given::added(const char* name, at::IntArrayRef scores) const {
+  const at::Tensor given = of_rank(name, static_cast<int64_t>(scores.size()));
+  TORCH_CHECK_VALUE(broadcasts_to(given.sizes(), scores), "[", preset_, "] `", name,
+                    "` must fit the scores, ", scores, ". Got ", given.sizes());
+  return given;
+}
+
+at::Tensor Given::integers(const char* name, at::IntArrayRef sizes) const {
   const at::Tensor given = tensor(name, sizes);
   TORCH_CHECK_TYPE(!given.is_floating_point() && !given.is_complex(), "[", preset_, "] `", name,
                    "` must be integers. Got ", given.scalar_type());
@@ -165,8 +180,21 @@ QueriesAndKeys queries_and_keys(const Given& given) {
   return {as_projected(q), as_projected(k), q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
 }
 
-at::Tensor mask_if_masked(const Given& given) {
-  return given.flag("masked") ? given.of_rank("mask", 4) : at::Tensor();
+QueriesAndKeys fused_queries_and_keys(const Given& given, Fused fused) {
+  QueriesAndKeys input = queries_and_keys(given);
+  given.require(input.queries == input.keys, "`q` and `k` must have the same length",
+                std::to_string(input.queries) + " and " + std::to_string(input.keys));
+  const at::Tensor q = input.q.transpose(1, 2), k = input.k.transpose(1, 2);
+  const int64_t axis = fused == Fused::Parts ? 2 : 3;
+  const at::Tensor projected = at::stack({q, k, k}, axis);
+  input.q = projected.select(axis, 0).transpose(1, 2);
+  input.k = projected.select(axis, 1).transpose(1, 2);
+  return input;
+}
+
+at::Tensor mask_if_masked(const Given& given, const QueriesAndKeys& input) {
+  if (!given.flag("masked")) return {};
+  return given.added("mask", {input.batch, input.heads, input.queries, input.keys});
 }
 
 }  // namespace posenc::relative

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -35,11 +35,13 @@ class Given {
 
   bool has(const char* name) const { return inputs_.tensors.contains(name); }
   /// The tensor, which must have these sizes; kAny: any.
-  at::Tensor tensor(const char* name, std::initializer_list<int64_t> sizes) const;
+  at::Tensor tensor(const char* name, at::IntArrayRef sizes) const;
   /// The tensor with any sizes, of this rank.
   at::Tensor of_rank(const char* name, int64_t rank) const;
-  /// The same, integers or bool.
-  at::Tensor integers(const char* name, std::initializer_list<int64_t> sizes) const;
+  /// The tensor whose sizes are those of the scores or 1.
+  at::Tensor added(const char* name, at::IntArrayRef scores) const;
+  /// The tensor with these sizes, integers or bool.
+  at::Tensor integers(const char* name, at::IntArrayRef sizes) const;
 
   /// Throws c10::TypeError unless the tensor called `name` has the dtype of the settings.
   void require_dtype(const char* name, const at::Tensor& given) const;
@@ -61,8 +63,14 @@ struct QueriesAndKeys {
   int64_t batch, heads, queries, keys, head_dim;  ///< their sizes
 };
 QueriesAndKeys queries_and_keys(const Given& given);
+/// What a fused projection puts together: all heads of the queries, keys and values, (B, L, 3, H,
+/// D), or those of each head, (B, L, H, 3, D).
+enum class Fused { Parts, Heads };
+/// The same for queries and keys of one length, in the memory order of such a projection's output.
+QueriesAndKeys fused_queries_and_keys(const Given& given, Fused fused);
 
-/// The mask of the settings' `masked`; undefined where it is false.
-at::Tensor mask_if_masked(const Given& given);
+/// The mask of the settings' `masked`, whose axes are those of the scores or 1; undefined where it
+/// is false.
+at::Tensor mask_if_masked(const Given& given, const QueriesAndKeys& input);
 
 }  // namespace posenc::relative

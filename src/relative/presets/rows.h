@@ -26,6 +26,7 @@ PresetRows timm_presets();      ///< timm's windows
 PresetRows axis_presets();      ///< SAM: a table for each axis
 PresetRows deberta_presets();   ///< content to position and back
 PresetRows shift_presets();     ///< Transformer-XL and its kin
+PresetRows block_presets();     ///< blocks of an utterance
 PresetRows clamp_presets();     ///< Shaw et al. and its kin
 PresetRows content_presets();   ///< terms that depend on the content alone
 

@@ -1,17 +1,13 @@
 // Transformer-XL and its kin: queries times the rows of a projected table, shifted.
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/einsum.h>
-#include <ATen/ops/exp.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/where.h>
 
-#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
 
 #include "posenc/relative/scores.h"
 #include "posenc/relative/term.h"
@@ -23,6 +19,7 @@ namespace {
 
 struct XlNames {
   const char *pe, *linear, *bias_u, *bias_v;
+  bool cached = false;  // whether keys of earlier steps may come before those of the queries
 };
 
 // What a conformer's attention makes of its queries and its table.
@@ -32,7 +29,9 @@ struct XlParts {
 };
 
 XlParts xl_parts(const Given& given, const QueriesAndKeys& input, const XlNames& names) {
-  given.require(input.queries == input.keys, "`q` and `k` must have the same length",
+  given.require(names.cached ? input.queries <= input.keys : input.queries == input.keys,
+                names.cached ? "`k` must be at least as long as `q`"
+                             : "`q` and `k` must have the same length",
                 std::to_string(input.queries) + " and " + std::to_string(input.keys));
   const int64_t width = input.heads * input.head_dim;
   const at::Tensor pe = given.tensor(names.pe, {kAny, 2 * input.keys - 1, width});
@@ -51,12 +50,14 @@ XlParts xl_parts(const Given& given, const QueriesAndKeys& input, const XlNames&
 
 constexpr XlNames kConformer = {"pe", "w.linear_pos.weight", "w.pos_bias_u", "w.pos_bias_v"};
 constexpr XlNames kParakeet = {"pe", "w.relative_k_proj.weight", "w.bias_u", "w.bias_v"};
+constexpr XlNames kNemotron = {"pe", "w.relative_k_proj.weight", "w.bias_u", "w.bias_v", true};
 
 RelativeOutputs conformer(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
   const XlParts parts = xl_parts(given, input, kConformer);
   const Place place = {ScaleOf::Scores, ScaleBy::Multiply, 1, /*scales_term=*/true};
-  return {{"scores", relative_scores(parts.q_u, input.k, parts.bd, mask_if_masked(given), place)}};
+  return {{"scores",
+           relative_scores(parts.q_u, input.k, parts.bd, mask_if_masked(given, input), place)}};
 }
 
 RelativeOutputs fastspeech2(const Given& given) {
@@ -69,14 +70,31 @@ RelativeOutputs fastspeech2(const Given& given) {
   return {{"scores", relative_scores(parts.q_u, input.k, parts.bd, mask, place)}};
 }
 
-// The mask fills the term, which is added to scores that are not masked themselves.
-RelativeOutputs parakeet(const Given& given) {
+// The mask fills the term, which is added to scores that are not masked themselves: with the lowest
+// number in Parakeet, with -inf in Nemotron.
+RelativeOutputs parakeet(const Given& given, const XlNames& names) {
   const QueriesAndKeys input = queries_and_keys(given);
-  const XlParts parts = xl_parts(given, input, kParakeet);
+  const XlParts parts = xl_parts(given, input, names);
   at::Tensor term = parts.bd * std::pow(static_cast<double>(input.head_dim), -0.5);
-  const at::Tensor mask = mask_if_masked(given);
-  if (mask.defined()) term = masked(term, mask.to(at::kBool), fill_lowest());
+  const at::Tensor mask = mask_if_masked(given, input);
+  if (mask.defined()) {
+    const at::Tensor attends = mask.to(at::kBool);
+    term = names.cached
+               ? term.masked_fill(attends.logical_not(), -std::numeric_limits<double>::infinity())
+               : masked(term, attends, fill_lowest());
+  }
   return {{"scores", relative_scores(parts.q_u, input.k, term, {}, {})}};
+}
+
+PresetRow parakeet_row(const char* name, const char* source, const char* summary,
+                       const XlNames& names) {
+  return {{name,
+           source,
+           summary,
+           {"masked"},
+           {names.pe, "q", "k", names.bias_u, names.bias_v, names.linear, "mask"},
+           {"scores"}},
+          [=](const Given& given) { return parakeet(given, names); }};
 }
 
 // Tokens come before sequences: (L, B, H, D). The shift has no padding, so that the table has a row
@@ -110,33 +128,44 @@ RelativeOutputs xlnet(const Given& given) {
   }
   at::Tensor scores = sum * (1.0 / std::sqrt(static_cast<double>(input.head_dim)));
   if (given.flag("masked")) {
-    const at::Tensor mask = given.of_rank("mask", 4);
+    const at::Tensor mask =
+        given.added("mask", {input.queries, input.keys, input.batch, input.heads});
     const double far = mask.scalar_type() == at::kHalf ? 65500.0 : 1e30;
     scores = scores - mask.permute({2, 3, 0, 1}) * far;
   }
   return {{"scores", scores}};
 }
 
-// Queries and biases are scaled first; token types are a third term. Scores are float32 at last.
-RelativeOutputs funnel(const Given& given) {
-  const QueriesAndKeys input = queries_and_keys(given);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(input.head_dim));
-  // A block that pools has half of the queries.
-  const int64_t step = input.queries != input.keys ? 2 : 1;
-  const at::Tensor q = input.q.transpose(1, 2) * scale, k = input.k.transpose(1, 2);
-  const auto bias = [&](const char* name) {
+// What both of Funnel's encodings share: queries and biases are scaled first.
+struct FunnelParts {
+  QueriesAndKeys input;
+  double scale;
+  at::Tensor q, kernel;  // (B, Q, H, D) and (E, H, D)
+
+  explicit FunnelParts(const Given& given)
+      : input(queries_and_keys(given)),
+        scale(1.0 / std::sqrt(static_cast<double>(input.head_dim))),
+        q(input.q.transpose(1, 2) * scale),
+        kernel(given.tensor("w.r_kernel", {kAny, input.heads, input.head_dim})) {}
+
+  at::Tensor bias(const Given& given, const char* name) const {
     return given.tensor(name, {input.heads, input.head_dim}) * scale;
-  };
-  const at::Tensor kernel = given.tensor("w.r_kernel", {kAny, input.heads, input.head_dim});
-  const at::Tensor pe = given.tensor("pe", {2 * input.keys + step - 1, kernel.size(0)});
-  const at::Tensor content = at::einsum("bind,bjnd->bnij", {q + bias("w.r_w_bias"), k});
-  const at::Tensor rows = at::einsum("td,dnh->tnh", {pe, kernel});
-  const at::Tensor positional = at::einsum("binh,tnh->bnit", {q + bias("w.r_r_bias"), rows});
-  at::Tensor scores = content + relative_shift(positional, input.keys, step * input.queries, step);
+  }
+};
+
+// Token types are a third term. Scores are float32 at last.
+RelativeOutputs funnel_scores(const Given& given, const FunnelParts& parts,
+                              const at::Tensor& positional) {
+  const auto& [input, scale, q, kernel] = parts;
+  const at::Tensor k = input.k.transpose(1, 2);
+  const at::Tensor content =
+      at::einsum("bind,bjnd->bnij", {q + parts.bias(given, "w.r_w_bias"), k});
+  at::Tensor scores = content + positional;
   if (given.flag("segments")) {
     const at::Tensor same = given.tensor("token_type", {input.batch, input.queries, input.keys});
     const at::Tensor table = given.tensor("w.seg_embed", {2, input.heads, input.head_dim});
-    const at::Tensor types = at::einsum("bind,snd->bnis", {q + bias("w.r_s_bias"), table});
+    const at::Tensor types =
+        at::einsum("bind,snd->bnis", {q + parts.bias(given, "w.r_s_bias"), table});
     scores = scores + at::where(same.to(at::kBool).unsqueeze(1), types.slice(-1, 1, 2),
                                 types.slice(-1, 0, 1));
   } else {
@@ -145,38 +174,33 @@ RelativeOutputs funnel(const Given& given) {
   return {{"scores", scores.to(at::kFloat)}};
 }
 
-// Blocks of queries and the keys around them. The table is the sinusoid of the distances,
-// projected.
-RelativeOutputs gemma3n_audio(const Given& given) {
-  const int64_t chunk = given.whole("chunk", 1);
-  const int64_t before = std::max<int64_t>(0, given.whole("left") - 1),
-                after = given.whole("right");
-  const at::Tensor q = given.tensor("q", {kAny, given.whole("blocks", 1), chunk, kAny, kAny});
-  const int64_t heads = q.size(3), head_dim = q.size(4), width = heads * head_dim;
-  const int64_t context = chunk + before + after;
-  const at::Tensor k = given.tensor("k", {q.size(0), q.size(1), context, heads, head_dim});
-  const at::Tensor weight = given.tensor("w.pos_proj.weight", {width, width});
-  const int64_t scales = width / 2;
-  const double step = std::log(1.0e4) / static_cast<double>(std::max<int64_t>(scales - 1, 1));
-  const at::Tensor frequencies = at::exp(at::arange(scales, at::kLong) * -step)
-                                     .to(q.scalar_type())
-                                     .to(at::kFloat);  // a buffer
-  const at::Tensor distances = at::arange(before, -after - 1, -1, at::kLong);
-  const at::Tensor angles =
-      distances.unsqueeze(0).to(at::kFloat).unsqueeze(-1) * frequencies.view({1, 1, -1});
-  const at::Tensor table = at::cat({angles.sin(), angles.cos()}, -1).to(q.scalar_type());
-  const at::Tensor rows =
-      at::linear(table, weight).reshape({-1, heads, head_dim}).permute({1, 2, 0});
-  const at::Tensor queries = q.permute({0, 3, 1, 2, 4});
-  const at::Tensor content = at::matmul(queries, k.permute({0, 3, 1, 4, 2}));
-  at::Tensor term = at::matmul(queries.reshape({q.size(0), heads, -1, head_dim}), rows)
-                        .reshape({q.size(0), heads, q.size(1), chunk, -1});
-  // A row of zeros between the rows of a query and those of the next, which ends outside.
-  term = at::constant_pad_nd(term, {0, context + 1 - term.size(-1)})
-             .reshape({q.size(0), heads, q.size(1), chunk * (context + 1)})
-             .slice(-1, 0, chunk * context)
-             .reshape({q.size(0), heads, q.size(1), chunk, context});
-  return {{"scores", content + term}};
+RelativeOutputs funnel(const Given& given) {
+  const FunnelParts parts(given);
+  const QueriesAndKeys& input = parts.input;
+  // A block that pools has half of the queries.
+  const int64_t step = input.queries != input.keys ? 2 : 1;
+  const at::Tensor pe = given.tensor("pe", {2 * input.keys + step - 1, parts.kernel.size(0)});
+  const at::Tensor rows = at::einsum("td,dnh->tnh", {pe, parts.kernel});
+  const at::Tensor positional =
+      at::einsum("binh,tnh->bnit", {parts.q + parts.bias(given, "w.r_r_bias"), rows});
+  return funnel_scores(given, parts,
+                       relative_shift(positional, input.keys, step * input.queries, step));
+}
+
+// By the sine of a sum: a product with the position of the query, and one with that of the key.
+RelativeOutputs funnel_factorized(const Given& given) {
+  const FunnelParts parts(given);
+  const QueriesAndKeys& input = parts.input;
+  const int64_t width = parts.kernel.size(0);
+  const at::Tensor phi = given.tensor("phi", {input.queries, width});
+  const at::Tensor pi = given.tensor("pi", {input.queries, width});
+  const at::Tensor psi = given.tensor("psi", {input.keys, width});
+  const at::Tensor omega = given.tensor("omega", {input.keys, width});
+  const at::Tensor q =
+      at::einsum("binh,dnh->bind", {parts.q + parts.bias(given, "w.r_r_bias"), parts.kernel});
+  const at::Tensor of_sines = at::einsum("bind,jd->bnij", {q * phi.unsqueeze(1), psi});
+  const at::Tensor of_cosines = at::einsum("bind,jd->bnij", {q * pi.unsqueeze(1), omega});
+  return funnel_scores(given, parts, of_sines + of_cosines);
 }
 
 PresetRow conformer_row(const char* name, const char* source) {
@@ -206,13 +230,12 @@ PresetRows shift_presets() {
                     "transformers 5.23.0 Wav2Vec2BertSelfAttention.forward"),
       conformer_row("seamless_m4t_relative",
                     "transformers 5.23.0 SeamlessM4TConformerSelfAttention.forward"),
-      {{"parakeet",
-        "transformers 5.23.0 ParakeetEncoderAttention.forward",
-        "the same; the mask fills the term",
-        {"masked"},
-        {"q", "k", "pe", "w.bias_u", "w.bias_v", "w.relative_k_proj.weight", "mask"},
-        {"scores"}},
-       parakeet},
+      parakeet_row("parakeet", "transformers 5.23.0 ParakeetEncoderAttention.forward",
+                   "the same; the mask fills the term", kParakeet),
+      parakeet_row("nemotron_asr_streaming",
+                   "transformers 5.23.0 NemotronAsrStreamingEncoderAttention.forward",
+                   "the same with keys of earlier steps; the mask fills the term by -inf",
+                   kNemotron),
       {{"fastspeech2_conformer",
         "transformers 5.23.0 FastSpeech2ConformerAttention.forward",
         "(ac + bd) / sqrt(D)",
@@ -228,13 +251,14 @@ PresetRows shift_presets() {
          "w.seg_embed"},
         {"scores"}},
        funnel},
-      {{"gemma3n_audio",
-        "transformers 5.23.0 Gemma3nAudioRelativePositionEmbedding",
-        "blocks of queries; a sinusoid of distances",
-        {"left", "right", "chunk", "blocks"},
-        {"q", "k", "w.pos_proj.weight"},
+      {{"funnel_factorized",
+        "transformers 5.23.0 FunnelRelMultiheadAttention.forward, attention_type factorized",
+        "the same by four tables of positions, and no shift",
+        {"segments"},
+        {"q", "k", "phi", "pi", "psi", "omega", "token_type", "w.r_w_bias", "w.r_r_bias",
+         "w.r_kernel", "w.r_s_bias", "w.seg_embed"},
         {"scores"}},
-       gemma3n_audio},
+       funnel_factorized},
   };
 }
 

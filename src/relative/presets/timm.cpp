@@ -141,6 +141,13 @@ PresetRows timm_presets() {
         levit,
         {"bias"}},
        square},
+      {{"timm_efficientvit_msra",
+        "timm 1.0.31 efficientvit_msra.CascadedGroupAttention",
+        "LeViT's",
+        {"window", "heads"},
+        levit,
+        {"bias"}},
+       square},
   };
 }
 

@@ -11,22 +11,32 @@
 #include <ATen/ops/upsample_bilinear2d.h>
 
 #include <cmath>
+#include <string>
 
 #include "posenc/relative/bias.h"
 #include "posenc/relative/resize.h"
 #include "posenc/relative/scores.h"
+#include "relative/limits.h"
+#include "relative/masked.h"
 #include "relative/presets/rows.h"
 
 namespace posenc::relative {
 namespace {
 
 constexpr const char* kTable = "w.relative_position_bias_table";
+constexpr const char* kInnerTable = "w.relative_position_bias.relative_position_bias_table";
 
 int64_t differences(Grid window) { return (2 * window.height - 1) * (2 * window.width - 1); }
 
 at::Tensor window_bias(const Given& given, const char* name, Grid window, int64_t heads) {
-  return relative_bias_of_indices(given.tensor(name, {differences(window), heads}),
-                                  relative_window_index(window));
+  // transformers 5.23 moved Swin's table into a module of its own; older files have the other name.
+  if (!given.has(name)) {
+    for (const char* other : {kTable, kInnerTable}) {
+      if (given.has(other)) name = other;
+    }
+  }
+  const at::Tensor table = given.tensor(name, {differences(window), heads});
+  return relative_bias_of_indices(table, relative_window_index(window));
 }
 
 RelativeOutputs swin(const Given& given) {
@@ -43,19 +53,29 @@ RelativeOutputs swin_mask(const Given& given) {
 at::Tensor window_mask(const Given& given, const QueriesAndKeys& input) {
   if (!given.flag("masked")) return {};
   const at::Tensor mask = given.tensor("mask", {kAny, input.queries, input.keys});
-  given.require(input.batch % mask.size(0) == 0, "`q` must have all windows of the mask",
+  given.require(mask.size(0) > 0 && input.batch % mask.size(0) == 0,
+                "`q` must have all windows of the mask",
                 std::to_string(input.batch) + " and " + std::to_string(mask.size(0)));
   return mask.repeat({input.batch / mask.size(0), 1, 1}).unsqueeze(1);
 }
 
-RelativeOutputs swin_scores(const Given& given, const char* table, const Place& place) {
-  const QueriesAndKeys input = queries_and_keys(given);
+RelativeOutputs window_scores(const Given& given, const QueriesAndKeys& input, const char* table,
+                              const Place& place, bool has_mask) {
   const Grid window = given.grid("window");
   given.tensor("q", {kAny, kAny, window.height * window.width, kAny});
   given.tensor("k", {kAny, kAny, window.height * window.width, kAny});
   return {
       {"scores", relative_scores(input.q, input.k, window_bias(given, table, window, input.heads),
-                                 window_mask(given, input), place)}};
+                                 has_mask ? window_mask(given, input) : at::Tensor(), place)}};
+}
+
+RelativeOutputs swin_scores(const Given& given, const char* table, const Place& place) {
+  return window_scores(given, queries_and_keys(given), table, place, true);
+}
+
+RelativeOutputs timm_scores(const Given& given, const char* table, bool has_mask) {
+  return window_scores(given, fused_queries_and_keys(given, Fused::Parts), table, {ScaleOf::Query},
+                       has_mask);
 }
 
 at::Tensor normalized(const at::Tensor& x) {
@@ -64,37 +84,82 @@ at::Tensor normalized(const at::Tensor& x) {
          at::linalg_vector_norm(x, 2, at::IntArrayRef({-1}), true).clamp_min(kEpsilon).expand_as(x);
 }
 
-// Cosine attention; the table is what a small network makes of coordinates; the mask is added
-// twice.
-RelativeOutputs swinv2(const Given& given) {
-  const QueriesAndKeys input = queries_and_keys(given);
+// Cosines times a learned scale of each head, and a bias. The mask is added once or twice.
+RelativeOutputs cosine_scores(const Given& given, const QueriesAndKeys& input,
+                              const at::Tensor& logit_scale, const at::Tensor& bias,
+                              MaskPlace mask_place) {
+  const at::Tensor scale = at::clamp(logit_scale, std::nullopt, std::log(1.0 / 0.01)).exp();
+  const at::Tensor cosines =
+      at::matmul(normalized(input.q), normalized(input.k).transpose(-2, -1)) * scale;
+  Place place;
+  place.mask_place = mask_place;
+  return {{"scores", masked(cosines + bias, window_mask(given, input), place)}};
+}
+
+// What differs between the copies of Swin v2: the names of the network's parameters, a window of
+// one row or column, how often the mask is added, and whether one projection makes queries and
+// keys.
+struct CosineKind {
+  std::string network;
+  LogCoordinates coordinates;
+  MaskPlace mask_place;
+  bool fused;
+
+  std::string name(const char* parameter) const { return "w." + network + "." + parameter; }
+};
+
+// The table is what a small network makes of coordinates.
+RelativeOutputs swinv2(const Given& given, const CosineKind& kind) {
+  const QueriesAndKeys input =
+      kind.fused ? fused_queries_and_keys(given, Fused::Parts) : queries_and_keys(given);
   const Grid window = given.grid("window"), pretrained = given.grid("pretrained_window", 0);
   given.tensor("q", {kAny, kAny, window.height * window.width, kAny});
+  given.tensor("k", {kAny, kAny, window.height * window.width, kAny});
   const at::Tensor logit_scale = given.tensor("w.logit_scale", {input.heads, 1, 1});
-  const at::Tensor first = given.tensor("w.continuous_position_bias_mlp.0.weight", {kAny, 2});
-  const at::Tensor first_bias =
-      given.tensor("w.continuous_position_bias_mlp.0.bias", {first.size(0)});
+  const at::Tensor first = given.tensor(kind.name("0.weight").c_str(), {kAny, 2});
+  const at::Tensor first_bias = given.tensor(kind.name("0.bias").c_str(), {first.size(0)});
   const at::Tensor second =
-      given.tensor("w.continuous_position_bias_mlp.2.weight", {input.heads, first.size(0)});
-  const at::Tensor coordinates =
-      relative_log_coordinates(window, LogCoordinates::SwinV2, pretrained)
-          .unsqueeze(0)
-          .to(first.scalar_type());
+      given.tensor(kind.name("2.weight").c_str(), {input.heads, first.size(0)});
+  const at::Tensor coordinates = relative_log_coordinates(window, kind.coordinates, pretrained)
+                                     .unsqueeze(0)
+                                     .to(first.scalar_type());
   const at::Tensor table = at::linear(at::relu(at::linear(coordinates, first, first_bias)), second)
                                .view({-1, input.heads});
   const at::Tensor bias =
       at::sigmoid(relative_bias_of_indices(table, relative_window_index(window))) * 16;
-  const at::Tensor scale = at::clamp(logit_scale, std::nullopt, std::log(1.0 / 0.01)).exp();
-  const at::Tensor cosines =
-      at::matmul(normalized(input.q), normalized(input.k).transpose(-2, -1)) * scale;
-  const at::Tensor scores = cosines + bias, mask = window_mask(given, input);
-  return {{"scores", mask.defined() ? scores + mask + mask : scores}};
+  return cosine_scores(given, input, logit_scale, bias, kind.mask_place);
+}
+
+// The network is asked for each pair of patches, and not for each difference.
+RelativeOutputs swinv2_cr(const Given& given) {
+  const QueriesAndKeys input = fused_queries_and_keys(given, Fused::Parts);
+  const Grid window = given.grid("window");
+  const int64_t tokens = window.height * window.width;
+  given.tensor("q", {kAny, kAny, tokens, kAny});
+  given.tensor("k", {kAny, kAny, tokens, kAny});
+  const at::Tensor first = given.tensor("w.meta_mlp.fc1.weight", {kAny, 2});
+  const at::Tensor second = given.tensor("w.meta_mlp.fc2.weight", {input.heads, first.size(0)});
+  const at::Tensor first_bias = given.tensor("w.meta_mlp.fc1.bias", {first.size(0)});
+  const at::Tensor second_bias = given.tensor("w.meta_mlp.fc2.bias", {input.heads});
+  const at::Tensor coordinates = relative_log_coordinates(window, LogCoordinates::TimmNatural)
+                                     .view({-1, 2})
+                                     .index_select(0, relative_window_index(window).flatten())
+                                     .to(first.scalar_type());
+  const at::Tensor bias =
+      at::linear(at::relu(at::linear(coordinates, first, first_bias)), second, second_bias)
+          .t()
+          .reshape({1, input.heads, tokens, tokens});
+  return cosine_scores(given, input, given.tensor("w.logit_scale", {input.heads}).view({-1, 1, 1}),
+                       bias, MaskPlace::AfterTerm);
 }
 
 RelativeOutputs beit(const Given& given) {
   constexpr int64_t kClassRows = 3;
   const Grid window = given.grid("window"), now = given.grid("new_window");
   const int64_t size = given.whole("interpolate");
+  given.require(size <= kMostPatches,
+                "`interpolate` must be at most " + std::to_string(kMostPatches),
+                std::to_string(size));
   const at::Tensor table =
       given.tensor(kTable, {differences(window) + kClassRows, given.whole("heads", 1)});
   at::Tensor bias = relative_bias_of_indices(
@@ -112,16 +177,16 @@ PresetRow scores_row(const char* name, const char* source, const char* summary, 
           [=](const Given& given) { return swin_scores(given, table, place); }};
 }
 
-PresetRow cosine_row(const char* name, const char* source) {
-  return {
-      {name,
-       source,
-       "cosine attention; a network of coordinates; the mask twice",
-       {"window", "pretrained_window", "masked"},
-       {"q", "k", "w.logit_scale", "w.continuous_position_bias_mlp.0.weight",
-        "w.continuous_position_bias_mlp.0.bias", "w.continuous_position_bias_mlp.2.weight", "mask"},
-       {"scores"}},
-      swinv2};
+PresetRow cosine_row(const char* name, const char* source, const char* summary,
+                     const CosineKind& kind) {
+  return {{name,
+           source,
+           summary,
+           {"window", "pretrained_window", "masked"},
+           {"q", "k", "w.logit_scale", kind.name("0.weight"), kind.name("0.bias"),
+            kind.name("2.weight"), "mask"},
+           {"scores"}},
+          [=](const Given& given) { return swinv2(given, kind); }};
 }
 
 PresetRow beit_row(const char* name, const char* source) {
@@ -137,9 +202,12 @@ PresetRow beit_row(const char* name, const char* source) {
 }  // namespace
 
 PresetRows window_presets() {
-  constexpr const char* kInner = "w.relative_position_bias.relative_position_bias_table";
+  constexpr const char* kGcTable = "w.rel_pos.relative_position_bias_table";
   const Place with_term = {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm};
   const Place in_turn = {ScaleOf::Scores, ScaleBy::Divide};
+  const CosineKind twice = {"continuous_position_bias_mlp", LogCoordinates::SwinV2,
+                            MaskPlace::Twice, false};
+  const char* twice_text = "cosine attention; a network of coordinates; the mask twice";
   const char* in_turn_text = "q.k / sqrt(D), + bias, + mask";
   return {
       {{"swin",
@@ -157,15 +225,40 @@ PresetRows window_presets() {
         {"mask"}},
        swin_mask},
       scores_row("swin_scores", "transformers 5.23.0 SwinAttention.forward",
-                 "q.k * D^-0.5 + (bias + mask)", kInner, with_term),
-      cosine_row("swinv2", "transformers 5.23.0 Swinv2SelfAttention.forward"),
-      cosine_row("swin2sr", "transformers 5.23.0 Swin2SRSelfAttention.forward"),
+                 "q.k * D^-0.5 + (bias + mask)", kInnerTable, with_term),
+      cosine_row("swinv2", "transformers 5.23.0 Swinv2SelfAttention.forward", twice_text, twice),
+      cosine_row("swin2sr", "transformers 5.23.0 Swin2SRSelfAttention.forward", twice_text, twice),
       scores_row("donut_swin", "transformers 5.23.0 DonutSwinSelfAttention.forward", in_turn_text,
                  kTable, in_turn),
       scores_row("clap_swin", "transformers 5.23.0 ClapAudioSelfAttention.forward", in_turn_text,
                  kTable, in_turn),
       scores_row("maskformer_swin", "transformers 5.23.0 MaskFormerSwinSelfAttention.forward",
                  in_turn_text, kTable, in_turn),
+      {{"timm_swin",
+        "timm 1.0.31 swin_transformer.WindowAttention",
+        "(q * D^-0.5).k, + bias, + mask",
+        {"window", "masked"},
+        {"q", "k", kTable, "mask"},
+        {"scores"}},
+       [=](const Given& given) { return timm_scores(given, kTable, true); }},
+      {{"timm_gcvit",
+        "timm 1.0.31 gcvit.WindowAttentionGlobal",
+        "(q * D^-0.5).k, + bias",
+        {"window"},
+        {"q", "k", kGcTable},
+        {"scores"}},
+       [=](const Given& given) { return timm_scores(given, kGcTable, false); }},
+      cosine_row("timm_swinv2", "timm 1.0.31 swin_transformer_v2.WindowAttention",
+                 "cosine attention; a network of coordinates; the mask once",
+                 {"cpb_mlp", LogCoordinates::TimmSwinV2, MaskPlace::AfterTerm, true}),
+      {{"timm_swinv2_cr",
+        "timm 1.0.31 swin_transformer_v2_cr.WindowMultiHeadAttention",
+        "cosine attention; a network of natural logarithms of each pair",
+        {"window", "masked"},
+        {"q", "k", "w.logit_scale", "w.meta_mlp.fc1.weight", "w.meta_mlp.fc1.bias",
+         "w.meta_mlp.fc2.weight", "w.meta_mlp.fc2.bias", "mask"},
+        {"scores"}},
+       swinv2_cr},
       beit_row("beit", "transformers 5.23.0 BeitRelativePositionBias"),
       beit_row("data2vec_vision", "transformers 5.23.0 Data2VecVisionRelativePositionBias"),
   };
