@@ -8,6 +8,7 @@ weights that differ by rounding.
 
 import copy
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def settings_of(draw: Draw, vocab: int, pad: int, end: int) -> dict:
     beams = draw.choice([1, 1, 2, 3, 4])
     found: dict = {"num_beams": beams}
     if beams > 1:
-        found |= {"early_stopping": draw.choice([True, False, "never"]), "length_penalty": draw.choice([0.0, 0.5, 1.0, 2.0, -1.0]),
+        found |= {"early_stopping": draw.choice([True, False, "never", 1]), "length_penalty": draw.choice([0.0, 0.5, 1.0, 2.0, -1.0]),
                   "num_return_sequences": draw.randint(1, beams)}  # fmt: skip
     found |= draw.choice([{"max_new_tokens": draw.randint(1, 12)}, {"max_length": draw.randint(8, 16)}, {"max_length": 30, "max_new_tokens": 4}, {}])
     if draw.coin(0.3):
@@ -205,7 +206,8 @@ def theirs(model, given: dict, settings: dict) -> tuple[list[list[int]], list[fl
         if own[0] != start:  # transformers would put one before it
             return [], []
         alone = {"input_ids": given["input_ids"][row : row + 1], "attention_mask": given["attention_mask"][row : row + 1], "decoder_input_ids": own[None]}
-        lengths = {name: kept[name] - padding for name in ("max_length", "min_length") if name in kept and kept[name] > padding}
+        stated = {name: kept.get(name, getattr(model.generation_config, name)) or 0 for name in ("max_length", "min_length")}
+        lengths = {name: value - padding for name, value in stated.items() if value > padding}
         found, value = theirs(model, alone, kept | lengths)
         given_columns = ([start] if not has_start else []) + prefix[row].tolist()
         rows += [given_columns + one[len(own) :] for one in found]
@@ -237,15 +239,31 @@ def is_forced_tie(settings: dict, ours: list[int], theirs: list[int]) -> bool:
     return same and ours[-1] in forced and theirs[-1] in forced
 
 
+def runs_out(subject: Subject, given: dict, settings: dict) -> bool:
+    """Whether a row has no token left, which transformers writes as tokens of probability 0."""
+    model, kept = without_nulls(subject.model, settings | subject.options)
+    out = model.generate(**given, **kept, return_dict_in_generate=True, output_scores=True)
+    scores = getattr(out, "sequences_scores", torch.zeros(1))
+    return not bool((scores > -1e8).all()) or any(bool(step.isneginf().all(1).any()) for step in out.scores)
+
+
 def compare(subject: Subject, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int]) -> str:
     ours, our_scores = got["sequences"].tolist(), got.get("sequences_scores", torch.tensor([])).tolist()
-    why = ""
+    why, whole = "", subject.settings | settings
+
+    def differs(i: int, rows: list[list[int]], scores: list[float]) -> bool:
+        if i >= len(ours):
+            return True
+        never_lived = bool(scores) and scores[i] < -1e8
+        ties = bool(scores) and math.isinf(scores[i]) and scores[i] == our_scores[i]
+        return not (never_lived or ties or trimmed(ours[i], fills) == trimmed(rows[i], fills) or is_forced_tie(whole, ours[i], rows[i]))
+
     for number in range(-1, NUDGES):
         model = subject.model if number < 0 else nudged(subject.model, number)
         rows, scores = theirs(model, given, settings | subject.options)
         if not rows:
             return ""
-        wrong = [i for i in range(len(rows)) if i >= len(ours) or (trimmed(ours[i], fills) != trimmed(rows[i], fills) and not (scores and scores[i] < -1e8) and not is_forced_tie(subject.settings | settings, ours[i], rows[i]))]
+        wrong = [i for i in range(len(rows)) if differs(i, rows, scores)]
         off = [i for i, (a, b) in enumerate(zip(our_scores, scores)) if b > -1e8 and abs(a - b) > TOLERANCE * max(1.0, abs(b))]
         if len(ours) == len(rows) and len(our_scores) == len(scores) and not wrong and not off:
             return ""
@@ -298,7 +316,7 @@ def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool
     try:
         if isinstance(got, str):
             theirs(subject.model, given, settings | subject.options)
-            why = got
+            why = "" if "must have a logit that is a number and not suppressed" in got and runs_out(subject, given, settings) else got
         elif samples:
             why = check_samples(subject, given, settings, got["sequences"])
         else:
@@ -329,6 +347,8 @@ def subject_of(draw: Draw, folder: Path, kind: str) -> Subject:
         beams = drawn["num_beams"]
         settings = {name: drawn[name] for name in draw.sample(sorted(drawn), draw.randint(0, len(drawn))) if drawn[name] is not None}
         settings = {"num_beams": beams} | {name: value for name, value in settings.items() if name != "num_return_sequences"}
+        if is_void({"forced_eos_token_id": 7} | settings):
+            del settings["suppress_tokens"]
     generation, config = folder / "generation_config.json", folder / "config.json"
     if draw.coin(0.7) or kind == "fsmt":
         generation.write_text(json.dumps(json.loads(generation.read_text()) | settings))
