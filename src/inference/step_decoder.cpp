@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cstring>
@@ -45,13 +46,15 @@ void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float*
 }  // namespace
 
 StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
-                         int64_t rows_per_source, int64_t capacity)
+                         int64_t rows_per_source, int64_t capacity, bool keeps_attention)
     : model_(model),
       rows_(memory.packing.batch * rows_per_source),
       capacity_(capacity),
       token_stride_(token_stride(model.decoder)),
       tokens_(static_cast<size_t>(rows_)),
       next_(tokens_.size()),
+      places_(memory.packing.places),
+      source_length_(memory.packing.length),
       first_(memory.packing.first),
       lengths_(memory.packing.lengths),
       is_causal_(mask.is_causal) {
@@ -65,6 +68,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   logits_ = room(model.final_layer.out());
   if (stack.reads_int8())
     input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
+  if (keeps_attention)
+    weights_ = at::empty({rows_, stack.sizes.heads, source_length_}, at::kFloat);
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
@@ -178,7 +183,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
   attend(request, visible_own_);
 }
 
-void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
+void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) {
   kernel::AttentionRequest request = attention(layer, query, model_.decoder.sizes.query_width());
   request.scale = model_.decoder.layers[layer].cross_score_scale;
   if (bias.defined()) {
@@ -186,7 +191,30 @@ void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tens
     request.bias_row_stride = bias.stride(0);
     request.bias_head_stride = bias.stride(1);
   }
+  if (weights_.defined() && layer + 1 == model_.decoder.layers.size()) {
+    request.weights = weights_.data_ptr<float>();
+    request.weights_stride = source_length_;
+  }
   attend(request, visible_memory_);
+}
+
+torch::Tensor StepDecoder::attention() const {
+  if (!weights_.defined()) return {};
+  const int64_t heads = weights_.size(1);
+  const at::Tensor mean = at::zeros({rows_, source_length_}, at::kFloat);
+  for (int64_t row = 0; row < rows_; ++row) {
+    const int64_t source = source_[row];
+    const float* const from = weights_.const_data_ptr<float>() + row * heads * source_length_;
+    float* const to = mean.data_ptr<float>() + row * source_length_;
+    for (int64_t j = 0; j < visible_memory_.counts[row]; ++j) {
+      float sum = 0.0F;
+      for (int64_t head = 0; head < heads; ++head) sum += from[head * source_length_ + j];
+      const int64_t place =
+          places_.empty() ? j : places_[first_[source] + j] - source * source_length_;
+      to[place] = sum / static_cast<float>(heads);
+    }
+  }
+  return mean;
 }
 
 void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& seen) const {

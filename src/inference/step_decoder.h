@@ -20,12 +20,14 @@ struct VisibleTokens {
 class StepDecoder : public StepModel {
  public:
   /// Decodes `rows_per_source` targets of at most `capacity` tokens for each source in `memory`.
-  /// `mask` is the part of the memory mask that its packing does not cover.
+  /// `mask` is the part of the memory mask that its packing does not cover. `keeps_attention`: for
+  /// attention().
   StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
-              int64_t rows_per_source, int64_t capacity);
+              int64_t rows_per_source, int64_t capacity, bool keeps_attention);
 
   torch::Tensor step(const torch::Tensor& tokens) override;
   void select(const torch::Tensor& rows) override;
+  torch::Tensor attention() const override;
   void check_unchanged() const override { model_.stale_check.check(); }
 
  private:
@@ -38,7 +40,7 @@ class StepDecoder : public StepModel {
                                                  int64_t stride) const;
   void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
   void attend_own(size_t layer, const float* query, int64_t stride) const;
-  void attend_memory(size_t layer, const float* query, const at::Tensor& bias) const;
+  void attend_memory(size_t layer, const float* query, const at::Tensor& bias);
 
   const TransformerModel& model_;
   int64_t rows_, capacity_, length_ = 0;
@@ -49,6 +51,9 @@ class StepDecoder : public StepModel {
   std::vector<std::vector<const float*>> tokens_, next_;  // per row
   at::Tensor memory_;                                     // keys and values of the memory's tokens
   std::vector<const float*> memory_tokens_;
+  std::vector<int64_t> places_;  // Packing::places of the memory
+  int64_t source_length_;
+  at::Tensor weights_;  // of the last layer (rows, H, S), if they are kept
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
