@@ -18,6 +18,7 @@ from harness import Case, Draw, Failure, Programs
 from written import written
 
 CASES, NEAR, GAP = 4, 1e-5, 1e-4
+ROUGH = 0.12  # of the largest logit, in 8 bits: 0.02 to 0.04 as a rule, more in the narrowest models
 KINDS = {
     "bart": ("BartConfig", "BartForConditionalGeneration"),
     "blenderbot": ("BlenderbotConfig", "BlenderbotForConditionalGeneration"),
@@ -314,7 +315,7 @@ def judge(case: Case, got: dict, model) -> list[str]:
             if name in got:
                 found.append(wrong(name, got[name], logits.detach(), truth))
         rough = (got["int8"].double() - truth).abs().max() / truth.abs().max()
-        found.append("" if rough < (0.6 if model.config.model_type in t5.KINDS else 0.3) else f"int8: off by {rough:.3g} of the largest")
+        found.append("" if rough < ROUGH else f"int8: off by {rough:.3g} of the largest")
         for name in ("tokens", "frozen_tokens"):
             found.append(check_tokens(name, wide, src, mask, case.options["begin"], model.config.pad_token_id, got[name]))
     for (name, one, other), true in zip(pairs, exact):

@@ -133,7 +133,9 @@ TEST(TargetAttention, IsUndefinedUnlessWanted) {
         const auto found = generate(model, padded(), without_padding(), without);
         for (size_t b = 0; b < 3; ++b) {
           EXPECT_FALSE(found[b][0].attention.defined());
-          if (penalty == 0.0) EXPECT_EQ(found[b][0].tokens, expected[b][0].tokens);
+          if (penalty == 0.0) {
+            EXPECT_EQ(found[b][0].tokens, expected[b][0].tokens);
+          }
         }
       }
     }
