@@ -21,8 +21,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   // As in forward(), query i is token i of the target.
   const ScoreMask rest =
       memory.packing.mask_of_keys(src_mask, frozen.decoder.heads, plan.steps, memory.rows);
-  inference::StepDecoder decoder(frozen, memory, rest, plan.rows_per_source, plan.steps,
-                                 plan.reads_attention());
+  inference::StepDecoder decoder(frozen, memory, rest, plan.rows_per_source, plan.steps);
   return search(decoder, plan, torch::kCPU);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "functional/attention_weights.h"
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
@@ -46,7 +47,7 @@ void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float*
 }  // namespace
 
 StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
-                         int64_t rows_per_source, int64_t capacity, bool keeps_attention)
+                         int64_t rows_per_source, int64_t capacity)
     : model_(model),
       rows_(memory.packing.batch * rows_per_source),
       capacity_(capacity),
@@ -68,8 +69,6 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   logits_ = room(model.final_layer.out());
   if (stack.reads_int8())
     input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
-  if (keeps_attention)
-    weights_ = at::empty({rows_, stack.sizes.heads, source_length_}, at::kFloat);
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
@@ -146,11 +145,10 @@ void StepDecoder::extend_relative() {
   for (const RelativeBias& bias : biases) relative_.push_back(bias.before(relative_length_));
 }
 
-// Bias for the memory's keys in this step, (rows, H, S), or undefined.
-at::Tensor StepDecoder::memory_bias() const {
+// Bias of token `query` for the memory's keys, (rows, H, S), or undefined.
+at::Tensor StepDecoder::memory_bias(int64_t query) const {
   if (!bias_.defined()) return {};
-  const int64_t query = bias_.size(2) == 1 ? 0 : length_;
-  return bias_.select(2, query).index_select(0, at::tensor(source_));
+  return bias_.select(2, bias_.size(2) == 1 ? 0 : query).index_select(0, at::tensor(source_));
 }
 
 // What the two attentions of a layer have in common.
@@ -183,7 +181,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
   attend(request, visible_own_);
 }
 
-void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) {
+void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
   kernel::AttentionRequest request = attention(layer, query, model_.decoder.sizes.query_width());
   request.scale = model_.decoder.layers[layer].cross_score_scale;
   if (bias.defined()) {
@@ -191,30 +189,7 @@ void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tens
     request.bias_row_stride = bias.stride(0);
     request.bias_head_stride = bias.stride(1);
   }
-  if (weights_.defined() && layer + 1 == model_.decoder.layers.size()) {
-    request.weights = weights_.data_ptr<float>();
-    request.weights_stride = source_length_;
-  }
   attend(request, visible_memory_);
-}
-
-torch::Tensor StepDecoder::attention() const {
-  if (!weights_.defined()) return {};
-  const int64_t heads = weights_.size(1);
-  const at::Tensor mean = at::zeros({rows_, source_length_}, at::kFloat);
-  for (int64_t row = 0; row < rows_; ++row) {
-    const int64_t source = source_[row];
-    const float* const from = weights_.const_data_ptr<float>() + row * heads * source_length_;
-    float* const to = mean.data_ptr<float>() + row * source_length_;
-    for (int64_t j = 0; j < visible_memory_.counts[row]; ++j) {
-      float sum = 0.0F;
-      for (int64_t head = 0; head < heads; ++head) sum += from[head * source_length_ + j];
-      const int64_t place =
-          places_.empty() ? j : places_[first_[source] + j] - source * source_length_;
-      to[place] = sum / static_cast<float>(heads);
-    }
-  }
-  return mean;
 }
 
 void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& seen) const {
@@ -227,6 +202,45 @@ void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& 
       0, rows_ * request.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
         attend(request, begin, end, platform::scratch(platform::Scratch::Scores, most + 16));
       });
+}
+
+// From the queries that the last step left, source by source. Only few searches ask for it, so the
+// kernel does not keep its weights.
+torch::Tensor StepDecoder::attention() const {
+  const DecoderStack& stack = model_.decoder;
+  const HeadSizes& sizes = stack.sizes;
+  const int64_t kv_width = sizes.kv_width();
+  const int64_t key = 2 * kv_width * (static_cast<int64_t>(stack.layers.size()) - 1);
+  const at::Tensor bias = memory_bias(length_ - 1);
+  at::Tensor all = at::zeros({rows_, source_length_}, at::kFloat);
+  for (int64_t row = 0, next = 0; row < rows_; row = next) {
+    while (next < rows_ && source_[next] == source_[row]) ++next;
+    const int64_t source = source_[row], rows = next - row, keys = visible_memory_.counts[row];
+    if (keys == 0) continue;
+    const at::Tensor query =
+        query_.narrow(0, row, rows).view({1, rows, sizes.heads, sizes.head_dim}).transpose(1, 2);
+    const at::Tensor seen = memory_.narrow(0, first_[source], keys)
+                                .narrow(1, key, kv_width)
+                                .unflatten(1, {sizes.kv_heads, sizes.head_dim})
+                                .transpose(0, 1)
+                                .unsqueeze(0);
+    ScoreMask mask;
+    if (bias.defined())
+      mask.bias = bias.narrow(0, row, rows).narrow(2, 0, keys).transpose(0, 1).unsqueeze(0);
+    const at::Tensor weights =
+        functional::attention_weights(query, seen, mask, stack.layers.back().cross_score_scale)
+            .mean(1)
+            .squeeze(0);
+    at::Tensor own = all.narrow(0, row, rows);
+    if (places_.empty()) {
+      own.narrow(1, 0, keys).copy_(weights);
+    } else {
+      const auto place = places_.begin() + first_[source];
+      const at::Tensor places = at::tensor(std::vector<int64_t>(place, place + keys));
+      own.index_copy_(1, places - source * source_length_, weights);
+    }
+  }
+  return all;
 }
 
 torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
@@ -242,7 +256,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
-  const at::Tensor bias = memory_bias();
+  const at::Tensor bias = memory_bias(length_);
   extend_relative();
   float* place = allocate_slots();
   collect_visible(place);

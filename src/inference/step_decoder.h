@@ -20,10 +20,9 @@ struct VisibleTokens {
 class StepDecoder : public StepModel {
  public:
   /// Decodes `rows_per_source` targets of at most `capacity` tokens for each source in `memory`.
-  /// `mask` is the part of the memory mask that its packing does not cover. `keeps_attention`: for
-  /// attention().
+  /// `mask` is the part of the memory mask that its packing does not cover.
   StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
-              int64_t rows_per_source, int64_t capacity, bool keeps_attention);
+              int64_t rows_per_source, int64_t capacity);
 
   torch::Tensor step(const torch::Tensor& tokens) override;
   void select(const torch::Tensor& rows) override;
@@ -35,12 +34,12 @@ class StepDecoder : public StepModel {
   float* allocate_slots();
   void collect_visible(const float* first_place);
   void extend_relative();
-  at::Tensor memory_bias() const;
+  at::Tensor memory_bias(int64_t query) const;
   kernels::inference::AttentionRequest attention(size_t layer, const float* query,
                                                  int64_t stride) const;
   void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
   void attend_own(size_t layer, const float* query, int64_t stride) const;
-  void attend_memory(size_t layer, const float* query, const at::Tensor& bias);
+  void attend_memory(size_t layer, const float* query, const at::Tensor& bias) const;
 
   const TransformerModel& model_;
   int64_t rows_, capacity_, length_ = 0;
@@ -53,7 +52,6 @@ class StepDecoder : public StepModel {
   std::vector<const float*> memory_tokens_;
   std::vector<int64_t> places_;  // Packing::places of the memory
   int64_t source_length_;
-  at::Tensor weights_;  // of the last layer (rows, H, S), if they are kept
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined

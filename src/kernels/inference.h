@@ -61,9 +61,6 @@ struct AttentionRequest {
   float* out;  // (rows, heads * width)
   int64_t out_stride;
   int64_t group = 1;  // the number of query heads that share a head of keys and values
-  // What the values are multiplied by, for each row, head and token, or null: not needed.
-  float* weights = nullptr;
-  int64_t weights_stride = 0;  // between heads
 };
 
 constexpr int64_t kNoWindow = -1;

@@ -125,11 +125,7 @@ void attend(const AttentionRequest& a, int64_t begin, int64_t end, float* scratc
     float* const out = a.out + row * a.out_stride + column;
     const float most = write_scores(one, a.scale, bias, scratch);
     const float sum = exponentiate(scratch, one.count, most == -__builtin_inff() ? 0.0f : most);
-    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // 0: it sees no token
-    mix_all(one, scratch, factor, out);
-    if (a.weights == nullptr) continue;
-    float* const weights = a.weights + i * a.weights_stride;
-    for (int64_t j = 0; j < one.count; ++j) weights[j] = scratch[j] * factor;
+    mix_all(one, scratch, sum == 0.0f ? 0.0f : 1.0f / sum, out);  // 0: it sees no token
   }
 }
 
