@@ -176,9 +176,8 @@ std::size_t longest(const std::vector<Tokens>& rows) {
 at::Tensor attention_of(const std::vector<const Hypothesis*>& rows,
                         const std::vector<std::size_t>& before, std::size_t length,
                         int64_t source_length) {
-  const auto all =
-      at::zeros({static_cast<int64_t>(rows.size()), static_cast<int64_t>(length), source_length},
-                at::kFloat);
+  const auto all = at::zeros(
+      {static_cast<int64_t>(rows.size()), static_cast<int64_t>(length), source_length}, at::kFloat);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const at::Tensor& own = rows[row]->attention;
     all[static_cast<int64_t>(row)]

@@ -21,8 +21,9 @@ void add_translate(CLI::App& app) {
   sub->add_option("--model", options->folder, "the folder of the model")
       ->required()
       ->check(input_path());
-  sub->add_option("--beams", options->search.beams,
-                  "number of beams; 1: greedy search; neither samples; default: the model's setting")
+  sub->add_option(
+         "--beams", options->search.beams,
+         "number of beams; 1: greedy search; neither samples; default: the model's setting")
       ->check(whole(1, kMostBeams));
   sub->add_option("--max-length", options->search.max_length,
                   "maximum number of tokens in a translation; default: the model's setting")

@@ -126,8 +126,7 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, con
                              std::optional<double> given_scale) {
   const double scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
   const int64_t group = query.size(1) / key.size(1);
-  at::Tensor scores =
-      at::matmul(query * scale, repeated_heads(key, group).transpose(-2, -1));
+  at::Tensor scores = at::matmul(query * scale, repeated_heads(key, group).transpose(-2, -1));
   if (mask.is_causal) {
     const at::Tensor later =
         at::ones({query.size(2), key.size(2)}, query.options().dtype(at::kBool)).triu(1);
@@ -185,7 +184,8 @@ std::tuple<at::Tensor, at::Tensor> attend_heads_with_weights(
   at::Tensor shares = attention_weights(heads.query, heads.key, mask, options.scale());
   if (options.training() && options.dropout() > 0.0)
     shares = at::dropout(shares, options.dropout(), /*train=*/true);
-  const at::Tensor out = joined(at::matmul(shares, repeated_heads(heads.value, group)), weights, options);
+  const at::Tensor out =
+      joined(at::matmul(shares, repeated_heads(heads.value, group)), weights, options);
   return {out, average_attn_weights ? shares.mean(1) : shares};
 }
 

@@ -240,12 +240,12 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
           .unflatten(0, {whole.batch, whole.length})
           .transpose(1, 2);
     };
-    *memory_weights = functional::attention_weights(
-                          heads(query, packing, sizes.heads),
-                          heads(remembered.narrow(1, 0, sizes.kv_width()), memory_packing,
-                                sizes.kv_heads),
-                          memory_mask, stack.layers.back().cross_score_scale)
-                          .mean(1);
+    *memory_weights =
+        functional::attention_weights(
+            heads(query, packing, sizes.heads),
+            heads(remembered.narrow(1, 0, sizes.kv_width()), memory_packing, sizes.kv_heads),
+            memory_mask, stack.layers.back().cross_score_scale)
+            .mean(1);
   }
   if (stack.last) each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });
   return stack.result(stream) == stream.x ? x : input;

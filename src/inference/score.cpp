@@ -96,8 +96,8 @@ std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tens
   const torch::NoGradGuard no_grad;
   if (targets.empty()) return {};
   const auto memory = model.encode(src, src_mask);
-  return log_probabilities_of(scores_of(
-      targets, memory.device(), [&](const torch::Tensor& given, const torch::Tensor&) {
+  return log_probabilities_of(
+      scores_of(targets, memory.device(), [&](const torch::Tensor& given, const torch::Tensor&) {
         return model.decode(given, memory, AttentionMask::causal(), src_mask).contiguous();
       }));
 }
@@ -124,8 +124,7 @@ std::vector<ScoredTarget> score_with_attention(TransformerImpl& model, const tor
   const auto memory = model.encode(src, src_mask);
   const auto decode = [&](const torch::Tensor& given, torch::Tensor& attention) {
     auto cache = model.start(memory, given.size(1), src_mask);
-    const auto hidden =
-        model.decoder->step(model.tgt_embedding->forward(given), cache, &attention);
+    const auto hidden = model.decoder->step(model.tgt_embedding->forward(given), cache, &attention);
     return model.final_layer->forward(hidden).contiguous();
   };
   return with_attention(scores_of(targets, memory.device(), decode), src);

@@ -67,8 +67,9 @@ struct Case {
   }
   std::string name(const std::string& who) const {
     std::ostringstream text;
-    text << (shape.name == kMarian.name ? "decode" : shape.name) << '/' << act << (beams > 1 ? "_beams" : "") << '/' << who << '/' << batch << '/'
-         << length << '/' << threads;
+    text << (shape.name == kMarian.name ? "decode" : shape.name) << '/' << act
+         << (beams > 1 ? "_beams" : "") << '/' << who << '/' << batch << '/' << length << '/'
+         << threads;
     return text.str();
   }
 };
@@ -105,9 +106,11 @@ std::string decode(const FrozenTransformer& frozen, const Case& one, const torch
 
 void ours(benchmark::State& state, posenc::WeightDtype weights, const Case& one) {
   const auto ids = sources(one);
-  const auto mask = one.act == "ragged" ? AttentionMask::padding(ids, one.shape.pad) : AttentionMask();
+  const auto mask =
+      one.act == "ragged" ? AttentionMask::padding(ids, one.shape.pad) : AttentionMask();
   const posenc::testing::Threads guard(static_cast<int>(one.threads));
-  const FrozenTransformer& frozen = model(weights, one.shape);  // or the first case would include loading it
+  const FrozenTransformer& frozen =
+      model(weights, one.shape);  // or the first case would include loading it
   posenc::benchmarks::reset_peak();
   posenc::benchmarks::timed(state, [&] {
     if (one.act == "decode") {
@@ -123,7 +126,8 @@ void theirs(benchmark::State& state, const std::string& who, const Case& one) {
   double seconds = 0.0, peak = 0.0;
   std::string tokens;
   for (auto _ : state) {
-    std::istringstream(peer(who + ":" + one.shape.name).ask(one.line())) >> seconds >> tokens >> peak;
+    std::istringstream(peer(who + ":" + one.shape.name).ask(one.line())) >> seconds >> tokens >>
+        peak;
     state.SetIterationTime(seconds);
   }
   state.SetLabel(tokens);

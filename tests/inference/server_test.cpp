@@ -28,13 +28,13 @@ GenerateOptions request(int64_t number) {
     case 1: return options.num_beams(3).num_return_sequences(2).no_repeat_ngram_size(2);
     case 2: return options.repetition_penalty(1.5).suppress_tokens({5, 6});
     case 3: return options.num_beams(2).coverage_penalty(0.5).return_attention(true);
-    case 4:
-      return options.do_sample(true).top_k(4).num_return_sequences(3);  // of a generator each
+    case 4: return options.do_sample(true).top_k(4).num_return_sequences(3);  // of a generator each
     case 5: return options.return_alternatives(true).num_return_sequences(3).min_new_tokens(4);
     case 6: return options.prefixes(std::vector<std::vector<int64_t>>{{kBegin, 7, 9}});
     default:
-      return options.num_beams(4).length_penalty_kind(LengthPenalty::Gnmt).bad_words_ids(
-          std::vector<std::vector<int64_t>>{{7, 8}, {9}});
+      return options.num_beams(4)
+          .length_penalty_kind(LengthPenalty::Gnmt)
+          .bad_words_ids(std::vector<std::vector<int64_t>>{{7, 8}, {9}});
   }
 }
 
@@ -93,8 +93,7 @@ TEST(Server, AnswersDifferentRequestsAtOnce) {
   std::vector<std::vector<std::vector<Hypothesis>>> got(kRounds * kRequests);
   at_once([&](int64_t number) {
     for (int64_t round = 0; round < kRounds; ++round)
-      got[static_cast<size_t>(round * kRequests + number)] =
-          server.answer(number, request(number));
+      got[static_cast<size_t>(round * kRequests + number)] = server.answer(number, request(number));
   });
   for (size_t i = 0; i < got.size(); ++i) expect_same(got[i], expected[i % kRequests]);
 }

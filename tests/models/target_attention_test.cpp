@@ -88,8 +88,7 @@ TEST(TargetAttention, OfScoresIsThatOfTheSearch) {
     const auto values = score(model, padded(), without_padding(), targets);
     const auto scored = score_with_attention(model, padded(), without_padding(), targets);
     for (size_t b = 0; b < 3; ++b) {
-      const auto expected =
-          weights_of(modules, static_cast<int64_t>(b), found[b][0].tokens);
+      const auto expected = weights_of(modules, static_cast<int64_t>(b), found[b][0].tokens);
       EXPECT_EQ(scored[b].attention.sizes(), expected.sizes());
       EXPECT_TRUE(torch::allclose(scored[b].attention, expected, 1e-5, 1e-6));
       ASSERT_EQ(scored[b].log_probabilities.size(), values[b].size());
@@ -223,10 +222,10 @@ TEST(CoveragePenalty, CountsThePrefix) {
         Tokens tokens = found[b][0].tokens;
         tokens.insert(tokens.begin(), {4, 3});
         const double before = log_probability_of(modules, b, {4, 3});
-        EXPECT_NEAR(found[b][0].score,
-                    log_probability_of(modules, b, tokens) - before +
-                        0.5 * coverage_of(modules, b, tokens),
-                    1e-4);
+        EXPECT_NEAR(
+            found[b][0].score,
+            log_probability_of(modules, b, tokens) - before + 0.5 * coverage_of(modules, b, tokens),
+            1e-4);
       }
     }
   });

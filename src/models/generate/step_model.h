@@ -71,7 +71,7 @@ class TargetAttention {
 struct Search {
   StepModel& decoder;
   const SearchPlan& plan;
-  torch::Tensor tokens;  ///< (R, 1), input of the next step; R counts the remaining rows
+  torch::Tensor tokens;          ///< (R, 1), input of the next step; R counts the remaining rows
   torch::Tensor attention = {};  ///< StepModel::attention() of the last step, on the CPU
 
   const GenerateOptions& options() const { return plan.options; }
