@@ -292,6 +292,38 @@ def searched(programs: Programs, given: dict, settings: dict, more: list[str]) -
     return done.stderr.strip() if done.returncode else load_file(programs.folder / "out.safetensors")
 
 
+def check_attention(draw: Draw, programs: Programs, subject: Subject) -> Failure | None:
+    """`--attention` beside the weights that transformers returns for the targets found, and scores with a coverage penalty."""
+    given = inputs_of(draw, subject, subject.source, 0)
+    penalty = draw.choice([0.0, 0.4])
+    settings = {"num_beams": 2, "num_return_sequences": 2, "max_new_tokens": 6, "length_penalty": 1.0, "eos_token_id": 7,
+                "suppress_tokens": [subject.pad], "renormalize_logits": False}  # fmt: skip
+    settings |= {name: None for name in subject.settings if name not in settings}
+    more = ["--attention", f"--coverage-penalty={penalty}", *(["--plain"] if draw.coin() else [])]
+    got = searched(programs, given, settings | {"forced_eos_token_id": None, "decoder_start_token_id": 8}, more)
+    if isinstance(got, str):
+        return Failure(f"{subject.kind} {more}", got)
+    model = copy.deepcopy(subject.model)
+    model.set_attn_implementation("eager")
+    mask = given.get("attention_mask", torch.ones_like(given["input_ids"])).repeat_interleave(2, 0)
+    sequences = got["sequences"]
+    out = model(input_ids=given["input_ids"].repeat_interleave(2, 0), attention_mask=mask, decoder_input_ids=sequences[:, :-1],
+                output_attentions=True, use_cache=False)  # fmt: skip
+    weights, logs = out.cross_attentions[-1].mean(1), out.logits.log_softmax(-1)
+    for row, tokens in enumerate(sequences[:, 1:].tolist()):
+        count = tokens.index(7) + 1 if 7 in tokens else len(tokens)
+        expected, ours = weights[row, :count], got["attention"][row, 1:]
+        off = max((ours[:count] - expected).abs().max().item(), ours[count:].abs().sum().item(), got["attention"][row, 0].abs().sum().item())
+        if not off < TOLERANCE:
+            return Failure(f"{subject.kind} {more}", f"row {row}: off by {off:.3g}")
+        total = logs[row, torch.arange(count), tokens[:count]].sum().item() / count
+        sums = expected.sum(0)[mask[row] == 1]
+        total += penalty * sums.clamp_max(1).log().sum().item()
+        if abs(total - got["sequences_scores"][row].item()) > 5 * TOLERANCE * max(1.0, abs(total)):
+            return Failure(f"{subject.kind} {more}", f"row {row}: score {got['sequences_scores'][row].item()} for {total}")
+    return None
+
+
 def fills_of(subject: Subject, settings: dict) -> set[int]:
     """The tokens that may follow a row's end, and the ends."""
     ends = (subject.settings | settings).get("eos_token_id", subject.model.generation_config.eos_token_id)
@@ -369,7 +401,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             own = programs.within(kind)
             subject = subject_of(draw, own.folder / "model", kind)
             found = [check_search(draw, own, subject, samples=number == SEARCHES) for number in range(SEARCHES + 1)]
-            found.append(check_forced(draw, own, subject))
+            found += [check_forced(draw, own, subject), check_attention(draw, own, subject)]
             failures += [one for one in found if one]
             count += len(found)
     return count, failures
