@@ -3,7 +3,9 @@
 #include "models/generate/folder.h"
 #include "models/seq2seq/load.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <memory>
@@ -26,7 +28,9 @@ struct GenerateArguments {
   std::string folder, input, output;
   std::vector<std::string> settings;
   WeightDtype weights = WeightDtype::Float32;
-  bool plain = false, logits = false;
+  bool plain = false, logits = false, attention = false;
+  double coverage_penalty = 0.0;
+  std::optional<uint64_t> seed;
 };
 
 using Tokens = std::vector<int64_t>;
@@ -167,6 +171,22 @@ std::size_t longest(const std::vector<Tokens>& rows) {
   return most;
 }
 
+// (B * R, T, S): what the token in each column attends to in the source. Zeros for the columns that
+// began the target, and after its end.
+at::Tensor attention_of(const std::vector<const Hypothesis*>& rows,
+                        const std::vector<std::size_t>& before, std::size_t length,
+                        int64_t source_length) {
+  const auto all = at::zeros(
+      {static_cast<int64_t>(rows.size()), static_cast<int64_t>(length), source_length}, at::kFloat);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const at::Tensor& own = rows[row]->attention;
+    all[static_cast<int64_t>(row)]
+        .narrow(0, static_cast<int64_t>(before[row]), own.size(0))
+        .copy_(own);
+  }
+  return all;
+}
+
 StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
                     const GenerateInputs& inputs) {
   const Settings settings =
@@ -178,6 +198,8 @@ StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
   const auto padding = static_cast<int64_t>(longest(columns) - longest(options.prefixes()));
   if (options.max_length()) options.max_length(*options.max_length() - padding);
   options.min_length(options.min_length() - padding);
+  options.coverage_penalty(arguments.coverage_penalty).return_attention(arguments.attention);
+  if (arguments.seed) options.generator(at::detail::createCPUGenerator(*arguments.seed));
   const auto found =
       with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& mask) {
         return generate(any, inputs.src, mask, options);
@@ -187,10 +209,14 @@ StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
   const auto width = static_cast<std::size_t>(options.num_return_sequences());
   std::vector<Tokens> sequences;
   std::vector<float> scores;
+  std::vector<const Hypothesis*> rows;
+  std::vector<std::size_t> before;
   for (std::size_t row = 0; row < found.size(); ++row) {
     for (std::size_t i = 0; i < width; ++i) {
       // A search may find fewer; transformers then returns beams that never lived.
       const Hypothesis& one = found[row][std::min(i, found[row].size() - 1)];
+      rows.push_back(&one);
+      before.push_back(columns[row].size());
       sequences.push_back(columns[row]);
       sequences.back().insert(sequences.back().end(), one.tokens.begin(), one.tokens.end());
       scores.push_back(i < found[row].size() ? static_cast<float>(one.score) : -1e9F);
@@ -208,6 +234,8 @@ StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
                 at::tensor(flat, at::kLong)
                     .view({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(length)}));
   if (beams) result.insert("sequences_scores", at::tensor(scores, at::kFloat));
+  if (arguments.attention)
+    result.insert("attention", attention_of(rows, before, length, inputs.src.size(1)));
   return result;
 }
 
@@ -265,9 +293,22 @@ void add_generate(CLI::App& app) {
   set->check(assignment())->allow_extra_args(false);
   auto* plain = sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
   add_int8(*sub, arguments->weights)->excludes(plain);
+  auto* attention = sub->add_flag(
+      "--attention", arguments->attention,
+      "also write `attention` (B * R, T, S): the weights of the last layer's attention to the "
+      "source for each token, averaged over the heads");
+  auto* coverage =
+      sub->add_option("--coverage-penalty", arguments->coverage_penalty,
+                      "GNMT's penalty of source tokens that are attended to by few of the target's")
+          ->check(CLI::NonNegativeNumber);
+  auto* seed = sub->add_option("--seed", arguments->seed,
+                               "of the samples of do_sample, which then are the same each time");
   sub->add_flag("--logits", arguments->logits,
                 "write only `logits` (B, P, V) of `decoder_input_ids`, each after those before it")
-      ->excludes(set);
+      ->excludes(set)
+      ->excludes(attention)
+      ->excludes(coverage)
+      ->excludes(seed);
   sub->footer(
       "Example:\n  posenc generate models/opus-mt-en-de --in ids.safetensors --out "
       "found.safetensors --set num_beams=4 --set max_new_tokens=40");

@@ -15,6 +15,7 @@
 
 #include "core/check.h"
 #include "functional/attention_mask_internals.h"
+#include "functional/attention_weights.h"
 
 namespace posenc::functional {
 namespace {
@@ -114,11 +115,18 @@ at::Tensor joined(const at::Tensor& context, const MultiheadAttentionWeights& we
   return join(context.permute({2, 0, 1, 3})).transpose(0, 1);  // (L, B, E) -> (B, L, E)
 }
 
-// softmax(scale q k^T + mask), (B, H, L, S); zeros where all of a row is masked.
+// (B, Hkv, S, Dh) with each head once for every one of the `group` heads of queries that share it.
+at::Tensor repeated_heads(const at::Tensor& x, int64_t group) {
+  return group == 1 ? x : x.repeat_interleave(group, 1);
+}
+
+}  // namespace
+
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const ScoreMask& mask,
                              std::optional<double> given_scale) {
   const double scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
-  at::Tensor scores = at::matmul(query * scale, key.transpose(-2, -1));
+  const int64_t group = query.size(1) / key.size(1);
+  at::Tensor scores = at::matmul(query * scale, repeated_heads(key, group).transpose(-2, -1));
   if (mask.is_causal) {
     const at::Tensor later =
         at::ones({query.size(2), key.size(2)}, query.options().dtype(at::kBool)).triu(1);
@@ -128,8 +136,6 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, con
   }
   return at::_safe_softmax(scores, -1).to(query.scalar_type());
 }
-
-}  // namespace
 
 Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const MultiheadAttentionWeights& weights, int64_t num_heads) {
@@ -175,13 +181,11 @@ std::tuple<at::Tensor, at::Tensor> attend_heads_with_weights(
     const MultiheadAttentionFuncOptions& options, bool average_attn_weights) {
   const ScoreMask mask = score_mask(heads, options);
   const int64_t group = heads.query.size(1) / heads.key.size(1);  // heads that share keys
-  const auto repeated = [&](const at::Tensor& x) {
-    return group == 1 ? x : x.repeat_interleave(group, 1);
-  };
-  at::Tensor shares = attention_weights(heads.query, repeated(heads.key), mask, options.scale());
+  at::Tensor shares = attention_weights(heads.query, heads.key, mask, options.scale());
   if (options.training() && options.dropout() > 0.0)
     shares = at::dropout(shares, options.dropout(), /*train=*/true);
-  const at::Tensor out = joined(at::matmul(shares, repeated(heads.value)), weights, options);
+  const at::Tensor out =
+      joined(at::matmul(shares, repeated_heads(heads.value, group)), weights, options);
   return {out, average_attn_weights ? shares.mean(1) : shares};
 }
 

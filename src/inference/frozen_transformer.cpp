@@ -31,6 +31,30 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   return {model.encoder->run(rows, packing, mask, {}), packing};
 }
 
+at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
+                  const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
+                  at::Tensor* memory_weights) {
+  const torch::NoGradGuard no_grad;
+  check_ids("tgt", tgt);
+  check_sequence("FrozenTransformer", memory, model.options.d_model());
+  TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
+                    "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
+                    " and ", memory.sizes());
+  model.stale_check.check();
+  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model.decoder.heads;
+  const at::Tensor x = model.tgt_embedding(tgt).flatten(0, 1);
+  const at::Tensor out =
+      run(model.decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
+          Packing(batch, memory.size(1)),
+          AttentionMaskAccess::resolve(tgt_mask, {batch, heads, length, length}, x),
+          AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x),
+          memory_weights);
+  const at::Tensor logits = at::empty({batch, length, model.final_layer.out()}, at::kFloat);
+  model.final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
+                        row_regime(batch * length));
+  return logits;
+}
+
 }  // namespace inference
 
 torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
@@ -46,25 +70,8 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
 torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::Tensor& memory,
                                         const AttentionMask& tgt_mask,
                                         const AttentionMask& memory_mask) const {
-  const torch::NoGradGuard no_grad;
   const auto model = model_;
-  check_ids("tgt", tgt);
-  inference::check_sequence("FrozenTransformer", memory, model->options.d_model());
-  TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
-                    "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
-                    " and ", memory.sizes());
-  model->stale_check.check();
-  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model->decoder.heads;
-  const torch::Tensor x = model->tgt_embedding(tgt).flatten(0, 1);
-  const torch::Tensor out = inference::run(
-      model->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
-      Packing(batch, memory.size(1)),
-      AttentionMaskAccess::resolve(tgt_mask, {batch, heads, length, length}, x),
-      AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x));
-  const torch::Tensor logits = at::empty({batch, length, model->final_layer.out()}, at::kFloat);
-  model->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
-                         inference::row_regime(batch * length));
-  return logits;
+  return inference::decode(*model, tgt, memory, tgt_mask, memory_mask);
 }
 
 const TransformerOptions& FrozenTransformer::options() const { return model_->options; }

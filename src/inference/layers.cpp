@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "functional/attention_weights.h"
 #include "functional/fourier_mixing.h"
 #include "inference/layer_outputs.h"
 
@@ -187,7 +188,7 @@ Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tens
 
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
-               const ScoreMask& memory_mask) {
+               const ScoreMask& memory_mask, at::Tensor* memory_weights) {
   const int64_t count = rows.size(0), head_width = stack.sizes.query_width();
   const int64_t qkv_width = stack.sizes.width(), kv_width = 2 * stack.sizes.kv_width();
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
@@ -231,6 +232,20 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
                     head_width, {}, layer.after_cross);
       feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
     });
+  }
+  if (memory_weights != nullptr) {  // the query and the keys are the last layer's
+    const HeadSizes& sizes = stack.sizes;
+    const auto heads = [&](const at::Tensor& x, const Packing& whole, int64_t number) {
+      return x.unflatten(1, {number, sizes.head_dim})
+          .unflatten(0, {whole.batch, whole.length})
+          .transpose(1, 2);
+    };
+    *memory_weights =
+        functional::attention_weights(
+            heads(query, packing, sizes.heads),
+            heads(remembered.narrow(1, 0, sizes.kv_width()), memory_packing, sizes.kv_heads),
+            memory_mask, stack.layers.back().cross_score_scale)
+            .mean(1);
   }
   if (stack.last) each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });
   return stack.result(stream) == stream.x ? x : input;

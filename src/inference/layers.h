@@ -100,9 +100,11 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
 /// becomes their memory in 8 bits, if one of the projections reads it.
 Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer);
 
-/// Runs rows (rows, D) through all layers; may overwrite them.
+/// Runs rows (rows, D) through all layers; may overwrite them. `memory_weights`, if given, receives
+/// the weights (B, L, S) of the last layer's attention to the memory, averaged over the heads, of
+/// batches without packing.
 at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tensor& memory,
                const Packing& packing, const Packing& memory_packing, const ScoreMask& mask,
-               const ScoreMask& memory_mask);
+               const ScoreMask& memory_mask, at::Tensor* memory_weights = nullptr);
 
 }  // namespace posenc::inference

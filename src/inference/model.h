@@ -71,4 +71,9 @@ struct Memory {
 /// Encodes ids (B, S), skipping padding.
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
 
+/// FrozenTransformer::decode(). `memory_weights`, if given, receives what run() gives it.
+at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
+                  const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
+                  at::Tensor* memory_weights = nullptr);
+
 }  // namespace posenc::inference

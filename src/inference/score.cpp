@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "functional/topk.h"
+#include "inference/model.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc {
@@ -31,15 +32,16 @@ void check_targets(const Targets& targets, const torch::Tensor& src,
   }
 }
 
-// `decode` returns the logits (B, L, V) of ids (B, L).
+// `decode` returns the logits (B, L, V) of ids (B, L), and puts what they attend to, if it is
+// wanted, into the tensor (B, L, S).
 template <typename Decode>
-std::vector<std::vector<double>> scores_of(const Targets& targets, torch::Device device,
-                                           const Decode& decode) {
+std::vector<ScoredTarget> scores_of(const Targets& targets, torch::Device device,
+                                    const Decode& decode) {
   const auto rows = static_cast<int64_t>(targets.size());
   size_t most = 1;
   for (const auto& target : targets) most = std::max(most, target.size());
-  std::vector<std::vector<double>> values(targets.size());
-  if (most == 1) return values;
+  std::vector<ScoredTarget> found(targets.size());
+  if (most == 1) return found;
   const auto length = static_cast<int64_t>(most) - 1;
   // What comes after a target's end has no influence on it, since the mask is causal.
   const auto given = torch::zeros({rows, length}, torch::kLong);
@@ -49,31 +51,55 @@ std::vector<std::vector<double>> scores_of(const Targets& targets, torch::Device
     std::copy(target.begin(), target.end() - 1, given.data_ptr<int64_t>() + row * length);
     std::copy(target.begin() + 1, target.end(), next.data_ptr<int64_t>() + row * length);
   }
-  const torch::Tensor all = decode(given.to(device));
+  torch::Tensor attention;
+  const torch::Tensor all = decode(given.to(device), attention);
   const auto logits = all.reshape({rows * length, all.size(2)});
   const auto sum = functional::log_sum_exp(logits.to(torch::kFloat));
   const auto of_next = logits.gather(1, next.to(device).view({-1, 1})).squeeze(1).to(torch::kFloat);
-  const auto found = ((of_next - sum.largest) - sum.rest).cpu().contiguous();
+  const auto values = ((of_next - sum.largest) - sum.rest).cpu().contiguous();
   for (int64_t row = 0; row < rows; ++row) {
-    const auto* const first = found.const_data_ptr<float>() + row * length;
-    values[row].assign(first, first + targets[row].size() - 1);
+    const auto* const first = values.const_data_ptr<float>() + row * length;
+    const auto count = static_cast<int64_t>(targets[row].size()) - 1;
+    found[row].log_probabilities.assign(first, first + count);
+    if (attention.defined())
+      found[row].attention =
+          attention[row].narrow(0, 0, count).to(torch::kCPU, torch::kFloat).clone();
   }
+  return found;
+}
+
+void check_scored(const TransformerImpl& model) {
+  TORCH_CHECK_VALUE(!model.is_training(),
+                    "[score] the model must be in eval mode: model->eval(). Got train mode");
+}
+
+std::vector<std::vector<double>> log_probabilities_of(std::vector<ScoredTarget> found) {
+  std::vector<std::vector<double>> values;
+  for (auto& target : found) values.push_back(std::move(target.log_probabilities));
   return values;
+}
+
+// A target that has only its first token attends to nothing.
+std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
+                                         const torch::Tensor& src) {
+  for (auto& target : found)
+    if (!target.attention.defined()) target.attention = torch::empty({0, src.size(1)});
+  return found;
 }
 
 }  // namespace
 
 std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask, const Targets& targets) {
-  TORCH_CHECK_VALUE(!model.is_training(),
-                    "[score] the model must be in eval mode: model->eval(). Got train mode");
+  check_scored(model);
   check_targets(targets, src, model.options);
   const torch::NoGradGuard no_grad;
   if (targets.empty()) return {};
   const auto memory = model.encode(src, src_mask);
-  return scores_of(targets, memory.device(), [&](const torch::Tensor& given) {
-    return model.decode(given, memory, AttentionMask::causal(), src_mask).contiguous();
-  });
+  return log_probabilities_of(
+      scores_of(targets, memory.device(), [&](const torch::Tensor& given, const torch::Tensor&) {
+        return model.decode(given, memory, AttentionMask::causal(), src_mask).contiguous();
+      }));
 }
 
 std::vector<std::vector<double>> score(const FrozenTransformer& model, const torch::Tensor& src,
@@ -82,9 +108,41 @@ std::vector<std::vector<double>> score(const FrozenTransformer& model, const tor
   const torch::NoGradGuard no_grad;
   if (targets.empty()) return {};
   const auto memory = model.encode(src, src_mask);
-  return scores_of(targets, torch::kCPU, [&](const torch::Tensor& given) {
-    return model.decode(given, memory, AttentionMask::causal(), src_mask);
-  });
+  return log_probabilities_of(
+      scores_of(targets, torch::kCPU, [&](const torch::Tensor& given, const torch::Tensor&) {
+        return model.decode(given, memory, AttentionMask::causal(), src_mask);
+      }));
+}
+
+std::vector<ScoredTarget> score_with_attention(TransformerImpl& model, const torch::Tensor& src,
+                                               const AttentionMask& src_mask,
+                                               const Targets& targets) {
+  check_scored(model);
+  check_targets(targets, src, model.options);
+  const torch::NoGradGuard no_grad;
+  if (targets.empty()) return {};
+  const auto memory = model.encode(src, src_mask);
+  const auto decode = [&](const torch::Tensor& given, torch::Tensor& attention) {
+    auto cache = model.start(memory, given.size(1), src_mask);
+    const auto hidden = model.decoder->step(model.tgt_embedding->forward(given), cache, &attention);
+    return model.final_layer->forward(hidden).contiguous();
+  };
+  return with_attention(scores_of(targets, memory.device(), decode), src);
+}
+
+std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
+                                               const torch::Tensor& src,
+                                               const AttentionMask& src_mask,
+                                               const Targets& targets) {
+  check_targets(targets, src, model.options());
+  const torch::NoGradGuard no_grad;
+  if (targets.empty()) return {};
+  const auto held = inference::FrozenAccess::model(model);
+  const auto memory = model.encode(src, src_mask);
+  const auto decode = [&](const torch::Tensor& given, torch::Tensor& attention) {
+    return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, &attention);
+  };
+  return with_attention(scores_of(targets, torch::kCPU, decode), src);
 }
 
 }  // namespace posenc

@@ -3,10 +3,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "functional/attention_weights.h"
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
@@ -52,6 +54,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
       token_stride_(token_stride(model.decoder)),
       tokens_(static_cast<size_t>(rows_)),
       next_(tokens_.size()),
+      places_(memory.packing.places),
+      source_length_(memory.packing.length),
       first_(memory.packing.first),
       lengths_(memory.packing.lengths),
       is_causal_(mask.is_causal) {
@@ -141,11 +145,10 @@ void StepDecoder::extend_relative() {
   for (const RelativeBias& bias : biases) relative_.push_back(bias.before(relative_length_));
 }
 
-// Bias for the memory's keys in this step, (rows, H, S), or undefined.
-at::Tensor StepDecoder::memory_bias() const {
+// Bias of token `query` for the memory's keys, (rows, H, S), or undefined.
+at::Tensor StepDecoder::memory_bias(int64_t query) const {
   if (!bias_.defined()) return {};
-  const int64_t query = bias_.size(2) == 1 ? 0 : length_;
-  return bias_.select(2, query).index_select(0, at::tensor(source_));
+  return bias_.select(2, bias_.size(2) == 1 ? 0 : query).index_select(0, at::tensor(source_));
 }
 
 // What the two attentions of a layer have in common.
@@ -201,6 +204,45 @@ void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& 
       });
 }
 
+// From the queries that the last step left, source by source. Only few searches ask for it, so the
+// kernel does not keep its weights.
+torch::Tensor StepDecoder::attention() const {
+  const DecoderStack& stack = model_.decoder;
+  const HeadSizes& sizes = stack.sizes;
+  const int64_t kv_width = sizes.kv_width();
+  const int64_t key = 2 * kv_width * (static_cast<int64_t>(stack.layers.size()) - 1);
+  const at::Tensor bias = memory_bias(length_ - 1);
+  at::Tensor all = at::zeros({rows_, source_length_}, at::kFloat);
+  for (int64_t row = 0, next = 0; row < rows_; row = next) {
+    while (next < rows_ && source_[next] == source_[row]) ++next;
+    const int64_t source = source_[row], rows = next - row, keys = visible_memory_.counts[row];
+    if (keys == 0) continue;
+    const at::Tensor query =
+        query_.narrow(0, row, rows).view({1, rows, sizes.heads, sizes.head_dim}).transpose(1, 2);
+    const at::Tensor seen = memory_.narrow(0, first_[source], keys)
+                                .narrow(1, key, kv_width)
+                                .unflatten(1, {sizes.kv_heads, sizes.head_dim})
+                                .transpose(0, 1)
+                                .unsqueeze(0);
+    ScoreMask mask;
+    if (bias.defined())
+      mask.bias = bias.narrow(0, row, rows).narrow(2, 0, keys).transpose(0, 1).unsqueeze(0);
+    const at::Tensor weights =
+        functional::attention_weights(query, seen, mask, stack.layers.back().cross_score_scale)
+            .mean(1)
+            .squeeze(0);
+    at::Tensor own = all.narrow(0, row, rows);
+    if (places_.empty()) {
+      own.narrow(1, 0, keys).copy_(weights);
+    } else {
+      const auto place = places_.begin() + first_[source];
+      const at::Tensor places = at::tensor(std::vector<int64_t>(place, place + keys));
+      own.index_copy_(1, places - source * source_length_, weights);
+    }
+  }
+  return all;
+}
+
 torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   TORCH_CHECK_VALUE(length_ < capacity_, "[generate] at most ", capacity_, " tokens. Got token ",
                     length_ + 1);
@@ -214,7 +256,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
-  const at::Tensor bias = memory_bias();
+  const at::Tensor bias = memory_bias(length_);
   extend_relative();
   float* place = allocate_slots();
   collect_visible(place);

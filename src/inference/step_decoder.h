@@ -26,6 +26,7 @@ class StepDecoder : public StepModel {
 
   torch::Tensor step(const torch::Tensor& tokens) override;
   void select(const torch::Tensor& rows) override;
+  torch::Tensor attention() const override;
   void check_unchanged() const override { model_.stale_check.check(); }
 
  private:
@@ -33,7 +34,7 @@ class StepDecoder : public StepModel {
   float* allocate_slots();
   void collect_visible(const float* first_place);
   void extend_relative();
-  at::Tensor memory_bias() const;
+  at::Tensor memory_bias(int64_t query) const;
   kernels::inference::AttentionRequest attention(size_t layer, const float* query,
                                                  int64_t stride) const;
   void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
@@ -49,6 +50,8 @@ class StepDecoder : public StepModel {
   std::vector<std::vector<const float*>> tokens_, next_;  // per row
   at::Tensor memory_;                                     // keys and values of the memory's tokens
   std::vector<const float*> memory_tokens_;
+  std::vector<int64_t> places_;  // Packing::places of the memory
+  int64_t source_length_;
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined

@@ -24,10 +24,15 @@ void check_eval_mode(const TransformerImpl& model) {
 // Decodes with the modules themselves.
 class ModelDecoder : public StepModel {
  public:
-  ModelDecoder(TransformerImpl& model, DecoderCache cache)
-      : model_(model), cache_(std::move(cache)) {}
+  ModelDecoder(TransformerImpl& model, DecoderCache cache, bool keeps_attention)
+      : model_(model), cache_(std::move(cache)), keeps_attention_(keeps_attention) {}
 
-  torch::Tensor step(const torch::Tensor& tokens) override { return model_.step(tokens, cache_); }
+  torch::Tensor step(const torch::Tensor& tokens) override {
+    return model_.step(tokens, cache_, keeps_attention_ ? &weights_ : nullptr);
+  }
+  torch::Tensor attention() const override {
+    return weights_.defined() ? weights_.select(1, -1) : weights_;
+  }
   void select(const torch::Tensor& rows) override {
     cache_.select(rows.to(cache_.layers.front().memory.key.device()));
   }
@@ -36,6 +41,8 @@ class ModelDecoder : public StepModel {
  private:
   TransformerImpl& model_;
   DecoderCache cache_;
+  bool keeps_attention_;
+  torch::Tensor weights_;  // (R, 1, S)
 };
 
 }  // namespace
@@ -54,7 +61,8 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   const int64_t heads = model.decoder->options.layer().num_heads();
   const auto mask =
       repeated(src_mask, {plan.sources, heads, plan.steps, src.size(1)}, memory, rows);
-  ModelDecoder decoder(model, model.start(memory.repeat_interleave(rows, 0), plan.steps, mask));
+  ModelDecoder decoder(model, model.start(memory.repeat_interleave(rows, 0), plan.steps, mask),
+                       plan.reads_attention());
   return search(decoder, plan, memory.device());
 }
 

@@ -284,4 +284,10 @@ std::vector<int64_t> Settings::tokens(std::string_view name, int64_t vocab) cons
   return ids;
 }
 
+std::optional<int64_t> Settings::token_if(std::string_view name, int64_t vocab) const {
+  const auto ids = tokens(name, vocab);
+  if (ids.size() > 1) refuse(name, "must be one token");
+  return ids.empty() ? std::nullopt : std::optional(ids.front());
+}
+
 }  // namespace posenc

@@ -113,6 +113,8 @@ class Settings {
 
   /// One or several ids, each in [0, vocab).
   std::vector<int64_t> tokens(std::string_view name, int64_t vocab) const;
+  /// One id in [0, vocab), or nothing where there is none.
+  std::optional<int64_t> token_if(std::string_view name, int64_t vocab) const;
 
   /// What `make` returns; its c10::ValueError gets the place of these settings in front.
   template <typename Make>

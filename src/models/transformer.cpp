@@ -230,13 +230,14 @@ DecoderCache TransformerImpl::start(const torch::Tensor& memory, int64_t capacit
   return decoder->start(memory, capacity, memory_mask);
 }
 
-torch::Tensor TransformerImpl::step(const torch::Tensor& tgt, DecoderCache& cache) {
+torch::Tensor TransformerImpl::step(const torch::Tensor& tgt, DecoderCache& cache,
+                                    torch::Tensor* memory_weights) {
   TORCH_CHECK_VALUE(tgt.dim() == 2 && tgt.size(1) > 0,
                     "[Transformer] tgt must be ids (B, t), t > 0. Got ", tgt.sizes());
   const torch::NoGradGuard no_grad;
   return all_or_nothing(cache, [&] {
-    const auto hidden =
-        decoder->step(tgt_embedding->forward(tgt, /*offset=*/cache.length()), cache);  // (B, t, D)
+    const auto embedded = tgt_embedding->forward(tgt, /*offset=*/cache.length());
+    const auto hidden = decoder->step(embedded, cache, memory_weights);  // (B, t, D)
     return final_layer->forward(hidden.select(1, -1));
   });
 }

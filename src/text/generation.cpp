@@ -62,19 +62,25 @@ std::function<bool(const std::vector<int64_t>& columns)> stop_strings(
 
 std::function<bool(const GeneratedToken& token)> stream_text(
     const Tokenizer& tokenizer, std::function<bool(const GeneratedText& piece)> on_text,
-    bool skip_special_tokens) {
+    bool skip_special_tokens, std::vector<std::vector<int64_t>> prefixes) {
   TORCH_CHECK_VALUE(on_text != nullptr, "[stream_text] on_text must be a function");
   // Each search copies its options, and with them an empty map.
   std::map<std::pair<int64_t, int64_t>, DecodeStream> streams;
-  return [tokenizer, on_text = std::move(on_text), skip_special_tokens,
-          streams = std::move(streams)](const GeneratedToken& token) mutable {
-    const std::pair row(token.source, token.sequence);
-    auto stream = streams.find(row);
-    if (stream == streams.end())
-      stream = streams.emplace(row, tokenizer.decode_stream(skip_special_tokens)).first;
-    return on_text(
-        {token.source, token.sequence, stream->second.step(token.token).value_or(std::string())});
-  };
+  return
+      [tokenizer, on_text = std::move(on_text), skip_special_tokens, prefixes = std::move(prefixes),
+       streams = std::move(streams)](const GeneratedToken& token) mutable {
+        const std::pair row(token.source, token.sequence);
+        auto stream = streams.find(row);
+        if (stream == streams.end()) {
+          stream = streams.emplace(row, tokenizer.decode_stream(skip_special_tokens)).first;
+          if (!prefixes.empty()) {
+            const auto own = prefixes.size() == 1 ? 0 : static_cast<std::size_t>(token.source);
+            for (const int64_t id : prefixes.at(own)) stream->second.step(id);
+          }
+        }
+        return on_text({token.source, token.sequence,
+                        stream->second.step(token.token).value_or(std::string())});
+      };
 }
 
 }  // namespace posenc

@@ -1,6 +1,6 @@
-"""The peers that decode_benchmark.cpp compares with: `decode_peers.py FOLDER PEER`, one process per peer.
+"""The peers that decode_benchmark.cpp compares with: `decode_peers.py FOLDER PEER[:SHAPE]`, one process per peer.
 
-hf           transformers' MarianMTModel
+hf           transformers' model
 ctranslate2  the same weights in CTranslate2, float32
 ctranslate2_int8  the same in 8 bits
 torch_nn     the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path
@@ -9,17 +9,36 @@ checkpoint   not a peer: writes FOLDER/model, the checkpoint that posenc loads
 
 Answers each line of stdin, `ACT BATCH LENGTH BEAMS THREADS`, with `SECONDS FINGERPRINT MEGABYTES`: the time of one
 call, a hash of the tokens that it produced (`-` for the encoder), and the peak memory of the process during the call.
-ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (STEPS tokens for each source).
+ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (so many tokens for each source as the shape has steps).
+
+SHAPE, of random weights: `marian`, the default, of which alone there are encoders; `nllb`, that of NLLB-200's 600 million
+parameters; `t5`, that of T5-base.
 """
 
 import multiprocessing
 import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-VOCAB, WIDTH, HEADS, HIDDEN, LAYERS, STEPS = 32000, 512, 8, 2048, 6, 64
+VOCAB, WIDTH, HEADS, HIDDEN, LAYERS = 32000, 512, 8, 2048, 6
 END, PAD = 0, VOCAB - 1
+
+
+@dataclass
+class Shape:
+    """Special tokens, the first id and the number of those that sources have, and the tokens that a search writes."""
+
+    start: int
+    end: int
+    pad: int
+    first: int
+    ids: int
+    steps: int
+
+
+SHAPES = {"marian": Shape(PAD, END, PAD, 1, PAD - 1, 64), "nllb": Shape(2, 2, 1, 4, 256202, 24), "t5": Shape(0, 1, 0, 2, 32126, 24)}
 
 
 def marian():
@@ -30,15 +49,41 @@ def marian():
     torch.manual_seed(1)
     stacks = {f"{side}_{name}": size for side in ("encoder", "decoder")
               for name, size in (("layers", LAYERS), ("attention_heads", HEADS), ("ffn_dim", HIDDEN))}  # fmt: skip
-    model = MarianMTModel(MarianConfig(
+    made = MarianMTModel(MarianConfig(
         vocab_size=VOCAB, d_model=WIDTH, activation_function="relu", scale_embedding=True, max_position_embeddings=512,
         pad_token_id=PAD, eos_token_id=END, decoder_start_token_id=PAD, forced_eos_token_id=None, bad_words_ids=[[PAD]],
         **stacks)).eval()  # fmt: skip
     # With random weights, a tied output layer repeats its input; with signs flipped, the output has many different
     # words.
-    norm = model.model.decoder.layers[-1].final_layer_norm
+    norm = made.model.decoder.layers[-1].final_layer_norm
     norm.weight.mul_(torch.where(torch.rand(WIDTH) < 0.5, -1.0, 1.0))
-    return model
+    return made
+
+
+def nllb():
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    sizes = {f"{side}_{name}": size for side in ("encoder", "decoder")
+             for name, size in (("layers", 12), ("attention_heads", 16), ("ffn_dim", 4096))}  # fmt: skip
+    return M2M100ForConditionalGeneration(M2M100Config(vocab_size=256206, d_model=1024, **sizes))
+
+
+def t5():
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    sizes = {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12, "num_heads": 12}
+    return T5ForConditionalGeneration(T5Config(vocab_size=32128, decoder_start_token_id=0, **sizes))
+
+
+def model():
+    """The shape's."""
+    import torch
+
+    if SHAPE == "marian":
+        return marian()
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    return {"nllb": nllb, "t5": t5}[SHAPE]().eval()
 
 
 def sources(act: str, batch: int, length: int) -> list[list[int]]:
@@ -54,7 +99,7 @@ def sources(act: str, batch: int, length: int) -> list[list[int]]:
     for row in range(batch):  # `ragged`: a product of two draws, usually short; the last row is the longest
         short = 1 + draw(length) * (1 + draw(length)) // length
         size = short if act == "ragged" and row + 1 < batch else length
-        rows.append([1 + draw(PAD - 1) for _ in range(size)])
+        rows.append([SHAPES[SHAPE].first + draw(SHAPES[SHAPE].ids) for _ in range(size)])
     return rows
 
 
@@ -62,7 +107,7 @@ def padded(rows: list[list[int]]):
     from torch import tensor
     from torch.nn.utils.rnn import pad_sequence
 
-    return pad_sequence([tensor(row) for row in rows], True, PAD)
+    return pad_sequence([tensor(row) for row in rows], True, SHAPES[SHAPE].pad)
 
 
 def fingerprint(rows: list[list[int]]) -> int:
@@ -73,7 +118,7 @@ def fingerprint(rows: list[list[int]]) -> int:
 
 class HuggingFace:
     def __init__(self) -> None:
-        self.model = marian()
+        self.model = model()
 
     def encode(self, rows, threads):
         ids = padded(rows)
@@ -81,9 +126,10 @@ class HuggingFace:
         return lambda: self.model.model.encoder(input_ids=ids, attention_mask=mask) and None
 
     def decode(self, rows, beams, threads):
-        ids = padded(rows)
-        options = {"num_beams": beams, "max_new_tokens": STEPS, "min_new_tokens": STEPS, "do_sample": False}
-        mask = (ids != PAD).long()
+        ids, shape = padded(rows), SHAPES[SHAPE]
+        options = {"num_beams": beams, "max_new_tokens": shape.steps, "min_new_tokens": shape.steps, "do_sample": False,
+                   "bad_words_ids": [[shape.pad]]}  # fmt: skip
+        mask = (ids != shape.pad).long()
         return lambda: [row[1:] for row in self.model.generate(ids, attention_mask=mask, **options).tolist()]
 
 
@@ -136,6 +182,19 @@ def write_ctranslate2(model, folder: Path) -> None:
     save_ctranslate2(spec, folder)
 
 
+def write_ctranslate2_shape(folder: Path) -> None:
+    from ctranslate2.converters.transformers import M2M100Loader, T5Loader
+
+    of_shape, shape = model(), SHAPES[SHAPE]
+    spec = {"nllb": M2M100Loader, "t5": T5Loader}[SHAPE]().get_model_spec(of_shape)
+    vocabulary = words(of_shape.config.vocab_size)
+    spec.register_source_vocabulary(vocabulary)
+    spec.register_target_vocabulary(vocabulary)
+    spec.config.bos_token = spec.config.unk_token = vocabulary[3]
+    spec.config.eos_token, spec.config.decoder_start_token = vocabulary[shape.end], vocabulary[shape.start]
+    save_ctranslate2(spec, folder)
+
+
 class CTranslate2:
     def __init__(self, compute_type: str) -> None:
         self.compute_type = compute_type
@@ -150,6 +209,9 @@ class CTranslate2:
         from ctranslate2.converters.transformers import MarianMTLoader
         from ctranslate2.specs import TransformerEncoderModelSpec
 
+        if SHAPE != "marian":
+            write_ctranslate2_shape(FOLDER / "model")
+            return
         write_ctranslate2(marian(), FOLDER / "model")
         encoder = TransformerEncoderModelSpec(MarianMTLoader().get_model_spec(marian()).encoder)
         encoder.register_vocabulary(words(PAD))
@@ -173,7 +235,8 @@ class CTranslate2:
     def decode(self, rows, beams, threads):
         translator = self.open("model", threads)
         texts = [[f"w{i}" for i in row] for row in rows]
-        options = {"beam_size": beams, "max_decoding_length": STEPS, "min_decoding_length": STEPS, "max_batch_size": 0}
+        steps = SHAPES[SHAPE].steps
+        options = {"beam_size": beams, "max_decoding_length": steps, "min_decoding_length": steps, "max_batch_size": 0}
         return lambda: [[int(word[1:]) for word in result.hypotheses[0]]
                         for result in translator.translate_batch(texts, **options)]  # fmt: skip
 
@@ -199,11 +262,13 @@ PEERS = {
     "ctranslate2_int8": lambda: CTranslate2("int8"),
     "torch_nn": lambda: TorchNN(False),
     "compile": lambda: TorchNN(True),
-    "checkpoint": lambda: marian().save_pretrained(FOLDER / "model"),
+    "checkpoint": lambda: model().save_pretrained(FOLDER / "model"),
 }
 if __name__ == "__main__":
     FOLDER = Path(sys.argv[1])
-    peer = PEERS[sys.argv[2]]()
+    name, _, SHAPE = sys.argv[2].partition(":")
+    SHAPE = SHAPE or "marian"
+    peer = PEERS[name]()
     print("ready", flush=True)
     for line in sys.stdin:
         print(answer(peer, line), flush=True)

@@ -1,35 +1,58 @@
 """`posenc generate` with random settings of transformers' generate(), plain and frozen: tokens, scores, samples, logits.
 
 Each setting of the logits processors, lengths, forced tokens, several ends, prefixes (shared, per row, ragged) and the ways of
-beam search to stop; the frequencies of sampled tokens with each filter; and teacher-forced logits. A result that differs is right
-if transformers itself finds it with weights that differ by rounding.
+beam search to stop, for each model type, from the command line, generation_config.json or config.json; the frequencies of
+sampled tokens with each filter; and teacher-forced logits. A result that differs is right if transformers itself finds it with
+weights that differ by rounding.
 """
 
 import copy
 import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
 
+import seq2seq
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
-from translation import model_of
 
 from harness import Draw, Failure, Programs
 
-SEARCHES, NUDGES = 12, 12
-SAMPLINGS, SAMPLES = 3, 3000
+SEARCHES, NUDGES = 3, 12  # of each model type
+SAMPLES = 3000
 TOLERANCE = 2e-5
 LEAST_PROBABLE = 1e-7  # of frequencies that are far from the probabilities by chance
+
+
+@dataclass
+class Subject:
+    """A model in a folder, and what of it decides what can be compared."""
+
+    kind: str
+    model: transformers.PreTrainedModel
+    source: int  # sizes of the vocabularies
+    target: int
+    pad: int
+    settings: dict  # of the folder
+    options: dict  # of each generate() of transformers
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the padding token has no position, and later tokens another one in a search than in a forced decoder."""
+        return self.kind in ("fsmt", "m2m_100")
 
 
 def some_ids(draw: Draw, vocab: int, least: int = 1, most: int = 3) -> list[int]:
     return [draw.randrange(vocab) for _ in range(draw.randint(least, most))]
 
 
-def settings_of(draw: Draw, vocab: int, pad: int) -> dict:
+def settings_of(draw: Draw, vocab: int, pad: int, end: int) -> dict:
     """Random settings; each is drawn seldom enough that a search still finds something."""
     beams = draw.choice([1, 1, 2, 3, 4])
-    found: dict = {"num_beams": beams, "bad_words_ids": None}
+    found: dict = {"num_beams": beams}
     if beams > 1:
-        found |= {"early_stopping": draw.choice([True, False, "never"]), "length_penalty": draw.choice([0.0, 0.5, 1.0, 2.0, -1.0]),
+        found |= {"early_stopping": draw.choice([True, False, "never", 1]), "length_penalty": draw.choice([0.0, 0.5, 1.0, 2.0, -1.0]),
                   "num_return_sequences": draw.randint(1, beams)}  # fmt: skip
     found |= draw.choice([{"max_new_tokens": draw.randint(1, 12)}, {"max_length": draw.randint(8, 16)}, {"max_length": 30, "max_new_tokens": 4}, {}])
     if draw.coin(0.3):
@@ -37,14 +60,14 @@ def settings_of(draw: Draw, vocab: int, pad: int) -> dict:
     if draw.coin(0.2):
         found["min_new_tokens"] = draw.randint(0, 6)
     if draw.coin(0.5):
-        found["eos_token_id"] = draw.choice([0, [0, *some_ids(draw, vocab, 1, 4)]])
+        found["eos_token_id"] = draw.choice([end, [end, *some_ids(draw, vocab, 1, 4)]])
     for name, values in {"repetition_penalty": [0.7, 1.3, 2.0], "encoder_repetition_penalty": [0.7, 1.5], "no_repeat_ngram_size": [1, 2, 3],
                          "encoder_no_repeat_ngram_size": [1, 2, 3], "remove_invalid_values": [True], "renormalize_logits": [True, False],
-                         "forced_bos_token_id": [draw.randrange(vocab)], "forced_eos_token_id": [None, 0, some_ids(draw, vocab)]}.items():  # fmt: skip
+                         "forced_bos_token_id": [draw.randrange(vocab)], "forced_eos_token_id": [None, end, some_ids(draw, vocab)]}.items():  # fmt: skip
         if draw.coin(0.2):
             found[name] = draw.choice(values)
     if draw.coin(0.2):
-        found["bad_words_ids"] = [[pad], *([[0]] if draw.coin() else []), *(some_ids(draw, vocab) for _ in range(30))]
+        found["bad_words_ids"] = [[pad], *([[end]] if draw.coin() else []), *(some_ids(draw, vocab) for _ in range(30))]
     if draw.coin(0.2):
         found["sequence_bias"] = [[some_ids(draw, vocab), draw.choice([-4.0, 2.5, 5.0])] for _ in range(30)]
     if draw.coin(0.2):
@@ -61,7 +84,7 @@ def sampling_of(draw: Draw, vocab: int) -> dict:
     filters = {"temperature": draw.choice([0.5, 0.8, 1.7, 3.0]), "top_k": draw.choice([0, 1, 2, 7, vocab + 9]), "top_p": draw.choice([0.0, 0.3, 0.7, 0.95, 1.0, 1.5]),
                "min_p": draw.choice([0.0, 0.02, 0.3, 1.0]), "typical_p": draw.choice([0.2, 0.6, 0.95, 1.0]), "epsilon_cutoff": draw.choice([0.005, 0.05, 0.9]),
                "eta_cutoff": draw.choice([0.005, 0.1]), "top_h": draw.choice([0.2, 0.5, 0.9])}  # fmt: skip
-    found: dict = {"do_sample": True, "max_new_tokens": 1, "num_beams": 1, "num_return_sequences": SAMPLES, "bad_words_ids": None, "forced_eos_token_id": None, "top_k": 0}
+    found: dict = {"do_sample": True, "max_new_tokens": 1, "num_beams": 1, "num_return_sequences": SAMPLES, "forced_eos_token_id": None, "top_k": 0}
     found |= {name: filters[name] for name in draw.sample(list(filters), draw.randint(1, 3))}
     if draw.coin(0.3):
         found["suppress_tokens"] = some_ids(draw, vocab, 1, 8)
@@ -79,8 +102,18 @@ def is_void(settings: dict) -> bool:
     return any(one <= set(settings.get("suppress_tokens") or []) for one in lists)
 
 
-def inputs_of(draw: Draw, source: int, target: int, pad: int, start: int, most: int) -> dict[str, torch.Tensor]:
-    rows = draw.randint(1, 4)
+def without_positions(draw: Draw, subject: Subject, settings: dict) -> dict:
+    """The settings without those that write a padding token which has no position: its search and its score would differ."""
+    if not subject.counts_tokens:
+        return settings
+    if settings.get("forced_bos_token_id") == subject.pad:
+        settings = settings | {"forced_bos_token_id": (subject.pad + 1) % subject.target}
+    return settings | {"suppress_tokens": [*settings.get("suppress_tokens", []), subject.pad]}
+
+
+def inputs_of(draw: Draw, subject: Subject, source: int, most: int) -> dict[str, torch.Tensor]:
+    rows, pad = draw.randint(1, 4), subject.pad
+    start = subject.model.generation_config.decoder_start_token_id
     lengths = [draw.randint(1, 9) for _ in range(rows)]
     src, mask = torch.full((rows, max(lengths)), pad), torch.zeros(rows, max(lengths), dtype=torch.long)
     left = draw.coin(0.3)
@@ -91,12 +124,14 @@ def inputs_of(draw: Draw, source: int, target: int, pad: int, start: int, most: 
     found = {"input_ids": src, "attention_mask": mask}
     if draw.coin(0.2):
         del found["attention_mask"]
-    if draw.coin(0.5):
+    if most > 0 and draw.coin(0.5):
         columns = draw.randint(1, most)
-        prefix = torch.tensor([[draw.randrange(target) for _ in range(columns)] for _ in range(rows)])
-        if draw.coin():
+        prefix = draw.integers(subject.target, rows, columns)
+        if subject.counts_tokens:
+            prefix[prefix == pad] = (pad + 1) % subject.target
+        if start is not None and draw.coin():
             prefix[:, 0] = start
-        elif draw.coin():
+        elif start is not None and draw.coin():
             prefix[draw.randrange(rows), 0] = start
         found["decoder_input_ids"] = prefix
         if draw.coin(0.4):
@@ -135,11 +170,11 @@ def far_from(counts: torch.Tensor, probabilities: torch.Tensor) -> str:
     return f"these frequencies have the chance {chance:.3g}" if chance < LEAST_PROBABLE else ""
 
 
-def check_samples(model, given: dict, settings: dict, sequences: torch.Tensor) -> str:
+def check_samples(subject: Subject, given: dict, settings: dict, sequences: torch.Tensor) -> str:
     why = ""
     for number in range(-1, NUDGES):
-        other, kept = without_nulls(model if number < 0 else nudged(model, number), settings | {"num_return_sequences": 1})
-        out = other.generate(**given, **kept, return_dict_in_generate=True, output_scores=True)
+        other, kept = without_nulls(subject.model if number < 0 else nudged(subject.model, number), settings | {"num_return_sequences": 1})
+        out = other.generate(**given, **kept, **subject.options, return_dict_in_generate=True, output_scores=True)
         probabilities = out.scores[0][0].double().softmax(-1)
         found = far_from(torch.bincount(sequences[:, -1], minlength=len(probabilities)), probabilities)
         if not found:
@@ -171,7 +206,8 @@ def theirs(model, given: dict, settings: dict) -> tuple[list[list[int]], list[fl
         if own[0] != start:  # transformers would put one before it
             return [], []
         alone = {"input_ids": given["input_ids"][row : row + 1], "attention_mask": given["attention_mask"][row : row + 1], "decoder_input_ids": own[None]}
-        lengths = {name: kept[name] - padding for name in ("max_length", "min_length") if name in kept and kept[name] > padding}
+        stated = {name: kept.get(name, getattr(model.generation_config, name)) or 0 for name in ("max_length", "min_length")}
+        lengths = {name: value - padding for name, value in stated.items() if value > padding}
         found, value = theirs(model, alone, kept | lengths)
         given_columns = ([start] if not has_start else []) + prefix[row].tolist()
         rows += [given_columns + one[len(own) :] for one in found]
@@ -199,18 +235,35 @@ def trimmed(row: list[int], fills: set[int]) -> list[int]:
 def is_forced_tie(settings: dict, ours: list[int], theirs: list[int]) -> bool:
     """Whether two rows differ only in which of several forced ends they have, all of which have probability 1 in beams."""
     forced = settings.get("forced_eos_token_id")
-    same = isinstance(forced, list) and settings["num_beams"] > 1 and ours[:-1] == theirs[:-1]
+    same = isinstance(forced, list) and settings.get("num_beams", 1) > 1 and ours[:-1] == theirs[:-1]
     return same and ours[-1] in forced and theirs[-1] in forced
 
 
-def compare(model, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int]) -> str:
+def runs_out(subject: Subject, given: dict, settings: dict) -> bool:
+    """Whether a row has no token left, which transformers writes as tokens of probability 0."""
+    model, kept = without_nulls(subject.model, settings | subject.options)
+    out = model.generate(**given, **kept, return_dict_in_generate=True, output_scores=True)
+    scores = getattr(out, "sequences_scores", torch.zeros(1))
+    return not bool((scores > -1e8).all()) or any(bool(step.isneginf().all(1).any()) for step in out.scores)
+
+
+def compare(subject: Subject, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int]) -> str:
     ours, our_scores = got["sequences"].tolist(), got.get("sequences_scores", torch.tensor([])).tolist()
-    why = ""
+    why, whole = "", subject.settings | settings
+
+    def differs(i: int, rows: list[list[int]], scores: list[float]) -> bool:
+        if i >= len(ours):
+            return True
+        never_lived = bool(scores) and scores[i] < -1e8
+        ties = bool(scores) and math.isinf(scores[i]) and scores[i] == our_scores[i]
+        return not (never_lived or ties or trimmed(ours[i], fills) == trimmed(rows[i], fills) or is_forced_tie(whole, ours[i], rows[i]))
+
     for number in range(-1, NUDGES):
-        rows, scores = theirs(model if number < 0 else nudged(model, number), given, settings)
+        model = subject.model if number < 0 else nudged(subject.model, number)
+        rows, scores = theirs(model, given, settings | subject.options)
         if not rows:
             return ""
-        wrong = [i for i in range(len(rows)) if i >= len(ours) or (trimmed(ours[i], fills) != trimmed(rows[i], fills) and not (scores and scores[i] < -1e8) and not is_forced_tie(settings, ours[i], rows[i]))]
+        wrong = [i for i in range(len(rows)) if differs(i, rows, scores)]
         off = [i for i, (a, b) in enumerate(zip(our_scores, scores)) if b > -1e8 and abs(a - b) > TOLERANCE * max(1.0, abs(b))]
         if len(ours) == len(rows) and len(our_scores) == len(scores) and not wrong and not off:
             return ""
@@ -239,44 +292,116 @@ def searched(programs: Programs, given: dict, settings: dict, more: list[str]) -
     return done.stderr.strip() if done.returncode else load_file(programs.folder / "out.safetensors")
 
 
-def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    import transformers
+def check_attention(draw: Draw, programs: Programs, subject: Subject) -> Failure | None:
+    """`--attention` beside the weights that transformers returns for the targets found, and scores with a coverage penalty."""
+    given = inputs_of(draw, subject, subject.source, 0)
+    penalty = draw.choice([0.0, 0.4])
+    settings = {"num_beams": 2, "num_return_sequences": 2, "max_new_tokens": 6, "length_penalty": 1.0, "eos_token_id": 7,
+                "suppress_tokens": [subject.pad], "renormalize_logits": False}  # fmt: skip
+    settings |= {name: None for name in subject.settings if name not in settings}
+    more = ["--attention", f"--coverage-penalty={penalty}", *(["--plain"] if draw.coin() else [])]
+    got = searched(programs, given, settings | {"forced_eos_token_id": None, "decoder_start_token_id": 8}, more)
+    if isinstance(got, str):
+        return Failure(f"{subject.kind} {more}", got)
+    model = copy.deepcopy(subject.model)
+    model.set_attn_implementation("eager")
+    mask = given.get("attention_mask", torch.ones_like(given["input_ids"])).repeat_interleave(2, 0)
+    sequences = got["sequences"]
+    out = model(input_ids=given["input_ids"].repeat_interleave(2, 0), attention_mask=mask, decoder_input_ids=sequences[:, :-1],
+                output_attentions=True, use_cache=False)  # fmt: skip
+    weights, logs = out.cross_attentions[-1].mean(1), out.logits.log_softmax(-1)
+    for row, tokens in enumerate(sequences[:, 1:].tolist()):
+        count = tokens.index(7) + 1 if 7 in tokens else len(tokens)
+        expected, ours = weights[row, :count], got["attention"][row, 1:]
+        off = max((ours[:count] - expected).abs().max().item(), ours[count:].abs().sum().item(), got["attention"][row, 0].abs().sum().item())
+        if not off < TOLERANCE:
+            return Failure(f"{subject.kind} {more}", f"row {row}: off by {off:.3g}")
+        total = logs[row, torch.arange(count), tokens[:count]].sum().item() / count
+        sums = expected.sum(0)[mask[row] == 1]
+        total += penalty * sums.clamp_max(1).log().sum().item()
+        if abs(total - got["sequences_scores"][row].item()) > 5 * TOLERANCE * max(1.0, abs(total)):
+            return Failure(f"{subject.kind} {more}", f"row {row}: score {got['sequences_scores'][row].item()} for {total}")
+    return None
 
+
+def fills_of(subject: Subject, settings: dict) -> set[int]:
+    """The tokens that may follow a row's end, and the ends."""
+    ends = (subject.settings | settings).get("eos_token_id", subject.model.generation_config.eos_token_id)
+    return {subject.pad, *([ends] if isinstance(ends, int) else ends or [])}
+
+
+def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool) -> Failure | None:
+    """A search, or 3,000 samples of one token."""
+    vocab = min(subject.source, subject.target)
+    end = draw.choice([7, draw.randrange(vocab)])
+    settings = sampling_of(draw, vocab) if samples else settings_of(draw, vocab, subject.pad, end)
+    settings = without_positions(draw, subject, settings)
+    whole = subject.settings | settings
+    if is_void(whole):
+        return None
+    reads_source = whole.get("encoder_repetition_penalty", 1.0) != 1.0 or whole.get("encoder_no_repeat_ngram_size", 0) > 0
+    given = inputs_of(draw, subject, vocab if reads_source else subject.source, 0 if subject.kind == "fsmt" or samples else 5)
+    if samples:
+        given = {name: value[:1] for name, value in given.items()}
+    more = ["--plain"] if draw.coin(0.3) else []
+    got = searched(programs, given, settings, more)
+    try:
+        if isinstance(got, str):
+            theirs(subject.model, given, settings | subject.options)
+            why = "" if "must have a logit that is a number and not suppressed" in got and runs_out(subject, given, settings) else got
+        elif samples:
+            why = check_samples(subject, given, settings, got["sequences"])
+        else:
+            why = compare(subject, given, settings, got, fills_of(subject, settings))
+    except (ValueError, RuntimeError, IndexError) as error:  # of transformers itself
+        why = "" if isinstance(got, str) else f"transformers refuses it: {error}"
+    what = f"{subject.kind} {json.dumps(settings)} {' '.join(more)}; of the folder: {json.dumps(subject.settings)}"
+    return Failure(what, why) if why else None
+
+
+def check_forced(draw: Draw, programs: Programs, subject: Subject) -> Failure | None:
+    given: dict[str, torch.Tensor] = {}
+    while "decoder_input_ids" not in given:
+        given = inputs_of(draw, subject, subject.source, 9)
+    more = ["--plain"] if draw.coin(0.5) else []
+    why = check_logits(programs, subject.model, given, more)
+    return Failure(" ".join([subject.kind, "--logits", *more]), why) if why else None
+
+
+def subject_of(draw: Draw, folder: Path, kind: str) -> Subject:
+    """A model whose folder has settings of its own, in generation_config.json or, as older releases have it, in config.json."""
+    model = seq2seq.model_of(draw, folder, kind, positions=draw.randint(30, 40))
+    source = model.config.src_vocab_size if kind == "fsmt" else model.config.vocab_size
+    target, pad = model.get_output_embeddings().weight.shape[0], model.config.pad_token_id
+    settings: dict = {}
+    if draw.coin():
+        drawn = settings_of(draw, min(source, target), pad, 7)
+        beams = drawn["num_beams"]
+        settings = {name: drawn[name] for name in draw.sample(sorted(drawn), draw.randint(0, len(drawn))) if drawn[name] is not None}
+        settings = {"num_beams": beams} | {name: value for name, value in settings.items() if name != "num_return_sequences"}
+        if is_void({"forced_eos_token_id": 7} | settings):
+            del settings["suppress_tokens"]
+    generation, config = folder / "generation_config.json", folder / "config.json"
+    if draw.coin(0.7) or kind == "fsmt":
+        generation.write_text(json.dumps(json.loads(generation.read_text()) | settings))
+    else:
+        generation.unlink()
+        config.write_text(json.dumps(json.loads(config.read_text()) | settings))
+    model = type(model).from_pretrained(folder, dtype=torch.float32).eval()
+    is_deeper = kind in seq2seq.t5.KINDS and model.config.num_decoder_layers > model.config.num_layers
+    return Subject(kind, model, source, target, pad, settings, {"use_cache": False} if is_deeper else {})  # its cache has too few layers
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     failures, count = [], 0
     with torch.no_grad():
-        model, tokenizer = model_of(draw, programs.folder / "model")
-        source, target, pad = model.config.vocab_size, model.config.decoder_vocab_size or model.config.vocab_size, tokenizer.pad_token_id
-        start, both = model.generation_config.decoder_start_token_id, min(source, target)
-        for number in range(SEARCHES + SAMPLINGS):
-            samples = number >= SEARCHES
-            settings = sampling_of(draw, both) if samples else settings_of(draw, both, pad)
-            given = inputs_of(draw, both, target, pad, start, 5)
-            if samples:
-                given = {name: given[name][:1] for name in ("input_ids", "attention_mask") if name in given}
-            if is_void(settings):
-                continue
-            count += 1
-            more = ["--plain"] if draw.coin(0.3) else []
-            what = json.dumps(settings) + " ".join(["", *more])
-            got = searched(programs, given, settings, more)
-            try:
-                if isinstance(got, str):
-                    theirs(model, given, settings)
-                    why = got
-                elif samples:
-                    why = check_samples(model, given, settings, got["sequences"])
-                else:
-                    ends = settings.get("eos_token_id", 0)
-                    why = compare(model, given, settings, got, {pad, *([ends] if isinstance(ends, int) else ends)})
-            except (ValueError, RuntimeError, IndexError) as error:  # of transformers itself
-                why = "" if isinstance(got, str) else f"transformers refuses it: {error}"
-            if why:
-                failures.append(Failure(what, why))
-        given = {}
-        while "decoder_input_ids" not in given:
-            given = inputs_of(draw, both, target, pad, start, 9)
-        more = ["--plain"] if draw.coin(0.5) else []
-        why = check_logits(programs, model, given, more)
-    return count + 1, failures + ([Failure(" ".join(["--logits", *more]), why)] if why else [])
+        for kind in seq2seq.KINDS:
+            own = programs.within(kind)
+            subject = subject_of(draw, own.folder / "model", kind)
+            found = [check_search(draw, own, subject, samples=number == SEARCHES) for number in range(SEARCHES + 1)]
+            found += [check_forced(draw, own, subject), check_attention(draw, own, subject)]
+            failures += [one for one in found if one]
+            count += len(found)
+    return count, failures

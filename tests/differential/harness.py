@@ -56,6 +56,12 @@ class Programs:
     def __init__(self, posenc: str, driver: str, folder: Path):
         self._posenc, self._driver, self.folder = posenc, driver, folder
 
+    def within(self, name: str) -> "Programs":
+        """The same in a folder of this one."""
+        folder = self.folder / name
+        folder.mkdir()
+        return Programs(self._posenc, self._driver, folder)
+
     def posenc(self, *arguments: object) -> subprocess.CompletedProcess:
         return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=120)
 

@@ -31,6 +31,37 @@ TEST(KeyValueCache, AppendsInPlace) {
   EXPECT_EQ(after.key.data_ptr(), before.key.data_ptr()) << "no token is copied twice";
 }
 
+// A capacity that no memory could hold costs nothing before there are tokens.
+TEST(KeyValueCache, GrowsWithItsTokens) {
+  const auto parts = std::vector<Heads>{some(2), some(13), some(1), some(1), some(40), some(1)};
+  KeyValueCache cache(parts[0], int64_t{1} << 50);
+  EXPECT_EQ(cache.capacity(), int64_t{1} << 50);
+  std::vector<torch::Tensor> keys, values;
+  for (const auto& part : parts) {
+    keys.push_back(part.key);
+    values.push_back(part.value);
+    const auto all = cache.append(part);
+    EXPECT_TRUE(bit_equal(all.key, torch::cat(keys, 2)));
+    EXPECT_TRUE(bit_equal(all.value, torch::cat(values, 2)));
+    EXPECT_LE(all.key.storage().nbytes(), 2 * 3 * 2 * 4 * sizeof(float) * 58);
+  }
+  KeyValueCache exact(parts[0], 20);
+  exact.append(some(16));
+  EXPECT_EQ(exact.append(some(4)).key.storage().nbytes(), 20 * 3 * 2 * 4 * sizeof(float));
+  EXPECT_ERROR(exact.append(some(1)), c10::ValueError, "the capacity is 20 tokens. Got token 21");
+}
+
+// Whichever mode it grows in, it can be used where it was made.
+TEST(KeyValueCache, GrowsInInferenceModeAsItWas) {
+  const auto heads = some(30), next = some(1);
+  KeyValueCache cache(heads, 50);
+  {
+    const c10::InferenceMode inference;
+    cache.append(heads);
+  }
+  EXPECT_TRUE(bit_equal(cache.append(next).key, torch::cat({heads.key, next.key}, 2)));
+}
+
 TEST(KeyValueCache, SelectsRowsOfTheBatch) {
   for (const auto& rows : {torch::tensor({2, 0, 0}), torch::tensor({2, 1})}) {
     const auto heads = some(2);

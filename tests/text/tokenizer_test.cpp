@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "posenc/text/error.h"
+#include "posenc/text/generation.h"
 
 namespace posenc::testing {
 namespace {
@@ -166,6 +167,26 @@ TEST_F(TokenizerTensors, DecodeAndLookUp) {
   DecodeStream stream = made.decode_stream();
   EXPECT_EQ(stream.step(4), "a");
   EXPECT_EQ(stream.step(5), " b");
+}
+
+// The first piece after a prefix goes on with its text.
+TEST_F(TokenizerTensors, StreamsContinueThePrefix) {
+  const Tokenizer made = tokenizer();
+  using Pieces = std::vector<std::string>;
+  const auto streamed = [&](std::vector<std::vector<int64_t>> prefixes) {
+    Pieces pieces;
+    const auto on_text = [&](const GeneratedText& piece) {
+      pieces.push_back(piece.text);
+      return true;
+    };
+    const auto on_token =
+        stream_text(made, on_text, /*skip_special_tokens=*/true, std::move(prefixes));
+    for (const int64_t source : {0, 1, 0}) on_token({source, 0, 5, -1.0});
+    return pieces;
+  };
+  EXPECT_EQ(streamed({}), (Pieces{"b", "b", " b"}));
+  EXPECT_EQ(streamed({{4}}), (Pieces{" b", " b", " b"}));
+  EXPECT_EQ(streamed({{0}, {0, 4}}), (Pieces{"b", " b", " b"}));
 }
 
 TEST_F(TokenizerTensors, Refuse) {

@@ -11,7 +11,12 @@ namespace posenc POSENC_EXPORT {
 /// A generated target.
 struct Hypothesis {
   std::vector<int64_t> tokens;  ///< without bos_id, with the token of eos_ids that ended it, if any
-  double score = 0.0;           ///< log probability by length, see GenerateOptions::length_penalty
+  /// Log probability by length, see GenerateOptions::length_penalty and coverage_penalty.
+  double score = 0.0;
+  /// What each token attends to in the source (tokens, S), with GenerateOptions::return_attention:
+  /// the weights of the attention to the memory in the last layer when it is predicted, averaged
+  /// over the heads, float32 on the CPU. Padding has 0.
+  torch::Tensor attention = {};
 };
 
 /// Generates targets for each source by greedy search, beam search or sampling.

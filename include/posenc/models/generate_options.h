@@ -168,6 +168,14 @@ struct GenerateOptions {
   TORCH_ARG(double, length_penalty) = 1.0;
   /// The formula of the score.
   TORCH_ARG(LengthPenalty, length_penalty_kind) = LengthPenalty::Power;
+  /// Added to a sequence's score, times the sum over the source of log(min(c, 1)), where c is what
+  /// the target's tokens attend to a position of the source together, their weights in
+  /// Hypothesis::attention and those of the prefix (Wu et al. 2016, equation 14; CTranslate2's
+  /// option). A position without any, such as padding, does not count. Beams are compared without
+  /// it; 0: off.
+  TORCH_ARG(double, coverage_penalty) = 0.0;
+  /// Returns Hypothesis::attention.
+  TORCH_ARG(bool, return_attention) = false;
   /// When beam search stops.
   TORCH_ARG(EarlyStopping, early_stopping) = EarlyStopping::Never;
 

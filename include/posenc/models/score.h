@@ -39,4 +39,22 @@ std::vector<std::vector<double>> score(const FrozenTransformer& model, const tor
                                        const AttentionMask& src_mask,
                                        const std::vector<std::vector<int64_t>>& targets);
 
+/// What score_with_attention() finds of a target.
+struct ScoredTarget {
+  std::vector<double> log_probabilities;  ///< as score() gives them
+  /// What each of these tokens attends to in the source (tokens, S), as Hypothesis::attention.
+  torch::Tensor attention;
+};
+
+/// score() with the attention to the source, such as for the alignment of a translation with its
+/// source.
+std::vector<ScoredTarget> score_with_attention(TransformerImpl& model, const torch::Tensor& src,
+                                               const AttentionMask& src_mask,
+                                               const std::vector<std::vector<int64_t>>& targets);
+/// score_with_attention() of a frozen model.
+std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
+                                               const torch::Tensor& src,
+                                               const AttentionMask& src_mask,
+                                               const std::vector<std::vector<int64_t>>& targets);
+
 }  // namespace posenc

@@ -166,8 +166,10 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTrait
   DecoderCache start(const torch::Tensor& memory, int64_t capacity,
                      const AttentionMask& memory_mask = {});
   /// A causal decode() for the tokens tgt (B, t) that follow those in the cache. Returns the logits
-  /// (B, tgt_vocab) of the token after the last of them.
-  torch::Tensor step(const torch::Tensor& tgt, DecoderCache& cache);
+  /// (B, tgt_vocab) of the token after the last of them. `memory_weights`, if given, receives what
+  /// TransformerDecoder::step() gives it.
+  torch::Tensor step(const torch::Tensor& tgt, DecoderCache& cache,
+                     torch::Tensor* memory_weights = nullptr);
 
   TransformerOptions options;                        ///< the options given to the constructor
   TokenAndPositionEmbedding src_embedding{nullptr},  ///< embeds source tokens

@@ -45,8 +45,11 @@ struct GeneratedText {
 /// auto options = posenc::GenerateOptions::from_folder("opus-mt-en-de")
 ///                    .on_token(posenc::stream_text(tokenizer, to_the_first_stop));
 /// ```
+///
+/// `prefixes` are those of the search: the pieces continue their texts, so that the first one may
+/// begin with a space. Without them it is the beginning of a text.
 std::function<bool(const GeneratedToken& token)> stream_text(
     const Tokenizer& tokenizer, std::function<bool(const GeneratedText& piece)> on_text,
-    bool skip_special_tokens = true);
+    bool skip_special_tokens = true, std::vector<std::vector<int64_t>> prefixes = {});
 
 }  // namespace posenc

@@ -79,11 +79,13 @@ Translator::Translator(const std::string& folder, const SearchOptions& options, 
   GenerateOptions& generation = loaded_.generation;
   languages_.set_target(generation);
   begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation);
-  if (options.beams > 0) generation.num_beams(options.beams);
+  if (options.beams > 0) generation.num_beams(options.beams).do_sample(false);
   if (options.max_length > 0) generation.max_new_tokens(options.max_length);
-  generation.num_beams(std::max(generation.num_beams(), options.n_best))
-      .num_return_sequences(options.n_best);
-  batch_rows_ = std::max<int64_t>(1, kMostLogits / (generation.num_beams() * sizes.tgt_vocab()));
+  if (!generation.do_sample())
+    generation.num_beams(std::max(generation.num_beams(), options.n_best));
+  generation.num_return_sequences(options.n_best);
+  const int64_t rows = std::max(generation.num_beams(), generation.num_return_sequences());
+  batch_rows_ = std::max<int64_t>(1, kMostLogits / (rows * sizes.tgt_vocab()));
 }
 
 std::vector<int64_t> Translator::source(const std::string& line) const {

@@ -14,6 +14,7 @@ constexpr float kDead = -std::numeric_limits<float>::infinity();
 struct Beams {
   std::vector<std::vector<int64_t>> columns;
   std::vector<float> log_probabilities;
+  std::vector<TargetAttention> attention;
   std::vector<Hypothesis> finished;  // at most one per beam, best first
   bool done = false;
 };
@@ -30,6 +31,7 @@ Beams first_beams(const SearchPlan& plan, int64_t source) {
   beams.columns.assign(width, {plan.prefixes[source].front()});
   beams.log_probabilities.assign(width, kDead);
   beams.log_probabilities[0] = 0.0F;
+  beams.attention.resize(width);
   return beams;
 }
 
@@ -52,6 +54,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   next.finished = std::move(beams.finished);
   next.columns.assign(width, {search.options().bos_id()});  // those of dead beams have no meaning
   next.log_probabilities.assign(width, kDead);
+  next.attention.resize(width);
   origin.assign(width, 0);
   size_t live = 0, rank = 0;
   for (const Candidate& candidate : candidates) {
@@ -61,14 +64,16 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
     if (search.ends(columns, length)) {
       // One that is not among the best `width` would not have become a beam either.
       if (rank++ < width) {
-        finish(next, {search.generated(source, columns),
-                      search.score(candidate.log_probability, length)});
+        const auto& attention = beams.attention[candidate.beam];
+        const double score = search.score(candidate.log_probability, length, attention);
+        finish(next, search.hypothesis(source, columns, score, attention));
       }
       continue;
     }
     ++rank;
     next.columns[live] = std::move(columns);
     next.log_probabilities[live] = candidate.log_probability;
+    next.attention[live] = beams.attention[candidate.beam];
     origin[live++] = candidate.beam;
   }
   beams = std::move(next);
@@ -83,8 +88,13 @@ bool is_done(const Search& search, const Beams& beams, int64_t length) {
   if (options.early_stopping() == EarlyStopping::WhenFull) return true;
   const bool to_the_end =
       options.early_stopping() == EarlyStopping::Never && options.length_penalty() > 0;
-  return search.score(best, to_the_end ? search.plan.max_new_tokens : length) <=
-         beams.finished.back().score;
+  const double worst = beams.finished.back().score;
+  if (to_the_end) return search.best_score(best, search.plan.max_new_tokens) <= worst;
+  for (size_t beam = 0; beam < beams.columns.size(); ++beam) {
+    const float own = beams.log_probabilities[beam];
+    if (own > kDead && search.score(own, length, beams.attention[beam]) > worst) return false;
+  }
+  return true;
 }
 
 // The best candidates of each source: more than the beams, as some of them may end.
@@ -147,6 +157,8 @@ Hypotheses beam_search(Search& search) {
     for (size_t i = 0; i < live.size(); ++i) {
       const int64_t source = live[i];
       Beams& beams = sources[source];
+      for (int64_t beam = 0; beam < width; ++beam)
+        search.attend(static_cast<int64_t>(i) * width + beam, beams.attention[beam]);
       if (const auto* forced = search.next_of_prefix(source, beams.columns.front())) {
         for (auto& columns : beams.columns) columns.push_back(*forced);
         origin.resize(width);
@@ -177,10 +189,12 @@ Hypotheses beam_search(Search& search) {
     Beams& beams = sources[source];
     for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // the caller stopped the search
       if (beams.log_probabilities[beam] == kDead) continue;
-      auto tokens = search.generated(source, beams.columns[beam]);
-      if (tokens.empty()) continue;  // still in its prefix
-      const auto length = static_cast<int64_t>(tokens.size());
-      finish(beams, {std::move(tokens), search.score(beams.log_probabilities[beam], length)});
+      const auto& columns = beams.columns[beam];
+      const auto length = static_cast<int64_t>(search.generated(source, columns).size());
+      if (length == 0) continue;  // still in its prefix
+      const auto& attention = beams.attention[beam];
+      const double score = search.score(beams.log_probabilities[beam], length, attention);
+      finish(beams, search.hypothesis(source, columns, score, attention));
     }
     beams.finished.resize(
         std::min<size_t>(beams.finished.size(), plan.options.num_return_sequences()));

@@ -38,20 +38,10 @@ nlohmann::json without_nulls(const nlohmann::json& object) {
   return kept;
 }
 
-std::optional<int64_t> single_token(const Settings& settings, const char* name, int64_t vocab) {
-  const auto tokens = settings.tokens(name, vocab);
-  if (tokens.size() > 1) settings.refuse(name, "must be one token");
-  return tokens.empty() ? std::nullopt : std::optional(tokens.front());
-}
-
 // decoder_start_token_id, otherwise bos_token_id. The former may be a list, one per source.
 std::vector<int64_t> begins_in(const Settings& settings, int64_t vocab) {
-  for (const char* name : {"decoder_start_token_id", "bos_token_id"}) {
-    const auto begin = settings.tokens(name, vocab);
-    if (begin.size() > 1 && std::string_view(name) == "bos_token_id")
-      settings.refuse(name, "must be one token");
-    if (!begin.empty()) return begin;
-  }
+  if (auto begin = settings.tokens("decoder_start_token_id", vocab); !begin.empty()) return begin;
+  if (const auto begin = settings.token_if("bos_token_id", vocab)) return {*begin};
   settings.refuse("decoder_start_token_id", "must be a token, or bos_token_id must be");
 }
 
@@ -167,7 +157,7 @@ void read_processors(const Settings& settings, int64_t vocab, GenerateOptions& o
       .no_repeat_ngram_size(size_in(settings, "no_repeat_ngram_size"))
       .encoder_no_repeat_ngram_size(size_in(settings, "encoder_no_repeat_ngram_size"))
       .bad_words_ids(sequences_in(settings, "bad_words_ids", vocab))
-      .forced_bos_id(single_token(settings, "forced_bos_token_id", vocab))
+      .forced_bos_id(settings.token_if("forced_bos_token_id", vocab))
       .forced_eos_ids(settings.tokens("forced_eos_token_id", vocab))
       .remove_invalid_values(settings.flag("remove_invalid_values"))
       .exponential_decay_length_penalty(decay_in(settings))
@@ -235,7 +225,7 @@ GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
 }
 
 int64_t fill_token(const Settings& settings, bool beams) {
-  const auto pad = single_token(settings, "pad_token_id", kMostColumns);
+  const auto pad = settings.token_if("pad_token_id", kMostColumns);
   const auto ends = settings.tokens("eos_token_id", kMostColumns);
   if (ends.empty()) return beams ? -1 : pad.value_or(-1);
   return pad && (*pad != 0 || !beams) ? *pad : ends.front();

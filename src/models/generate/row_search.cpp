@@ -12,6 +12,7 @@ constexpr float kNone = -std::numeric_limits<float>::infinity();
 struct Row {
   std::vector<int64_t> columns;
   double log_probability = 0.0;
+  TargetAttention attention;
   bool done = false;
 };
 
@@ -103,6 +104,7 @@ Hypotheses row_search(Search& search) {
     const auto [ids, gained] = next_tokens(search, views, ranks, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
+      if (!row.done) search.attend(static_cast<int64_t>(i), row.attention);
       if (ranks[i] > 0 && !(gained.const_data_ptr<float>()[i] > kNone)) {
         row.done = true;  // fewer tokens are allowed than alternatives wanted
       } else if (views[i].columns != nullptr) {
@@ -127,12 +129,12 @@ Hypotheses row_search(Search& search) {
   Hypotheses result(plan.sources);
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t source = static_cast<int64_t>(i) / width;
-    auto tokens = search.generated(source, rows[i].columns);
-    if (tokens.empty() && plan.options.return_alternatives()) continue;
+    const Row& row = rows[i];
+    const auto length = static_cast<int64_t>(search.generated(source, row.columns).size());
+    if (length == 0 && plan.options.return_alternatives()) continue;
     const double score =
-        tokens.empty() ? 0.0
-                       : search.score(rows[i].log_probability, static_cast<int64_t>(tokens.size()));
-    result[source].push_back({std::move(tokens), score});
+        length == 0 ? 0.0 : search.score(row.log_probability, length, row.attention);
+    result[source].push_back(search.hypothesis(source, row.columns, score, row.attention));
   }
   for (auto& samples : result) {
     std::stable_sort(samples.begin(), samples.end(),

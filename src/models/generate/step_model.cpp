@@ -6,8 +6,32 @@
 
 namespace posenc {
 
+void TargetAttention::add(std::shared_ptr<const std::vector<float>> weights, bool is_kept) {
+  sums_.resize(weights->size());
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += (*weights)[i];
+  if (is_kept) tokens_.push_back(std::move(weights));
+}
+
+double TargetAttention::coverage() const {
+  double sum = 0.0;
+  for (const float covered : sums_)
+    if (covered > 0.0F) sum += std::log(std::min(covered, 1.0F));
+  return sum;
+}
+
+torch::Tensor TargetAttention::last(int64_t count) const {
+  const auto width = static_cast<int64_t>(sums_.size());
+  auto all = torch::empty({count, width}, torch::kFloat);
+  auto* to = all.data_ptr<float>();
+  for (auto one = tokens_.end() - count; one != tokens_.end(); ++one)
+    to = std::copy((*one)->begin(), (*one)->end(), to);
+  return all;
+}
+
 NextToken Search::step(const std::vector<TargetRow>& rows) {
   const auto logits = decoder.step(tokens).to(torch::kFloat);
+  if (plan.reads_attention())
+    attention = decoder.attention().to(torch::kCPU, torch::kFloat).contiguous();
   NextToken next = {logits, functional::log_sum_exp(logits)};
   plan.processors.apply(next, rows);
   if (options().renormalize()) next.sum = functional::log_sum_exp(next.logits);
@@ -33,13 +57,35 @@ bool Search::ends(const std::vector<int64_t>& columns, int64_t length) const {
   return options().stopping_criteria() && options().stopping_criteria()(columns);
 }
 
-double Search::score(double log_probability, int64_t length) const {
+double Search::best_score(double log_probability, int64_t length) const {
   const auto count = static_cast<double>(length);
   const bool is_gnmt = options().length_penalty_kind() == LengthPenalty::Gnmt;
   const double base = is_gnmt ? (5.0 + count) / 6.0 : count;
   // In float32, as in transformers, since it can decide between two nearly equal sequences.
   return static_cast<float>(log_probability) /
          static_cast<float>(std::pow(base, options().length_penalty()));
+}
+
+double Search::score(double log_probability, int64_t length,
+                     const TargetAttention& attention) const {
+  const double best = best_score(log_probability, length);
+  if (options().coverage_penalty() == 0.0) return best;
+  return best + options().coverage_penalty() * attention.coverage();
+}
+
+void Search::attend(int64_t row, TargetAttention& attended) const {
+  if (!attention.defined()) return;
+  const auto* const first = attention.const_data_ptr<float>() + row * attention.size(1);
+  attended.add(std::make_shared<std::vector<float>>(first, first + attention.size(1)),
+               options().return_attention());
+}
+
+Hypothesis Search::hypothesis(int64_t source, const std::vector<int64_t>& columns, double score,
+                              const TargetAttention& attention) const {
+  Hypothesis found = {generated(source, columns), score, {}};
+  if (options().return_attention())
+    found.attention = attention.last(static_cast<int64_t>(found.tokens.size()));
+  return found;
 }
 
 std::vector<int64_t> Search::generated(int64_t source, const std::vector<int64_t>& columns) const {

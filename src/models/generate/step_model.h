@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "models/generate/logits_processors.h"
@@ -22,6 +23,9 @@ class StepModel {
   /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
   /// Fewer rows than before means that some sources have been removed.
   virtual void select(const torch::Tensor& rows) = 0;
+  /// What the last step's rows attended to in their sources (R, S): the weights of the attention to
+  /// the memory in the last layer, averaged over its heads. Undefined unless the plan wants them.
+  virtual torch::Tensor attention() const { return {}; }
   /// Throws c10::Error if the model has changed since the search began, so that no result is made
   /// of two models. Called after each callback and at the end.
   virtual void check_unchanged() const = 0;
@@ -35,6 +39,9 @@ struct SearchPlan {
   int64_t max_new_tokens;
   int64_t longest_prefix;
   int64_t steps;  ///< the most tokens that a row of the decoder takes
+  bool reads_attention() const {
+    return options.return_attention() || options.coverage_penalty() != 0.0;
+  }
   LogitsProcessors processors;
 };
 
@@ -43,11 +50,29 @@ struct SearchPlan {
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens);
 
+/// The attention of a target's tokens to its source, where the plan wants it. Copies share the
+/// weights of the tokens that they have in common.
+class TargetAttention {
+ public:
+  /// Adds the weights (S) of the next token.
+  void add(std::shared_ptr<const std::vector<float>> weights, bool is_kept);
+  /// sum over the source of log(min(the sum of a position's weights, 1)); a position without any,
+  /// such as padding, does not count.
+  double coverage() const;
+  /// The last `count` tokens' weights (count, S), if they were kept.
+  torch::Tensor last(int64_t count) const;
+
+ private:
+  std::vector<std::shared_ptr<const std::vector<float>>> tokens_;
+  std::vector<float> sums_;
+};
+
 /// A search in progress.
 struct Search {
   StepModel& decoder;
   const SearchPlan& plan;
-  torch::Tensor tokens;  ///< (R, 1), input of the next step; R counts the remaining rows
+  torch::Tensor tokens;          ///< (R, 1), input of the next step; R counts the remaining rows
+  torch::Tensor attention = {};  ///< StepModel::attention() of the last step, on the CPU
 
   const GenerateOptions& options() const { return plan.options; }
   /// The distribution of the tokens that follow `tokens`, the last ones of the rows' columns.
@@ -58,7 +83,15 @@ struct Search {
   const int64_t* next_of_prefix(int64_t source, const std::vector<int64_t>& columns) const;
   /// Whether the columns end with a token that ends a sequence of `length` tokens.
   bool ends(const std::vector<int64_t>& columns, int64_t length) const;
-  double score(double log_probability, int64_t length) const;
+  /// The score of a sequence of `length` tokens.
+  double score(double log_probability, int64_t length, const TargetAttention& attention) const;
+  /// The most that it can be when the attention to the source is complete.
+  double best_score(double log_probability, int64_t length) const;
+  /// Adds what row `row` of the last step attended to.
+  void attend(int64_t row, TargetAttention& attention) const;
+  /// A result: the columns without the source's prefix, with what they attended to.
+  Hypothesis hypothesis(int64_t source, const std::vector<int64_t>& columns, double score,
+                        const TargetAttention& attention) const;
   /// The columns without the source's prefix.
   std::vector<int64_t> generated(int64_t source, const std::vector<int64_t>& columns) const;
   /// `score` is that of the best candidate for the `length`-th token of a source. Throws

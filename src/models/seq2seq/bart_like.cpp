@@ -68,12 +68,6 @@ void read_bart_positions(const Settings& config, const Seq2SeqStructure& structu
           preset(structure.sinusoid, options.d_model(), {{"padding_idx", *options.padding_idx()}}));
 }
 
-std::optional<int64_t> bart_padding(const Settings& config, int64_t vocab) {
-  const auto pad = config.tokens("pad_token_id", vocab);
-  if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
-  return pad.empty() ? std::nullopt : std::optional(pad.front());
-}
-
 TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& structure) {
   const char* size = structure.has_two_vocabularies ? "src_vocab_size" : "vocab_size";
   const int64_t vocab = config.whole(size, 1, kBartMostTokens);
@@ -96,7 +90,7 @@ TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& 
                               .output = dropout})
       .activation(bart_activation(config))
       .scale(scale)
-      .padding_idx(bart_padding(config, std::min(vocab, options.tgt_vocab())))
+      .padding_idx(config.token_if("pad_token_id", std::min(vocab, options.tgt_vocab())))
       .norm_first(structure.norm_first)
       .embedding_norm(structure.norm)
       .output_bias(structure.has_logits_bias);

@@ -50,9 +50,7 @@ Settings settings_of_class(const Settings& config, const std::string& type) {
 
 // Null stands for the class's default too, since batches of sources need padding.
 int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab) {
-  const auto pad = config.tokens("pad_token_id", vocab);
-  if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
-  if (!pad.empty()) return pad.front();
+  if (const auto pad = config.token_if("pad_token_id", vocab)) return *pad;
   const int64_t usual = config.usual("pad_token_id");
   if (usual >= vocab) {
     config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +

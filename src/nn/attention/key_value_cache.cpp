@@ -7,6 +7,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 
 namespace posenc {
@@ -18,18 +20,39 @@ void check_writable(const at::Tensor& own) {
                     "Got a call outside");
 }
 
-}  // namespace
+constexpr int64_t kFirstTokens = 16;  // room at construction
 
-KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity) {
-  check_positive("KeyValueCache", "capacity", capacity);
-  const auto room = [&](const at::Tensor& heads) {  // (B, H, T, Dh)
-    return at::empty({heads.size(0), heads.size(1), capacity, heads.size(3)}, heads.options());
-  };
-  keys_ = room(like.key);
-  values_ = room(like.value);
+// Heads as (B, H, T, Dh) with room for this many tokens.
+at::Tensor room_like(const at::Tensor& heads, int64_t tokens) {
+  return at::empty({heads.size(0), heads.size(1), tokens, heads.size(3)}, heads.options());
 }
 
-KeyValueCache::KeyValueCache(const KeyValueCache& other) : length_(other.length_) {
+}  // namespace
+
+KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity)
+    : capacity_(capacity) {
+  check_positive("KeyValueCache", "capacity", capacity);
+  keys_ = room_like(like.key, std::min(capacity, kFirstTokens));
+  values_ = room_like(like.value, std::min(capacity, kFirstTokens));
+}
+
+// Makes room for this many tokens, at most the capacity.
+void KeyValueCache::reserve(int64_t tokens) {
+  if (tokens <= keys_.size(2)) return;
+  const c10::InferenceMode as_before(keys_.is_inference());  // it can then be used where it could
+  const int64_t room = std::min(capacity_, std::max(tokens, 2 * keys_.size(2)));
+  const auto grown = [&](const at::Tensor& from) {
+    at::Tensor to = room_like(from, room);
+    to.slice(2, 0, length_).copy_(from.slice(2, 0, length_));
+    return to;
+  };
+  at::Tensor keys = grown(keys_);
+  values_ = grown(values_);
+  keys_ = std::move(keys);
+}
+
+KeyValueCache::KeyValueCache(const KeyValueCache& other)
+    : length_(other.length_), capacity_(other.capacity_) {
   const at::NoGradGuard no_grad;
   if (!other.keys_.defined()) return;
   const auto copy = [&](const at::Tensor& from) {
@@ -65,6 +88,7 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
                     "[KeyValueCache] keys and values must have one length. Got ", heads.key.sizes(),
                     " and ", heads.value.sizes());
   const at::NoGradGuard no_grad;
+  reserve(end);
   keys_.slice(2, length_, end).copy_(heads.key);
   values_.slice(2, length_, end).copy_(heads.value);
   length_ = end;

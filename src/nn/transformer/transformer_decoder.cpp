@@ -100,7 +100,8 @@ DecoderCache TransformerDecoderImpl::start(const torch::Tensor& memory, int64_t 
   return cache;
 }
 
-torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache) {
+torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
+                                           torch::Tensor* memory_weights) {
   TORCH_CHECK_VALUE(x.dim() == 3 && x.size(2) == options.layer().d_model(),
                     "[TransformerDecoder] a sequence must be (B, t, ", options.layer().d_model(),
                     "). Got ", x.sizes());
@@ -116,8 +117,10 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache)
   const auto own =
       with_shared_bias({}, relative_attention_bias, x.size(1), length + x.size(1), length);
   return all_or_nothing(cache, [&] {
-    for (size_t i = 0; i < cache.layers.size(); ++i)
-      x = layer(i).step(x, cache.layers[i], mask, own);
+    for (size_t i = 0; i < cache.layers.size(); ++i) {
+      const bool is_last = i + 1 == cache.layers.size();
+      x = layer(i).step(x, cache.layers[i], mask, own, is_last ? memory_weights : nullptr);
+    }
     return norm ? norm->forward(x) : x;
   });
 }

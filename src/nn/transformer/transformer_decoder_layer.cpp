@@ -98,7 +98,8 @@ DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory
 
 torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderLayerCache& cache,
                                                 const AttentionMask& memory_mask,
-                                                const AttentionMask& mask) {
+                                                const AttentionMask& mask,
+                                                torch::Tensor* memory_weights) {
   const torch::NoGradGuard no_grad;
   const Block self = [&](const torch::Tensor& y) {
     const int64_t before = cache.self.length();
@@ -108,8 +109,12 @@ torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderL
   };
   const Block cross = [&](const torch::Tensor& y) {
     const auto query = Attention::split_heads(*multihead_attn, y, {}, {}).query;
-    return Attention::attend_heads(*multihead_attn, {query, cache.memory.key, cache.memory.value},
-                                   memory_mask);
+    const functional::Heads heads = {query, cache.memory.key, cache.memory.value};
+    if (memory_weights == nullptr)
+      return Attention::attend_heads(*multihead_attn, heads, memory_mask);
+    auto [out, weights] = Attention::attend_heads_with_weights(*multihead_attn, heads, memory_mask);
+    *memory_weights = std::move(weights);
+    return out;
   };
   return all_or_nothing(cache.self, [&] { return blocks(x, self, cross); });
 }

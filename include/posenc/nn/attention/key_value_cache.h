@@ -10,8 +10,8 @@
 namespace posenc POSENC_EXPORT {
 
 /// The keys and values of the tokens that a decoder has processed, (B, H, T, Dh) each, so that each
-/// token is projected only once. Memory for all T tokens is allocated at construction. For
-/// inference only: gradients are not recorded.
+/// token is projected only once. Memory grows with the tokens, up to twice what they need and at
+/// most that of the capacity. For inference only: gradients are not recorded.
 /// ```cpp
 /// posenc::KeyValueCache cache(heads, /*capacity=*/128);
 /// heads = cache.append(heads);  // the query, and all keys and values so far
@@ -32,7 +32,8 @@ class KeyValueCache {
   KeyValueCache(KeyValueCache&& other) noexcept
       : keys_(std::move(other.keys_)),
         values_(std::move(other.values_)),
-        length_(std::exchange(other.length_, 0)) {}
+        length_(std::exchange(other.length_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
   /// A deep copy.
   KeyValueCache& operator=(const KeyValueCache& other) { return *this = KeyValueCache(other); }
   /// Takes the memory of `other`, which then has no room.
@@ -40,6 +41,7 @@ class KeyValueCache {
     keys_ = std::move(other.keys_);
     values_ = std::move(other.values_);
     length_ = std::exchange(other.length_, 0);
+    capacity_ = std::exchange(other.capacity_, 0);
     return *this;
   }
   ~KeyValueCache() = default;
@@ -64,11 +66,13 @@ class KeyValueCache {
   /// Number of tokens in the cache.
   int64_t length() const { return length_; }
   /// Number of tokens that fit into the cache.
-  int64_t capacity() const { return keys_.defined() ? keys_.size(2) : 0; }
+  int64_t capacity() const { return capacity_; }
 
  private:
-  at::Tensor keys_, values_;
-  int64_t length_ = 0;
+  void reserve(int64_t tokens);
+
+  at::Tensor keys_, values_;  // with room for at least length_ tokens
+  int64_t length_ = 0, capacity_ = 0;
 };
 
 }  // namespace posenc

@@ -72,7 +72,9 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   DecoderCache start(const torch::Tensor& memory, int64_t capacity,
                      const AttentionMask& memory_mask = {});
   /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
-  torch::Tensor step(torch::Tensor x, DecoderCache& cache);
+  /// `memory_weights`, if given, receives the weights (B, t, S) of the last layer's attention to
+  /// the memory, averaged over the heads.
+  torch::Tensor step(torch::Tensor x, DecoderCache& cache, torch::Tensor* memory_weights = nullptr);
 
   TransformerDecoderOptions options;                      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};                  ///< num_layers of TransformerDecoderLayer
