@@ -111,10 +111,17 @@ def encoder_types() -> list[str]:
     return [entry["model_type"] for entry in listing("--encoders")]
 
 
+FEATURES = {"wav2vec2-conformer"}  # encoders that have no embeddings
+
+
+def types_of(embeddings: str) -> set[str]:
+    return {name for entry in listing(embeddings) for name in entry["model_types"]}
+
+
 def models_of_text() -> str:
     """The encoders of token ids, with their heads."""
-    images = {name for entry in listing("--vision") for name in entry["model_types"]}
-    rows = ((f"`{e['model_type']}`", ", ".join(e["heads"])) for e in listing("--encoders") if e["model_type"] not in images)
+    others = types_of("--vision") | FEATURES
+    rows = ((f"`{e['model_type']}`", ", ".join(e["heads"])) for e in listing("--encoders") if e["model_type"] not in others)
     return table(["model type", "heads"], rows)
 
 
@@ -125,7 +132,7 @@ def encoders() -> str:
         rest -= set(types)
         rows += [(f"`{entry['name']}`", code(types))] if types else []
     pairs = {name for name in rest if f"{name}_text_model" in encoder_types()}
-    rows += [("of images", code(sorted(rest - pairs))), ("`clip`, `bert`", "pairs: " + code(sorted(pairs)))]
+    rows += [("of images", code(sorted(rest - pairs - FEATURES))), ("of features", code(sorted(rest & FEATURES))), ("`clip`, `bert`", "pairs: " + code(sorted(pairs)))]
     return table(["embeddings", "model types"], rows)
 
 

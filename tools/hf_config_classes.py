@@ -57,6 +57,8 @@ READ = set("""
     trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
     num_layers num_heads d_kv d_ff feed_forward_proj dropout_rate layer_norm_epsilon relative_attention_max_distance
     key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups
+    d_inner n_head n_layer d_head ff_activation attn_type bi_data clamp_len same_length
+    position_embeddings_type conv_depthwise_kernel_size conformer_conv_dropout
     relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}

@@ -29,22 +29,53 @@ struct EncodeArguments {
 constexpr const char* kOptionalInputs[] = {"attention_mask", "position_ids", "token_type_ids",
                                            "task_type_ids", "bbox"};
 
-// The ids or the pixels.
-at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string& path) {
-  const std::string wanted = is_text ? "input_ids" : "pixel_values";
-  const std::string other = is_text ? "pixel_values" : "input_ids";
-  std::vector<std::string> known = {wanted, other};
+EncoderInputs optional_inputs(const StateDict& given) {
+  const auto tensor = [&](const char* name) {
+    return given.contains(name) ? given[name] : at::Tensor();
+  };
+  return EncoderInputs()
+      .attention_mask(tensor("attention_mask"))
+      .token_type_ids(tensor("token_type_ids"))
+      .position_ids(tensor("position_ids"))
+      .task_type_ids(tensor("task_type_ids"))
+      .bbox(tensor("bbox"));
+}
+
+// What encoders of each kind take.
+struct Input {
+  const char *name, *of, *what;
+};
+constexpr Input kIds = {"input_ids", "token ids", "the ids of tokens (B, L)"};
+constexpr Input kPixels = {"pixel_values", "images", "float32 images (B, C, H, W)"};
+constexpr Input kFeatures = {"inputs_embeds", "features", "float32 features (B, L, D)"};
+
+// The ids, the pixels or the features.
+at::Tensor encoder_input(const StateDict& given, const EncoderOptions& options,
+                         const std::string& path) {
+  const Input wanted = options.embeddings() ? kIds : options.patches() ? kPixels : kFeatures;
+  std::vector<std::string> known = {kIds.name, kPixels.name, kFeatures.name};
   known.insert(known.end(), std::begin(kOptionalInputs), std::end(kOptionalInputs));
   refuse_unknown(given, path, "an encoder", known);
-  if (given.contains(other)) {
-    fail("{}: an encoder of {} takes no `{}`, but `{}`", path, is_text ? "token ids" : "images",
-         other, wanted);
+  for (const Input& other : {kIds, kPixels, kFeatures}) {
+    if (given.contains(other.name) && std::string_view(other.name) != wanted.name)
+      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, wanted.of, other.name, wanted.name);
   }
-  if (!given.contains(wanted)) {
-    fail("{} must have a tensor `{}`, {}; it contains {}", path, wanted,
-         is_text ? "the ids of tokens (B, L)" : "float32 images (B, C, H, W)", described(given));
+  if (!given.contains(wanted.name)) {
+    fail("{} must have a tensor `{}`, {}; it contains {}", path, wanted.name, wanted.what,
+         described(given));
   }
-  return given[wanted];
+  return given[wanted.name];
+}
+
+// The result of a model, encoder or classifier, for the tensors of a file.
+template <typename Model>
+auto forward(const Model& model, const EncoderOptions& options, const StateDict& given,
+             const std::string& path) {
+  const at::Tensor input = encoder_input(given, options, path);
+  EncoderInputs inputs = optional_inputs(given);
+  const bool has_features = !options.embeddings() && !options.patches();
+  if (!has_features) return model.forward(input, inputs);
+  return model.forward({}, inputs.inputs_embeds(input));
 }
 
 std::vector<std::string> shown_all(std::vector<std::string> texts) {
@@ -62,18 +93,6 @@ void note_stages(const std::string& folder) {
       folder, listed(shown_all(stages)));
 }
 
-EncoderInputs optional_inputs(const StateDict& given) {
-  const auto tensor = [&](const char* name) {
-    return given.contains(name) ? given[name] : at::Tensor();
-  };
-  return EncoderInputs()
-      .attention_mask(tensor("attention_mask"))
-      .token_type_ids(tensor("token_type_ids"))
-      .position_ids(tensor("position_ids"))
-      .task_type_ids(tensor("task_type_ids"))
-      .bbox(tensor("bbox"));
-}
-
 StateDict outputs(const EncoderOutput& out) {
   StateDict result;
   result.insert("embeddings", out.embeddings.contiguous());
@@ -84,9 +103,7 @@ StateDict outputs(const EncoderOutput& out) {
 StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenEncoder model =
       freeze(load_encoder(arguments.folder), FreezeOptions().weights(arguments.text.weights));
-  const bool is_text = model.options().embeddings().has_value();
-  const at::Tensor input = encoder_input(given, is_text, arguments.input);
-  const EncoderOutput out = model.forward(input, optional_inputs(given));
+  const EncoderOutput out = forward(model, model.options(), given, arguments.input);
   StateDict result = outputs(out);
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
   note_stages(arguments.folder);
@@ -96,9 +113,7 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenClassifier model =
       freeze(load_classifier(arguments.folder), FreezeOptions().weights(arguments.text.weights));
-  const bool is_text = model.options().encoder().embeddings().has_value();
-  const at::Tensor input = encoder_input(given, is_text, arguments.input);
-  const ClassifierOutput out = model.forward(input, optional_inputs(given));
+  const ClassifierOutput out = forward(model, model.options().encoder(), given, arguments.input);
   StateDict result = outputs(out.encoder);
   result.insert("logits", out.logits.contiguous());
   return result;
@@ -145,7 +160,8 @@ void add_encode(CLI::App& app) {
       "--in", arguments->input,
       "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for tokens, "
       "`token_type_ids`, `position_ids`, `task_type_ids` and, for LayoutLM, `bbox` (B, L, 4); or "
-      "`pixel_values` (B, C, H, W)");
+      "`pixel_values` (B, C, H, W); or for wav2vec2-conformer `inputs_embeds` (B, L, D), the "
+      "features after their projection");
   in->check(input_path());
   auto* text = sub->add_option("--text", arguments->text.file,
                                "text file in UTF-8, a text a line; -: standard input");

@@ -200,6 +200,7 @@ std::vector<std::string> heads_of(const std::string& model_type) {
       case head::Kind::Question: names.emplace_back("question"); break;
       case head::Kind::Masked: names.emplace_back("masked"); break;
       case head::Kind::Image: names.emplace_back("image"); break;
+      case head::Kind::Choice: names.emplace_back("choice"); break;
     }
   }
   return names;

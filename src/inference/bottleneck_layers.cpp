@@ -7,6 +7,7 @@
 #include "inference/check_freezable.h"
 #include "inference/layer_outputs.h"
 #include "nn/transformer/layer_parts.h"
+#include "platform/memory.h"
 
 namespace posenc::inference {
 namespace {
@@ -117,29 +118,34 @@ class BottleneckRun {
     return {x, x, end - begin, width_, outer_.regime};
   }
 
-  static void fill(const NormedProjection& from, const Stream& x, const Stream& to) {
-    from.projection.run(x.x, x.rows, to.x, x.regime);
+  static void fill(const NormedProjection& from, SharedRows& x, const Stream& to) {
+    x.project(from.projection, to.x, to.width);
     normalise(to, from.norm);
   }
 
   // The heads of a layer, for rows [begin, end).
   void project(const BottleneckLayer& layer, int64_t begin, int64_t end) {
     const Stream x = outer_.part(begin, end), bottleneck = inner(begin, end);
-    if (layer.input.is_there) fill(layer.input, x, bottleneck);
-    const Stream& values = layer.values_are_inner ? bottleneck : x;
-    Stream queries = values;
-    if (layer.shared.is_there) {
-      queries = rows_of(shared_, begin, end);
-      fill(layer.shared, x, queries);
-    }
+    const int64_t outer_floats = Int8Rows::floats(x.rows, x.width);
+    const int64_t inner_floats = Int8Rows::floats(x.rows, width_);
+    float* const bytes =
+        platform::scratch(platform::Scratch::Bytes, outer_floats + 2 * inner_floats);
+    const auto rows_in = [](const Stream& of, float* buffer) {
+      return SharedRows(of.x, of.rows, of.width, of.regime, buffer);
+    };
+    SharedRows of_x = rows_in(x, bytes);
+    if (layer.input.is_there) fill(layer.input, of_x, bottleneck);
+    SharedRows of_bottleneck = rows_in(bottleneck, bytes + outer_floats);
+    SharedRows& values = layer.values_are_inner ? of_bottleneck : of_x;
+    const Stream shared = rows_of(shared_, begin, end);
+    if (layer.shared.is_there) fill(layer.shared, of_x, shared);
+    SharedRows of_shared = rows_in(shared, bytes + outer_floats + inner_floats);
+    SharedRows& queries = layer.shared.is_there ? of_shared : values;
     const int64_t stride = heads_.size(1);
     float* const heads = heads_.data_ptr<float>() + begin * stride;
-    const auto run = [&](const Projection& projection, const Stream& from, int64_t part) {
-      projection.run(from.x, from.width, from.rows, heads + part * width_, stride, from.regime);
-    };
-    run(layer.query, queries, 0);
-    run(layer.key, queries, 1);
-    run(layer.value, values, 2);
+    queries.project(layer.query, heads, stride);
+    queries.project(layer.key, heads + width_, stride);
+    values.project(layer.value, heads + 2 * width_, stride);
   }
 
   // All of a layer after the attention.
@@ -179,7 +185,7 @@ BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, Weight
 }
 
 at::Tensor BottleneckLayers::run(const at::Tensor& rows, const Packing& packing,
-                                 const ScoreMask& mask, const at::Tensor&,
+                                 const ScoreMask& mask, const LayerInputs&,
                                  std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();

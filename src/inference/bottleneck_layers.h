@@ -35,7 +35,7 @@ class BottleneckLayers : public FrozenLayers {
   BottleneckLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
+                 const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
 
  private:
   std::vector<BottleneckLayer> layers_;

@@ -252,6 +252,83 @@ void check_layer(const std::string& name, const DisentangledEncoderLayerImpl& la
   check_norm(name + ".norm2", layer.norm2, width);
 }
 
+void check_shifted(const std::string& name, const ShiftedAttention& holder,
+                   const TransformerLayerOptions& stack) {
+  const auto& attention = module_of(name, holder);
+  const int64_t width = stack.d_model(), heads = stack.num_heads();
+  const std::string inner = name + ".";
+  check_option(name, "embed_dim", attention.options.embed_dim(), width);
+  check_option(name, "num_heads", attention.options.num_heads(), heads);
+  TORCH_CHECK_VALUE(attention.options.positions() == *stack.shifted(), "[freeze] ", name,
+                    ": positions must be those of the rest of the model. Got others");
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_bias(inner + "in_proj_bias", attention.in_proj_bias, 3 * width);
+  check_linear(inner + "out_proj", attention.out_proj, width, width);
+  check_linear(inner + "position_proj", attention.position_proj, width, width);
+  check_tensor(inner + "content_bias", attention.content_bias, {heads, width / heads});
+  check_tensor(inner + "position_bias", attention.position_bias, {heads, width / heads});
+  if (!stack.shifted()->segments()) return;
+  check_tensor(inner + "segment_bias", attention.segment_bias, {heads, width / heads});
+  check_tensor(inner + "segment_embed", attention.segment_embed, {2, heads, width / heads});
+}
+
+void check_layer(const std::string& name, const ShiftedEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
+  check_shifted(name + ".self_attn", layer.self_attn, stack);
+  check_norm(name + ".norm1", layer.norm1, width);
+  check_linear(name + ".linear1", layer.linear1, width, d_ff);
+  check_linear(name + ".linear2", layer.linear2, d_ff, width);
+  check_norm(name + ".norm2", layer.norm2, width);
+}
+
+void check_network(const std::string& name, const ConformerFeedForward& holder, int64_t width,
+                   int64_t d_ff) {
+  const auto& network = module_of(name, holder);
+  check_norm(name + ".norm", network.norm, width);
+  check_linear(name + ".linear1", network.linear1, width, d_ff);
+  check_linear(name + ".linear2", network.linear2, d_ff, width);
+}
+
+void check_convolution(const std::string& name, const ConformerConvolution& holder,
+                       const TransformerLayerOptions& options) {
+  const auto& conv = module_of(name, holder);
+  const int64_t width = options.d_model();
+  check_norm(name + ".norm", conv.norm, width);
+  check_linear(name + ".pointwise1", conv.pointwise1, width, 2 * width);
+  check_linear(name + ".pointwise2", conv.pointwise2, width, width);
+  const int64_t size = options.conformer()->conv_kernel_size();
+  check_tensor(name + ".depthwise_weight", conv.depthwise_weight, {width, size});
+  const auto& norm = module_of(name + ".batch_norm", conv.batch_norm);
+  for (const auto& [part, tensor] :
+       {std::pair<const char*, const at::Tensor&>{"weight", norm.weight},
+        {"bias", norm.bias},
+        {"running_mean", norm.running_mean},
+        {"running_var", norm.running_var}}) {
+    check_tensor(name + ".batch_norm." + part, tensor, {width});
+  }
+}
+
+void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
+  const bool is_shifted = !layer.shifted_attn.is_empty();
+  check_option(name, "shifted", text(is_shifted), text(stack.shifted().has_value()));
+  check_option(name, "rotary", text(!layer.rotary.is_empty()), text(stack.rotary().has_value()));
+  check_network(name + ".ffn1", layer.ffn1, width, d_ff);
+  check_norm(name + ".norm1", layer.norm1, width);
+  if (is_shifted) {
+    check_shifted(name + ".self_attn", layer.shifted_attn, stack);
+  } else {
+    check_attention(name + ".self_attn", layer.self_attn, stack);
+    TORCH_CHECK_VALUE(layer.self_attn->relative_attention_bias.is_empty(), "[freeze] ", name,
+                      ".self_attn must be without a relative position bias. Got one");
+  }
+  check_convolution(name + ".conv", layer.conv, layer.options);
+  check_network(name + ".ffn2", layer.ffn2, width, d_ff);
+  check_norm(name + ".norm2", layer.norm2, width);
+}
+
 void check_beside_layers(const TransformerEncoderImpl& encoder, const std::string& prefix) {
   const TransformerLayerOptions& stack = encoder.options.layer();
   const DisentangledOptions& own = *stack.disentangled();
@@ -292,6 +369,12 @@ void check_freezable(const TransformerEncoderImpl& encoder, const std::string& p
   if (encoder.options.layer().disentangled()) {
     check_layers<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder, prefix);
     return check_beside_layers(encoder, prefix);
+  }
+  if (encoder.options.layer().conformer()) {
+    return check_layers<ConformerEncoderLayerImpl>("ConformerEncoder", encoder, prefix);
+  }
+  if (encoder.options.layer().shifted()) {
+    return check_layers<ShiftedEncoderLayerImpl>("ShiftedEncoder", encoder, prefix);
   }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
 }

@@ -43,9 +43,10 @@ ConvolutionRun::ConvolutionRun(int64_t rows, int64_t embed_dim, int64_t width, i
   kernels_ = buffer(weights);
 }
 
-void ConvolutionRun::project(const Convolution& own, const float* x, int64_t begin, int64_t count,
-                             RowRegime regime) {
-  own.rows.run(x, count, rows_.data_ptr<float>() + begin * own.width(), regime);
+void ConvolutionRun::project(const Convolution& own, const Stream& part, const float* x,
+                             int64_t begin) {
+  inference::project(part, own.rows, x, rows_.data_ptr<float>() + begin * own.width(),
+                     own.width());
 }
 
 void ConvolutionRun::run(const Convolution& own, const Packing& packing, const float* x,

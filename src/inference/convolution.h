@@ -22,9 +22,9 @@ class ConvolutionRun {
   /// `weights` is the largest heads * K of its layers.
   ConvolutionRun(int64_t rows, int64_t embed_dim, int64_t width, int64_t weights);
 
-  /// Projects what layers convolve: rows [begin, begin + count) of x (., E).
-  void project(const Convolution& own, const float* x, int64_t begin, int64_t count,
-               RowRegime regime);
+  /// Projects what layers convolve: the rows of `part`, whose input is `x` and whose first row is
+  /// row `begin` of all.
+  void project(const Convolution& own, const Stream& part, const float* x, int64_t begin);
   /// Rows [begin, end) of the result (., W), whose rows are `out_stride` apart, once all rows are
   /// projected. x (., E) and queries (., W), the rows of which are `query_stride` apart, are those
   /// of the batch, whose sequences have no row dropped.

@@ -10,8 +10,6 @@
 #include <algorithm>
 
 #include "inference/check_freezable.h"
-#include "inference/layer_outputs.h"
-#include "inference/relative_attention.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {
@@ -26,17 +24,33 @@ DisentangledLayer disentangled_layer(const DisentangledEncoderLayerImpl& layer,
   const auto scaled = [&](const at::Tensor& rows) {
     return rows.defined() ? (rows.detach() * scale).contiguous() : rows;
   };
-  return {.sizes = {heads, heads, attention.options.embed_dim() / heads},
-          .score_scale = scale,
-          .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
-          .out_proj = convert.projection(attention.out_proj->weight, attention.out_proj->bias),
-          .position_keys = scaled(keys),
-          .position_queries = scaled(queries),
-          .feed_forward = {convert.projection(layer.linear1->weight, layer.linear1->bias),
-                           convert.projection(layer.linear2->weight, layer.linear2->bias),
-                           layer.options.activation()},
-          .after_attention = Norm(layer.norm1),
-          .after_feed_forward = Norm(layer.norm2)};
+  return {{.sizes = {heads, heads, attention.options.embed_dim() / heads},
+           .score_scale = scale,
+           .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
+           .out_proj = convert.projection(attention.out_proj->weight, attention.out_proj->bias),
+           .feed_forward = {convert.projection(layer.linear1->weight, layer.linear1->bias),
+                            convert.projection(layer.linear2->weight, layer.linear2->bias),
+                            layer.options.activation()},
+           .after_attention = Norm(layer.norm1),
+           .after_feed_forward = Norm(layer.norm2)},
+          scaled(keys),
+          scaled(queries)};
+}
+
+// The layers have the rows of positions in place of the table and what projects it.
+void record_positions(const TransformerEncoderImpl& encoder, int64_t bytes,
+                      WeightConverter& convert) {
+  const auto leaves_out = [&](const torch::nn::Module& module) {
+    for (const at::Tensor& parameter : module.parameters()) convert.derived(parameter, 0);
+  };
+  if (!encoder.relative_embeddings) return;
+  leaves_out(*encoder.relative_embeddings.ptr());
+  convert.derived(encoder.relative_embeddings->weight, bytes);
+  for (const auto& layer : *encoder.layers) {
+    const auto& attention = *layer->as<DisentangledEncoderLayerImpl>()->self_attn.ptr();
+    if (attention.pos_key) leaves_out(*attention.pos_key.ptr());
+    if (attention.pos_query) leaves_out(*attention.pos_query.ptr());
+  }
 }
 
 // The weight (D, D / g, K) of a convolution as that of a linear layer (D, K D).
@@ -73,55 +87,33 @@ std::vector<int64_t> neighbours(const Packing& packing, int64_t size) {
 }
 
 // Runs the layers on the packed rows of a batch.
-class DisentangledRun {
+class DisentangledRun : public RelativeRun {
  public:
   DisentangledRun(const std::vector<DisentangledLayer>& layers,
                   const std::optional<FrozenConvolution>& convolution, const relative::Index& index,
                   const Norm& last, const Stream& stream, const Packing& packing,
                   const ScoreMask& mask, const LayerOutputs& outputs)
-      : layers_(layers),
-        convolution_(convolution),
-        last_(last),
-        stream_(stream),
-        packing_(packing),
-        mask_(mask),
-        outputs_(outputs),
-        blind_(blind_queries(mask, packing, layers.front().sizes.heads)),
-        reach_(reach_of(packing)) {
-    heads_ = at::empty({stream.rows, odd_stride(3 * stream.width)}, at::kFloat);
-    context_ = at::empty({stream.rows, stream.width}, at::kFloat);
+      : RelativeRun(stream, packing, mask, outputs, last),
+        layers_(layers),
+        convolution_(convolution) {
     const bool has_positions = std::any_of(layers.begin(), layers.end(), [](const auto& layer) {
       return layer.position_keys.defined() || layer.position_queries.defined();
     });
     if (has_positions)
-      rows_of_distances_ = relative_index(at::arange(-reach_, reach_ + 1, at::kLong), index);
-  }
-
-  void run() {
+      rows_of_distances_ = relative_index(at::arange(-reach(), reach() + 1, at::kLong), index);
     if (convolution_) gather_neighbours();
-    by_rows(stream_.rows, [&](int64_t begin, int64_t end) { project(0, begin, end); });
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      attend(layers_[i]);
-      const bool convolves = convolution_ && i == 0;
-      by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
-        finish(layers_[i], begin, end);
-        if (convolves) convolve(begin, end);
-        outputs_.add(i, stream_.part(begin, end), begin);
-        if (i + 1 < layers_.size()) {
-          project(i + 1, begin, end);
-        } else {
-          normalise(stream_.part(begin, end), last_);
-        }
-      });
-    }
   }
 
  private:
-  void project(size_t i, int64_t begin, int64_t end) {
-    const Stream part = stream_.part(begin, end);
-    const int64_t stride = heads_.size(1);
-    layers_[i].in_proj.run(part.x, part.width, part.rows, heads_.data_ptr<float>() + begin * stride,
-                           stride, part.regime);
+  const RelativeLayer& layer(size_t i) const override { return layers_[i]; }
+
+  PositionHeads positions(size_t i) const override {
+    return {by_distance(layers_[i].position_keys), by_distance(layers_[i].position_queries),
+            reach()};
+  }
+
+  void after_layer(size_t i, int64_t begin, int64_t end) override {
+    if (convolution_ && i == 0) convolve(begin, end);
   }
 
   // The rows of all distances of this batch: a copy, since many may share one.
@@ -129,43 +121,17 @@ class DisentangledRun {
     return rows.defined() ? at::index_select(rows, 1, rows_of_distances_) : rows;
   }
 
-  void attend(const DisentangledLayer& layer) {
-    const int64_t width = stream_.width;
-    const PositionHeads positions = {by_distance(layer.position_keys),
-                                     by_distance(layer.position_queries), reach_};
-    attend_relative({heads_.narrow(1, 0, width), heads_.narrow(1, width, width),
-                     heads_.narrow(1, 2 * width, width), packing_, packing_, layer.sizes,
-                     layer.score_scale, mask_},
-                    positions, blind_, context_.data_ptr<float>());
-  }
-
-  // All of a layer after the attention.
-  void finish(const DisentangledLayer& layer, int64_t begin, int64_t end) {
-    const Stream part = stream_.part(begin, end);
-    add_projected(part, layer.out_proj, context_.const_data_ptr<float>() + begin * part.width,
-                  part.width, {}, layer.after_attention);
-    feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
-  }
-
-  bool is_blind(int64_t row) const {
-    if (!blind_.defined()) return false;
-    const auto after = std::upper_bound(packing_.first.begin(), packing_.first.end(), row);
-    const int64_t sequence = after - packing_.first.begin() - 1;
-    const int64_t token = row - packing_.first[static_cast<std::size_t>(sequence)];
-    return blind_.const_data_ptr<bool>()[sequence * blind_.stride(0) + token];
-  }
-
   // The input of the convolution, which is that of the first layer.
   void gather_neighbours() {
-    const int64_t width = stream_.width, size = convolution_->size;
-    neighbours_ = at::empty({stream_.rows, size * width}, at::kFloat);
-    const std::vector<int64_t> rows = neighbours(packing_, size);
+    const int64_t width = stream().width, size = convolution_->size;
+    neighbours_ = at::empty({stream().rows, size * width}, at::kFloat);
+    const std::vector<int64_t> rows = neighbours(packing(), size);
     float* to = neighbours_.data_ptr<float>();
     for (const int64_t row : rows) {
       if (row < 0) {
         std::fill_n(to, width, 0.0F);
       } else {
-        std::copy_n(stream_.x + row * width, width, to);
+        std::copy_n(stream().x + row * width, width, to);
       }
       to += width;
     }
@@ -174,28 +140,23 @@ class DisentangledRun {
   // Adds the convolution to rows [begin, end). Those of padding, where they are not dropped, are
   // zeros after it.
   void convolve(int64_t begin, int64_t end) {
-    const Stream part = stream_.part(begin, end);
+    const Stream part = stream().part(begin, end);
     at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
     convolution_->projection.run(neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1),
                                  part.rows, added.data_ptr<float>(), part.regime);
     added = functional::elementwise(added, convolution_->activation);
     add(part, added.const_data_ptr<float>(), convolution_->norm);
     for (int64_t row = begin; row < end; ++row) {
-      if (is_blind(row)) std::fill_n(stream_.x + row * part.width, part.width, 0.0F);
+      if (!is_blind(row)) continue;
+      std::fill_n(stream().x + row * part.width, part.width, 0.0F);
+      if (part.input_int8) part.input_int8.convert(part.x, part.width, row - begin, row - begin + 1);
     }
   }
 
   const std::vector<DisentangledLayer>& layers_;
   const std::optional<FrozenConvolution>& convolution_;
-  const Norm& last_;
-  const Stream stream_;
-  const Packing& packing_;
-  const ScoreMask& mask_;
-  const LayerOutputs outputs_;
-  const at::Tensor blind_;
-  const int64_t reach_;
   at::Tensor rows_of_distances_;  // (2 reach + 1), of the table
-  at::Tensor heads_, context_, neighbours_;
+  at::Tensor neighbours_;
 };
 
 }  // namespace
@@ -208,28 +169,34 @@ DisentangledLayers::DisentangledLayers(const TransformerEncoderImpl& encoder,
   num_heads = encoder.options.layer().num_heads();
   at::Tensor table;
   if (encoder.relative_embeddings) table = encoder.relative_embeddings.ptr()->forward();
+  int64_t bytes_of_positions = 0;
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     layers_.push_back(disentangled_layer(
         layer_of<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder.layers, i), table,
         convert));
+    for (const at::Tensor& rows : {layers_.back().position_keys, layers_.back().position_queries})
+      if (rows.defined()) bytes_of_positions += static_cast<int64_t>(rows.nbytes());
   }
+  record_positions(encoder, bytes_of_positions, convert);
   if (!encoder.conv) return;
   const DisentangledOptions& own = *encoder.conv->options.disentangled();
   const auto& conv = *encoder.conv->conv;
-  convolution_.emplace(
-      FrozenConvolution{convert.float_projection(dense_weight(conv), conv.bias.detach()),
-                        own.conv_kernel_size(), own.conv_act(), Norm(encoder.conv->norm)});
+  const at::Tensor dense = dense_weight(conv);
+  convert.derived(conv.weight, static_cast<int64_t>(dense.nbytes()));
+  convolution_.emplace(FrozenConvolution{convert.float_projection(dense, conv.bias.detach()),
+                                         own.conv_kernel_size(), own.conv_act(),
+                                         Norm(encoder.conv->norm)});
 }
 
 at::Tensor DisentangledLayers::run(const at::Tensor& rows, const Packing& packing,
-                                   const ScoreMask& mask, const at::Tensor&,
+                                   const ScoreMask& mask, const LayerInputs&,
                                    std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();
   const Stream stream = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
   DisentangledRun(layers_, convolution_, index_, last_, stream, packing, mask,
                   {outputs, layers_.size(), x})
-      .run();
+      .run(layers_.size());
   return x;
 }
 

@@ -3,21 +3,16 @@
 #include <optional>
 #include <vector>
 
-#include "inference/attention.h"
 #include "inference/frozen_layers.h"
+#include "inference/relative_run.h"
 #include "posenc/nn/transformer/disentangled_encoder_layer.h"
 
 namespace posenc::inference {
 
 /// A frozen DisentangledEncoderLayer. Its rows of positions are computed once: they are the
 /// products of the table with projections, and do not depend on the input.
-struct DisentangledLayer {
-  HeadSizes sizes;
-  float score_scale;
-  Projection in_proj, out_proj;
+struct DisentangledLayer : RelativeLayer {
   at::Tensor position_keys, position_queries;  ///< (H, R, Dh), or undefined
-  FeedForward feed_forward;
-  Norm after_attention, after_feed_forward;
 };
 
 /// A frozen ConvolutionBeside.
@@ -34,7 +29,7 @@ class DisentangledLayers : public FrozenLayers {
   DisentangledLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
+                 const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
 
  private:
   std::vector<DisentangledLayer> layers_;

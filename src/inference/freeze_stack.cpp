@@ -6,8 +6,10 @@
 
 #include "inference/bottleneck_layers.h"
 #include "inference/check_freezable.h"
+#include "inference/conformer_layers.h"
 #include "inference/disentangled_layers.h"
 #include "inference/layers.h"
+#include "inference/shifted_layers.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {
@@ -80,6 +82,7 @@ EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer,
                                  WeightConverter& convert) {
   const ConvolutionalAttentionImpl& own = *layer.conv_attn;
   const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
+  convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
   return {.convolution =
               Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, convert),
                           linear(own.kernel, convert), linear(own.conv_out, convert), heads,
@@ -182,6 +185,9 @@ std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& 
     return std::make_unique<BottleneckLayers>(encoder, convert);
   if (encoder.options.layer().disentangled())
     return std::make_unique<DisentangledLayers>(encoder, convert);
+  if (encoder.options.layer().conformer())
+    return std::make_unique<ConformerLayers>(encoder, convert);
+  if (encoder.options.layer().shifted()) return std::make_unique<ShiftedLayers>(encoder, convert);
   return std::make_unique<EncoderStack>(encoder, convert);
 }
 

@@ -13,6 +13,7 @@
 #include "inference/model.h"
 #include "models/encoder/parts.h"
 #include "nn/encoder_embeddings_internals.h"
+#include "nn/transformer/layer_parts.h"
 
 namespace posenc {
 namespace inference {
@@ -80,16 +81,20 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
       options.pooling() == encoder::Pooling::None) {
     return false;
   }
-  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
+  const at::Tensor real = attention_mask.ne(0);
+  if (options.pooling() == encoder::Pooling::Mean) return !real.all().item<bool>();
+  return !pooled_rows(options, real, ids).all().item<bool>();
 }
 
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
-// given as pairs. In a disentangled attention these tokens attend to nothing.
+// given as pairs.
 AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& options) {
+  const TransformerLayerOptions& layer = options.encoder().layer();
+  if (layer.shifted()) return mask_of_stack(mask, layer);
   const at::Tensor keys = mask.padding_keys();
   const AttentionMask pairs =
       AttentionMaskAccess::without_keys(mask) & AttentionMask::allowed(keys.unsqueeze(1));
-  if (!options.encoder().layer().disentangled()) return pairs;
+  if (!layer.disentangled()) return pairs;
   return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
 
@@ -142,7 +147,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state = parts.layers.forward_with(
       out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
-      rotary_position_ids(parts.options, input, inputs));
+      rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs));
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;
@@ -183,7 +188,7 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
     parts.embeddings = embeddings_weights(*model.embeddings);
     parts.convert_tokens(convert);
     parts.embeddings = detached(parts.embeddings);
-  } else {
+  } else if (model.patches) {
     parts.patches = VisionEmbeddings(detached_module(*model.patches));
   }
   if (model.relative_attention_bias) {
@@ -223,7 +228,7 @@ FrozenEncoder freeze(Encoder&& model, const FreezeOptions& options) {
 
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
   const auto& layer = model.options().encoder().layer();
-  return stream << "posenc::FrozenEncoder(" << (model.options().embeddings() ? "ids" : "images")
+  return stream << "posenc::FrozenEncoder(" << input_name(model.options())
                 << ", num_layers=" << model.options().encoder().num_layers()
                 << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
                 << ", d_ff=" << layer.d_ff() << inference::FrozenAccess::weights(model) << ")";

@@ -10,16 +10,22 @@
 
 namespace posenc::inference {
 
+/// What layers read of tokens besides their rows; either may be undefined.
+struct LayerInputs {
+  at::Tensor position_ids;  ///< as in RowPositions
+  at::Tensor segments;      ///< integers (B, L), those of ShiftedOptions::segments
+};
+
 /// The layers of a frozen encoder, of one kind.
 class FrozenLayers {
  public:
   virtual ~FrozenLayers() = default;
 
   /// Runs rows (rows, D) through all layers; may overwrite them. `packing` is that of packing_of(),
-  /// `mask` what it does not cover. position_ids: as in RowPositions. The output of each layer is
-  /// added to `outputs` (rows, D) unless it is null.
+  /// `mask` what it does not cover. The output of each layer is added to `outputs` (rows, D) unless
+  /// it is null.
   virtual at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                         const at::Tensor& position_ids = {},
+                         const LayerInputs& inputs = {},
                          std::vector<at::Tensor>* outputs = nullptr) const = 0;
 
   /// Drops the rows of padding, unless tokens see them.

@@ -39,7 +39,8 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const At
 torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
                                                      const AttentionMask& mask,
                                                      TransformerEncoderRecord& record,
-                                                     const torch::Tensor& position_ids) const {
+                                                     const torch::Tensor& position_ids,
+                                                     const torch::Tensor& segments) const {
   TORCH_CHECK_VALUE(!record.output_attentions,
                     "[FrozenTransformerEncoder] output_attentions must be false: the "
                     "TransformerEncoder that was frozen has them. Got true");
@@ -55,6 +56,10 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
+  const auto& shifted = layer.shifted();
+  TORCH_CHECK_VALUE(!segments.defined() || (shifted && shifted->segments()),
+                    "[FrozenTransformerEncoder] segments must be undefined without "
+                    "ShiftedOptions::segments. Got segments");
   const Packing packing = layers.packing_of(mask, batch, length);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
@@ -66,7 +71,7 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
     const torch::Tensor out = packing.unpack(packed);
     return layer.batch_first() ? out : out.transpose(0, 1);
   };
-  const torch::Tensor out = sequences(layers.run(rows, packing, rest, position_ids, wanted));
+  const torch::Tensor out = sequences(layers.run(rows, packing, rest, {position_ids, segments}, wanted));
   if (record.output_hidden_states) record.hidden_states.push_back(x);
   for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
   return out;

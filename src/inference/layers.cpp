@@ -70,8 +70,7 @@ class EncoderRun {
     float* const heads = projected_.data_ptr<float>() + begin * stride;
     inference::project(part, layer.in_proj, input_of(part, before(i)), heads, stride);
     if (layer.convolution) {
-      convolution_->project(*layer.convolution, input_of(part, before(i)), begin, part.rows,
-                            part.regime);
+      convolution_->project(*layer.convolution, part, input_of(part, before(i)), begin);
     }
     if (layer.query_norm) {
       normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, layer.query_norm);
@@ -165,13 +164,12 @@ at::Tensor attend(const HeadSizes& sizes, float scale, const at::Tensor& query,
 }  // namespace
 
 at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                             const at::Tensor& position_ids,
-                             std::vector<at::Tensor>* outputs) const {
+                             const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous(), input = norm_first ? at::empty_like(x) : x;
   Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
   at::Tensor in_8_bits;
   if (reads_int8()) in_8_bits = add_int8(own);
-  EncoderRun(*this, own, packing, mask, position_ids, {outputs, layers.size(), x}).run();
+  EncoderRun(*this, own, packing, mask, inputs.position_ids, {outputs, layers.size(), x}).run();
   return result(own) == own.x ? x : input;
 }
 

@@ -80,7 +80,7 @@ class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
   EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
+                 const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
 
   std::vector<Rotation> rotations;
   std::vector<RelativeBias> relative_biases;

@@ -62,6 +62,31 @@ void read(const DisentangledAttentionImpl& attention, Values& values) {
        static_cast<double>(positions.position_to_content())});
 }
 
+void read(const ShiftedEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+  values.push_back(static_cast<double>(layer.options.window().value_or(-1)));
+}
+
+void read(const ShiftedAttentionImpl& attention, Values& values) {
+  const ShiftedOptions& positions = attention.options.positions();
+  add(values,
+      {static_cast<double>(attention.options.num_heads()), attention.scale(),
+       static_cast<double>(positions.clamp_len()), static_cast<double>(positions.bi_data()),
+       static_cast<double>(positions.segments())});
+}
+
+void read(const ConformerEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+}
+
+void read(const ConformerFeedForwardImpl& network, Values& values) {
+  values.push_back(static_cast<double>(network.options.activation()));
+}
+
+void read(const ConformerConvolutionImpl& conv, Values& values) {
+  add(values, {static_cast<double>(conv.options.activation()), conv.batch_norm->options.eps()});
+}
+
 void read(const ConvolutionBesideImpl& convolution, Values& values) {
   const auto& own = convolution.options.disentangled();
   values.push_back(own ? static_cast<double>(own->conv_act()) : -1.0);
@@ -165,7 +190,9 @@ OptionReader option_reader(const torch::nn::Module& module) {
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
         reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
         reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>,
-        reader_if<ConvolutionBesideImpl>}) {
+        reader_if<ConvolutionBesideImpl>, reader_if<ShiftedEncoderLayerImpl>,
+        reader_if<ShiftedAttentionImpl>, reader_if<ConformerEncoderLayerImpl>,
+        reader_if<ConformerFeedForwardImpl>, reader_if<ConformerConvolutionImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "kernels/dispatch.h"
@@ -52,19 +53,33 @@ class RelativeHead {
     key_ = input.key.const_data_ptr<float>() + first_ * stride_ + column;
     value_ = input.value.const_data_ptr<float>() + first_ * stride_ + column;
     is_dense_ = length_ == 0 || place(length_ - 1) - place(0) == length_ - 1;
+    const bool is_second_half = 2 * sequence >= input.queries.batch;
+    keys_ = is_second_half && positions.backward_keys.defined() ? positions.backward_keys
+                                                                : positions.keys;
   }
 
   void run(const at::Tensor& bias, const bool* blind, float* out, int64_t out_stride) {
     out += first_ * out_stride + head_ * width_;
     const int64_t size = std::min(kQueries, length_);
     term_ = scratch(Scratch::Hidden, size * length_);
+    const bool has_keys_alone = keys_.defined() && is_dense_ && !bias.defined() &&
+                                !positions_.queries.defined() && !positions_.segments.defined() &&
+                                !input_.mask.is_causal && !input_.window;
     for (int64_t begin = 0; begin < length_; begin += kQueries) {
       const int64_t end = std::min(begin + kQueries, length_);
+      if (has_keys_alone) {
+        const Products products = multiply_keys(begin, end);
+        attend(begin, end, products.diagonal(begin) + place(0), products.count - 1,
+               out + begin * out_stride, out_stride);
+        continue;
+      }
       add_keys(begin, end);
       if (positions_.queries.defined()) add_queries(begin, end);
+      if (positions_.segments.defined()) add_segments(begin, end);
       if (bias.defined()) add_bias(bias, begin, end);
       if (input_.mask.is_causal) hide_later_keys(begin, end);
-      attend(begin, end, out + begin * out_stride, out_stride);
+      if (input_.window) hide_far_keys(begin, end);
+      attend(begin, end, term_, length_, out + begin * out_stride, out_stride);
     }
     if (blind == nullptr) return;
     for (int64_t i = 0; i < length_; ++i) {
@@ -75,20 +90,54 @@ class RelativeHead {
  private:
   int64_t place(int64_t i) const { return places_ == nullptr ? i : places_[i]; }
 
-  // term = q . keys(distance)
-  void add_keys(int64_t begin, int64_t end) {
-    if (!positions_.keys.defined()) {
-      std::fill_n(term_, (end - begin) * length_, 0.0F);
-      return;
+  // Queries [begin, end) times the keys of `count` distances from `lowest` on.
+  struct Products {
+    const RelativeHead& head;
+    const float* memory;
+    int64_t begin, lowest, count;
+
+    // The products of query i, indexed by the place of a key.
+    const float* diagonal(int64_t i) const {
+      return memory + (i - begin) * count - head.place(i) - lowest;
     }
+  };
+
+  Products multiply_keys(int64_t begin, int64_t end) {
     const int64_t lowest = place(0) - place(end - 1);
     const int64_t count = place(length_ - 1) - place(begin) - lowest + 1;
     float* const products = scratch(Scratch::Branch, (end - begin) * count);
-    multiply(query_ + begin * stride_, stride_, end - begin,
-             PositionHeads::rows(positions_.keys, positions_.reach, head_, lowest), width_, count,
-             products);
+    const float* queries = query_ + begin * stride_;
+    int64_t stride = stride_;
+    if (positions_.key_bias.defined()) {
+      queries = biased_queries(positions_.key_bias, begin, end);
+      stride = width_;
+    }
+    multiply(queries, stride, end - begin,
+             PositionHeads::rows(keys_, positions_.reach, head_, lowest), width_, count, products);
+    return {*this, products, begin, lowest, count};
+  }
+
+  // Queries [begin, end) with a bias of heads, (end - begin, Dh).
+  const float* biased_queries(const at::Tensor& bias, int64_t begin, int64_t end) const {
+    const float* const added = bias.const_data_ptr<float>() + head_ * width_;
+    float* const out = scratch(Scratch::Queries, (end - begin) * width_);
     for (int64_t i = begin; i < end; ++i) {
-      const float* const from = products + (i - begin) * count - place(i) - lowest;
+      const float* const from = query_ + i * stride_;
+      float* const to = out + (i - begin) * width_;
+      for (int64_t c = 0; c < width_; ++c) to[c] = from[c] + added[c];
+    }
+    return out;
+  }
+
+  // term = q . keys(distance)
+  void add_keys(int64_t begin, int64_t end) {
+    if (!keys_.defined()) {
+      std::fill_n(term_, (end - begin) * length_, 0.0F);
+      return;
+    }
+    const Products products = multiply_keys(begin, end);
+    for (int64_t i = begin; i < end; ++i) {
+      const float* const from = products.diagonal(i);
       float* const to = term_ + (i - begin) * length_;
       if (is_dense_) {
         std::copy_n(from + place(0), length_, to);
@@ -121,6 +170,24 @@ class RelativeHead {
     }
   }
 
+  // term += q . segment_keys[whether the segments differ]
+  void add_segments(int64_t begin, int64_t end) {
+    const float* const queries = biased_queries(positions_.segment_bias, begin, end);
+    const float* const own =
+        positions_.segment_keys.const_data_ptr<float>() + 2 * head_ * width_;
+    const int32_t* const segments = positions_.segments.const_data_ptr<int32_t>() + first_;
+    for (int64_t i = begin; i < end; ++i) {
+      const float* const query = queries + (i - begin) * width_;
+      float same = 0.0F, other = 0.0F;
+      for (int64_t c = 0; c < width_; ++c) {
+        same += query[c] * own[c];
+        other += query[c] * own[width_ + c];
+      }
+      float* const to = term_ + (i - begin) * length_;
+      for (int64_t j = 0; j < length_; ++j) to[j] += segments[j] == segments[i] ? same : other;
+    }
+  }
+
   void add_bias(const at::Tensor& bias, int64_t begin, int64_t end) {
     const float* const from =
         bias.const_data_ptr<float>() + sequence_ * bias.stride(0) + head_ * bias.stride(1);
@@ -140,7 +207,19 @@ class RelativeHead {
     }
   }
 
-  void attend(int64_t begin, int64_t end, float* out, int64_t out_stride) {
+  void hide_far_keys(int64_t begin, int64_t end) {
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
+    for (int64_t i = begin; i < end; ++i) {
+      float* const row = term_ + (i - begin) * length_;
+      for (int64_t j = 0; j < length_; ++j) {
+        if (std::abs(place(i) - place(j)) > *input_.window) row[j] = kNever;
+      }
+    }
+  }
+
+  // `term` is added to the scores; that of a query is `term_stride` from that of the one before.
+  void attend(int64_t begin, int64_t end, const float* term, int64_t term_stride, float* out,
+              int64_t out_stride) {
     const int64_t none = 0, queries = end - begin;
     kernel::SequenceAttentionRequest request = {};
     request.query = query_ + begin * stride_;
@@ -154,8 +233,8 @@ class RelativeHead {
     request.query_lengths = &queries;
     request.key_lengths = &length_;
     request.scale = input_.scale;
-    request.bias = term_;
-    request.bias_strides[2] = length_;
+    request.bias = term;
+    request.bias_strides[2] = term_stride;
     request.bias_strides[3] = 1;
     request.out = out;
     request.out_stride = out_stride;
@@ -175,6 +254,7 @@ class RelativeHead {
   const AttentionInput& input_;
   const PositionHeads& positions_;
   const int64_t sequence_, head_;
+  at::Tensor keys_;  // of this sequence
   const int64_t* places_ = nullptr;
   const float *query_, *key_, *value_;
   int64_t first_, length_, width_, stride_;

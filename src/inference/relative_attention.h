@@ -9,10 +9,18 @@ namespace posenc::inference {
 
 /// The rows of relative positions of one layer, by the distance d of a key from a query: that of d
 /// is row d + reach of each head, (H, 2 reach + 1, Dh), contiguous in each head. Both are
-/// multiplied by the scale of the scores; an undefined one is a term that there is not.
+/// multiplied by the scale of the scores; an undefined one is a term that there is not. All are
+/// contiguous.
 struct PositionHeads {
   at::Tensor keys, queries;
   int64_t reach = 0;
+  at::Tensor backward_keys = {};  ///< in place of keys in the second half of the sequences
+  at::Tensor key_bias = {};       ///< (H, Dh), added to queries beside the keys of distances
+  /// Integers (rows), kInt: the segment of each packed row. Queries are multiplied by the first
+  /// vector of segment_keys (H, 2, Dh) for keys of their own segment, and by the second for others.
+  at::Tensor segments = {};
+  at::Tensor segment_keys = {};
+  at::Tensor segment_bias = {};  ///< (H, Dh), added to queries beside segment_keys
 
   /// The rows of distances from `lowest` on, of a head.
   static const float* rows(const at::Tensor& of, int64_t reach, int64_t head, int64_t lowest) {
@@ -27,8 +35,8 @@ int64_t reach_of(const Packing& packing);
 /// none.
 at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t heads);
 
-/// attend() with terms of relative positions: of each query i and key j, q_i . keys(d) and
-/// k_j . queries(d) are added to the scores. A block of queries at a time, so that no matrix of all
+/// attend() with terms of relative positions: of each query i and key j, q_i . keys(d),
+/// k_j . queries(d) and the term of segments are added to the scores. A block of queries at a time, so that no matrix of all
 /// heads is made. Blind queries attend to all keys alike.
 void attend_relative(const AttentionInput& input, const PositionHeads& positions,
                      const at::Tensor& blind, float* out);

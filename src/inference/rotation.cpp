@@ -54,7 +54,7 @@ RowRotation::RowRotation(const Rotation& rotation, const at::Tensor& projected,
         .unflatten(1, {count, sizes.head_dim});
   };
   const int64_t keys = sizes.query_width(), values = keys + sizes.kv_width();
-  add(heads(0, sizes.heads), heads(keys, sizes.kv_heads));
+  add(heads(0, sizes.heads), sizes.kv_heads > 0 ? heads(keys, sizes.kv_heads) : at::Tensor());
   if (options_.rotary_value()) add(heads(values, sizes.kv_heads), {});
 }
 

@@ -122,6 +122,16 @@ void project(const Stream& stream, const Projection& projection, const float* in
   }
 }
 
+void SharedRows::project(const Projection& projection, float* out, int64_t out_stride) {
+  if (!projection.is_int8())
+    return projection.run(x_, width_, rows_, out, out_stride, regime_);
+  if (!int8_) {
+    int8_ = {buffer_, rows_, width_};
+    int8_.convert(x_, width_, rows_);
+  }
+  projection.run(int8_, rows_, out, out_stride);
+}
+
 namespace {
 
 // Adds projection(y), normalised by `post`, to the residual stream; `y_int8`: y in 8 bits, or none.
@@ -142,6 +152,10 @@ void add_branch(const Stream& stream, const Projection& projection, const float*
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
                    int64_t stride, const Norm& post, const Norm& after) {
   add_branch(stream, projection, y, stride, {}, post, after);
+}
+
+void activate(Activation activation, float* x, int64_t n) {
+  kernels::chosen().activation.activate[static_cast<int>(kernel_activation(activation))](x, n);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,

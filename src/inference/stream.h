@@ -57,10 +57,31 @@ at::Tensor add_int8(Stream& stream);
 /// x or input, whichever that is.
 void project(const Stream& stream, const Projection& projection, const float* input, float* out,
              int64_t out_stride);
+/// Rows that several projections read, which are converted to 8 bits once: for the first of them
+/// that reads them so.
+class SharedRows {
+ public:
+  /// `buffer` has Int8Rows::floats() of them.
+  SharedRows(const float* x, int64_t rows, int64_t width, RowRegime regime, float* buffer)
+      : x_(x), rows_(rows), width_(width), regime_(regime), buffer_(buffer) {}
+
+  /// out (rows, .) = projection(x), whose rows are `out_stride` apart.
+  void project(const Projection& projection, float* out, int64_t out_stride);
+
+ private:
+  const float* x_;
+  int64_t rows_, width_;
+  RowRegime regime_;
+  float* buffer_;
+  Int8Rows int8_;
+};
+
 /// input = norm(x); without a norm, only writes the input in 8 bits.
 void normalise(const Stream& stream, const Norm& norm);
 /// x += y and input = norm(x); in a post-norm stack, x = norm(x + y).
 void add(const Stream& stream, const float* y, const Norm& norm);
+/// x = activation(x), n numbers.
+void activate(Activation activation, float* x, int64_t n);
 /// The feed-forward block with its residual connection; `post` normalises what is added.
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
                   const Norm& after);

@@ -45,10 +45,17 @@ class WeightConverter {
     return whole_.contains(weight.unsafeGetTensorImpl());
   }
 
+  /// Records that the frozen model has `bytes` of its own in place of a parameter or buffer: what
+  /// was computed from it.
+  void derived(const at::Tensor& source, int64_t bytes) {
+    if (source.defined()) bytes_[source.unsafeGetTensorImpl()] += bytes;
+  }
+
   /// Throws c10::ValueError for an exception that no weight matches. Called last.
   void check_exceptions() const;
   ConvertedWeights weights() const;
-  /// The size of each parameter that was converted, in its new dtype.
+  /// The size of each parameter that was converted, in its new dtype, and of what derived() was
+  /// told.
   const std::map<const c10::TensorImpl*, int64_t>& bytes() const { return bytes_; }
 
  private:

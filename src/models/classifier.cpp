@@ -15,9 +15,10 @@ const char* to_string(head::Kind kind) {
     case Kind::Token: return "token";
     case Kind::Question: return "question";
     case Kind::Masked: return "masked";
-    case Kind::Image: break;
+    case Kind::Image: return "image";
+    case Kind::Choice: break;
   }
-  return "image";
+  return "choice";
 }
 
 void check_classifier(const ClassifierOptions& options) {
@@ -75,6 +76,8 @@ ClassifierOutput ClassifierImpl::forward(const torch::Tensor& input, const Encod
 }
 
 torch::Tensor class_probabilities(const ClassifierOptions& options, const torch::Tensor& logits) {
+  // The rows are the choices of a question.
+  if (options.kind() == head::Kind::Choice) return at::softmax(logits, 0);
   if (options.kind() != head::Kind::Sequence && options.kind() != head::Kind::Image)
     return at::softmax(logits, -1);
   const auto usual =

@@ -7,6 +7,7 @@
 #include "models/encoder/parts.h"
 #include "nn/augmented_positions.h"
 #include "nn/weights.h"
+#include "posenc/functional/dropout.h"
 
 namespace posenc {
 namespace {
@@ -14,10 +15,13 @@ namespace {
 void check_encoder(const EncoderOptions& options) {
   const int64_t width = options.encoder().layer().d_model();
   const bool is_text = options.embeddings().has_value();
-  TORCH_CHECK_VALUE(is_text != options.patches().has_value(),
-                    "[Encoder] options must have either embeddings or patches");
-  const int64_t embeddings =
-      is_text ? options.embeddings()->d_model() : options.patches()->d_model();
+  const bool is_image = options.patches().has_value();
+  TORCH_CHECK_VALUE(!is_text || !is_image,
+                    "[Encoder] options must have either embeddings or patches, or neither for "
+                    "features. Got both");
+  const int64_t embeddings = is_text    ? options.embeddings()->d_model()
+                             : is_image ? options.patches()->d_model()
+                                        : width;
   TORCH_CHECK_VALUE(embeddings == width,
                     "[Encoder] d_model of the embeddings must be that of the layers, ", width,
                     ". Got ", embeddings);
@@ -31,27 +35,31 @@ void check_encoder(const EncoderOptions& options) {
       "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
       ". Got ", *options.relative_rows());
   TORCH_CHECK_VALUE(
-      is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id() ||
-                   options.raw_inputs_embeds()),
+      !is_image || !(options.zero_padding() || options.pad_token_id() ||
+                     options.token_dropout_id() || options.raw_inputs_embeds()),
       "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id, "
       "token_dropout_id and raw_inputs_embeds are of token ids");
   TORCH_CHECK_VALUE(options.zero_padding() || !options.zero_hidden_padding(),
                     "[Encoder] zero_hidden_padding(true) must be with zero_padding(true). Got "
                     "zero_padding(false)");
   const auto& rotary = options.encoder().layer().rotary();
-  TORCH_CHECK_VALUE(!rotary || rotary->rotary().axial() != is_text,
+  TORCH_CHECK_VALUE(!rotary || rotary->rotary().axial() == is_image,
                     "[Encoder] the rotary embedding of the layers must have one position of each ",
-                    is_text ? "token of text. Got several" : "axis of images. Got one position");
+                    is_image ? "axis of images. Got one position" : "token. Got several");
   check_augmentation("Encoder", {options.pos_embed_shift(), options.pos_embed_jitter(),
                                  options.pos_embed_rescale()});
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
                            options.pooling() == encoder::Pooling::LargestToken ||
                            options.pooling() == encoder::Pooling::LastToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
-                    "[Encoder] the pooling of an encoder of images must not look for a token");
-  TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::Attention,
+                    "[Encoder] the pooling of an encoder of images or features must not look for a "
+                    "token");
+  TORCH_CHECK_VALUE(is_image || options.pooling() != encoder::Pooling::Attention,
                     "[Encoder] Pooling::Attention must be of an encoder of images, since it has no "
-                    "mask. Got token ids");
+                    "mask. Got ",
+                    is_text ? "token ids" : "features");
+  TORCH_CHECK_VALUE(is_text || !options.token_dropout_id(),
+                    "[Encoder] token_dropout_id must be of an encoder of token ids. Got features");
 }
 
 const char* to_string(encoder::Pooling pooling) {
@@ -66,6 +74,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::NormOfFirst: return "norm_of_first";
     case Pooling::LastToken: return "last_token";
     case Pooling::Last: return "last";
+    case Pooling::Mean: return "mean";
     case Pooling::Attention: break;
   }
   return "attention";
@@ -82,7 +91,7 @@ void EncoderImpl::reset() {
   const auto& layer = options.encoder().layer();
   if (options.embeddings()) {
     embeddings = register_module("embeddings", EncoderEmbeddings(*options.embeddings()));
-  } else {
+  } else if (options.patches()) {
     patches = register_module("embeddings", VisionEmbeddings(*options.patches()));
   }
   encoder = register_module("encoder", TransformerEncoder(options.encoder()));
@@ -123,7 +132,7 @@ void EncoderImpl::reset_parameters() {
 
 void EncoderImpl::pretty_print(std::ostream& stream) const {
   const auto& layer = options.encoder().layer();
-  stream << "posenc::Encoder(" << (options.embeddings() ? "ids" : "images")
+  stream << "posenc::Encoder(" << input_name(options)
          << ", num_layers=" << options.encoder().num_layers() << ", d_model=" << layer.d_model()
          << ", num_heads=" << layer.num_heads() << ", d_ff=" << layer.d_ff();
   if (options.causal()) stream << ", causal=true";
@@ -133,7 +142,7 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
 void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
   TORCH_CHECK_VALUE(embeddings,
                     "[Encoder] extend_positions() is for an encoder of token ids; images "
-                    "of other sizes have their positions resized");
+                    "of other sizes have their positions resized, and features have none");
   embeddings->extend_positions(max_tokens, rule);
   options.embeddings()->position_rows(embeddings->options.position_rows());
 }
@@ -148,8 +157,12 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   const auto rows_of = [&](const torch::Tensor& ids) {
     return token_rows(options, embeddings->tokens->weight, ids);
   };
-  out.embeddings =
-      embeddings ? embed_tokens(options, rows_of, input, inputs, embed) : patches->forward(input);
+  out.embeddings = patches ? patches->forward(input)
+                           : embed_tokens(options, rows_of, input, inputs, embed);
+  if (takes_features(options)) {
+    out.embeddings = functional::dropout(out.embeddings, options.encoder().layer().dropout(),
+                                         is_training());
+  }
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;
@@ -157,7 +170,8 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   record.output_attentions = inputs.output_attentions();
   out.last_hidden_state = encoder->forward_with(
       out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs));
+      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs),
+      segments_of(options, inputs));
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

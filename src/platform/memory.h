@@ -16,8 +16,8 @@ void advise_huge_pages(void* fresh, std::size_t bytes);
 inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes >= std::size_t{16} << 20; }
 
 /// Buffers that a thread keeps from call to call, so that no layer allocates.
-enum class Scratch { Panel, Hidden, Branch, Scores, Rotation, Bytes };
-constexpr int kScratches = 6;
+enum class Scratch { Panel, Hidden, Branch, Scores, Rotation, Bytes, Queries };
+constexpr int kScratches = 7;
 
 /// This thread's buffer of at least `floats`, aligned to a cache line; its contents persist until
 /// this thread requests a larger one of the same kind.

@@ -23,6 +23,7 @@ StateDict encode(const Json& options, const StateDict& tensors) {
 }  // namespace
 
 at::Tensor encoder_input(const StateDict& tensors) {
+  if (tensors.contains("inputs_embeds")) return {};
   return tensors[tensors.contains("input_ids") ? "input_ids" : "pixel_values"];
 }
 
@@ -32,7 +33,8 @@ EncoderInputs encoder_inputs(const StateDict& tensors) {
       .token_type_ids(tensor_or_none(tensors, "token_type_ids"))
       .position_ids(tensor_or_none(tensors, "position_ids"))
       .task_type_ids(tensor_or_none(tensors, "task_type_ids"))
-      .bbox(tensor_or_none(tensors, "bbox"));
+      .bbox(tensor_or_none(tensors, "bbox"))
+      .inputs_embeds(tensor_or_none(tensors, "inputs_embeds"));
 }
 
 StateDict encoder_results(const EncoderOutput& out) {

@@ -98,6 +98,8 @@ KINDS = {
     "umt5": Kind("UMT5Config", "UMT5EncoderModel", ("UMT5Model", "UMT5ForConditionalGeneration"), "t5"),
     "vit": Kind("ViTConfig", "ViTModel", ("ViTForImageClassification",), "vision"),
     "xlm": Kind("XLMConfig", "XLMModel", ("XLMWithLMHeadModel",), "xlm"),
+    "wav2vec2-conformer": Kind("Wav2Vec2ConformerConfig", "Wav2Vec2ConformerModel", ("Wav2Vec2ConformerForCTC",), "features"),
+    "xlnet": Kind("XLNetConfig", "XLNetModel", ("XLNetForSequenceClassification", "XLNetLMHeadModel"), "xlnet"),
     "xlm-roberta": Kind("XLMRobertaConfig", "XLMRobertaModel", ("XLMRobertaForMaskedLM",)),
     "xlm-roberta-xl": Kind("XLMRobertaXLConfig", "XLMRobertaXLModel", ("XLMRobertaXLForMaskedLM",)),
 }
@@ -188,7 +190,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
     # At least 8 channels: the norm of fewer is nearly a step, which no two libraries round alike.
-    widths = [2, 4, 8, 16] if dialect in ROTATING or kind_name in ("esm", "roformer") else [4, 8, 16] if kind_name == "dinov3_vit" else [1, 2, 4, 5, 8, 16]
+    widths = [2, 4, 8, 16] if dialect in ROTATING or kind_name in ("esm", "roformer", "xlnet") or dialect == "features" else [4, 8, 16] if kind_name == "dinov3_vit" else [1, 2, 4, 5, 8, 16]
     hidden = heads * draw.choice([width for width in widths if heads * width >= 8])
     wide, layers = draw.randint(1, 70), draw.randint(1, 3)
     vocab, activation = draw.randint(8, 80), draw.choice(ACTIVATIONS)
@@ -243,6 +245,15 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
                 "gelu_activation": draw.coin(), "max_position_embeddings": text["max_position_embeddings"],
                 "sinusoidal_embeddings": draw.coin(), "pad_token_id": draw.choice([0, 2, 3]),
                 **({"pad_index": draw.choice([0, 2, 3])} if kind_name == "flaubert" else {}), "n_langs": draw.choice([1, 2]), "use_lang_emb": draw.coin()}  # fmt: skip
+    if dialect == "features":  # the convolutions of the front are not the encoder's
+        return {**common, "conv_depthwise_kernel_size": draw.choice([1, 3, 5, 31]), "position_embeddings_type": draw.choice(["relative", "rotary", None]),
+                "rotary_embedding_base": draw.choice([100, 10000]), "conv_dim": [8, 8], "conv_kernel": [3, 2], "conv_stride": [2, 2],
+                "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2, "vocab_size": vocab,
+                "num_codevectors_per_group": 4, "codevector_dim": 8, "proj_codevector_dim": 8}  # fmt: skip
+    if dialect == "xlnet":
+        return {"d_model": hidden, "n_head": heads, "n_layer": layers, "d_inner": wide, "vocab_size": vocab, "ff_activation": activation,
+                "layer_norm_eps": eps, "attn_type": draw.choice(["bi", "bi", "uni"]), "bi_data": draw.coin(0.3), "same_length": draw.coin(),
+                "clamp_len": draw.choice([-1, 0, 1, 3, 100]), "pad_token_id": text["pad_token_id"]}  # fmt: skip
     if dialect == "electra":
         return {**text, "embedding_size": draw.choice([hidden, 6, 16])}
     if dialect == "rembert":
@@ -289,6 +300,8 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
     """The part of a model that posenc loads."""
     if dialect == "pair":
         return model.text_model
+    if dialect == "features":
+        return getattr(model, model.base_model_prefix, model).encoder
     if type(model).__name__ == "DINOv3ViTModel":  # whose part `model` is its layers
         return model
     base = getattr(model, model.base_model_prefix, model)
@@ -303,12 +316,20 @@ def take_length(config, length: int) -> None:
 
 def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, torch.Tensor]:
     batch = draw.randint(1, 4)
+    if dialect == "features":
+        length = draw.randint(1, 24)
+        given = {"inputs_embeds": draw.normal(batch, length, config.hidden_size)}
+        if draw.coin(0.7):
+            given["attention_mask"] = torch.stack([torch.arange(length) < draw.randint(1, length) for _ in range(batch)]).long()
+        return given
     if dialect in ("vision", "dino"):
         size = [config.image_size] * 2 if draw.coin(0.6) else [draw.randint(4, 24), draw.randint(4, 24)]
         return {"pixel_values": draw.normal(batch, config.num_channels, *size)}
     config = config.text_config if dialect == "pair" else config
     length = draw.randint(1, 16)
     take_length(config, length)
+    if getattr(config, "bi_data", False):  # one half of the sequences is read backwards
+        batch += batch % 2
     ids = draw.integers(config.vocab_size, batch, length)
     given = {"input_ids": ids}
     if draw.coin(0.8):
@@ -323,6 +344,8 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     if (draw.coin() or config.model_type == "luke") and (has_types or dialect == "xlm"):
         types = config.vocab_size if dialect == "xlm" else config.type_vocab_size
         given["token_type_ids"] = draw.integers(types, batch, length)
+    if dialect == "xlnet" and draw.coin(0.7):
+        given["token_type_ids"] = draw.integers(draw.choice([2, 3, 5]), batch, length)
     if config.model_type == "layoutlm" and draw.coin(0.8):
         corners = draw.integers(config.max_2d_position_embeddings, batch, length, 2, 2).sort(2).values
         given["bbox"] = corners.flatten(2)  # x0, y0, x1, y1
@@ -330,7 +353,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none
     packs = packs or not getattr(config, "position_biased_input", True)  # which ignores them
-    if draw.coin(0.3) and dialect not in ("bart", "t5") and not packs:
+    if draw.coin(0.3) and dialect not in ("bart", "t5", "xlnet") and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
     return given
@@ -398,6 +421,14 @@ def as_loaded(model):
     return model
 
 
+def call(base, dialect: str, given: dict):
+    """What the part that posenc loads returns."""
+    if dialect == "features":  # whose padding it zeroes in place
+        mask = given.get("attention_mask")
+        return base(given["inputs_embeds"].clone(), None if mask is None else mask.bool())
+    return base(**given, **({"interpolate_pos_encoding": True} if dialect == "vision" else {}))
+
+
 def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tensor]:
     seen = []
     if type(base).__name__ == "SqueezeBertModel":  # whose layers are not called as modules
@@ -405,10 +436,11 @@ def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tenso
     else:
         hook = first_layer(base).register_forward_pre_hook(
             lambda module, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True)  # fmt: skip
-    more = {"interpolate_pos_encoding": True} if dialect == "vision" else {}
-    out = base(**given, **more)
+    out = call(base, dialect, given)
     hook.remove()
     pooled = getattr(out, "pooler_output", None)
+    if dialect == "xlnet":  # sequences come second
+        seen[0] = seen[0].transpose(0, 1)
     result = {"embeddings": seen[0], "last_hidden_state": out.last_hidden_state}
     return result if pooled is None else {**result, "pooled": pooled}
 
@@ -461,6 +493,9 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
     for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):
         parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
+    for name, buffer in model.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            buffer.copy_(draw.normal(*buffer.shape).abs() * spread + (0.5 if name.endswith("var") else 0.0))
     base = encoder_of(model, kind.dialect)
     folder = programs.folder / f"{kind_name}-{number}"
     how = saved(draw, folder, model, base)

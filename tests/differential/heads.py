@@ -14,8 +14,10 @@ from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
 ENDINGS = ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM", "ForPreTraining", "WithLMHeadModel",
-           "ForImageClassification", "ForQuestionAnsweringSimple"]  # fmt: skip
-WITHOUT = {"splinter", "electra/ForPreTraining", "flaubert/ForQuestionAnswering", "xlm/ForQuestionAnswering"}  # heads that posenc refuses by name
+           "ForImageClassification", "ForQuestionAnsweringSimple", "ForMultipleChoice"]  # fmt: skip
+WITHOUT = {"splinter", "electra/ForPreTraining", "flaubert/ForQuestionAnswering", "xlm/ForQuestionAnswering",
+           "xlnet/ForQuestionAnswering"}  # heads that posenc refuses by name
+WITH_CHOICES = ("deberta-v2", "xlnet")
 
 
 def heads() -> list[tuple[str, str]]:
@@ -24,11 +26,12 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "bart", "t5") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "bart", "features", "t5") or kind_name in WITHOUT:
             continue
         stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS
-                  if hasattr(transformers, stem + ending) and f"{kind_name}/{ending}" not in WITHOUT]  # fmt: skip
+                  if hasattr(transformers, stem + ending) and f"{kind_name}/{ending}" not in WITHOUT
+                  and (ending != "ForMultipleChoice" or kind_name in WITH_CHOICES)]  # fmt: skip
     return found
 
 
@@ -55,6 +58,8 @@ def drawn_config(draw: Draw, kind_name: str, head: str):
     if kind.dialect == "xlm":
         chosen |= {"summary_type": draw.choice(["first", "last", "mean", "cls_index"]),
                    "summary_activation": draw.choice([None, "tanh", "relu"])}  # fmt: skip
+    if kind.dialect == "xlnet":
+        chosen |= {"summary_type": draw.choice(["first", "last", "mean", "cls_index"]), "summary_activation": draw.choice(["tanh", "relu", "gelu"])}
     if draw.coin(0.3) and labels > 1:
         chosen["problem_type"] = draw.choice(["multi_label_classification", "single_label_classification", "regression"])
     return getattr(transformers, kind.config)(**chosen)
@@ -85,6 +90,15 @@ def with_defined_rows(given: dict, pad: int | None) -> None:
         given["input_ids"][given["attention_mask"] == 0] = pad
 
 
+def logits_of(model, head: str, given: dict) -> torch.Tensor:
+    """What the library returns as logits. Sequences are the choices of one question."""
+    if head.endswith("ForMultipleChoice"):
+        return model(**{name: value.unsqueeze(0) for name, value in given.items()}).logits.view(-1, 1)
+    out = model(**given, **({"interpolate_pos_encoding": True} if "pixel_values" in given else {}))
+    return torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head else \
+        out.prediction_logits if head.endswith("ForPreTraining") else out.logits  # fmt: skip
+
+
 def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) -> tuple[list[Case], str]:
     import transformers
 
@@ -106,9 +120,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     given = inputs_of(draw, dialect, of_inputs, has_types)
     if KINDS[kind_name].dialect in ROTATING:
         with_defined_rows(given, model.config.pad_token_id)
-    out = model(**given, **({"interpolate_pos_encoding": True} if dialect == "vision" else {}))
-    logits = torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head else \
-        out.prediction_logits if head.endswith("ForPreTraining") else out.logits  # fmt: skip
+    logits = logits_of(model, head, given)
     cases = [Case({"op": "classify", "folder": str(folder), "frozen": frozen}, given, {"logits": logits}) for frozen in (False, True)]
     return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}"
 

@@ -2,6 +2,7 @@
 every instruction set of the processor, on one to three threads. Whole models, in 8 bits and in bfloat16, have the same
 bits and find the same tokens with all sets that have fused multiply-add."""
 
+import logging
 import re
 
 import numpy as np
@@ -9,9 +10,13 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+import encoders
 from harness import Case, Draw, Failure, Programs, judge
 
 CASES = 24
+ENCODERS = ("convbert", "deberta", "deberta-v2", "mobilebert", "wav2vec2-conformer", "xlnet")
+# Of the norm of the result. A few layers that are 8 channels wide lose more than real ones.
+BOUNDS = {"int8": 0.1, "bfloat16": 0.02}
 WITHOUT_FUSED = ("generic", "sse2")  # on x86-64; elsewhere all have it
 WIDTHS = [1, 2, 3, 4, 5, 7, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 130, 257]
 UNUSUAL = [0.0, -0.0, 1e-45, 1e-40, 2.0**-126, 2.0**-101, 2.0**-100, 7.9e-31, 1e30, 3.4e38, -3.4e38, float("inf"),
@@ -118,8 +123,27 @@ def model_case(draw: Draw, programs: Programs, dtype: str) -> Case:
     return Case(options, {"src": src, "tgt": draw.integers(tgt_vocab, batch, draw.randint(1, 20))}, {}, "bits")
 
 
+def encoder_cases(draw: Draw, programs: Programs) -> tuple[list[Case], list[Tensor]]:
+    """An encoder with layers of its own in both dtypes, and what transformers makes of its weights in float32."""
+    with torch.no_grad(), encoders.one_thread(logging.ERROR):
+        made, _, _ = encoders.one(draw, programs, draw.choice(ENCODERS), 0)
+    given, exact = made[0].tensors, made[0].expected["last_hidden_state"]
+    cases = [Case({"op": "converted_encoder", "weights": dtype, "folder": made[0].options["folder"]}, given, {}, "bits") for dtype in BOUNDS]
+    return cases, [exact] * len(cases)
+
+
+def far(case: Case, got: Tensor, exact: Tensor) -> str:
+    """Why the rows of tokens are not near those of the weights in float32; "" if they are."""
+    mask = case.tensors.get("attention_mask")
+    a, b = (got, exact) if mask is None else (got[mask != 0], exact[mask != 0])
+    error = ((a - b).norm() / b.norm().clamp(min=1e-6)).item()
+    return f"off by {error:.3g} of its norm" if error > BOUNDS[case.options["weights"]] else ""
+
+
 def models(draw: Draw, programs: Programs, names: list[str]) -> tuple[int, list[Failure]]:
     cases = [model_case(draw, programs, dtype) for dtype in ("int8", "bfloat16")]
+    of_encoders, exact = encoder_cases(draw, programs)
+    cases += of_encoders
     fused = [name for name in names if name not in WITHOUT_FUSED or "sse2" not in names]
     failures = []
     for name in reversed(fused):  # the best one first
@@ -128,6 +152,10 @@ def models(draw: Draw, programs: Programs, names: list[str]) -> tuple[int, list[
         for case, got in zip(cases, results):
             if not case.expected and not isinstance(got, str):
                 case.expected = got
+        if name == fused[-1]:
+            pairs = zip(of_encoders, results[-len(of_encoders) :], exact)
+            wrong = [(case, far(case, got["out"], truth)) for case, got, truth in pairs if not isinstance(got, str)]
+            failures += [Failure(f"{case.options}", why) for case, why in wrong if why]
         failures += [Failure(f"{name}, {threads} threads: {one.what}", one.why) for one in judge(cases, results)]
     return len(cases) * len(fused), failures
 

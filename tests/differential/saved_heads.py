@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from encoders import KINDS, ROTATING, one_thread, saved, take_length
 from harness import Case, Draw, Failure, Programs
-from heads import compare, drawn_config, heads, inputs_of, with_defined_rows
+from heads import compare, drawn_config, heads, inputs_of, logits_of, with_defined_rows
 from saved import INCOMPLETE
 
 MODELS, LABELS = 6, ["no", "yes", "maybe"]
@@ -65,10 +65,7 @@ def judged(case: Case, got, head: str) -> str:
     given = {name: value for name, value in case.tensors.items() if name != "wanted"}
     if "input_ids" in given:
         take_length(model.config, given["input_ids"].shape[-1])
-    result = model.eval()(**given, **({"interpolate_pos_encoding": True} if "pixel_values" in given else {}))
-    logits = torch.stack([result.start_logits, result.end_logits], -1) if "QuestionAnswering" in head else \
-        result.prediction_logits if expected.endswith("ForPreTraining") else result.logits  # fmt: skip
-    return compare(got["logits"], logits, given.get("attention_mask"))
+    return compare(got["logits"], logits_of(model.eval(), expected, given), given.get("attention_mask"))
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:

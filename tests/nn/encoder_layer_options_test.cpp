@@ -224,6 +224,8 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().mixing(Mixing::Fourier), "mixing"},
       {plain().bottleneck(BottleneckOptions(4)), "bottleneck"},
       {plain().disentangled(DisentangledOptions(4)), "disentangled"},
+      {plain().shifted(ShiftedOptions(SinusoidOptions(8))), "shifted"},
+      {plain().conformer(ConformerOptions(3)), "conformer"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4))), "rotary"},

@@ -88,7 +88,8 @@ TEST(LayerErrors, RejectLayersOfAnotherClass) {
   const auto x = torch::randn({3, 4, 8});
   const char* of_encoder =
       "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
-      "BottleneckEncoderLayer or a DisentangledEncoderLayer. Got";
+      "BottleneckEncoderLayer, a DisentangledEncoderLayer, a ShiftedEncoderLayer or a "
+      "ConformerEncoderLayer. Got";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, of_encoder);
   EXPECT_ERROR(encoder->reset_parameters(), c10::ValueError, of_encoder);
   const char* of_decoder = "must be a TransformerDecoderLayer. Got for layer 1 a ";

@@ -38,6 +38,10 @@ using Module = std::shared_ptr<torch::nn::Module>;
 
 constexpr int kLayers = 2;
 
+ShiftedOptions shifted_options() {
+  return ShiftedOptions(SinusoidOptions(8)).segments(true).mask_embedding(true);
+}
+
 template <typename Impl, typename... Arguments>
 Module make(Arguments&&... arguments) {
   return std::make_shared<Impl>(std::forward<Arguments>(arguments)...);
@@ -116,6 +120,20 @@ std::multimap<std::string, Module> modules() {
       {"RelativeEmbeddings",
        make<RelativeEmbeddingsImpl>(TransformerLayerOptions(layer).disentangled(
            DisentangledOptions(4).norm_relative_embeddings(true)))},
+      {"ShiftedAttention",
+       make<ShiftedAttentionImpl>(
+           ShiftedAttentionOptions(8, 2, shifted_options()).bias(true).out_bias(true))},
+      {"ShiftedEncoderLayer",
+       make<ShiftedEncoderLayerImpl>(TransformerLayerOptions(layer).shifted(shifted_options()))},
+      {"ShiftedPositions",
+       make<ShiftedPositionsImpl>(TransformerLayerOptions(layer).shifted(shifted_options()))},
+      {"ConformerConvolution",
+       make<ConformerConvolutionImpl>(
+           TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
+      {"ConformerFeedForward", make<ConformerFeedForwardImpl>(layer)},
+      {"ConformerEncoderLayer",
+       make<ConformerEncoderLayerImpl>(
+           TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
       {"TransformerEncoder",

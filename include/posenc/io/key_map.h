@@ -32,6 +32,8 @@ class KeySource {
     Ungroup,           ///< a grouped convolution of length 1 as a matrix with blocks of zeros
     BlockDiagonal,     ///< matrices of groups as such a matrix
     HeadsToParts,      ///< rows of each head's parts as the rows of all heads of each part
+    HeadsToRows,       ///< (in, heads, Dh) as Linear's (heads * Dh, in)
+    HeadsToColumns,    ///< (out, heads, Dh) as Linear's (out, heads * Dh)
   };
 
   /// Tensors that are loaded as they are.
@@ -87,6 +89,15 @@ class KeySource {
   /// all queries, all keys and all values.
   static KeySource heads_to_parts(std::string pattern, int64_t heads, int64_t parts = 3) {
     return {std::move(pattern), Change::HeadsToParts, heads, parts};
+  }
+
+  /// Makes Linear's (heads * Dh, in) of a projection (in, heads, Dh): XLNet's queries.
+  static KeySource heads_to_rows(std::string pattern, int64_t heads) {
+    return {std::move(pattern), Change::HeadsToRows, heads, 0};
+  }
+  /// Makes Linear's (out, heads * Dh) of a projection (out, heads, Dh): XLNet's output.
+  static KeySource heads_to_columns(std::string pattern, int64_t heads) {
+    return {std::move(pattern), Change::HeadsToColumns, heads, 0};
   }
 
   /// The pattern.

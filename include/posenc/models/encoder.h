@@ -37,6 +37,7 @@ enum class Pooling {
   /// Llama's family.
   LastToken,
   Last,  ///< the last row, also if it is padding: XLM's summary
+  Mean,  ///< the mean of all rows, also of padding: XLNet's summary
 };
 
 /// Where an encoder came from, which save_pretrained() needs to write it back.
@@ -57,16 +58,18 @@ struct EncoderOptions {
   /// An encoder of images.
   EncoderOptions(VisionEmbeddingsOptions patches, TransformerEncoderOptions encoder)
       : patches_(std::move(patches)), encoder_(std::move(encoder)) {}
+  /// An encoder of features, which are given as inputs_embeds (B, L, D).
+  explicit EncoderOptions(TransformerEncoderOptions encoder) : encoder_(std::move(encoder)) {}
 
-  /// The embeddings of token ids; nothing in an encoder of images.
+  /// The embeddings of token ids; nothing in an encoder of images or features.
   TORCH_ARG(std::optional<EncoderEmbeddingsOptions>, embeddings) = std::nullopt;
-  /// The embeddings of images; nothing in an encoder of token ids.
+  /// The embeddings of images; nothing in an encoder of token ids or features.
   TORCH_ARG(std::optional<VisionEmbeddingsOptions>, patches) = std::nullopt;
   /// The layers.
   TORCH_ARG(TransformerEncoderOptions, encoder);
   /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
-  /// Multiplies the embeddings of padding by 0: XLM, ESM.
+  /// Multiplies the embeddings of padding by 0: XLM, ESM, conformers.
   TORCH_ARG(bool, zero_padding) = false;
   /// Multiplies the rows of padding by 0 after each layer too: XLM. Needs zero_padding.
   TORCH_ARG(bool, zero_hidden_padding) = false;
@@ -126,7 +129,8 @@ struct EncoderInputs {
   TORCH_ARG(torch::Tensor, bbox) = {};
   /// The vectors of the tokens, (B, L, E), in place of the rows of ids, which are then an undefined
   /// tensor: vectors of a prompt, for example. They are not scaled; positions and types are added,
-  /// but with raw_inputs_embeds.
+  /// but with raw_inputs_embeds. An encoder of features takes these alone, (B, L, D): those of the
+  /// convolutions of wav2vec2-conformer, after their projection.
   TORCH_ARG(torch::Tensor, inputs_embeds) = {};
   /// Whether EncoderOutput::hidden_states are returned.
   TORCH_ARG(bool, output_hidden_states) = false;
@@ -146,7 +150,7 @@ struct EncoderOutput {
   std::vector<torch::Tensor> attentions;
 };
 
-/// An encoder of token ids or images: embeddings, a TransformerEncoder and a pooler. load_encoder()
+/// An encoder of token ids, images or features: embeddings, a TransformerEncoder and a pooler. load_encoder()
 /// makes one from a folder; freeze() makes a faster one for inference.
 ///
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.

@@ -22,6 +22,9 @@ enum class Kind {
   Question,  ///< the first and the last token of an answer: `...ForQuestionAnswering`
   Masked,    ///< the token of each mask: `...ForMaskedLM`
   Image,     ///< a label for each image: `...ForImageClassification`
+  /// A score for each sequence, of which those of one question are compared: the logits (N, 1) of N
+  /// sequences are those of transformers' (B, choices) as a column: `...ForMultipleChoice`.
+  Choice,
 };
 
 /// What a head takes of the encoder's output.

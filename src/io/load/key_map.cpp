@@ -75,6 +75,16 @@ std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::I
         return std::nullopt;
       }
       break;
+    case KeySource::Change::HeadsToRows:
+    case KeySource::Change::HeadsToColumns:
+      if (changed.size() != 3 || changed[1] != source.first() ||
+          changed[2] > std::numeric_limits<int64_t>::max() / source.first()) {
+        return std::nullopt;
+      }
+      changed = source.change() == KeySource::Change::HeadsToRows
+                    ? std::vector<int64_t>{changed[1] * changed[2], changed[0]}
+                    : std::vector<int64_t>{changed[0], changed[1] * changed[2]};
+      break;
     case KeySource::Change::SwapHalves:
       if (changed.empty() || changed[0] % 2 != 0) return std::nullopt;
       break;
@@ -108,6 +118,9 @@ std::string change_rule(const KeySource& source) {
     case KeySource::Change::HeadsToParts:
       return "must have " + axis0 + " * " + std::to_string(source.second()) +
              " * Dh rows, the parts of one head after another";
+    case KeySource::Change::HeadsToRows:
+    case KeySource::Change::HeadsToColumns:
+      return "must have three axes, the second of them of " + axis0 + " heads";
     case KeySource::Change::SwapHalves:
       return "must have an even number of rows for their halves to be swapped";
   }
@@ -123,6 +136,9 @@ at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
     case KeySource::Change::HeadsToParts:
     case KeySource::Change::BlockDiagonal:
     case KeySource::Change::Ungroup: break;
+    case KeySource::Change::HeadsToRows:
+      return changed.unflatten(0, {source.first(), -1}).permute({2, 0, 1});
+    case KeySource::Change::HeadsToColumns: return changed.unflatten(1, {source.first(), -1});
     case KeySource::Change::Transpose: return changed.transpose(source.first(), source.second());
     case KeySource::Change::Squeeze: return changed.unsqueeze(source.first());
     case KeySource::Change::Unsqueeze: return changed.squeeze(source.first());
@@ -179,7 +195,8 @@ bool become(const std::vector<std::string>& names, std::string_view name, const 
 
 void check_heads(const KeySource& source) {
   TORCH_CHECK_VALUE(
-      source.first() > 0, "[LoadOptions] ", reorders_heads(source) ? "heads" : "groups",
+      source.first() > 0, "[LoadOptions] ",
+      source.change() == KeySource::Change::Ungroup ? "groups" : "heads",
       " in key_map must be positive. Got ", source.first(), " for ", in_quotes(source.pattern()));
   TORCH_CHECK_VALUE(source.second() >= 0 && source.second() % 2 == 0,
                     "[LoadOptions] rotary_dim in key_map must be even and not negative. Got ",
@@ -210,7 +227,10 @@ void check_rule(const KeyRule& rule) {
       in_quotes(first), ". Got ", in_quotes(rule.name));
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
-    const bool has_count = reorders_heads(source) || source.change() == KeySource::Change::Ungroup;
+    const bool joins_heads = source.change() == KeySource::Change::HeadsToRows ||
+                             source.change() == KeySource::Change::HeadsToColumns;
+    const bool has_count =
+        reorders_heads(source) || joins_heads || source.change() == KeySource::Change::Ungroup;
     if (source.change() == KeySource::Change::HeadsToParts) {
       check_parts(source);
     } else {

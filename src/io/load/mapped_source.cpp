@@ -39,6 +39,8 @@ const char* after_change(const KeySource* key_source) {
     case KeySource::Change::AdjacentToHalves:
     case KeySource::Change::HalvesToAdjacent:
     case KeySource::Change::HeadsToParts:
+    case KeySource::Change::HeadsToRows:
+    case KeySource::Change::HeadsToColumns:
     case KeySource::Change::SwapHalves: return ", reordered,";
     case KeySource::Change::BlockDiagonal:
     case KeySource::Change::Ungroup: return ", ungrouped,";

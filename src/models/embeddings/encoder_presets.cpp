@@ -168,6 +168,8 @@ const EmbeddingsStructure kRoFormer = {.position_ids = PositionIds::None,
     .projection = Projection::Last, .projects_always = false,
     .projection_name = "embeddings_project"};
 
+const EmbeddingsStructure kXlnet = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .tokens = "word_embedding"};
 const EmbeddingsStructure kT5 = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
 
@@ -220,7 +222,7 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
       {"nomic", "nomic_bert", "NomicBertEmbeddings",
        "drop(LN(tok + typ)); ModernBERT, Funnel: no types; RoFormer: proj",
        {.position_ids = PositionIds::None}},
-      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s; T5: drop(tok)",
+      {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s; T5, XLNet: drop(tok)",
        {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,
         .has_dropout = false, .tokens = "embed_tokens"}},
       {"mobilebert", "mobilebert", "MobileBertEmbeddings",

@@ -38,7 +38,7 @@ namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDeberta, kDebertaV2,
     kDistilBert, kElectra, kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLed,
-    kLxmert, kModernBert, kPPFormulaNet, kRoFormer, kT5, kTrOcr, kTvp, kXlm;
+    kLxmert, kModernBert, kPPFormulaNet, kRoFormer, kT5, kTrOcr, kTvp, kXlm, kXlnet;
 
 }  // namespace tables
 

@@ -51,6 +51,12 @@ void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConf
                          .transpose(0, 1)
                          .reshape(item.value().sizes());
     }
+    if (source.change() == KeySource::Change::HeadsToRows) {
+      item.value() =
+          item.value().unflatten(0, {source.first(), -1}).permute({2, 0, 1}).contiguous();
+    }
+    if (source.change() == KeySource::Change::HeadsToColumns)
+      item.value() = item.value().unflatten(1, {source.first(), -1});
     if (source.change() == KeySource::Change::Squeeze)
       item.value() = item.value().unsqueeze(source.first());
   }

@@ -139,6 +139,7 @@ EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType
     embeddings.norm(embeddings.norm() || *model.layers->patch_norm != '\0');
     return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
   }
+  if (model.layers->is_conformer) return EncoderOptions(layers_in(config, model, 1e-5));
   const EncoderEmbeddingsOptions embeddings = embeddings_of(config, model);
   return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
 }

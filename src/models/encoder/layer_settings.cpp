@@ -16,6 +16,7 @@
 #include "models/rotary/model_options.h"
 #include "models/rotary/rope_parameters.h"
 #include "models/t5/layers.h"
+#include "posenc/sinusoid/preset.h"
 
 namespace posenc {
 namespace {
@@ -430,6 +431,56 @@ void read_xlm(const Settings& config, const hf::ModelType&, EncoderOptions& opti
       .activation(config.flag("gelu_activation") ? Activation::GELU : Activation::ReLU);
   options.zero_padding(true).zero_hidden_padding(true).pad_token_id(
       config.whole_if("pad_token_id"));
+}
+
+// Without a memory, same_length leaves a token of a causal model no other.
+void read_xlnet(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  const int64_t width = layer.d_model(), head_dim = width / layer.num_heads();
+  if (config.whole("d_head", head_dim, INT64_MIN, INT64_MAX) != head_dim) {
+    config.refuse("d_head", "must be " + config.key("hidden_size") + " / " +
+                                config.key("num_attention_heads") + ", " +
+                                std::to_string(head_dim));
+  }
+  if (width % 2 != 0) config.refuse("hidden_size", "must be even: half of the channels are sines");
+  const std::string type = config.text("attn_type");
+  if (type != "bi" && type != "uni") config.refuse("attn_type", "must be bi or uni");
+  options.causal(type == "uni");
+  if (options.causal() && config.flag("same_length")) layer.window(0);
+  const double dropped = layer.dropout();
+  layer.dropouts(LayerDropouts{dropped, dropped, dropped, dropped, 0.0})
+      .qkv_bias(false)
+      .out_bias(false)
+      .shifted(ShiftedOptions(preset("transformer_xl", width))
+                   .clamp_len(std::max<int64_t>(0, config.whole("clamp_len", -1, INT32_MAX)))
+                   .bi_data(config.flag("bi_data"))
+                   .segments(true)
+                   .mask_embedding(true));
+}
+
+// The norms of its layers have torch's epsilon, that after them the setting's.
+void read_wav2vec2_conformer(const Settings& config, const hf::ModelType& model,
+                             EncoderOptions& options) {
+  constexpr double kTorchEpsilon = 1e-5;
+  TransformerLayerOptions& layer = own_layer(options);
+  const int64_t size = config.whole("conv_depthwise_kernel_size", 1, INT32_MAX);
+  if (size % 2 == 0) config.refuse("conv_depthwise_kernel_size", "must be odd");
+  constexpr const char* kDropout[] = {"conformer_conv_dropout"};
+  layer.conformer(ConformerOptions(size).conv_dropout(config.probability(kDropout, 0.0)));
+  const std::string type = config.text_if("position_embeddings_type").value_or("");
+  if (type == "relative") {
+    if (layer.d_model() % 2 != 0) {
+      config.refuse("hidden_size", "must be even: half of the channels of positions are sines");
+    }
+    layer.shifted(ShiftedOptions(SinusoidOptions(layer.d_model())));
+  } else if (type == "rotary") {
+    set_rotary(config, model, "", layer);
+  }
+  std::vector<TransformerLayerOptions> layers(
+      static_cast<std::size_t>(options.encoder().num_layers()), layer);
+  for (TransformerLayerOptions& one : layers) one.layer_norm_eps(kTorchEpsilon);
+  options.encoder().layers(std::move(layers));
+  options.zero_padding(true);
 }
 
 }  // namespace posenc

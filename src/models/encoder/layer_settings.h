@@ -18,6 +18,6 @@ using ReadLayers = void(const Settings& config, const hf::ModelType& model,
 ReadLayers without_biases, without_wide_bias, read_convbert, read_deberta, read_deberta_v2,
     read_dinov3, read_esm_layers, read_eurobert, read_fnet, read_gemma3, read_llama, read_mistral,
     read_mobilebert_layers, read_modernbert, read_mpnet, read_qwen2, read_qwen3, read_squeezebert,
-    read_t5, read_umt5, read_xlm;
+    read_t5, read_umt5, read_wav2vec2_conformer, read_xlm, read_xlnet;
 
 }  // namespace posenc

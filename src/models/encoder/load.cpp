@@ -100,7 +100,7 @@ void check_table(const RotaryOptions& rotary, const at::Tensor& table, const std
 
 void set_frequencies(EncoderImpl& model, const at::Tensor& frequencies, const std::string& name) {
   for (const auto& layer : *model.encoder->layers) {
-    const auto& rotary = layer->as<TransformerEncoderLayerImpl>()->self_attn->rotary;
+    const RotaryEmbedding rotary = rotary_of_layer(*layer);
     if (!rotary) continue;
     if (rotary->inv_freq.sizes() != frequencies.sizes()) {
       throw wrong_tensor(name, "must have the frequencies of a head of these layers. Got shape (" +

@@ -99,6 +99,41 @@ void add_relative_positions(KeyMap& map, const EncoderConfig& config) {
   map.emplace_back("embeddings." + embeddings.names().positions + ".*", "");
 }
 
+// The attention of an XLNetLayer, whose projections have an axis of heads.
+void add_shifted(KeyMap& map, const EncoderConfig& config, const std::string& from,
+                 const std::string& to) {
+  const int64_t heads = config.options.encoder().layer().num_heads();
+  const std::string in_file = from + "rel_attn.", own = to + "self_attn.";
+  const auto rows = [&](const char* name) { return KeySource::heads_to_rows(in_file + name, heads); };
+  map.emplace_back(KeySources{rows("q"), rows("k"), rows("v")}, own + "in_proj_weight");
+  map.emplace_back(KeySource::heads_to_columns(in_file + "o", heads), own + "out_proj.weight");
+  map.emplace_back(rows("r"), own + "position_proj.weight");
+  map.emplace_back(in_file + "r_w_bias", own + "content_bias");
+  map.emplace_back(in_file + "r_r_bias", own + "position_bias");
+  map.emplace_back(in_file + "r_s_bias", own + "segment_bias");
+  map.emplace_back(in_file + "seg_embed", own + "segment_embed");
+}
+
+// What a layer of a conformer has besides.
+void add_conformer(KeyMap& map, const std::string& from, const std::string& to) {
+  add_norm(map, from + "ffn1_layer_norm", to + "ffn1.norm");
+  add_norm(map, from + "ffn2_layer_norm", to + "ffn2.norm");
+  map.emplace_back(from + "ffn2.intermediate_dense.*", to + "ffn2.linear1.*");
+  map.emplace_back(from + "ffn2.output_dense.*", to + "ffn2.linear2.*");
+  map.emplace_back(from + "self_attn.linear_pos.*", to + "self_attn.position_proj.*");
+  map.emplace_back(from + "self_attn.pos_bias_u", to + "self_attn.content_bias");
+  map.emplace_back(from + "self_attn.pos_bias_v", to + "self_attn.position_bias");
+  const std::string in_file = from + "conv_module.", own = to + "conv.";
+  add_norm(map, in_file + "layer_norm", own + "norm");
+  map.emplace_back(KeySource::squeezed(in_file + "pointwise_conv1.weight", 2),
+                   own + "pointwise1.weight");
+  map.emplace_back(KeySource::squeezed(in_file + "depthwise_conv.weight", 1),
+                   own + "depthwise_weight");
+  map.emplace_back(in_file + "batch_norm.*", own + "batch_norm.*");
+  map.emplace_back(KeySource::squeezed(in_file + "pointwise_conv2.weight", 2),
+                   own + "pointwise2.weight");
+}
+
 // Its feed-forward network, if it is in groups.
 void add_groups(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                 const std::string& from, const std::string& to) {
@@ -116,8 +151,12 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   if (has_bottleneck) add_bottleneck(map, keys, config, from, to);
   const bool convolves = config.structure.mixing == Mixing::Convolution;
   if (convolves) add_convolution(map, from, to);
+  if (config.structure.is_shifted) add_shifted(map, config, from, to);
+  if (config.structure.is_conformer) add_conformer(map, from, to);
   const std::string attention = convolves ? "conv_attn." : "self_attn.";
-  const std::string network = has_bottleneck ? "last_ffn." : "";
+  const std::string network = has_bottleneck                  ? "last_ffn."
+                              : config.structure.is_conformer ? "ffn1."
+                                                              : "";
   const auto in_file = [&](Part part) { return from + keys.*part; };
   const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
   // The weight and the bias, or the rows of them that the file has in several tensors.
@@ -217,6 +256,7 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
     map.emplace_back("embeddings.position_ids", "");  // a buffer of older releases
     return;
   }
+  if (!config.options.embeddings()) return;  // features have none
   const auto& structure = config.structure;
   const embeddings::Names& names = config.options.embeddings()->names();
   const std::string to = "embeddings.";
@@ -249,6 +289,7 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   const auto& structure = config.structure;
   KeyMap map = encoder_dropped_map(structure);
   if (structure.is_disentangled) add_relative_positions(map, config);
+  if (structure.is_shifted) map.emplace_back("mask_emb", "encoder.shifted_positions.mask_emb");
   add_embeddings(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");

@@ -32,7 +32,7 @@ void check_mask(const at::Tensor& mask, at::IntArrayRef ids) {
 void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
                   const EncoderInputs& inputs) {
   const at::Tensor& embeds = inputs.inputs_embeds();
-  TORCH_CHECK_VALUE(options.embeddings(), "[Encoder] an encoder of images takes no inputs_embeds");
+  TORCH_CHECK_VALUE(!options.patches(), "[Encoder] an encoder of images takes no inputs_embeds");
   TORCH_CHECK_VALUE(!ids.defined(),
                     "[Encoder] ids must be an undefined tensor where inputs_embeds are given. Got ",
                     ids.sizes());
@@ -50,12 +50,40 @@ void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
     check_mask(inputs.attention_mask(), embeds.sizes().slice(0, 2));
 }
 
+// What an encoder of features takes.
+void check_features(const EncoderInputs& inputs) {
+  TORCH_CHECK_VALUE(inputs.inputs_embeds().defined(),
+                    "[Encoder] an encoder of features takes them as inputs_embeds (B, L, D). Got "
+                    "an undefined tensor");
+  const std::pair<const char*, const at::Tensor&> of_text[] = {
+      {"token_type_ids", inputs.token_type_ids()},
+      {"task_type_ids", inputs.task_type_ids()},
+      {"bbox", inputs.bbox()}};
+  for (const auto& [name, tensor] : of_text) {
+    TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of features takes no ", name);
+  }
+}
+
 }  // namespace
+
+RotaryEmbedding rotary_of_layer(const torch::nn::Module& layer) {
+  if (const auto* const own = layer.as<ConformerEncoderLayerImpl>()) return own->rotary;
+  const auto* const own = layer.as<TransformerEncoderLayerImpl>();
+  return own != nullptr && own->self_attn ? own->self_attn->rotary : RotaryEmbedding(nullptr);
+}
+
+bool takes_features(const EncoderOptions& options) {
+  return !options.embeddings() && !options.patches();
+}
+
+const char* input_name(const EncoderOptions& options) {
+  return options.embeddings() ? "ids" : options.patches() ? "images" : "features";
+}
 
 bool layers_see_padding(const EncoderOptions& options) {
   const TransformerEncoderOptions& stack = options.encoder();
   const auto sees_all = [](const TransformerLayerOptions& layer) {
-    return layer.mixing() != Mixing::Attention;
+    return layer.mixing() != Mixing::Attention || layer.conformer();
   };
   return stack.layers().empty()
              ? sees_all(stack.layer())
@@ -69,6 +97,7 @@ bool sees_padding(const EncoderOptions& options) {
 
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {
+  if (takes_features(options)) check_features(inputs);
   if (inputs.inputs_embeds().defined()) return check_embeds(options, input, inputs);
   TORCH_CHECK_VALUE(
       input.defined(), "[Encoder] ",
@@ -104,6 +133,11 @@ EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
 
 namespace {
 
+bool has_segments(const EncoderOptions& options) {
+  const auto& shifted = options.encoder().layer().shifted();
+  return shifted && shifted->segments();
+}
+
 // The inputs of the embeddings of token ids.
 EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
                                           const EncoderInputs& inputs) {
@@ -111,7 +145,7 @@ EncoderEmbeddingsInputs embeddings_inputs(const EncoderOptions& options,
                            options.embeddings()->position_ids() == embeddings::PositionIds::None;
   return EncoderEmbeddingsInputs()
       .attention_mask(inputs.attention_mask())
-      .token_type_ids(inputs.token_type_ids())
+      .token_type_ids(has_segments(options) ? at::Tensor() : inputs.token_type_ids())
       .position_ids(are_rotated ? at::Tensor() : inputs.position_ids())
       .task_type_ids(inputs.task_type_ids())
       .bbox(inputs.bbox())
@@ -172,9 +206,10 @@ at::Tensor token_rows(const EncoderOptions& options, const at::Tensor& tokens,
 
 at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
                         const EncoderInputs& inputs, EmbedTokens embed) {
-  if (options.raw_inputs_embeds() && inputs.inputs_embeds().defined())
-    return raw_embeds(options, inputs);
-  const at::Tensor rows = options.token_dropout_id() && ids.defined()
+  const bool is_raw = options.raw_inputs_embeds() && inputs.inputs_embeds().defined();
+  if (is_raw) return raw_embeds(options, inputs);
+  const at::Tensor rows = takes_features(options) ? raw_embeds(options, inputs)
+                          : options.token_dropout_id() && ids.defined()
                               ? embed_dropped(options, rows_of, ids, inputs, embed)
                               : embed(ids, embeddings_inputs(options, inputs));
   const at::Tensor& mask = inputs.attention_mask();
@@ -207,6 +242,10 @@ at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& 
   const int64_t before = tokens_before_patches(options);
   // An angle of 0 leaves a token as it is.
   return at::cat({at::zeros({before, grid.size(1)}, grid.options()), grid}).to(input.device());
+}
+
+at::Tensor segments_of(const EncoderOptions& options, const EncoderInputs& inputs) {
+  return has_segments(options) ? inputs.token_type_ids() : at::Tensor();
 }
 
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
@@ -265,6 +304,7 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
       [[fallthrough]];
     case Pooling::Last:
     case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
+    case Pooling::Mean: return hidden.mean(1);
     default: return hidden.select(1, 0);
   }
 }

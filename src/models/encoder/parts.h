@@ -38,6 +38,18 @@ at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs)
 at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& input,
                                const EncoderInputs& inputs, bool is_training = false);
 
+/// The segments of tokens that the layers read; undefined for layers without them.
+at::Tensor segments_of(const EncoderOptions& options, const EncoderInputs& inputs);
+
+/// Whether the input is features, which are given as inputs_embeds.
+bool takes_features(const EncoderOptions& options);
+
+/// `ids`, `images` or `features`.
+const char* input_name(const EncoderOptions& options);
+
+/// The rotary embedding of a layer that has an attention or is a conformer's; null without one.
+RotaryEmbedding rotary_of_layer(const torch::nn::Module& layer);
+
 /// The tokens of images before those of their patches: class tokens and registers.
 int64_t tokens_before_patches(const EncoderOptions& options);
 

@@ -88,8 +88,7 @@ StateDict without_absent_biases(const StateDict& tensors, const EncoderConfig& c
 void add_frequencies(StateDict& tensors, const EncoderImpl& model,
                      const EncoderStructure& structure, const std::string& prefix) {
   if (*structure.frequencies == '\0') return;
-  const auto& rotary =
-      model.encoder->layers->ptr<TransformerEncoderLayerImpl>(0)->self_attn->rotary;
+  const RotaryEmbedding rotary = rotary_of_layer(*model.encoder->layers->ptr(0));
   if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
 }
 
@@ -121,6 +120,10 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     const auto* const out = parameters.find(layer + "out_proj.weight");
     const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
     add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
+  }
+  for (const auto& item : model.named_buffers()) {
+    if (item.key().find(".batch_norm.") == std::string::npos) continue;
+    add_tensor(tensors, io::names_in_file(item.key(), names), item.value(), 0);
   }
   change_back(tensors, names, config);
   add_frequencies(tensors, model, config.structure, names.prefix());

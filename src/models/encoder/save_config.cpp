@@ -138,6 +138,16 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
     add("conv_groups", own->conv_groups());
     add("conv_act", own->conv_act());
   }
+  if (const auto& own = layer.shifted()) {
+    add("clamp_len", own->clamp_len());
+    add("bi_data", own->bi_data());
+    add("segments", own->segments());
+  }
+  if (const auto& own = layer.conformer()) {
+    add("conv_kernel_size", own->conv_kernel_size());
+    add("shifted", layer.shifted().has_value());
+    add("layer_norm_eps", layer.layer_norm_eps());
+  }
   if (!layer.bottleneck()) return;
   add("use_bottleneck", layer.bottleneck()->use_bottleneck());
   add("intra_bottleneck_size", layer.bottleneck()->intra_bottleneck_size());
@@ -210,10 +220,10 @@ NamedValues values_of(const EncoderOptions& options) {
 
 void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
   const auto& config = saved.settings;
-  const bool is_text = saved.options.embeddings().has_value();
-  TORCH_CHECK_VALUE(is_text == model.options.embeddings().has_value(), config.where(),
-                    "model_type must be that of an encoder of ",
-                    model.embeddings ? "token ids" : "images", ". Got ", saved.model.type);
+  const std::string input = input_name(model.options);
+  TORCH_CHECK_VALUE(input == input_name(saved.options), config.where(),
+                    "model_type must be that of an encoder of ", input, ". Got ",
+                    saved.model.type);
   const auto pooling = model.options.pooling();
   TORCH_CHECK_VALUE(pooling == encoder::Pooling::None || pooling == saved.options.pooling(),
                     config.where(), "the pooling of model_type ", saved.model.type,

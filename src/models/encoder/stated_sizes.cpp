@@ -81,6 +81,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                      encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::out), 1});
   }
   add_pooler_size(sizes, config, prefix);
+  if (!config.options.embeddings() && !config.options.patches()) return sizes;
   if (config.options.patches()) {
     add_patch_sizes(sizes, config, prefix + "embeddings.");
     return sizes;

@@ -174,6 +174,18 @@ const EncoderLayerKeys kXlmKeys[] = {{
     .value = "attentions.*.v_lin", .out = "attentions.*.out_lin", .wide = "ffns.*.lin1",
     .narrow = "ffns.*.lin2", .norm1 = "layer_norm1.*", .norm2 = "layer_norm2.*"}};
 
+// The projections of its attention have names of their own, add_shifted().
+const EncoderLayerKeys kXlnetKeys[] = {{
+    .layer = "layer.*.", .wide = "ff.layer_1", .narrow = "ff.layer_2",
+    .norm1 = "rel_attn.layer_norm", .norm2 = "ff.layer_norm"}};
+
+// The rest of a conformer has names of its own, add_conformer().
+const EncoderLayerKeys kConformerKeys[] = {{
+    .layer = "encoder.layers.*.",
+    .query = "self_attn.linear_q", .key = "self_attn.linear_k", .value = "self_attn.linear_v",
+    .out = "self_attn.linear_out", .wide = "ffn1.intermediate_dense", .narrow = "ffn1.output_dense",
+    .norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"}};
+
 constexpr EncoderStructure t5(const char* relative_bias, ReadLayers* more) {
   return {.keys = kT5Keys, .embeddings = "encoder.", .shared = "shared.weight", .norm_first = true,
           .norm_kind = NormKind::RMS, .last_norm = "encoder.final_layer_norm",
@@ -261,6 +273,14 @@ const EncoderStructure kUmt5 =
     t5("encoder.block.*.layer.0.SelfAttention.relative_attention_bias.weight", read_umt5);
 const EncoderStructure kXlm = {.keys = kXlmKeys, .embeddings = "", .dropped = "lang_embeddings.*",
     .beside = "lang_embeddings", .more = read_xlm};
+const EncoderStructure kWav2Vec2Conformer = {.keys = kConformerKeys,
+    .attention_output_dropout = Rate::Attention, .last_norm = "encoder.layer_norm",
+    .dropped = "masked_spec_embed feature_extractor.* feature_projection.* adapter.* "
+               "encoder.pos_conv_embed.* *.inv_freq",
+    .beside = "feature_extractor", .frequencies = "encoder.embed_positions.inv_freq",
+    .is_conformer = true, .more = read_wav2vec2_conformer};
+const EncoderStructure kXlnet = {.keys = kXlnetKeys, .embeddings = "", .raw_hidden_states = true,
+    .is_shifted = true, .more = read_xlnet};
 const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
     .last_norm = "encoder.emb_layer_norm_after", .pooling = Pooling::TanhOfFirst,
     .dropped = "*.inv_freq contact_head.* *position_ids", .beside = "contact_head",

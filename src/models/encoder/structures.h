@@ -77,6 +77,8 @@ struct EncoderStructure {
   bool zeroes_padding_row = false;
   bool has_bottleneck = false;   ///< MobileBERT: TransformerLayerOptions::bottleneck
   bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
+  bool is_shifted = false;       ///< XLNet: TransformerLayerOptions::shifted
+  bool is_conformer = false;     ///< wav2vec2-conformer: TransformerLayerOptions::conformer
   bool is_grouped = false;       ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
@@ -91,7 +93,7 @@ extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChines
     kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
     kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
     kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5,
-    kUmt5, kViT, kXlm;
+    kUmt5, kViT, kWav2Vec2Conformer, kXlm, kXlnet;
 
 }  // namespace layers
 }  // namespace posenc

@@ -31,6 +31,7 @@ constexpr KindRow kKinds[] = {
     {Kind::Question, "answers to questions", "ForQuestionAnswering", &HeadStructures::question},
     {Kind::Masked, "masked tokens", "ForMaskedLM", &HeadStructures::masked},
     {Kind::Image, "a label of an image", "ForImageClassification", &HeadStructures::image},
+    {Kind::Choice, "one of several choices", "ForMultipleChoice", &HeadStructures::choice},
 };
 
 struct ProblemRow {
@@ -47,15 +48,15 @@ constexpr ProblemRow kProblems[] = {
 // ELECTRA's discriminator finds exchanged tokens.
 Kind kind_of_class(const Settings& config, const std::string& name) {
   for (const KindRow& row : kKinds) {
-    const std::string ending = row.ending;  // XLM's simple head is that of other models
+    const std::string ending = row.ending;  // the simple head of XLM is that of other models
     if (name.ends_with(ending) || name.ends_with(ending + "Simple")) return row.kind;
   }
   const bool has_two_heads = name.ends_with("ForPreTraining") && !name.starts_with("Electra");
   if (has_two_heads || name.ends_with("WithLMHeadModel")) return Kind::Masked;
   config.refuse(kArchitectures,
                 "must name a model with a head that posenc has: ...ForSequenceClassification, "
-                "...ForTokenClassification, ...ForQuestionAnswering, ...ForMaskedLM or "
-                "...ForImageClassification");
+                "...ForTokenClassification, ...ForQuestionAnswering, ...ForMaskedLM, "
+                "...ForImageClassification or ...ForMultipleChoice");
 }
 
 Kind kind_in(const Settings& config) {
@@ -122,22 +123,33 @@ bool has_bias_in(const Settings& config, const char* setting) {
 }
 
 // XLMSequenceSummary: which rows are summarised.
-Rows summary_rows(const Settings& config, EncoderOptions& encoder) {
-  for (const char* setting : {"summary_use_proj", "summary_proj_to_labels"}) {
-    if (!config.flag(setting)) config.refuse(setting, "must be true: the outputs are labels then");
+Rows summary_rows(const Settings& config, const HeadStructure& structure, EncoderOptions& encoder) {
+  constexpr const char *kProjects = "summary_use_proj", *kToLabels = "summary_proj_to_labels";
+  if (*structure.dense != '\0') {
+    if (!config.flag(kProjects)) config.refuse(kProjects, "must be true");
+    if (config.flag(kToLabels, false)) {
+      config.refuse(kToLabels, "must be false: labels are projected from the summary");
+    }
+  } else {
+    for (const char* setting : {kProjects, kToLabels}) {
+      if (!config.flag(setting))
+        config.refuse(setting, "must be true: the outputs are labels then");
+    }
   }
   const std::string type = config.text("summary_type");
-  if (type == "mean") return Rows::MeanOfRows;
+  if (type == "mean" && *structure.dense == '\0') return Rows::MeanOfRows;
   if (type != "first" && type != "last" && type != "cls_index") {
     config.refuse("summary_type", "must be first, last, mean or cls_index");
   }
   // Where no index is given, cls_index is the last row.
-  encoder.pooling(type == "first" ? encoder::Pooling::First : encoder::Pooling::Last);
+  encoder.pooling(type == "first"  ? encoder::Pooling::First
+                  : type == "mean" ? encoder::Pooling::Mean
+                                   : encoder::Pooling::Last);
   return Rows::Pooled;
 }
 
 Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOptions& encoder) {
-  if (structure.is_summary) return summary_rows(config, encoder);
+  if (structure.is_summary) return summary_rows(config, structure, encoder);
   if (structure.pooling != encoder::Pooling::None) encoder.pooling(structure.pooling);
   if (structure.pooling == encoder::Pooling::LastToken) {
     encoder.pad_token_id(config.whole_if("pad_token_id"));
@@ -188,7 +200,8 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
   options.rows(rows);
   if (rows == Rows::MeanOfRows || rows == Rows::FirstAndMean)
     options.first_row(tokens_before_patches(encoder));
-  if (structure.is_summary) options.output_activation(activation_if(config, "summary_activation"));
+  if (structure.is_summary && *structure.dense == '\0')
+    options.output_activation(activation_if(config, "summary_activation"));
   if (*structure.dense != '\0') {
     const std::string width = structure.dense_setting;
     options
@@ -245,9 +258,10 @@ HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const HeadStructure& structure = structure_of(encoder, row);
   if (structure.check != nullptr) structure.check(config);
   std::vector<std::string> labels;
-  if (wanted != Kind::Question && wanted != Kind::Masked) labels = labels_in(encoder.whole);
+  if (has_labels(wanted)) labels = labels_in(encoder.whole);
   int64_t outputs = static_cast<int64_t>(labels.size());
   if (wanted == Kind::Question) outputs = 2;
+  if (wanted == Kind::Choice) outputs = 1;
   if (wanted == Kind::Masked) outputs = config.whole("vocab_size", 1, INT64_MAX);
   EncoderHeadOptions options = head_options(config, structure, encoder.options, outputs);
   TORCH_CHECK_VALUE(

@@ -19,6 +19,12 @@ struct HeadConfig {
   std::optional<head::Problem> problem;
 };
 
+/// Whether the outputs of a head of this kind have labels.
+inline bool has_labels(head::Kind kind) {
+  using head::Kind;
+  return kind != Kind::Question && kind != Kind::Masked && kind != Kind::Choice;
+}
+
 /// What config.json calls a problem.
 std::string problem_name(head::Problem problem);
 /// The part of the config.json of a pair of encoders that a head of `kind`, or of the kind that it

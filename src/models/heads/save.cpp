@@ -47,23 +47,26 @@ std::string head_class(const std::string& base_class, Kind kind) {
     if (stem.ends_with(ending)) stem.resize(stem.size() - ending.size());
   }
   const bool is_of_xlm = stem == "XLM" || stem == "Flaubert";
+  const bool has_two_for_questions = is_of_xlm || stem == "XLNet";
   switch (kind) {
     case Kind::Sequence: return stem + "ForSequenceClassification";
     case Kind::Token: return stem + "ForTokenClassification";
-    case Kind::Question: return stem + "ForQuestionAnswering";
+    case Kind::Question:
+      return stem + (has_two_for_questions ? "ForQuestionAnsweringSimple" : "ForQuestionAnswering");
     case Kind::Image:
       TORCH_CHECK_VALUE(!base_class.ends_with("VisionModel"),
                         "[save_pretrained] a Classifier of images must have an encoder that is "
                         "not a part of a pair, to be a class of transformers. Got a ",
                         base_class);
       return stem + "ForImageClassification";
+    case Kind::Choice: return stem + "ForMultipleChoice";
     case Kind::Masked: break;
   }
   return stem + (is_of_xlm ? "WithLMHeadModel" : "ForMaskedLM");
 }
 
 void set_labels(nlohmann::json& config, const ClassifierOptions& options) {
-  if (options.kind() == Kind::Question || options.kind() == Kind::Masked) return;
+  if (!has_labels(options.kind())) return;
   const int64_t count = options.head().outputs();
   nlohmann::json names = nlohmann::json::object(), numbers = nlohmann::json::object();
   for (int64_t i = 0; i < count; ++i) {

@@ -12,7 +12,7 @@ void check_softmax(const Settings& config) {
   if (config.flag("asm", false)) config.refuse("asm", "must be false");
 }
 
-// XLM's other head for questions searches for the ends of the most probable beginnings.
+// The other head for questions of XLM and XLNet searches for the ends of the most probable beginnings.
 void check_simple(const Settings& config) {
   constexpr const char* kArchitectures = "architectures";
   const nlohmann::json& classes = config.value(kArchitectures);
@@ -56,6 +56,10 @@ constexpr HeadStructure narrow_bert_masked() {
   return head;
 }
 
+// Choices have the same with one output.
+constexpr HeadStructure kDebertaSequence = {.out = "classifier", .rows = Rows::Pooled,
+    .pooling = Pooling::First, .dense = "pooler.dense", .activation_setting = "pooler_hidden_act"};
+
 // The head of the original files, in place of BERT's: `legacy` is false.
 constexpr HeadStructure kDebertaMasked = {.out = "lm_predictions.lm_head",
     .dense = "lm_predictions.lm_head.dense", .activation_setting = "hidden_act",
@@ -87,6 +91,10 @@ constexpr HeadStructure luke_masked() {
   head.is_tied = false;
   return head;
 }
+
+constexpr HeadStructure kXlnetSequence = {.out = "logits_proj", .rows = Rows::Pooled,
+    .dense = "sequence_summary.summary", .activation_setting = "summary_activation",
+    .is_summary = true};
 
 // A table of tokens that is narrower than the encoder's output.
 constexpr HeadStructure mobile_masked() {
@@ -133,10 +141,10 @@ const HeadStructures kBertGeneration = {
     .masked = {.lacks = "generation token by token"}};
 const HeadStructures kConvBert = {.sequence = of_first("", "hidden_act"), .token = kToken,
     .question = kQuestion, .masked = kGeneratorMasked};
-const HeadStructures kDeberta = {
-    .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
-                 .dense = "pooler.dense", .activation_setting = "pooler_hidden_act"},
-    .token = kToken, .question = kQuestion, .masked = deberta_masked()};
+const HeadStructures kDeberta = {.sequence = kDebertaSequence, .token = kToken,
+    .question = kQuestion, .masked = deberta_masked()};
+const HeadStructures kDebertaV2 = {.sequence = kDebertaSequence, .token = kToken,
+    .question = kQuestion, .masked = deberta_masked(), .choice = kDebertaSequence};
 const HeadStructures kDecoder = {
     .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
                  .has_bias = false},
@@ -191,6 +199,12 @@ const HeadStructures kXlm = {
     .token = kToken,
     .question = {.out = "qa_outputs", .check = check_simple},
     .masked = {.out = "pred_layer.proj", .is_tied = true, .check = check_softmax}};
+const HeadStructures kXlnet = {
+    .sequence = kXlnetSequence,
+    .token = kToken,
+    .question = {.out = "qa_outputs", .check = check_simple},
+    .masked = {.lacks = "two-stream attention"},
+    .choice = kXlnetSequence};
 // clang-format on
 
 }  // namespace posenc::heads

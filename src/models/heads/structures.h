@@ -32,7 +32,9 @@ struct HeadStructure {
   const char* bias_setting = "";        ///< the setting that says so
   const char* bias = "";                ///< a further name of the output layer's bias
   bool has_both_biases = true;          ///< whether an untied output layer has it by either name
-  bool is_summary = false;  ///< whether settings `summary_*` say what the head takes: XLM
+  /// Whether settings `summary_*` say what the head takes, and what follows the output layer: XLM,
+  /// or with `dense` what follows that: XLNet.
+  bool is_summary = false;
   /// The output layer is the table of tokens, unless a file has another or `tie_word_embeddings`
   /// is false.
   bool is_tied = false;
@@ -50,16 +52,16 @@ struct HeadStructure {
 
 /// The heads of a model type.
 struct HeadStructures {
-  HeadStructure sequence = {}, token = {}, question = {}, masked = {}, image = {};
+  HeadStructure sequence = {}, token = {}, question = {}, masked = {}, image = {}, choice = {};
 };
 
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDecoder,
+extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDebertaV2, kDecoder,
     kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
     kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
-    kViT, kXlm;
+    kViT, kXlm, kXlnet;
 
 }  // namespace heads
 }  // namespace posenc

@@ -3,16 +3,14 @@
 #include <torch/nn/init.h>
 
 #include <cmath>
-#include <limits>
 #include <ostream>
 
 #include "core/check.h"
-#include "functional/attention_mask_internals.h"
+#include "nn/attention/masked_scores.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/relative/term.h"
-#include "relative/masked.h"
 
 namespace posenc {
 namespace {
@@ -29,24 +27,6 @@ bool has_query_term(const DisentangledOptions& positions) {
 // (R, E) -> (H, R, Dh)
 torch::Tensor heads_of_rows(const torch::Tensor& rows, int64_t heads) {
   return rows.unflatten(-1, {heads, -1}).transpose(0, 1);
-}
-
-// Scores of keys that a query may not attend to become the lowest number.
-torch::Tensor masked_scores(const torch::Tensor& scores, const AttentionMask& mask) {
-  const AttentionShape shape = {scores.size(0), scores.size(1), scores.size(2), scores.size(3)};
-  const ScoreMask found = AttentionMaskAccess::resolve(mask, shape, scores);
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const at::Scalar lowest = relative::lowest(scores.scalar_type());
-  if (found.is_causal) {
-    const auto later = torch::ones({shape.queries, shape.keys},
-                                   scores.options().dtype(torch::kBool).requires_grad(false))
-                           .triu(1);
-    return scores.masked_fill(later, lowest);
-  }
-  if (!found.bias.defined()) return scores;
-  return (scores + found.bias)
-      .to(scores.scalar_type())  // a bias for half precision may be float32
-      .masked_fill(found.bias.eq(kNever), lowest);
 }
 
 }  // namespace

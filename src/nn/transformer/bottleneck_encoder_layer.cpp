@@ -57,25 +57,9 @@ void check_bottleneck(const TransformerLayerOptions& options) {
   TORCH_CHECK_VALUE(width % options.num_heads() == 0, "[", kLayer,
                     "] num_heads must divide intra_bottleneck_size ", width, ". Got ",
                     options.num_heads());
-  const std::pair<const char*, bool> others[] = {
-      {"norm_first", options.norm_first()},
-      {"first_norm", !options.first_norm()},
-      {"post_norms", options.post_norms()},
-      {"disentangled", options.disentangled().has_value()},
-      {"layer_scale", options.layer_scale().has_value()},
-      {"window", options.window().has_value()},
-      {"mixing", options.mixing() != Mixing::Attention},
-      {"feed_forward", options.feed_forward() != FeedForward::Plain},
-      {"head_dim", options.head_dim().has_value()},
-      {"num_kv_heads", options.num_kv_heads().has_value()},
-      {"qk_norm", options.qk_norm()},
-      {"relative", options.relative().has_value()},
-      {"rotary", options.rotary().has_value()}};
-  for (const auto& [name, is_set] : others) {
-    TORCH_CHECK_VALUE(!is_set, "[", kLayer, "] ", name, " must be its default. Got another");
-  }
-  TORCH_CHECK_VALUE(dropouts_of(options).path == 0.0, "[", kLayer,
-                    "] the dropout of a path must be 0. Got ", dropouts_of(options).path);
+  check_defaults(kLayer, options,
+                 {"bottleneck", "norm_kind", "bias", "query_bias", "value_bias", "batch_first",
+                  "python_dropout_order"});
 }
 
 }  // namespace

@@ -7,40 +7,6 @@
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {
-namespace {
-
-void check_disentangled(const TransformerLayerOptions& options) {
-  constexpr const char* kLayer = "DisentangledEncoderLayer";
-  TORCH_CHECK_VALUE(options.disentangled(), "[", kLayer,
-                    "] disentangled must be set. Got no disentangled attention");
-  check_layer(kLayer, options);
-  const std::pair<const char*, bool> others[] = {
-      {"norm_first", options.norm_first()},
-      {"bottleneck", options.bottleneck().has_value()},
-      {"layer_scale", options.layer_scale().has_value()},
-      {"window", options.window().has_value()},
-      {"mixing", options.mixing() != Mixing::Attention},
-      {"feed_forward", options.feed_forward() != FeedForward::Plain},
-      {"norm_kind", options.norm_kind() != NormKind::Layer},
-      {"head_dim", options.head_dim().has_value()},
-      {"num_kv_heads", options.num_kv_heads().has_value()},
-      {"qk_norm", options.qk_norm()},
-      {"relative", options.relative().has_value()},
-      {"rotary", options.rotary().has_value()},
-      {"bias",
-       !options.bias() || !options.qkv_bias().value_or(true) || !options.out_bias().value_or(true)},
-      {"query_bias", !options.query_bias()},
-      {"value_bias", !options.value_bias()},
-      {"batch_first", !options.batch_first()},
-      {"python_dropout_order", options.python_dropout_order()}};
-  for (const auto& [name, is_set] : others) {
-    TORCH_CHECK_VALUE(!is_set, "[", kLayer, "] ", name, " must be its default. Got another");
-  }
-  TORCH_CHECK_VALUE(dropouts_of(options).path == 0.0, "[", kLayer,
-                    "] the dropout of a path must be 0. Got ", dropouts_of(options).path);
-}
-
-}  // namespace
 
 DisentangledEncoderLayerImpl::DisentangledEncoderLayerImpl(TransformerLayerOptions options_)
     : options(std::move(options_)) {
@@ -48,7 +14,11 @@ DisentangledEncoderLayerImpl::DisentangledEncoderLayerImpl(TransformerLayerOptio
 }
 
 void DisentangledEncoderLayerImpl::reset() {
-  check_disentangled(options);
+  constexpr const char* kLayer = "DisentangledEncoderLayer";
+  TORCH_CHECK_VALUE(options.disentangled(), "[", kLayer,
+                    "] disentangled must be set. Got no disentangled attention");
+  check_layer(kLayer, options);
+  check_defaults(kLayer, options, {"disentangled"});
   const LayerDropouts drops = dropouts_of(options);
   self_attn = register_module(
       "self_attn",
@@ -84,7 +54,7 @@ void DisentangledEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor DisentangledEncoderLayerImpl::forward(const torch::Tensor& x,
                                                     const torch::Tensor& table,
                                                     const AttentionMask& mask) {
-  return run_relative(x, table, mask, {}, nullptr);
+  return run_relative(x, {table, {}}, mask, {}, nullptr);
 }
 
 torch::Tensor DisentangledEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
@@ -94,15 +64,15 @@ torch::Tensor DisentangledEncoderLayerImpl::run(const torch::Tensor& x, const At
 }
 
 torch::Tensor DisentangledEncoderLayerImpl::run_relative(const torch::Tensor& x,
-                                                         const torch::Tensor& table,
+                                                         const StackPositions& relative,
                                                          const AttentionMask& mask,
                                                          const torch::Tensor&,
                                                          torch::Tensor* weights) {
   torch::Tensor y;
   if (weights == nullptr) {
-    y = self_attn->forward(x, table, mask);
+    y = self_attn->forward(x, relative.table, mask);
   } else {
-    std::tie(y, *weights) = self_attn->forward_with_weights(x, table, mask);
+    std::tie(y, *weights) = self_attn->forward_with_weights(x, relative.table, mask);
   }
   y = norm1->forward(x + drop(*dropout1, y));
   return norm2->forward(y +

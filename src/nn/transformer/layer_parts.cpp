@@ -1,11 +1,16 @@
 #include "nn/transformer/layer_parts.h"
 
+#include <ATen/ops/eye.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/check.h"
+#include "functional/attention_mask_internals.h"
 #include "nn/weights.h"
 #include "posenc/functional/dropout.h"
 
@@ -38,10 +43,59 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     "] window must not be negative. Got ", *options.window());
 }
 
+void check_defaults(const char* module, const TransformerLayerOptions& options,
+                    std::initializer_list<const char*> own) {
+  const std::pair<const char*, bool> all[] = {
+      {"norm_first", options.norm_first()},
+      {"first_norm", !options.first_norm()},
+      {"post_norms", options.post_norms()},
+      {"bottleneck", options.bottleneck().has_value()},
+      {"disentangled", options.disentangled().has_value()},
+      {"shifted", options.shifted().has_value()},
+      {"conformer", options.conformer().has_value()},
+      {"layer_scale", options.layer_scale().has_value()},
+      {"window", options.window().has_value()},
+      {"mixing", options.mixing() != Mixing::Attention},
+      {"feed_forward", options.feed_forward() != FeedForward::Plain},
+      {"norm_kind", options.norm_kind() != NormKind::Layer},
+      {"head_dim", options.head_dim().has_value()},
+      {"num_kv_heads", options.num_kv_heads().has_value()},
+      {"qk_norm", options.qk_norm()},
+      {"relative", options.relative().has_value()},
+      {"rotary", options.rotary().has_value()},
+      {"bias",
+       !options.bias() || !options.qkv_bias().value_or(true) || !options.out_bias().value_or(true)},
+      {"query_bias", !options.query_bias()},
+      {"value_bias", !options.value_bias()},
+      {"batch_first", !options.batch_first()},
+      {"python_dropout_order", options.python_dropout_order()}};
+  for (const auto& [name, is_set] : all) {
+    const bool is_own = std::any_of(own.begin(), own.end(), [name = name](std::string_view one) {
+      return one == name;
+    });
+    TORCH_CHECK_VALUE(is_own || !is_set, "[", module, "] ", name,
+                      " must be its default. Got another");
+  }
+  TORCH_CHECK_VALUE(dropouts_of(options).path == 0.0, "[", module,
+                    "] the dropout of a path must be 0. Got ", dropouts_of(options).path);
+}
+
+AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options) {
+  const torch::Tensor keys = mask.padding_keys();
+  if (!keys.defined()) return mask;
+  if (options.disentangled()) return mask & AttentionMask::allowed(keys.unsqueeze(2));
+  if (!options.shifted() || options.conformer()) return mask;
+  const torch::Tensor itself = at::eye(keys.size(1), keys.options());
+  return AttentionMaskAccess::without_keys(mask) &
+         AttentionMask::allowed(keys.unsqueeze(1).logical_or(itself));
+}
+
 const char* encoder_option(const TransformerLayerOptions& options) {
   if (options.mixing() != Mixing::Attention) return "mixing";
   if (options.bottleneck()) return "bottleneck";
   if (options.disentangled()) return "disentangled";
+  if (options.shifted()) return "shifted";
+  if (options.conformer()) return "conformer";
   if (!options.first_norm()) return "first_norm";
   if (options.post_norms()) return "post_norms";
   if (options.rotary()) return "rotary";
@@ -80,6 +134,15 @@ MultiheadAttention make_self_attention(const TransformerLayerOptions& options) {
   return MultiheadAttention(attention_options(options).relative(options.relative()));
 }
 
+ShiftedAttention make_shifted_attention(const TransformerLayerOptions& options) {
+  return ShiftedAttention(
+      ShiftedAttentionOptions(options.d_model(), options.num_heads(), *options.shifted())
+          .scale(options.attention_scale())
+          .dropout(dropouts_of(options).attention)
+          .bias(options.qkv_bias().value_or(options.bias()))
+          .out_bias(options.out_bias().value_or(options.bias())));
+}
+
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options) {
   return MultiheadAttention(attention_options(options));
 }
@@ -88,11 +151,11 @@ RelativePositionBias make_shared_bias(const char* module, const TransformerLayer
                                       const relative::Index& index) {
   TORCH_CHECK_VALUE(!layer.relative(), "[", module,
                     "] relative must be of the stack, or of its layers. Got both");
-  const bool is_plain =
-      layer.mixing() == Mixing::Attention && !layer.bottleneck() && !layer.disentangled();
+  const bool is_plain = layer.mixing() == Mixing::Attention && !layer.bottleneck() &&
+                        !layer.disentangled() && !layer.shifted() && !layer.conformer();
   TORCH_CHECK_VALUE(is_plain, "[", module,
-                    "] relative must be with layers of Mixing::Attention without a bottleneck or "
-                    "disentangled attention. Got others");
+                    "] relative must be with layers of Mixing::Attention without a bottleneck, "
+                    "disentangled or shifted attention and a conformer. Got others");
   return RelativePositionBias(index, layer.num_heads());
 }
 
@@ -153,8 +216,6 @@ torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& sc
   return scale.is_empty() ? dropped : scale.ptr()->forward(dropped);
 }
 
-namespace {
-
 torch::Tensor activated(const torch::Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::ReLU: return torch::relu(x);
@@ -165,8 +226,6 @@ torch::Tensor activated(const torch::Tensor& x, Activation activation) {
   }
   return x * torch::sigmoid(1.702 * x);
 }
-
-}  // namespace
 
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
@@ -228,6 +287,12 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     stream << ", disentangled=" << own->max_relative_positions();
     if (own->position_buckets() > 0) stream << ", position_buckets=" << own->position_buckets();
     if (own->conv_kernel_size() > 0) stream << ", conv_kernel_size=" << own->conv_kernel_size();
+  }
+  if (const auto& own = options.conformer()) stream << ", conformer=" << own->conv_kernel_size();
+  if (const auto& own = options.shifted()) {
+    stream << ", shifted=true";
+    if (own->clamp_len() > 0) stream << ", clamp_len=" << own->clamp_len();
+    if (own->bi_data()) stream << ", bi_data=true";
   }
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";

@@ -4,10 +4,12 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
+#include <initializer_list>
 #include <ostream>
 #include <vector>
 
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/attention/shifted_attention.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
@@ -19,6 +21,11 @@ void check_layer(const char* module, const TransformerLayerOptions& options);
 /// The first option that only encoders have and that is set, such as `feed_forward`; null for none.
 const char* encoder_option(const TransformerLayerOptions& options);
 
+/// Throws c10::ValueError naming `module` for options that a layer of its kind does not read,
+/// unless they are their defaults; `own` are the names of those that it reads.
+void check_defaults(const char* module, const TransformerLayerOptions& options,
+                    std::initializer_list<const char*> own);
+
 /// The probability of each dropout.
 LayerDropouts dropouts_of(const TransformerLayerOptions& options);
 
@@ -28,9 +35,14 @@ inline AttentionMask with_window(const AttentionMask& mask,
   return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
 }
 
+/// The mask of a stack of such layers, which padding has too: in a disentangled attention it attends
+/// to nothing, in a shifted one also to itself.
+AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options);
+
 /// The self-attention; the attention to a memory has no relative position bias.
 MultiheadAttention make_self_attention(const TransformerLayerOptions& options);
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options);
+ShiftedAttention make_shifted_attention(const TransformerLayerOptions& options);
 /// The two linear layers of the feed-forward network.
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
@@ -83,6 +95,9 @@ torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm&
   if (post) out = post->forward(out);
   return x + branch(*dropout, scale, out);
 }
+
+/// The activation of x.
+torch::Tensor activated(const torch::Tensor& x, Activation activation);
 
 /// linear2(dropout(hidden)), where hidden is the activation of linear1(x), gated if the options say
 /// so.

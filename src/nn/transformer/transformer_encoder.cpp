@@ -70,16 +70,11 @@ class WindowMasks {
   std::vector<Ready> ready_;
 };
 
-// A token of padding attends to nothing in a disentangled attention.
-AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& layer) {
-  const torch::Tensor keys = mask.padding_keys();
-  if (!layer.disentangled() || !keys.defined()) return mask;
-  return mask & AttentionMask::allowed(keys.unsqueeze(2));
-}
-
 std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
   if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
   if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
+  if (options.conformer()) return ConformerEncoderLayer(options).ptr();
+  if (options.shifted()) return ShiftedEncoderLayer(options).ptr();
   return TransformerEncoderLayer(options).ptr();
 }
 
@@ -109,6 +104,8 @@ void TransformerEncoderImpl::reset() {
         "relative_attention_bias",
         make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
   }
+  if (options.layer().shifted())
+    shifted_positions = register_module("shifted_positions", ShiftedPositions(options.layer()));
   const auto& disentangled = options.layer().disentangled();
   if (!disentangled) return;
   relative_embeddings = register_module("relative_embeddings", RelativeEmbeddings(options.layer()));
@@ -122,6 +119,7 @@ void TransformerEncoderImpl::reset_parameters() {
   if (relative_attention_bias) relative_attention_bias->reset_parameters();
   if (relative_embeddings) relative_embeddings->reset_parameters();
   if (conv) conv->reset_parameters();
+  if (shifted_positions) shifted_positions->reset_parameters();
 }
 
 void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
@@ -140,7 +138,8 @@ EncoderLayerBase& TransformerEncoderImpl::layer(size_t i) const {
   auto* const own = dynamic_cast<EncoderLayerBase*>(layer.get());
   TORCH_CHECK_VALUE(own != nullptr,
                     "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
-                    "BottleneckEncoderLayer or a DisentangledEncoderLayer. Got for layer ",
+                    "BottleneckEncoderLayer, a DisentangledEncoderLayer, a ShiftedEncoderLayer or "
+                    "a ConformerEncoderLayer. Got for layer ",
                     i, " a ", layer->name());
   return *own;
 }
@@ -155,7 +154,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                                                    const AttentionMask& mask,
                                                    TransformerEncoderRecord& record,
                                                    const torch::Tensor& position_ids,
-                                                   const torch::Tensor& kept_rows) {
+                                                   const torch::Tensor& kept_rows,
+                                                   const torch::Tensor& segments) {
   const torch::Tensor factors = row_factors(kept_rows, x);
   const AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
   const AttentionMask biased = with_shared_bias(mask_of_stack(mask, options.layer()),
@@ -166,8 +166,13 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (record.output_hidden_states) record.hidden_states.push_back(out);
   };
   add_hidden_state();
-  const torch::Tensor table =
-      relative_embeddings ? relative_embeddings->forward() : torch::Tensor();
+  const auto& shifted = options.layer().shifted();
+  TORCH_CHECK_VALUE(!segments.defined() || (shifted && shifted->segments()),
+                    "[TransformerEncoder] segments must be undefined without "
+                    "ShiftedOptions::segments. Got segments");
+  StackPositions relative = {{}, segments};
+  if (relative_embeddings) relative.table = relative_embeddings->forward();
+  if (shifted_positions) relative.table = shifted_positions->forward(x);
   bool is_first = true;
   for (const size_t i : layers_in_order(options.order(), layers->size())) {
     EncoderLayerBase& one = layer(i);
@@ -177,7 +182,7 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (is_skipped) continue;  // and not recorded, as in transformers
     const TransformerLayerOptions& own = one.layer_options();
     const bool attends = own.mixing() != Mixing::Fourier;
-    out = one.run_relative(out, table, attends ? masks.of(own) : mask, position_ids,
+    out = one.run_relative(out, relative, attends ? masks.of(own) : mask, position_ids,
                            record.output_attentions ? &weights : nullptr);
     if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());
     is_first = false;
@@ -185,6 +190,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (record.output_attentions) record.attentions.push_back(weights);
     add_hidden_state();
   }
+  if (shifted_positions && !options.layer().conformer())
+    out = drop(*shifted_positions->dropout, out);
   return norm ? norm->forward(out) : out;
 }
 

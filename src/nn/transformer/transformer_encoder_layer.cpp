@@ -74,6 +74,12 @@ void TransformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(!options.disentangled(),
                     "[TransformerEncoderLayer] disentangled must not be set, except in a "
                     "DisentangledEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.shifted(),
+                    "[TransformerEncoderLayer] shifted must not be set, except in a "
+                    "ShiftedEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.conformer(),
+                    "[TransformerEncoderLayer] conformer must not be set, except in a "
+                    "ConformerEncoderLayer. Got one");
   if (options.mixing() != Mixing::Attention) check_mixing(options);
   const LayerDropouts drops = dropouts_of(options);
   if (options.mixing() == Mixing::Attention) {

@@ -89,6 +89,16 @@ def dinov2():
     return Dinov2Model(Dinov2Config(**sizes, mlp_ratio=2, layerscale_value=0.01))
 
 
+def conformer(positions: str):
+    """Its convolutions in front of the encoder are small."""
+    from transformers import Wav2Vec2ConformerConfig, Wav2Vec2ConformerModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
+    return Wav2Vec2ConformerModel(Wav2Vec2ConformerConfig(
+        **sizes, position_embeddings_type=positions, conv_depthwise_kernel_size=3, conv_dim=[4], conv_kernel=[2], conv_stride=[2],
+        num_feat_extract_layers=1, num_conv_pos_embeddings=2, num_conv_pos_embedding_groups=1))  # fmt: skip
+
+
 def trained():
     """The models whose gradients are compared."""
     import transformers as t
@@ -134,6 +144,10 @@ def trained():
         "qwen3": lambda: t.Qwen3Model(t.Qwen3Config(
             **causal, head_dim=6, use_sliding_window=True, max_window_layers=1, attention_bias=True)),
         "vit": vit,
+        "wav2vec2_conformer": lambda: conformer("relative"),
+        "wav2vec2_conformer_rotary": lambda: conformer("rotary"),
+        "xlnet": lambda: t.XLNetModel(t.XLNetConfig(
+            d_model=16, n_layer=2, n_head=4, d_inner=24, vocab_size=40, clamp_len=3, bi_data=True)),
         "xlm": lambda: t.XLMModel(t.XLMConfig(emb_dim=16, n_layers=2, n_heads=4, vocab_size=40, pad_token_id=1)),
     }
 
@@ -142,9 +156,13 @@ def inputs_of(name: str) -> dict[str, torch.Tensor]:
     if name in ("dinov2", "dinov3", "vit"):
         return {"pixel_values": torch.randn(2, 3, 12, 12)}
     ids = torch.tensor([[2, 9, 30, 11, 7], [2, 8, 7, 1, 1]])
+    if name.startswith("wav2vec2_conformer"):
+        return {"inputs_embeds": torch.randn(2, 5, 16), "attention_mask": (ids != 1).long()}
     given = {"input_ids": ids, "attention_mask": (ids != 1).long()}
     if name == "layoutlm":
         given["bbox"] = torch.stack([ids % 3, ids % 4, ids % 3 + ids % 5, ids % 4 + ids % 6], -1)
+    if name == "xlnet":
+        return {**given, "token_type_ids": ids % 2}
     return {**given, "token_type_ids": 0 * ids} if name == "luke" else given  # which needs them
 
 
@@ -171,7 +189,10 @@ def write(model, given: dict[str, torch.Tensor], path: Path) -> None:
 def write_gradients(name: str, model, out: Path) -> None:
     given = inputs_of(name)
     part = {"bart": lambda: model.get_encoder(), "clip": lambda: model.text_model}.get(name, lambda: model)()
-    result = part(**given)
+    if "inputs_embeds" in given:  # of the part behind the convolutions, which zeroes padding in place
+        result = model.encoder(given["inputs_embeds"].clone(), given["attention_mask"].bool())
+    else:
+        result = part(**given)
     outputs = {"last_hidden_state": result.last_hidden_state}
     if (pooled := getattr(result, "pooler_output", None)) is not None:
         outputs["pooled"] = pooled

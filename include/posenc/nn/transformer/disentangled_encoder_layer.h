@@ -63,7 +63,7 @@ class DisentangledEncoderLayerImpl : public Cloneable<DisentangledEncoderLayerIm
  private:
   torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
                     const torch::Tensor& position_ids, torch::Tensor* weights) override;
-  torch::Tensor run_relative(const torch::Tensor& x, const torch::Tensor& table,
+  torch::Tensor run_relative(const torch::Tensor& x, const StackPositions& relative,
                              const AttentionMask& mask, const torch::Tensor& position_ids,
                              torch::Tensor* weights) override;
 };

@@ -6,8 +6,14 @@
 
 namespace posenc POSENC_EXPORT {
 
+/// What a stack gives to layers whose attention has terms of relative positions.
+struct StackPositions {
+  at::Tensor table;     ///< the rows of relative positions of the stack
+  at::Tensor segments;  ///< the segment of each token, integers (B, L), or undefined
+};
+
 /// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer,
-/// DisentangledEncoderLayer.
+/// DisentangledEncoderLayer, ShiftedEncoderLayer, ConformerEncoderLayer.
 class EncoderLayerBase {
  public:
   virtual ~EncoderLayerBase() = default;
@@ -25,10 +31,10 @@ class EncoderLayerBase {
   virtual at::Tensor run(const at::Tensor& x, const AttentionMask& mask,
                          const at::Tensor& position_ids, at::Tensor* weights) = 0;
 
-  // The same with the table of relative positions (R, D) of the stack, which only a
-  // DisentangledEncoderLayer has.
-  virtual at::Tensor run_relative(const at::Tensor& x, const at::Tensor&, const AttentionMask& mask,
-                                  const at::Tensor& position_ids, at::Tensor* weights) {
+  // The same with the relative positions of the stack, which layers with such terms read.
+  virtual at::Tensor run_relative(const at::Tensor& x, const StackPositions&,
+                                  const AttentionMask& mask, const at::Tensor& position_ids,
+                                  at::Tensor* weights) {
     return run(x, mask, position_ids, weights);
   }
 };

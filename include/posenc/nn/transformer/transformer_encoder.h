@@ -7,8 +7,11 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/nn/transformer/bottleneck_encoder_layer.h"
+#include "posenc/nn/transformer/conformer_encoder_layer.h"
 #include "posenc/nn/transformer/disentangled_encoder_layer.h"
 #include "posenc/nn/transformer/relative_embeddings.h"
+#include "posenc/nn/transformer/shifted_encoder_layer.h"
+#include "posenc/nn/transformer/shifted_positions.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 
 namespace posenc POSENC_EXPORT {
@@ -56,9 +59,11 @@ struct TransformerEncoderRecord {
 ///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
 /// TransformerLayerOptions::bottleneck, or DisentangledEncoderLayer with
-/// TransformerLayerOptions::disentangled), `norm.*`; with `relative`
-/// `relative_attention_bias.weight` (rows, num_heads); with `disentangled` `relative_embeddings.*`
-/// (RelativeEmbeddings) and, if it has one, `conv.*` (ConvolutionBeside).
+/// TransformerLayerOptions::disentangled, or ConformerEncoderLayer with
+/// TransformerLayerOptions::conformer, or else ShiftedEncoderLayer with
+/// TransformerLayerOptions::shifted), `norm.*`; with `relative` `relative_attention_bias.weight`
+/// (rows, num_heads); with `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it
+/// has one, `conv.*` (ConvolutionBeside); with `shifted` `shifted_positions.*` (ShiftedPositions).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -81,11 +86,14 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
   /// forward() that also records what `record` asks for, in the order in which the layers run.
   /// Layers that layer_dropout skips are left out. The rows that `kept_rows` does not have, bool of
-  /// the shape of x without D, are zeros after each layer, as padding is in XLM.
+  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `segments`, (B, L),
+  /// are those of ShiftedOptions::segments. With shifted layers the result has the dropout of their
+  /// output, as in XLNet.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},
-                             const torch::Tensor& kept_rows = {});
+                             const torch::Tensor& kept_rows = {},
+                             const torch::Tensor& segments = {});
 
   TransformerEncoderOptions options;                      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};                  ///< num_layers of them
@@ -93,6 +101,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
   RelativeEmbeddings relative_embeddings{nullptr};  ///< with TransformerLayerOptions::disentangled
   ConvolutionBeside conv{nullptr};                  ///< beside the first layer, if that has one
+  ShiftedPositions shifted_positions{nullptr};      ///< with TransformerLayerOptions::shifted
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},

@@ -12,7 +12,9 @@
 #include "posenc/export.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/transformer/bottleneck_options.h"
+#include "posenc/nn/transformer/conformer_options.h"
 #include "posenc/nn/transformer/disentangled_options.h"
+#include "posenc/nn/transformer/shifted_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 #include "posenc/relative/index.h"
 
@@ -85,6 +87,11 @@ struct TransformerLayerOptions {
   TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
   /// Makes layers DisentangledEncoderLayers, which refuse most other options of encoders: DeBERTa.
   TORCH_ARG(std::optional<DisentangledOptions>, disentangled) = std::nullopt;
+  /// Makes layers ConformerEncoderLayers, which refuse most other options of encoders.
+  TORCH_ARG(std::optional<ConformerOptions>, conformer) = std::nullopt;
+  /// Makes layers ShiftedEncoderLayers, which refuse most other options of encoders, or gives those
+  /// of a conformer such an attention: XLNet.
+  TORCH_ARG(std::optional<ShiftedOptions>, shifted) = std::nullopt;
   /// The structure of the feed-forward network.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.

@@ -1,0 +1,114 @@
+// Layers of a conformer, of which each part is compared with its definition.
+
+#include "posenc/nn/transformer/conformer_encoder_layer.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+
+#include "posenc/inference/freeze.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/sinusoid/rotary.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc::conformer_encoder_layer_test {
+namespace {
+
+using testing::bit_equal;
+using testing::Threads;
+
+TransformerLayerOptions conformer(int64_t size) {
+  return TransformerLayerOptions(8, 2)
+      .d_ff(7)
+      .dropout(0.0)
+      .activation(Activation::Swish)
+      .conformer(ConformerOptions(size));
+}
+
+template <typename Module>
+Module drawn(Module module) {
+  torch::manual_seed(8);
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module->parameters()) parameter.add_(torch::randn_like(parameter), 0.4);
+  for (auto& item : module->named_buffers()) {
+    if (item.key().find("running") != std::string::npos)
+      item.value().copy_(torch::rand_like(item.value()) + 0.5);
+  }
+  module->eval();
+  return module;
+}
+
+bool near(const torch::Tensor& a, const torch::Tensor& b) {
+  return (a - b).abs().max().item<double>() <= 1e-5 * std::max(1.0, b.abs().max().item<double>());
+}
+
+TEST(ConformerConvolution, SeesTheTokensAround) {
+  const torch::NoGradGuard no_grad;
+  auto conv = drawn(ConformerConvolution(conformer(3)));
+  const auto x = torch::randn({2, 5, 8});
+  const auto halves = conv->pointwise1->forward(conv->norm->forward(x)).chunk(2, -1);
+  const auto gated = halves[0] * torch::sigmoid(halves[1]);
+  auto sums = torch::zeros({2, 5, 8});
+  for (int64_t i = 0; i < 5; ++i) {
+    for (int64_t k = 0; k < 3; ++k) {
+      const int64_t j = i + k - 1;
+      if (j < 0 || j >= 5) continue;
+      sums.select(1, i).add_(gated.select(1, j) * conv->depthwise_weight.select(1, k));
+    }
+  }
+  const auto& norm = *conv->batch_norm;
+  const auto normed =
+      (sums - norm.running_mean) / (norm.running_var + 1e-5).sqrt() * norm.weight + norm.bias;
+  EXPECT_TRUE(near(conv->forward(x), conv->pointwise2->forward(torch::silu(normed))));
+}
+
+// With each kind of positions and mask, and numbers of threads.
+TEST(ConformerEncoderLayer, FrozenLayersComputeTheSame) {
+  const torch::NoGradGuard no_grad;
+  const int64_t length = 70;
+  const auto x = torch::randn({3, length, 8});
+  auto tokens = torch::ones({3, length}, torch::kBool);
+  tokens[0].slice(0, 50).fill_(false);
+  tokens[1].slice(0, 5, 30, 2).fill_(false);
+  const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
+  const TransformerLayerOptions kinds[] = {
+      conformer(5), conformer(1).shifted(ShiftedOptions(SinusoidOptions(8))),
+      conformer(31).rotary(rotary)};
+  for (const TransformerLayerOptions& kind : kinds) {
+    auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2).norm(true)));
+    const auto frozen = freeze(encoder);
+    for (const AttentionMask& mask :
+         {AttentionMask(), AttentionMask::key_padding(tokens), AttentionMask::causal()}) {
+      const torch::Tensor expected = encoder->forward(x, mask);
+      torch::Tensor one;
+      for (const int threads : {1, 3}) {
+        const Threads use(threads);
+        const auto got = frozen.forward(x, mask);
+        EXPECT_TRUE(near(got, expected));
+        if (one.defined()) EXPECT_TRUE(bit_equal(got, one));
+        one = got;
+      }
+    }
+  }
+}
+
+TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
+  EXPECT_ERROR(ConformerEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
+               "[ConformerEncoderLayer] conformer must be set");
+  EXPECT_ERROR(ConformerEncoderLayer{conformer(4)}, c10::ValueError,
+               "[ConformerConvolution] conv_kernel_size must be odd and positive. Got 4");
+  EXPECT_ERROR(ConformerEncoderLayer{conformer(3).norm_first(true)}, c10::ValueError,
+               "[ConformerEncoderLayer] norm_first must be its default");
+  EXPECT_ERROR(TransformerEncoderLayer{conformer(3)}, c10::ValueError,
+               "[TransformerEncoderLayer] conformer must not be set");
+  const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
+  EXPECT_ERROR(
+      ConformerEncoderLayer{
+          conformer(3).rotary(rotary).shifted(ShiftedOptions(SinusoidOptions(8)))},
+      c10::ValueError, "[ConformerEncoderLayer] shifted and rotary must not both be set");
+}
+
+}  // namespace
+}  // namespace posenc::conformer_encoder_layer_test
