@@ -18,8 +18,13 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] options must have either embeddings or patches");
   const int64_t embeddings =
       is_text ? options.embeddings()->d_model() : options.patches()->d_model();
-  TORCH_CHECK_VALUE(embeddings == width,
-                    "[Encoder] d_model of the embeddings must be that of the layers, ", width,
+  const int64_t first =
+      options.windows() ? options.windows()->stages().front().layers().front().layer().d_model()
+                        : width;
+  TORCH_CHECK_VALUE(!is_text || !options.windows(),
+                    "[Encoder] windows must be of an encoder of images. Got token ids");
+  TORCH_CHECK_VALUE(embeddings == first,
+                    "[Encoder] d_model of the embeddings must be that of the layers, ", first,
                     ". Got ", embeddings);
   TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
                     "[Encoder] the layers must have batch_first(true)");
@@ -49,9 +54,14 @@ void check_encoder(const EncoderOptions& options) {
                            options.pooling() == encoder::Pooling::LastToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
                     "[Encoder] the pooling of an encoder of images must not look for a token");
-  TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::Attention,
-                    "[Encoder] Pooling::Attention must be of an encoder of images, since it has no "
-                    "mask. Got token ids");
+  const bool sees_all = options.pooling() == encoder::Pooling::Attention ||
+                        options.pooling() == encoder::Pooling::Mean;
+  TORCH_CHECK_VALUE(!is_text || !sees_all,
+                    "[Encoder] Pooling::Attention and Pooling::Mean must be of an encoder of images, "
+                    "since they have no mask. Got token ids");
+  const bool has_neck = options.windows() && options.windows()->neck();
+  TORCH_CHECK_VALUE(!has_neck || options.pooling() == encoder::Pooling::None,
+                    "[Encoder] the pooling of windows with a neck must be Pooling::None");
 }
 
 const char* to_string(encoder::Pooling pooling) {
@@ -66,6 +76,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::NormOfFirst: return "norm_of_first";
     case Pooling::LastToken: return "last_token";
     case Pooling::Last: return "last";
+    case Pooling::Mean: return "mean";
     case Pooling::Attention: break;
   }
   return "attention";
@@ -85,7 +96,11 @@ void EncoderImpl::reset() {
   } else {
     patches = register_module("embeddings", VisionEmbeddings(*options.patches()));
   }
-  encoder = register_module("encoder", TransformerEncoder(options.encoder()));
+  if (options.windows()) {
+    windows = register_module("encoder", WindowEncoder(*options.windows()));
+  } else {
+    encoder = register_module("encoder", TransformerEncoder(options.encoder()));
+  }
   if (has_pooler(options)) {
     const int64_t width = options.pooler_dim().value_or(layer.d_model());
     pooler =
@@ -114,7 +129,8 @@ void EncoderImpl::reset() {
 void EncoderImpl::reset_parameters() {
   if (embeddings) embeddings->reset_parameters();
   if (patches) patches->reset_parameters();
-  encoder->reset_parameters();
+  if (encoder) encoder->reset_parameters();
+  if (windows) windows->reset_parameters();
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
@@ -155,9 +171,15 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   record.output_attentions = inputs.output_attentions();
-  out.last_hidden_state = encoder->forward_with(
-      out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs));
+  if (windows) {
+    const relative::Grid grid = patches->grid(input.size(2), input.size(3));
+    out.last_hidden_state = windows->forward_with(
+        out.embeddings.unflatten(1, {grid.height, grid.width}), record);
+  } else {
+    out.last_hidden_state = encoder->forward_with(
+        out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
+        rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs));
+  }
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

@@ -17,6 +17,7 @@
 #include "posenc/models/attention_pooling.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/transformer/window_encoder.h"
 #include "posenc/nn/vision_embeddings.h"
 
 namespace posenc POSENC_EXPORT {
@@ -36,6 +37,7 @@ enum class Pooling {
   /// The row of the last id that is not pad_token_id, the last row of inputs_embeds: classifiers of
   /// Llama's family.
   LastToken,
+  Mean,  ///< the mean of all rows: Swin
   Last,  ///< the last row, also if it is padding: XLM's summary
 };
 
@@ -57,6 +59,11 @@ struct EncoderOptions {
   /// An encoder of images.
   EncoderOptions(VisionEmbeddingsOptions patches, TransformerEncoderOptions encoder)
       : patches_(std::move(patches)), encoder_(std::move(encoder)) {}
+  /// An encoder of images in windows, whose encoder() has the options of the last of its layers.
+  EncoderOptions(VisionEmbeddingsOptions patches, WindowEncoderOptions windows)
+      : patches_(std::move(patches)),
+        encoder_(windows.last_layer(), windows.num_layers()),
+        windows_(std::move(windows)) {}
 
   /// The embeddings of token ids; nothing in an encoder of images.
   TORCH_ARG(std::optional<EncoderEmbeddingsOptions>, embeddings) = std::nullopt;
@@ -64,6 +71,8 @@ struct EncoderOptions {
   TORCH_ARG(std::optional<VisionEmbeddingsOptions>, patches) = std::nullopt;
   /// The layers.
   TORCH_ARG(TransformerEncoderOptions, encoder);
+  /// The stages of an encoder of images in windows, in place of these layers; nothing in others.
+  TORCH_ARG(std::optional<WindowEncoderOptions>, windows) = std::nullopt;
   /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
   /// Multiplies the embeddings of padding by 0: XLM, ESM.
@@ -138,20 +147,25 @@ struct EncoderInputs {
 /// The result of an encoder.
 struct EncoderOutput {
   torch::Tensor embeddings;         ///< (B, L, D), the input of the first layer
-  torch::Tensor last_hidden_state;  ///< (B, L, D), after the last norm
+  /// (B, L, D), after the last norm; in windows with a neck (B, C, h, w).
+  torch::Tensor last_hidden_state;
   torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
-  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states.
+  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states. In windows,
+  /// those of a WindowEncoder.
   std::vector<torch::Tensor> hidden_states;
-  /// The attention weights of each layer, (B, H, L, L); with output_attentions.
+  /// The attention weights of each layer, (B, H, L, L); with output_attentions. In windows, those of
+  /// a WindowEncoder.
   std::vector<torch::Tensor> attentions;
 };
 
-/// An encoder of token ids or images: embeddings, a TransformerEncoder and a pooler. load_encoder()
+/// An encoder of token ids or images: embeddings, a TransformerEncoder or, for images, a
+/// WindowEncoder, and a pooler. load_encoder()
 /// makes one from a folder; freeze() makes a faster one for inference.
 ///
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///
-/// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
+/// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder or
+/// WindowEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
 /// (AttentionPooling), `relative_attention_bias.weight` (relative_rows, H), as far as the options
 /// require them.
@@ -181,6 +195,7 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   EncoderEmbeddings embeddings{nullptr};                  ///< the embeddings of token ids
   VisionEmbeddings patches{nullptr};                      ///< the embeddings of images
   TransformerEncoder encoder{nullptr};                    ///< the layers
+  WindowEncoder windows{nullptr};                         ///< the stages, in place of the layers
   torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
   LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
   AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention

@@ -58,7 +58,7 @@ namespace heads {
 
 extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDecoder,
     kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
-    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
+    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kSwin, kVisionMean,
     kViT, kXlm;
 
 }  // namespace heads

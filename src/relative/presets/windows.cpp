@@ -3,18 +3,12 @@
 #include "posenc/relative/window.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/upsample_bilinear2d.h>
-
-#include <cmath>
 
 #include "posenc/relative/bias.h"
 #include "posenc/relative/resize.h"
 #include "posenc/relative/scores.h"
+#include "relative/cosine_window.h"
 #include "relative/presets/rows.h"
 
 namespace posenc::relative {
@@ -58,12 +52,6 @@ RelativeOutputs swin_scores(const Given& given, const char* table, const Place& 
                                  window_mask(given, input), place)}};
 }
 
-at::Tensor normalized(const at::Tensor& x) {
-  constexpr double kEpsilon = 1e-12;
-  return x /
-         at::linalg_vector_norm(x, 2, at::IntArrayRef({-1}), true).clamp_min(kEpsilon).expand_as(x);
-}
-
 // Cosine attention; the table is what a small network makes of coordinates; the mask is added
 // twice.
 RelativeOutputs swinv2(const Given& given) {
@@ -76,17 +64,8 @@ RelativeOutputs swinv2(const Given& given) {
       given.tensor("w.continuous_position_bias_mlp.0.bias", {first.size(0)});
   const at::Tensor second =
       given.tensor("w.continuous_position_bias_mlp.2.weight", {input.heads, first.size(0)});
-  const at::Tensor coordinates =
-      relative_log_coordinates(window, LogCoordinates::SwinV2, pretrained)
-          .unsqueeze(0)
-          .to(first.scalar_type());
-  const at::Tensor table = at::linear(at::relu(at::linear(coordinates, first, first_bias)), second)
-                               .view({-1, input.heads});
-  const at::Tensor bias =
-      at::sigmoid(relative_bias_of_indices(table, relative_window_index(window))) * 16;
-  const at::Tensor scale = at::clamp(logit_scale, std::nullopt, std::log(1.0 / 0.01)).exp();
-  const at::Tensor cosines =
-      at::matmul(normalized(input.q), normalized(input.k).transpose(-2, -1)) * scale;
+  const at::Tensor bias = continuous_position_bias(window, pretrained, first, first_bias, second);
+  const at::Tensor cosines = cosine_scores(input.q, input.k, logit_scale);
   const at::Tensor scores = cosines + bias, mask = window_mask(given, input);
   return {{"scores", mask.defined() ? scores + mask + mask : scores}};
 }
