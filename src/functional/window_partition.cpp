@@ -18,7 +18,7 @@ void check_window(const char* function, Grid window, int64_t shift) {
   TORCH_CHECK_VALUE(shift >= 0, "[", function, "] shift must not be negative. Got ", shift);
 }
 
-int64_t whole(int64_t size, int64_t window) { return (size + window - 1) / window * window; }
+int64_t whole_size(int64_t size, int64_t window) { return (size + window - 1) / window * window; }
 
 at::Tensor rolled(const at::Tensor& x, int64_t shift) {
   return shift == 0 ? x : at::roll(x, {shift, shift}, {1, 2});
@@ -27,7 +27,7 @@ at::Tensor rolled(const at::Tensor& x, int64_t shift) {
 }  // namespace
 
 Grid padded_grid(Grid grid, Grid window) {
-  return {whole(grid.height, window.height), whole(grid.width, window.width)};
+  return {whole_size(grid.height, window.height), whole_size(grid.width, window.width)};
 }
 
 at::Tensor window_partition(const at::Tensor& x, Grid window, int64_t shift) {

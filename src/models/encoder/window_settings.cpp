@@ -15,7 +15,7 @@ namespace {
 
 using relative::Grid;
 
-constexpr int64_t kMostStages = 16, kMostLayers = 1000, kWidestMap = 1 << 20;
+constexpr int64_t kMostStages = 16, kMostWindowLayers = 1000, kWidestMap = 1 << 20;
 
 // The lists of Swin, which have a number for each stage; transformers ignores further ones.
 std::vector<int64_t> of_stages(const Settings& config, const char* name, size_t stages,
@@ -35,10 +35,10 @@ std::vector<int64_t> depths_in(const Settings& config) {
   const bool fits = depths && !depths->empty() &&
                     depths->size() <= static_cast<size_t>(kMostStages) &&
                     std::all_of(depths->begin(), depths->end(),
-                                [](int64_t one) { return one >= 1 && one <= kMostLayers; });
+                                [](int64_t one) { return one >= 1 && one <= kMostWindowLayers; });
   if (!fits) {
     config.refuse("depths", "must have the number of layers of each of 1 to 16 stages, from 1 to " +
-                                std::to_string(kMostLayers));
+                                std::to_string(kMostWindowLayers));
   }
   return *depths;
 }
@@ -176,7 +176,7 @@ std::vector<int64_t> global_layers(const Settings& config) {
 }
 
 WindowStageOptions sam_stage(const Settings& config, int64_t width, Grid map) {
-  const int64_t layers = config.whole("num_hidden_layers", 1, kMostLayers);
+  const int64_t layers = config.whole("num_hidden_layers", 1, kMostWindowLayers);
   const int64_t heads = config.whole("num_attention_heads", 1, kWidestMap);
   if (width % heads != 0) {
     config.refuse("num_attention_heads",

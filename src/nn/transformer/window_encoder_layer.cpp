@@ -61,6 +61,16 @@ torch::Tensor mask_of(relative::Grid map, const WindowOptions& windows, int64_t 
 
 }  // namespace
 
+int64_t WindowOptions::shift_of(relative::Grid map) const {
+  if (!needs_room()) return shift();
+  TORCH_CHECK_VALUE(map.height >= window().height && map.width >= window().width, "[",
+                    kWindowLayer, "] a map must be at least as large as its window, ",
+                    window().height, " x ", window().width,
+                    ", for whose places there is a table. Got ", map.height, " x ", map.width);
+  const bool has_room = map.height > window().height && map.width > window().width;
+  return has_room ? shift() : 0;
+}
+
 WindowEncoderLayerImpl::WindowEncoderLayerImpl(WindowEncoderLayerOptions options_)
     : options(std::move(options_)) {
   WindowEncoderLayerImpl::reset();
@@ -102,18 +112,6 @@ void WindowEncoderLayerImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-int64_t WindowEncoderLayerImpl::shift_of(relative::Grid map) const {
-  const WindowOptions& windows = options.windows();
-  if (!windows.needs_room()) return windows.shift();
-  const relative::Grid window = windows.window();
-  TORCH_CHECK_VALUE(map.height >= window.height && map.width >= window.width, "[", kWindowLayer,
-                    "] a map must be at least as large as its window, ", window.height, " x ",
-                    window.width, ", for whose places there is a table. Got ", map.height, " x ",
-                    map.width);
-  const bool has_room = map.height > window.height && map.width > window.width;
-  return has_room ? windows.shift() : 0;
-}
-
 torch::Tensor WindowEncoderLayerImpl::forward(const torch::Tensor& x) { return run(x, nullptr); }
 
 std::tuple<torch::Tensor, torch::Tensor> WindowEncoderLayerImpl::forward_with_weights(
@@ -129,7 +127,7 @@ torch::Tensor WindowEncoderLayerImpl::run(const torch::Tensor& x, torch::Tensor*
   TORCH_CHECK_VALUE(x.dim() == 4 && x.size(3) == layer.d_model(), "[", kWindowLayer,
                     "] x must be (B, h, w, ", layer.d_model(), "). Got ", x.sizes());
   const relative::Grid map = {x.size(1), x.size(2)};
-  const int64_t shift = shift_of(map);
+  const int64_t shift = windows.shift_of(map);
   const double path = dropouts_of(layer).path;
   const auto kept = [&](const torch::Tensor& y) {
     return drop_path(y.flatten(1, 2), path, is_training(), /*batch_first=*/true)

@@ -63,9 +63,6 @@ class WindowEncoderLayerImpl : public Cloneable<WindowEncoderLayerImpl> {
   /// forward() and the attention weights, (B * windows, H, N, N).
   std::tuple<torch::Tensor, torch::Tensor> forward_with_weights(const torch::Tensor& x);
 
-  /// By how much a map of this size is rolled. Throws the errors for the size of a map.
-  int64_t shift_of(relative::Grid map) const;
-
   WindowEncoderLayerOptions options;    ///< the options given to the constructor
   WindowAttention self_attn{nullptr};   ///< the self-attention
   torch::nn::Linear linear1{nullptr},   ///< (D) to (d_ff)

@@ -22,6 +22,10 @@ struct WindowOptions {
   /// Swin's windows of this size.
   explicit WindowOptions(relative::Grid window) : window_(window) {}
 
+  /// By how many rows and columns a map of this size is rolled. Throws c10::ValueError, with
+  /// needs_room, for one that is smaller than the window.
+  int64_t shift_of(relative::Grid map) const;
+
   /// Rows and columns of a window. A map that it does not divide gets zeros below and on the right.
   TORCH_ARG(relative::Grid, window);
   /// By how many rows and columns the map is rolled before it is divided, in [0, the shorter side
