@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from encoders import ACTIVATIONS, KINDS, ROTATING, SPREADS, inputs_of, off_by, saved, settings
+from encoders import ACTIVATIONS, KINDS, ROTATING, SPREADS, inputs_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
@@ -24,7 +24,7 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "bart", "t5") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "bart", "t5", "sam") or kind_name in WITHOUT:
             continue
         stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS
@@ -106,7 +106,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     given = inputs_of(draw, dialect, of_inputs, has_types)
     if KINDS[kind_name].dialect in ROTATING:
         with_defined_rows(given, model.config.pad_token_id)
-    out = model(**given, **({"interpolate_pos_encoding": True} if dialect == "vision" else {}))
+    out = model(**given, **more_for(dialect, of_inputs, given))
     logits = torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head else \
         out.prediction_logits if head.endswith("ForPreTraining") else out.logits  # fmt: skip
     cases = [Case({"op": "classify", "folder": str(folder), "frozen": frozen}, given, {"logits": logits}) for frozen in (False, True)]

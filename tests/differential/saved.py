@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from encoders import KINDS, encoder_of, inputs_of, off_by, one_thread, rewritten, settings, take_length
+from encoders import KINDS, encoder_of, inputs_of, more_for, off_by, one_thread, rewritten, settings, take_length
 from encoders import saved as saved_by_transformers
 from harness import Case, Draw, Failure, Programs
 
@@ -110,7 +110,7 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
         if strange:
             return f"names {strange[:3]} that {sorted(original)[:3]} has not"
     base = model.eval() if kind.dialect == "pair" and not whole else encoder_of(model.eval(), kind.dialect)
-    more = {"interpolate_pos_encoding": True} if kind.dialect == "vision" else {}
+    more = more_for(kind.dialect, base.config, case.tensors)
     if "input_ids" in case.tensors:
         take_length(base.config, case.tensors["input_ids"].shape[1])
     expected = base(**case.tensors, **more)

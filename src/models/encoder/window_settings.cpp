@@ -80,6 +80,7 @@ int64_t network_width(const Settings& config, int64_t width) {
 struct SwinKind {
   bool is_v2 = false;
   bool has_norm = true;            // after all stages
+  bool has_positions = false;      // of all patches, where the configuration asks for them
   bool drops_as_attention = true;  // the output of the attention, at the rate of its weights
 };
 
@@ -141,7 +142,7 @@ EncoderOptions swin_options(const Settings& config, const SwinKind& kind) {
   int64_t width = config.whole("embed_dim", 1, kWidestMap >> kMostStages);
   const VisionEmbeddingsOptions patches = swin_patches(config, width);
   constexpr const char* kAbsolute = "use_absolute_embeddings";
-  if (kind.is_v2 && config.flag(kAbsolute)) {
+  if (!kind.has_positions && config.flag(kAbsolute)) {
     config.refuse(kAbsolute,
                   "must be false: the class has a position too many then, and cannot be run");
   }
@@ -209,7 +210,7 @@ WindowStageOptions sam_stage(const Settings& config, int64_t width, Grid map) {
 }  // namespace
 
 EncoderOptions read_swin(const Settings& config) {
-  return swin_options(config, {.drops_as_attention = false});
+  return swin_options(config, {.has_positions = true, .drops_as_attention = false});
 }
 
 EncoderOptions read_donut_swin(const Settings& config) {

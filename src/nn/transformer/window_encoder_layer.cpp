@@ -133,27 +133,25 @@ torch::Tensor WindowEncoderLayerImpl::run(const torch::Tensor& x, torch::Tensor*
     return drop_path(y.flatten(1, 2), path, is_training(), /*batch_first=*/true)
         .view(y.sizes());
   };
-  const auto attend = [&](const torch::Tensor& y) {
-    const torch::Tensor rows = functional::window_partition(y, windows.window(), shift);
-    const torch::Tensor mask = mask_of(map, windows, shift, rows);
-    torch::Tensor out;
-    if (weights == nullptr) {
-      out = self_attn->forward(rows, mask);
-    } else {
-      std::tie(out, *weights) = self_attn->forward_with_weights(rows, mask);
-    }
-    return kept(functional::window_unpartition(out, map, windows.window(), shift));
-  };
-  const auto network = [&](const torch::Tensor& y) {
-    const torch::Tensor out = feed_forward(y, *linear1, *dropout, *linear2, layer);
-    return windows.path_of_attention() ? out : kept(out);
-  };
-  TransformerNorm none{nullptr};
+  // Where transformers drops out, for the same masks: the rows of windows, and paths after norms.
   const bool after = windows.res_post_norm();
-  const torch::Tensor attended = residual(x, /*norm_first=*/true, after ? none : norm1,
-                                          after ? norm1 : none, dropout1, nullptr, attend);
-  return residual(attended, /*norm_first=*/true, after ? none : norm2, after ? norm2 : none,
-                  dropout2, nullptr, network);
+  const torch::Tensor rows =
+      functional::window_partition(after ? x : norm1->forward(x), windows.window(), shift);
+  const torch::Tensor mask = mask_of(map, windows, shift, rows);
+  torch::Tensor out;
+  if (weights == nullptr) {
+    out = self_attn->forward(rows, mask);
+  } else {
+    std::tie(out, *weights) = self_attn->forward_with_weights(rows, mask);
+  }
+  const torch::Tensor attended =
+      functional::window_unpartition(drop(*dropout1, out), map, windows.window(), shift);
+  const torch::Tensor y = x + kept(after ? norm1->forward(attended) : attended);
+  torch::Tensor wide = drop(
+      *dropout2,
+      feed_forward(after ? y : norm2->forward(y), *linear1, *dropout, *linear2, layer));
+  if (after) wide = norm2->forward(wide);
+  return y + (windows.path_of_attention() ? wide : kept(wide));
 }
 
 }  // namespace posenc
