@@ -113,9 +113,20 @@ def encoder_types() -> list[str]:
 
 def models_of_text() -> str:
     """The encoders of token ids, with their heads."""
-    images = {name for entry in listing("--vision") for name in entry["model_types"]}
+    images = set(of_images())
     rows = ((f"`{e['model_type']}`", ", ".join(e["heads"])) for e in listing("--encoders") if e["model_type"] not in images)
     return table(["model type", "heads"], rows)
+
+
+def pairs_of_encoders() -> set[str]:
+    types = encoder_types()
+    return {name for name in types if f"{name}_text_model" in types}
+
+
+def of_images() -> list[str]:
+    """The encoders that have neither embeddings of token ids nor a text model."""
+    texts = {name for entry in listing("--embeddings") for name in entry["model_types"]}
+    return sorted(set(encoder_types()) - texts - pairs_of_encoders())
 
 
 def encoders() -> str:
@@ -124,8 +135,7 @@ def encoders() -> str:
         types = [name for name in entry["model_types"] if name in rest]
         rest -= set(types)
         rows += [(f"`{entry['name']}`", code(types))] if types else []
-    pairs = {name for name in rest if f"{name}_text_model" in encoder_types()}
-    rows += [("of images", code(sorted(rest - pairs))), ("`clip`, `bert`", "pairs: " + code(sorted(pairs)))]
+    rows += [("of images", code(of_images())), ("`clip`, `bert`", "pairs: " + code(sorted(rest & pairs_of_encoders())))]
     return table(["embeddings", "model types"], rows)
 
 

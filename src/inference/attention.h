@@ -33,8 +33,8 @@ struct AttentionInput {
   ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
   std::optional<int64_t> window = std::nullopt;  ///< of TransformerLayerOptions
   int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps
-  const float* const* masks = nullptr;  ///< of SequenceAttentionRequest, with key by key
   at::Tensor relative = {};  ///< RelativeBias::by_distance() of the packing's length, or undefined
+  const float* const* masks = nullptr;  ///< those of SequenceAttentionRequest, by keys
 };
 void attend(const AttentionInput& input, float* out);
 

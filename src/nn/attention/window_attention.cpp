@@ -179,8 +179,8 @@ torch::Tensor WindowAttentionImpl::run(const torch::Tensor& x, const torch::Tens
                                   .permute({3, 0, 1, 4, 2, 5});  // (3, B, W, H, N, Dh)
   const torch::Tensor q = parts[0], k = parts[1], v = parts[2];
   const torch::Tensor all = scores(q, k, mask);
-  const torch::Tensor weights =
-      drop(*dropout, all.softmax(-1, torch::kFloat).to(all.scalar_type()));
+  const auto type = at::isReducedFloatingType(all.scalar_type()) ? torch::kFloat : all.scalar_type();
+  const torch::Tensor weights = drop(*dropout, all.softmax(-1, type).to(all.scalar_type()));
   if (shares != nullptr) *shares = weights;
   return out_proj->forward(torch::matmul(weights, v).transpose(2, 3).flatten(3));
 }
