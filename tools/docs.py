@@ -114,15 +114,22 @@ def encoder_types() -> list[str]:
 FEATURES = {"wav2vec2-conformer"}  # encoders that have no embeddings
 
 
-def types_of(embeddings: str) -> set[str]:
-    return {name for entry in listing(embeddings) for name in entry["model_types"]}
-
-
 def models_of_text() -> str:
     """The encoders of token ids, with their heads."""
-    others = types_of("--vision") | FEATURES
+    others = set(of_images()) | FEATURES
     rows = ((f"`{e['model_type']}`", ", ".join(e["heads"])) for e in listing("--encoders") if e["model_type"] not in others)
     return table(["model type", "heads"], rows)
+
+
+def pairs_of_encoders() -> set[str]:
+    types = encoder_types()
+    return {name for name in types if f"{name}_text_model" in types}
+
+
+def of_images() -> list[str]:
+    """The encoders that have neither embeddings of token ids, nor a text model, nor features as input."""
+    texts = {name for entry in listing("--embeddings") for name in entry["model_types"]}
+    return sorted(set(encoder_types()) - texts - pairs_of_encoders() - FEATURES)
 
 
 def encoders() -> str:
@@ -131,8 +138,8 @@ def encoders() -> str:
         types = [name for name in entry["model_types"] if name in rest]
         rest -= set(types)
         rows += [(f"`{entry['name']}`", code(types))] if types else []
-    pairs = {name for name in rest if f"{name}_text_model" in encoder_types()}
-    rows += [("of images", code(sorted(rest - pairs - FEATURES))), ("of features", code(sorted(rest & FEATURES))), ("`clip`, `bert`", "pairs: " + code(sorted(pairs)))]
+    rows += [("of images", code(of_images())), ("of features", code(sorted(rest & FEATURES))),
+             ("`clip`, `bert`", "pairs: " + code(sorted(rest & pairs_of_encoders())))]  # fmt: skip
     return table(["embeddings", "model types"], rows)
 
 

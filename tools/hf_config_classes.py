@@ -59,6 +59,7 @@ READ = set("""
     key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups
     d_inner n_head n_layer d_head ff_activation attn_type bi_data clamp_len same_length
     position_embeddings_type conv_depthwise_kernel_size conformer_conv_dropout
+    depths pretrained_window_sizes use_absolute_embeddings global_attn_indexes mlp_dim output_channels use_abs_pos use_rel_pos
     relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
@@ -216,10 +217,10 @@ def row_of(model_type: str, kind: type) -> str:
 
 
 def is_of_use(defaults: dict, aliases: list[str]) -> bool:
-    """Whether the class has tokens, patches, a rotary embedding or parts that may have them."""
+    """Whether the class has tokens, patches, stages of them, a rotary embedding or parts that may have them."""
     names = set(defaults) | {re.split("[=:]", pair)[0] for pair in aliases}
     return bool(names & ({"rope_theta", "rope_parameters", "descriptor_dim"} | PARTS)) or \
-        ("hidden_size" in names and bool(names & {"vocab_size", "patch_size"}))  # fmt: skip
+        ("hidden_size" in names and bool(names & {"vocab_size", "patch_size"})) or {"embed_dim", "depths", "window_size"} <= names  # fmt: skip
 
 
 def generation_row() -> str:

@@ -3,6 +3,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
@@ -11,6 +12,8 @@
 #include <tuple>
 
 #include "functional/attention_mask_internals.h"
+#include "posenc/functional/window_partition.h"
+#include "relative/grid_rules.h"
 
 namespace posenc {
 namespace {
@@ -128,6 +131,28 @@ at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShap
   return -(slopes.view({1, -1, 1, 1}) * away);
 }
 
+// The bias of windows of a grid, (1, 1, L, L): the scores of each window, at the places that its
+// tokens have in the grid.
+at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
+                           const AttentionShape& shape, const at::Tensor& like) {
+  const int64_t tokens = grid.height * grid.width;
+  TORCH_CHECK_VALUE(shape.queries == tokens && shape.keys == tokens,
+                    "[AttentionMask] window() of a grid takes its ", grid.height, " x ", grid.width,
+                    " tokens as queries and keys. Got ", shape.queries, " queries and ", shape.keys,
+                    " keys");
+  const auto numbers = like.options().dtype(at::kLong).requires_grad(false);
+  const at::Tensor places = functional::window_partition(
+      at::arange(tokens, numbers).view({1, grid.height, grid.width, 1}), {window, window}, shift);
+  const at::Tensor own = places.view({-1, window * window});  // (windows, N)
+  const at::Tensor apart =
+      shift > 0
+          ? shifted_window_mask(grid, window, shift, like.scalar_type()).to(like.device())
+          : at::zeros({1, 1, 1}, like.options().requires_grad(false));
+  at::Tensor bias = at::full({tokens, tokens}, kForbidden, like.options().requires_grad(false));
+  bias.index_put_({own.unsqueeze(2), own.unsqueeze(1)}, apart);
+  return bias.view({1, 1, tokens, tokens});
+}
+
 at::Tensor rows_of(const at::Tensor& mask, int64_t first, int64_t count) {
   const int64_t present = mask.size(-2);
   TORCH_CHECK_VALUE(present == 1 || (first >= 0 && count >= 0 && first <= present - count),
@@ -169,6 +194,16 @@ AttentionMask AttentionMask::window(int64_t width) {
                     width);
   AttentionMask mask = causal(width);
   mask.first_ = -width;
+  return mask;
+}
+
+AttentionMask AttentionMask::window(int64_t height, int64_t width, int64_t window, int64_t shift) {
+  relative::check_windows("AttentionMask", {height, width}, window);
+  TORCH_CHECK_VALUE(shift >= 0 && shift < window,
+                    "[AttentionMask] window() takes a shift in [0, ", window, "), the window. Got ",
+                    shift);
+  AttentionMask mask;
+  mask.windows_.push_back({height, width, window, shift});
   return mask;
 }
 
@@ -243,6 +278,7 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   join(both.allowed_, other.allowed_);
   join(both.biases_, other.biases_);
   join(both.slopes_, other.slopes_);
+  join(both.windows_, other.windows_);
   if (other.causal_) both.causal_ = std::min(causal_.value_or(*other.causal_), *other.causal_);
   if (other.first_) both.first_ = std::max(first_.value_or(*other.first_), *other.first_);
   return both;
@@ -264,6 +300,10 @@ AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
 }
 
 AttentionMask AttentionMask::after(int64_t tokens) const {
+  TORCH_CHECK_VALUE(tokens == 0 || windows_.empty(),
+                    "[AttentionMask] window() of a grid must be of all its tokens: it cannot be "
+                    "moved by ",
+                    tokens, " others");
   AttentionMask mask = *this;
   if (causal_) mask.causal_ = *causal_ + tokens;
   if (first_) mask.first_ = *first_ + tokens;
@@ -294,6 +334,10 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   auto biases = mask.biases_;
   for (const auto& one : mask.slopes_)
     biases.push_back({bias_of(one.slopes, one.offset, shape, like)});
+  for (const auto& one : mask.windows_) {
+    biases.push_back(
+        {bias_of_windows({one.height, one.width}, one.window, one.shift, shape, like)});
+  }
   const bool all_causal = !causal || *causal >= shape.keys - 1;  // even query 0 sees all keys
   const bool all_first = !mask.first_ || *mask.first_ <= 1 - shape.queries;  // and the last one
   if (keys.empty() && pairs.empty() && biases.empty() && all_first) {

@@ -65,6 +65,8 @@ void attend(const AttentionInput& input, float* out) {
     request.relative_stride = input.relative.stride(0);
     if (!input.keys.has_neighbours()) request.relative_places = input.keys.places.data();
   }
+  request.masks = input.masks;
+  request.mask_stride = input.queries.length;
   request.out = out;
   request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
   const auto attend = kernels::chosen().attention_sequence.attend;

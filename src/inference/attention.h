@@ -34,6 +34,7 @@ struct AttentionInput {
   std::optional<int64_t> window = std::nullopt;  ///< of TransformerLayerOptions
   int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps
   at::Tensor relative = {};  ///< RelativeBias::by_distance() of the packing's length, or undefined
+  const float* const* masks = nullptr;  ///< those of SequenceAttentionRequest, by keys
 };
 void attend(const AttentionInput& input, float* out);
 

@@ -360,7 +360,78 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
                  options.num_heads());
 }
 
+void check_places(const std::string& name, const WindowAttentionImpl& attention) {
+  const relative::Grid window = attention.options.windows().window();
+  const int64_t heads = attention.options.num_heads(), hidden = 512;
+  const int64_t down = 2 * window.height - 1, across = 2 * window.width - 1;
+  const int64_t width = attention.options.embed_dim() / heads;
+  switch (attention.options.windows().positions()) {
+    case WindowPositions::None: break;
+    case WindowPositions::Table:
+      check_tensor(name + "relative_position_bias_table", attention.relative_position_bias_table,
+                   {down * across, heads});
+      break;
+    case WindowPositions::Continuous:
+      check_tensor(name + "logit_scale", attention.logit_scale, {heads, 1, 1});
+      check_linear(name + "continuous_position_bias_mlp.0", attention.coordinates, 2, hidden);
+      check_linear(name + "continuous_position_bias_mlp.2", attention.entries, hidden, heads);
+      break;
+    case WindowPositions::Axes:
+      check_tensor(name + "rel_pos_h", attention.rel_pos_h, {down, width});
+      check_tensor(name + "rel_pos_w", attention.rel_pos_w, {across, width});
+      break;
+  }
+}
+
+void check_window_layer(const std::string& name, const WindowEncoderLayerImpl& layer,
+                        int64_t width) {
+  const auto& attention = module_of(name + ".self_attn", layer.self_attn);
+  const std::string own = name + ".self_attn", inner = own + ".";
+  const int64_t d_ff = layer.options.layer().d_ff();
+  const bool is_gated = layer.options.layer().feed_forward() == posenc::FeedForward::Gated;
+  check_option(own, "embed_dim", attention.options.embed_dim(), width);
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_bias(inner + "in_proj_bias", attention.in_proj_bias, 3 * width);
+  check_linear(inner + "out_proj", attention.out_proj, width, width);
+  const relative::Grid wanted = layer.options.windows().window();
+  check_option(own, "the rows of a window", attention.options.windows().window().height,
+               wanted.height);
+  check_option(own, "the columns of a window", attention.options.windows().window().width,
+               wanted.width);
+  check_places(inner, attention);
+  check_norm(name + ".norm1", layer.norm1, width);
+  check_linear(name + ".linear1", layer.linear1, width, (is_gated ? 2 : 1) * d_ff);
+  check_linear(name + ".linear2", layer.linear2, d_ff, width);
+  check_norm(name + ".norm2", layer.norm2, width);
+}
+
+void check_layer_norm(const std::string& name, const LayerNorm& holder, int64_t width) {
+  const auto& norm = module_of(name, holder);
+  check_tensor(name + ".weight", norm.weight, {width});
+  check_bias(name + ".bias", norm.bias, width);
+}
+
 }  // namespace
+
+void check_freezable(const WindowEncoderImpl& encoder, const std::string& prefix) {
+  TORCH_CHECK_VALUE(!encoder.stages->is_empty(), "[freeze] ", prefix,
+                    "stages must contain at least one stage. Got none");
+  int64_t width = encoder.options.stages().front().layers().front().layer().d_model();
+  for (size_t i = 0; i < encoder.stages->size(); ++i) {
+    const std::string name = prefix + "stages." + std::to_string(i) + ".";
+    const WindowStageImpl& stage = encoder.stage(i);
+    TORCH_CHECK_VALUE(!stage.layers->is_empty(), "[freeze] ", name,
+                      "layers must contain at least one layer. Got no layer");
+    for (size_t j = 0; j < stage.layers->size(); ++j)
+      check_window_layer(name + "layers." + std::to_string(j), stage.layer(j), width);
+    if (!stage.downsample) continue;
+    const bool first = stage.downsample->options.norm_first();
+    check_linear(name + "downsample.reduction", stage.downsample->reduction, 4 * width, 2 * width);
+    check_layer_norm(name + "downsample.norm", stage.downsample->norm, (first ? 4 : 2) * width);
+    width *= 2;
+  }
+  if (encoder.norm) check_layer_norm(prefix + "norm", encoder.norm, width);
+}
 
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
   if (encoder.options.layer().bottleneck()) {

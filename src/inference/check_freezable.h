@@ -5,6 +5,7 @@
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/transformer/window_encoder.h"
 
 namespace posenc::inference {
 
@@ -14,6 +15,7 @@ namespace posenc::inference {
 /// the part in the state_dict: `prefix` is that of the stack, `encoder.` or empty.
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix);
 void check_freezable(const TransformerDecoderImpl& decoder, const std::string& prefix);
+void check_freezable(const WindowEncoderImpl& encoder, const std::string& prefix);
 /// The same for a stack inside a model of width `d_model` whose sequences are (B, L, D).
 void check_stack_options(const TransformerLayerOptions& stack, const std::string& name,
                          int64_t d_model);

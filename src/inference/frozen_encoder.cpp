@@ -11,6 +11,7 @@
 #include "functional/attention_mask_internals.h"
 #include "functional/lookup.h"
 #include "inference/model.h"
+#include "inference/window_layers.h"
 #include "models/encoder/parts.h"
 #include "nn/encoder_embeddings_internals.h"
 #include "nn/transformer/layer_parts.h"
@@ -21,7 +22,9 @@ namespace inference {
 struct FrozenEncoderParts {
   EncoderOptions options;
   StaleCheck stale_check;
-  FrozenTransformerEncoder layers;
+  std::optional<FrozenTransformerEncoder> layers = {};
+  std::optional<WindowStages> windows = {};  // instead of layers
+  ConvolutionNeck neck{nullptr};             // of windows, in eval mode
   ConvertedWeights weights = {};
   std::optional<ConvertedTable> tokens = {};  // instead of the embeddings' own
   std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
@@ -30,6 +33,14 @@ struct FrozenEncoderParts {
   LayerNorm pooler_norm{nullptr};
   AttentionPooling attention_pooler{nullptr};
   at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
+
+  // What the stages return for the patches of images.
+  at::Tensor run_windows(const at::Tensor& input, const at::Tensor& rows,
+                         TransformerEncoderRecord& record) const {
+    const relative::Grid grid = patches->grid(input.size(2), input.size(3));
+    const at::Tensor out = windows->run(rows.unflatten(1, {grid.height, grid.width}), record);
+    return neck ? ConvolutionNeck(neck)->forward(out) : out;
+  }
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
@@ -145,9 +156,13 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
                                 : at::Tensor();
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
-  out.last_hidden_state = parts.layers.forward_with(
-      out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
-      rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs));
+  if (parts.windows) {
+    out.last_hidden_state = parts.run_windows(input, out.embeddings, record);
+  } else {
+    out.last_hidden_state = parts.layers->forward_with(
+        out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
+        rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs));
+  }
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;
@@ -181,8 +196,13 @@ FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 namespace inference {
 
 FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
-  FrozenEncoderParts parts = {model.options, StaleCheck(model),
-                              freeze_part(*model.encoder, convert)};
+  FrozenEncoderParts parts = {model.options, StaleCheck(model)};
+  if (model.windows) {
+    parts.windows.emplace(*model.windows, convert);
+    if (model.windows->neck) parts.neck = ConvolutionNeck(detached_module(*model.windows->neck));
+  } else {
+    parts.layers.emplace(freeze_part(*model.encoder, convert));
+  }
   if (model.embeddings) {
     parts.embeddings_options = model.embeddings->options;
     parts.embeddings = embeddings_weights(*model.embeddings);

@@ -87,6 +87,34 @@ void read(const ConformerConvolutionImpl& conv, Values& values) {
   add(values, {static_cast<double>(conv.options.activation()), conv.batch_norm->options.eps()});
 }
 
+void read(const WindowEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options.layer(), values);
+  const WindowOptions& windows = layer.options.windows();
+  add(values, {static_cast<double>(layer.options.layer().feed_forward()),
+               static_cast<double>(windows.window().height),
+               static_cast<double>(windows.window().width), static_cast<double>(windows.shift()),
+               static_cast<double>(windows.needs_room()),
+               static_cast<double>(windows.res_post_norm())});
+}
+
+void read(const WindowAttentionImpl& attention, Values& values) {
+  const WindowOptions& windows = attention.options.windows();
+  add(values, {static_cast<double>(attention.options.num_heads()),
+               static_cast<double>(windows.window().height),
+               static_cast<double>(windows.window().width),
+               static_cast<double>(windows.positions()),
+               static_cast<double>(windows.pretrained_window().height),
+               static_cast<double>(windows.pretrained_window().width)});
+}
+
+void read(const PatchMergingImpl& merging, Values& values) {
+  values.push_back(static_cast<double>(merging.options.norm_first()));
+}
+
+void read(const WindowEncoderImpl& encoder, Values& values) {
+  values.push_back(static_cast<double>(encoder.options.records_layers()));
+}
+
 void read(const ConvolutionBesideImpl& convolution, Values& values) {
   const auto& own = convolution.options.disentangled();
   values.push_back(own ? static_cast<double>(own->conv_act()) : -1.0);
@@ -192,7 +220,9 @@ OptionReader option_reader(const torch::nn::Module& module) {
         reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>,
         reader_if<ConvolutionBesideImpl>, reader_if<ShiftedEncoderLayerImpl>,
         reader_if<ShiftedAttentionImpl>, reader_if<ConformerEncoderLayerImpl>,
-        reader_if<ConformerFeedForwardImpl>, reader_if<ConformerConvolutionImpl>}) {
+        reader_if<ConformerFeedForwardImpl>, reader_if<ConformerConvolutionImpl>,
+        reader_if<WindowEncoderLayerImpl>, reader_if<WindowAttentionImpl>,
+        reader_if<PatchMergingImpl>, reader_if<WindowEncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -21,22 +21,6 @@ using platform::Scratch;
 // so small ones compute fewer products that no pair needs; these are multiples of the panels.
 constexpr int64_t kQueries = 3 * kernel::kPanelRows, kKeys = kernel::kPanelRows;
 
-// x (rows, Dh) times the rows of `count` distances.
-void multiply(const float* x, int64_t stride, int64_t rows, const float* weight, int64_t width,
-              int64_t count, float* out) {
-  kernel::LinearRequest request = {};
-  request.x = x;
-  request.x_stride = stride;
-  request.rows = rows;
-  request.weight = weight;
-  request.inner = width;
-  request.outer = count;
-  request.out = out;
-  request.out_stride = count;
-  float* const memory = scratch(Scratch::Panel, kernel::scratch_floats(width));
-  kernels::chosen().linear_many.run(request, 0, count, memory);
-}
-
 // One head of one sequence.
 class RelativeHead {
  public:
@@ -263,6 +247,21 @@ class RelativeHead {
 };
 
 }  // namespace
+
+void multiply(const float* x, int64_t stride, int64_t rows, const float* vectors, int64_t width,
+              int64_t count, float* out) {
+  kernel::LinearRequest request = {};
+  request.x = x;
+  request.x_stride = stride;
+  request.rows = rows;
+  request.weight = vectors;
+  request.inner = width;
+  request.outer = count;
+  request.out = out;
+  request.out_stride = count;
+  float* const memory = scratch(Scratch::Panel, kernel::scratch_floats(width));
+  kernels::chosen().linear_many.run(request, 0, count, memory);
+}
 
 int64_t reach_of(const Packing& packing) {
   int64_t reach = 0;

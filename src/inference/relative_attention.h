@@ -28,6 +28,11 @@ struct PositionHeads {
   }
 };
 
+/// out (rows, count) = x (rows, width) times `count` vectors (count, width); the rows of x are
+/// `stride` apart.
+void multiply(const float* x, int64_t stride, int64_t rows, const float* vectors, int64_t width,
+              int64_t count, float* out);
+
 /// The largest distance of two tokens of a sequence.
 int64_t reach_of(const Packing& packing);
 

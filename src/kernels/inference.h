@@ -92,7 +92,11 @@ struct SequenceAttentionRequest {
   const int64_t* relative_places = nullptr;
   const float* bias;        // added to the scores, or null; -inf masks. A fully masked query gets 0
   int64_t bias_strides[4];  // sequence, head, query, key
-  float* out;               // (rows, heads * width)
+  // Added to the scores as well, or null: for each sequence null, or what all of its heads have,
+  // (keys, queries) with mask_stride between keys.
+  const float* const* masks = nullptr;
+  int64_t mask_stride = 0;
+  float* out;  // (rows, heads * width)
   int64_t out_stride;
 };
 

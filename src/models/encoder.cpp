@@ -19,11 +19,17 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(!is_text || !is_image,
                     "[Encoder] options must have either embeddings or patches, or neither for "
                     "features. Got both");
+  TORCH_CHECK_VALUE(is_image || !options.windows(),
+                    "[Encoder] windows must be of an encoder of images. Got ",
+                    is_text ? "token ids" : "features");
+  const int64_t first =
+      options.windows() ? options.windows()->stages().front().layers().front().layer().d_model()
+                        : width;
   const int64_t embeddings = is_text    ? options.embeddings()->d_model()
                              : is_image ? options.patches()->d_model()
-                                        : width;
-  TORCH_CHECK_VALUE(embeddings == width,
-                    "[Encoder] d_model of the embeddings must be that of the layers, ", width,
+                                        : first;
+  TORCH_CHECK_VALUE(embeddings == first,
+                    "[Encoder] d_model of the embeddings must be that of the layers, ", first,
                     ". Got ", embeddings);
   TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
                     "[Encoder] the layers must have batch_first(true)");
@@ -60,6 +66,9 @@ void check_encoder(const EncoderOptions& options) {
                     is_text ? "token ids" : "features");
   TORCH_CHECK_VALUE(is_text || !options.token_dropout_id(),
                     "[Encoder] token_dropout_id must be of an encoder of token ids. Got features");
+  const bool has_neck = options.windows() && options.windows()->neck();
+  TORCH_CHECK_VALUE(!has_neck || options.pooling() == encoder::Pooling::None,
+                    "[Encoder] the pooling of windows with a neck must be Pooling::None");
 }
 
 const char* to_string(encoder::Pooling pooling) {
@@ -94,7 +103,11 @@ void EncoderImpl::reset() {
   } else if (options.patches()) {
     patches = register_module("embeddings", VisionEmbeddings(*options.patches()));
   }
-  encoder = register_module("encoder", TransformerEncoder(options.encoder()));
+  if (options.windows()) {
+    windows = register_module("encoder", WindowEncoder(*options.windows()));
+  } else {
+    encoder = register_module("encoder", TransformerEncoder(options.encoder()));
+  }
   if (has_pooler(options)) {
     const int64_t width = options.pooler_dim().value_or(layer.d_model());
     pooler =
@@ -123,7 +136,8 @@ void EncoderImpl::reset() {
 void EncoderImpl::reset_parameters() {
   if (embeddings) embeddings->reset_parameters();
   if (patches) patches->reset_parameters();
-  encoder->reset_parameters();
+  if (encoder) encoder->reset_parameters();
+  if (windows) windows->reset_parameters();
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
@@ -168,10 +182,16 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   record.output_attentions = inputs.output_attentions();
-  out.last_hidden_state = encoder->forward_with(
-      out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs),
-      segments_of(options, inputs));
+  if (windows) {
+    const relative::Grid grid = patches->grid(input.size(2), input.size(3));
+    out.last_hidden_state = windows->forward_with(
+        out.embeddings.unflatten(1, {grid.height, grid.width}), record);
+  } else {
+    out.last_hidden_state = encoder->forward_with(
+        out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
+        rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs),
+        segments_of(options, inputs));
+  }
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

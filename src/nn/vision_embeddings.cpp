@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gather.h>
@@ -26,7 +27,18 @@ using vision::PositionRows;
 using vision::PositionTable;
 
 PatchGrid patch_grid(const VisionEmbeddingsOptions& o, int64_t height, int64_t width) {
-  return {height / o.patch_height(), width / o.patch_width()};
+  const int64_t down = o.pad_patches() ? o.patch_height() - 1 : 0;
+  const int64_t across = o.pad_patches() ? o.patch_width() - 1 : 0;
+  return {(height + down) / o.patch_height(), (width + across) / o.patch_width()};
+}
+
+// A whole number of patches, with zeros for what is missing.
+Tensor with_whole_patches(const Tensor& pixels, const VisionEmbeddingsOptions& o) {
+  if (!o.pad_patches()) return pixels;
+  const PatchGrid grid = patch_grid(o, pixels.size(2), pixels.size(3));
+  const int64_t down = grid.height * o.patch_height() - pixels.size(2);
+  const int64_t across = grid.width * o.patch_width() - pixels.size(3);
+  return down + across == 0 ? pixels : at::constant_pad_nd(pixels, {0, across, 0, down});
 }
 
 void check_pixels(const Tensor& pixels, const VisionEmbeddingsOptions& o, at::ScalarType dtype) {
@@ -39,7 +51,13 @@ void check_pixels(const Tensor& pixels, const VisionEmbeddingsOptions& o, at::Sc
                    "[VisionEmbeddings] pixel_values must have the dtype of the weight, ", dtype,
                    ". Got ", pixels.scalar_type());
   const int64_t height = pixels.size(2), width = pixels.size(3);
-  TORCH_CHECK_VALUE(height >= o.patch_height() && width >= o.patch_width(),
+  TORCH_CHECK_VALUE(
+      !o.own_size() || (height == o.image_height() && width == o.image_width()),
+      "[VisionEmbeddings] images must have the ", o.image_height(), "x", o.image_width(),
+      " pixels of the options. Got ", height, "x", width);
+  const bool has_patch = o.pad_patches() ? height > 0 && width > 0
+                                         : height >= o.patch_height() && width >= o.patch_width();
+  TORCH_CHECK_VALUE(has_patch,
                     "[VisionEmbeddings] images must have at least one patch of ", o.patch_height(),
                     "x", o.patch_width(), " pixels. Got ", height, "x", width);
   TORCH_CHECK_VALUE(
@@ -183,7 +201,10 @@ void VisionEmbeddingsImpl::register_positions() {
     position_table = register_parameter(name, module_table(sinusoid, cells(sinusoid)).unsqueeze(0),
                                         /*requires_grad=*/false);
   } else if (options.position_table() == PositionTable::Parameter) {
-    position_table = register_parameter(name, torch::empty({1, rows, options.d_model()}));
+    const bool by_rows = options.position_table_dim() == 4;
+    position_table = register_parameter(
+        name, by_rows ? torch::empty({1, grid.height, grid.width, options.d_model()})
+                      : torch::empty({1, rows, options.d_model()}));
   } else if (options.position_table() == PositionTable::Embedding) {
     const SkipInit skip;
     position_embedding =
@@ -211,8 +232,9 @@ Tensor VisionEmbeddingsImpl::positions(int64_t height, int64_t width) const {
                     options.image_height(), "x", options.image_width(),
                     " pixels, as PositionResize::Refuse leaves the positions as they are. Got ",
                     height, "x", width);
-  const Tensor table =
-      position_embedding ? position_embedding->weight.unsqueeze(0) : position_table;
+  const Tensor table = position_embedding             ? position_embedding->weight.unsqueeze(0)
+                       : position_table.dim() == 4 ? position_table.flatten(1, 2)
+                                                   : position_table;
   const int64_t prefix = options.position_prefix(), rows = table.size(1) - prefix;
   const PatchGrid to = patch_grid(options, height, width);
   const PatchGrid from = functional::knows_old_grid(rule)
@@ -220,7 +242,7 @@ Tensor VisionEmbeddingsImpl::positions(int64_t height, int64_t width) const {
                              : functional::square_grid(rows);
   if ((own && !options.resize_always()) ||
       functional::keeps_positions(rule, rows, from, to, height == width)) {
-    if (!position_embedding) return position_table;
+    if (!position_embedding) return table;
     // Looks up all rows, as the system does, for the same gradient.
     return at::embedding(position_embedding->weight,
                          at::arange(table.size(1), table.options().dtype(at::kLong)).unsqueeze(0));
@@ -228,12 +250,18 @@ Tensor VisionEmbeddingsImpl::positions(int64_t height, int64_t width) const {
   return functional::interpolate_positions("VisionEmbeddings", table, rule, prefix, from, to);
 }
 
+relative::Grid VisionEmbeddingsImpl::grid(int64_t height, int64_t width) const {
+  const PatchGrid own = patch_grid(options, height, width);
+  return {own.height, own.width};
+}
+
 Tensor VisionEmbeddingsImpl::forward(const Tensor& pixel_values,
                                      const VisionEmbeddingsInputs& inputs) {
   check_pixels(pixel_values, options, patches->weight().scalar_type());
   const Tensor added = positions(pixel_values.size(2), pixel_values.size(3));
-  const Tensor each =
-      masked(patches->forward(pixel_values), inputs.bool_masked_pos(), mask_token, options);
+  const Tensor projected = patches->forward(with_whole_patches(pixel_values, options));
+  const Tensor each = masked(options.patch_norm() ? norm->forward(projected) : projected,
+                             inputs.bool_masked_pos(), mask_token, options);
   const Prefix prefix = prefix_of(*this, each.size(0));
   Tensor x = inputs.noise().defined()
                  ? sequence_of_kept(prefix, each, added, inputs.noise(), options.mask_ratio())
@@ -241,7 +269,7 @@ Tensor VisionEmbeddingsImpl::forward(const Tensor& pixel_values,
   // at::dropout keeps the layout of x, which is not contiguous without a class token; the layout of
   // its gradient decides the order of the sums in earlier gradients.
   x = at::dropout(x, dropout->options.p(), dropout->is_training());
-  return norm ? norm->forward(x) : x;
+  return norm && !options.patch_norm() ? norm->forward(x) : x;
 }
 
 void VisionEmbeddingsImpl::pretty_print(std::ostream& stream) const {
@@ -260,6 +288,8 @@ void VisionEmbeddingsImpl::pretty_print(std::ostream& stream) const {
   }
   if (options.dropout() != 0.0) stream << ", dropout=" << options.dropout();
   if (options.norm()) stream << ", norm=true";
+  if (options.patch_norm()) stream << ", patch_norm=true";
+  if (options.pad_patches()) stream << ", pad_patches=true";
   stream << ")";
 }
 

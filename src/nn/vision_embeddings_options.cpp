@@ -39,6 +39,19 @@ void check_sinusoid(const VisionEmbeddingsOptions& o, int64_t rows) {
                     " rows of width ", width);
 }
 
+void check_maps(const VisionEmbeddingsOptions& o) {
+  TORCH_CHECK_VALUE(!o.patch_norm() || o.norm(),
+                    "[VisionEmbeddings] patch_norm(true) must be with norm(true)");
+  TORCH_CHECK_VALUE(!o.pad_patches() || !o.whole_patches(),
+                    "[VisionEmbeddings] pad_patches must be false with whole_patches. Got true");
+  const bool is_map = o.position_table() == vision::PositionTable::Parameter && !o.sinusoid() &&
+                      o.position_prefix() == 0;
+  TORCH_CHECK_VALUE(o.position_table_dim() == 3 || (o.position_table_dim() == 4 && is_map),
+                    "[VisionEmbeddings] position_table_dim must be 3, or 4 for a parameter of the "
+                    "patches alone. Got ",
+                    o.position_table_dim());
+}
+
 void check_names(const VisionEmbeddingsOptions& o) {
   const vision::Names& names = o.names();
   if (o.class_tokens() > 0) check_name("the class token", names.class_token);
@@ -81,6 +94,7 @@ void VisionEmbeddingsOptions::validate() const {
                     initializer_range());
   check_tokens(*this);
   check_names(*this);
+  check_maps(*this);
   const int64_t patches = (image_height() / patch_height()) * (image_width() / patch_width());
   check_sinusoid(*this, position_prefix() + patches);
 }

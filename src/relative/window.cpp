@@ -26,6 +26,14 @@ void check_grid(const char* what, Grid grid) {
                     kMostPatches, " patches. Got ", grid.height, " x ", grid.width);
 }
 
+void check_windows(const char* module, Grid grid, int64_t window) {
+  check_grid("a grid", grid);
+  TORCH_CHECK_VALUE(window > 0, "[", module, "] the window must be positive. Got ", window);
+  TORCH_CHECK_VALUE(grid.height % window == 0 && grid.width % window == 0, "[", module,
+                    "] the sides of the grid must be multiples of ", window,
+                    ", the window. Got ", grid.height, " x ", grid.width);
+}
+
 }  // namespace relative
 
 namespace {
@@ -68,12 +76,9 @@ at::Tensor relative_distance_index(Grid grid, int64_t stride) {
 }
 
 at::Tensor shifted_window_mask(Grid grid, int64_t window, int64_t shift, at::ScalarType dtype) {
-  relative::check_grid("a grid", grid);
   TORCH_CHECK_VALUE(shift > 0 && shift < window, "[shifted_window_mask] shift must lie in (0, ",
                     window, "), the window. Got ", shift);
-  TORCH_CHECK_VALUE(grid.height % window == 0 && grid.width % window == 0,
-                    "[shifted_window_mask] the sides of the grid must be multiples of ", window,
-                    ", the window. Got ", grid.height, " x ", grid.width);
+  relative::check_windows("shifted_window_mask", grid, window);
   // After the roll an axis has up to three regions that were not neighbours before.
   const auto regions = [&](int64_t size) {
     const at::Tensor place = at::arange(size, at::kLong);

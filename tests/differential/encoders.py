@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import load_file, save_file
 
+import encoder_windows as windows
 import seq2seq_t5 as t5
 from harness import Case, Draw, Failure, Programs, differ
 from written import written
@@ -59,6 +60,7 @@ KINDS = {
     "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
     "dinov2_with_registers": Kind("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", (), "dino"),
     "dinov3_vit": Kind("DINOv3ViTConfig", "DINOv3ViTModel", (), "dino"),
+    "donut-swin": Kind("DonutSwinConfig", "DonutSwinModel", ("DonutSwinForImageClassification",), "swin"),
     "distilbert": Kind("DistilBertConfig", "DistilBertModel", ("DistilBertForSequenceClassification",), "distilbert"),
     "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
     "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
@@ -88,12 +90,16 @@ KINDS = {
     "roberta": Kind("RobertaConfig", "RobertaModel", ("RobertaForMaskedLM", "RobertaForSequenceClassification")),
     "roberta-prelayernorm": Kind("RobertaPreLayerNormConfig", "RobertaPreLayerNormModel"),
     "roformer": Kind("RoFormerConfig", "RoFormerModel", ("RoFormerForMaskedLM",)),
+    "sam": Kind("SamConfig", "SamModel", (), "sam"),
+    "sam_vision_model": Kind("SamVisionConfig", "SamVisionModel", (), "sam"),
     "siglip": Kind("SiglipConfig", "SiglipModel", (), "pair"),
     "siglip2_text_model": Kind("Siglip2TextConfig", "Siglip2TextModel", (), "clip"),
     "siglip_vision_model": Kind("SiglipVisionConfig", "SiglipVisionModel", (), "vision"),
     "siglip_text_model": Kind("SiglipTextConfig", "SiglipTextModel", (), "clip"),
     "splinter": Kind("SplinterConfig", "SplinterModel", ("SplinterForQuestionAnswering",)),
     "squeezebert": Kind("SqueezeBertConfig", "SqueezeBertModel", ("SqueezeBertForMaskedLM",)),
+    "swin": Kind("SwinConfig", "SwinModel", ("SwinForImageClassification", "SwinForMaskedImageModeling"), "swin"),
+    "swinv2": Kind("Swinv2Config", "Swinv2Model", ("Swinv2ForImageClassification", "Swinv2ForMaskedImageModeling"), "swin"),
     "t5": Kind("T5Config", "T5EncoderModel", ("T5Model", "T5ForConditionalGeneration"), "t5"),
     "umt5": Kind("UMT5Config", "UMT5EncoderModel", ("UMT5Model", "UMT5ForConditionalGeneration"), "t5"),
     "vit": Kind("ViTConfig", "ViTModel", ("ViTForImageClassification",), "vision"),
@@ -201,6 +207,8 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
             "type_vocab_size": draw.choice([1, 2, 3]), "pad_token_id": draw.choice([0, 1, 3])}  # fmt: skip
     vision = {**common, "image_size": 12, "patch_size": draw.choice([2, 3, 4]), "num_channels": draw.choice([1, 3]),
               "qkv_bias": draw.coin(0.8)}  # fmt: skip
+    if dialect in windows.DIALECTS:
+        return windows.settings(draw, kind_name, common)
     if dialect == "albert":
         groups = draw.randint(1, layers)
         return {**text, "embedding_size": draw.choice([hidden, 6, 16]), "num_hidden_groups": groups,
@@ -302,6 +310,8 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
         return model.text_model
     if dialect == "features":
         return getattr(model, model.base_model_prefix, model).encoder
+    if dialect == "sam":
+        return model.vision_encoder
     if type(model).__name__ == "DINOv3ViTModel":  # whose part `model` is its layers
         return model
     base = getattr(model, model.base_model_prefix, model)
@@ -322,6 +332,8 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         if draw.coin(0.7):
             given["attention_mask"] = torch.stack([torch.arange(length) < draw.randint(1, length) for _ in range(batch)]).long()
         return given
+    if dialect in windows.DIALECTS:
+        return {"pixel_values": windows.images(draw, batch, config)}
     if dialect in ("vision", "dino"):
         size = [config.image_size] * 2 if draw.coin(0.6) else [draw.randint(4, 24), draw.randint(4, 24)]
         return {"pixel_values": draw.normal(batch, config.num_channels, *size)}
@@ -379,6 +391,10 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     """Writes config.json as other tools and older releases do, at times with fewer layers than the weights have."""
     file = folder / "config.json"
     whole = json.loads(file.read_text())
+    if dialect in windows.DIALECTS:
+        if "vision_config" not in whole:
+            file.write_text(json.dumps(written(draw, kind, whole)))
+        return
     own = whole["text_config"] if dialect == "pair" else whole
     inner = kind.sub_configs["text_config"] if dialect == "pair" else kind
     name = inner.attribute_map.get("num_hidden_layers", "num_hidden_layers")
@@ -426,7 +442,13 @@ def call(base, dialect: str, given: dict):
     if dialect == "features":  # whose padding it zeroes in place
         mask = given.get("attention_mask")
         return base(given["inputs_embeds"].clone(), None if mask is None else mask.bool())
-    return base(**given, **({"interpolate_pos_encoding": True} if dialect == "vision" else {}))
+    return base(**given, **more_for(dialect, base.config, given))
+
+
+def more_for(dialect: str, config, given: dict) -> dict:
+    """What transformers needs for images of another size than the model's own."""
+    interpolates = dialect == "vision" or (dialect == "swin" and windows.interpolates(config, given["pixel_values"]))
+    return {"interpolate_pos_encoding": True} if interpolates else {}
 
 
 def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tensor]:
@@ -441,7 +463,7 @@ def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tenso
     pooled = getattr(out, "pooler_output", None)
     if dialect == "xlnet":  # sequences come second
         seen[0] = seen[0].transpose(0, 1)
-    result = {"embeddings": seen[0], "last_hidden_state": out.last_hidden_state}
+    result = {"embeddings": seen[0].flatten(1, -2), "last_hidden_state": out.last_hidden_state}
     return result if pooled is None else {**result, "pooled": pooled}
 
 
@@ -500,6 +522,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     folder = programs.folder / f"{kind_name}-{number}"
     how = saved(draw, folder, model, base)
     rewritten(draw, folder, getattr(transformers, kind.config), kind.dialect)
+    if kind.dialect == "swin":
+        windows.with_fewer_layers(draw, folder)
     model = read_again(model, folder, config._attn_implementation)
     base, config = encoder_of(model, kind.dialect), model.config
     has_types = any("token_type_embeddings" in name for name in base.state_dict())
@@ -507,6 +531,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     expected = expected_of(model, base, kind.dialect, given)
     if kind_name == "mobilebert" and not config.classifier_activation:  # a pooler without weights, also below heads that have none
         expected["pooled"] = expected["last_hidden_state"][:, 0]
+    if kind.dialect == "swin":  # the class for masked images does not pool, which needs no weights
+        expected.setdefault("pooled", expected["last_hidden_state"].mean(1))
     cases = [Case({"op": "encode", "folder": str(folder), "frozen": frozen}, given, expected) for frozen in (False, True)]
     return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}", defines_pooled(given, kind_name)
 

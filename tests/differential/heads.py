@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from encoders import ACTIVATIONS, KINDS, ROTATING, SPREADS, inputs_of, off_by, saved, settings
+from encoders import ACTIVATIONS, KINDS, ROTATING, SPREADS, inputs_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
@@ -26,7 +26,7 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "bart", "features", "t5") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "bart", "features", "t5", "sam") or kind_name in WITHOUT:
             continue
         stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS
@@ -90,11 +90,11 @@ def with_defined_rows(given: dict, pad: int | None) -> None:
         given["input_ids"][given["attention_mask"] == 0] = pad
 
 
-def logits_of(model, head: str, given: dict) -> torch.Tensor:
+def logits_of(model, head: str, dialect: str, given: dict) -> torch.Tensor:
     """What the library returns as logits. Sequences are the choices of one question."""
     if head.endswith("ForMultipleChoice"):
         return model(**{name: value.unsqueeze(0) for name, value in given.items()}).logits.view(-1, 1)
-    out = model(**given, **({"interpolate_pos_encoding": True} if "pixel_values" in given else {}))
+    out = model(**given, **more_for(dialect, model.config, given))
     return torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head else \
         out.prediction_logits if head.endswith("ForPreTraining") else out.logits  # fmt: skip
 
@@ -120,7 +120,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     given = inputs_of(draw, dialect, of_inputs, has_types)
     if KINDS[kind_name].dialect in ROTATING:
         with_defined_rows(given, model.config.pad_token_id)
-    logits = logits_of(model, head, given)
+    logits = logits_of(model, head, dialect, given)
     cases = [Case({"op": "classify", "folder": str(folder), "frozen": frozen}, given, {"logits": logits}) for frozen in (False, True)]
     return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}"
 

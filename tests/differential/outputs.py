@@ -5,14 +5,14 @@ import logging
 
 import torch
 
-from encoders import KINDS, as_loaded, encoder_of, inputs_of, off_by, one_thread, settings
+from encoders import KINDS, as_loaded, encoder_of, inputs_of, more_for, off_by, one_thread, settings
 from harness import Case, Draw, Failure, Programs
 
 MODELS = 6
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "activation_dropout",
          "encoder_layerdrop", "layerdrop", "drop_path_rate", "mlp_dropout", "embedding_dropout", "hidden_dropout")  # fmt: skip
 # Models whose vectors of tokens are their ids' alone: the text models of CLIP find the end among the ids.
-WITHOUT_EMBEDS = ("clip", "features", "pair", "vision", "dino")
+WITHOUT_EMBEDS = ("clip", "features", "pair", "vision", "dino", "swin", "sam")
 
 
 def drawn_model(draw: Draw, kind_name: str):
@@ -49,7 +49,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     # SqueezeBERT drops out transposed tensors, and returns scores in place of attention weights; FNet has none. T5 drops out
     # what the last norm returns too, XLNet what has the axis of tokens first.
     training, cotangent = draw.coin() and kind_name != "squeezebert" and kind.dialect not in ("t5", "xlnet"), None
-    if "pixel_values" in given:  # other sizes have areas of their own
+    if kind.dialect in ("vision", "dino"):  # other sizes have areas of their own
         given["pixel_values"] = given["pixel_values"][..., :12, :12]
         given["pixel_values"] = draw.normal(*given["pixel_values"].shape[:2], 12, 12)
     if kind.dialect not in WITHOUT_EMBEDS and draw.coin():
@@ -69,18 +69,22 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     if frozen := not training and cotangent is None and options["seed"] % 2 == 0:
         options["attentions"] = False
     options["frozen"] = frozen
-    expected = expected_of(base, given, options, cotangent)
+    more = more_for(kind.dialect, model.config, given) if kind.dialect == "swin" else {}
+    expected = expected_of(base, given, options, cotangent, more)
+    if kind.dialect == "sam":  # its weights have no axis of their own for heads
+        heads = base.config.num_attention_heads
+        expected = {key: value.unflatten(0, (-1, heads)) if "attentions" in key else value for key, value in expected.items()}
     tensors = given if cotangent is None else given | {"cotangent": cotangent}
     return Case(options, tensors, expected), given, f"{kind_name} {options} {model.config}"
 
 
-def expected_of(base, given: dict, options: dict, cotangent: torch.Tensor | None) -> dict[str, torch.Tensor]:
+def expected_of(base, given: dict, options: dict, cotangent: torch.Tensor | None, more: dict) -> dict[str, torch.Tensor]:
     given = {key: value.clone() for key, value in given.items()}
     if cotangent is not None:
         given["inputs_embeds"].requires_grad_()
     base.train(options["training"])
     torch.manual_seed(options["seed"])
-    out = base(**given, output_hidden_states=options["hidden_states"], output_attentions=options["attentions"])
+    out = base(**given, **more, output_hidden_states=options["hidden_states"], output_attentions=options["attentions"])
     expected = {"last_hidden_state": out.last_hidden_state}
     if getattr(out, "pooler_output", None) is not None:
         expected["pooled"] = out.pooler_output

@@ -41,7 +41,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     return Case(options, given, {}), head, f"{head} ({how}) {options}"
 
 
-def judged(case: Case, got, head: str) -> str:
+def judged(case: Case, got, head: str, dialect: str) -> str:
     import transformers
 
     if isinstance(got, str):
@@ -65,7 +65,7 @@ def judged(case: Case, got, head: str) -> str:
     given = {name: value for name, value in case.tensors.items() if name != "wanted"}
     if "input_ids" in given:
         take_length(model.config, given["input_ids"].shape[-1])
-    return compare(got["logits"], logits_of(model.eval(), expected, given), given.get("attention_mask"))
+    return compare(got["logits"], logits_of(model.eval(), expected, dialect, given), given.get("attention_mask"))
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
@@ -74,5 +74,5 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         chosen = draw.sample([(kind, head) for kind, head in heads() if KINDS[kind].dialect != "pair"], MODELS)
         made = [case_of(draw, programs, kind, head, number) for number, (kind, head) in enumerate(chosen)]
         results = programs.compute([case for case, *_ in made])
-        whys = [(what, judged(case, got, head)) for (case, head, what), got in zip(made, results)]
+        whys = [(what, judged(case, got, head, KINDS[kind].dialect)) for (case, head, what), got, (kind, _) in zip(made, results, chosen)]
     return len(made), [Failure(what, why) for what, why in whys if why]

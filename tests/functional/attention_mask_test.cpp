@@ -386,5 +386,44 @@ TEST(AttentionMaskBias, OfFloat32IsNotRoundedToTheQuerysType) {
   EXPECT_EQ(masked[0][0][0][1].item<float>(), kNo);
 }
 
+// Swin's windows of a grid: -inf between windows, -100 between neighbours by the roll alone.
+TEST(AttentionMask, HasWindowsOfAGrid) {
+  const AttentionShape shape = {1, 1, 16, 16};
+  const auto bias = [&](const AttentionMask& mask) {
+    return Access::resolve(mask, shape, torch::zeros({1})).bias[0][0];
+  };
+  const auto plain = bias(AttentionMask::window(4, 4, 2)), shifted = bias(AttentionMask::window(4, 4, 2, 1));
+  for (int64_t i = 0; i < 16; ++i) {
+    for (int64_t j = 0; j < 16; ++j) {
+      const auto window = [](int64_t token, int64_t roll) {
+        return ((token / 4 + roll) % 4 / 2) * 2 + (token % 4 + roll) % 4 / 2;
+      };
+      const auto side = [](int64_t token) { return (token / 4 == 0) * 2 + (token % 4 == 0); };
+      EXPECT_EQ(plain[i][j].item<float>(), window(i, 0) == window(j, 0) ? 0.0F : kNo);
+      const float own = side(i) == side(j) ? 0.0F : -100.0F;
+      EXPECT_EQ(shifted[i][j].item<float>(), window(i, 3) == window(j, 3) ? own : kNo);
+    }
+  }
+  EXPECT_FALSE(AttentionMask::window(4, 4, 2).is_none());
+  const auto added = torch::randn({16, 16});
+  EXPECT_TRUE(bit_equal(bias(AttentionMask::window(4, 4, 2, 1) & AttentionMask::additive_pairs(added)),
+                        added + shifted));
+  const auto keys = torch::arange(16).view({1, 16}) < 9;
+  EXPECT_TRUE(bit_equal(bias(AttentionMask::key_padding(keys) & AttentionMask::window(4, 4, 2, 1)),
+                        shifted.masked_fill(keys.logical_not(), kNo)));
+}
+
+TEST(AttentionMask, RefusesWindowsThatDoNotFit) {
+  EXPECT_ERROR(AttentionMask::window(4, 5, 2), c10::ValueError, "must be multiples of 2");
+  EXPECT_ERROR(AttentionMask::window(4, 4, 0), c10::ValueError, "the window must be positive. Got 0");
+  EXPECT_ERROR(AttentionMask::window(4, 4, 2, 2), c10::ValueError, "a shift in [0, 2)");
+  EXPECT_ERROR(AttentionMask::window(4, 4, 2, -1), c10::ValueError, "Got -1");
+  const auto mask = AttentionMask::window(4, 4, 2, 1);
+  EXPECT_ERROR(Access::resolve(mask, {1, 1, 16, 15}, torch::zeros({1})), c10::ValueError,
+               "its 4 x 4 tokens as queries and keys. Got 16 queries and 15 keys");
+  EXPECT_ERROR(mask.after(1), c10::ValueError, "cannot be moved by 1 others");
+  EXPECT_EQ(mask.after(0).is_none(), false);
+}
+
 }  // namespace
 }  // namespace posenc

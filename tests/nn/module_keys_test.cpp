@@ -134,6 +134,13 @@ std::multimap<std::string, Module> modules() {
       {"ConformerEncoderLayer",
        make<ConformerEncoderLayerImpl>(
            TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
+      {"WindowAttention",
+       make<WindowAttentionImpl>(WindowAttentionOptions(8, 2, WindowOptions({2, 2})))},
+      {"WindowEncoderLayer",
+       make<WindowEncoderLayerImpl>(WindowEncoderLayerOptions(
+           TransformerLayerOptions(layer).norm_first(true), WindowOptions({2, 2})))},
+      {"PatchMerging", make<PatchMergingImpl>(PatchMergingOptions(8))},
+      {"ConvolutionNeck", make<ConvolutionNeckImpl>(ConvolutionNeckOptions(8, 4))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
       {"TransformerEncoder",

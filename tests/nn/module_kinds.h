@@ -26,6 +26,7 @@
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/transformer/window_encoder.h"
 #include "posenc/nn/vision_embeddings.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
@@ -316,6 +317,27 @@ inline const Kind kModules[] = {
            small_layer().bottleneck(BottleneckOptions(6).num_feedforward_networks(2)));
      },
      on_vectors<BottleneckEncoderLayerImpl>},
+    {"WindowEncoder",
+     "stages.0.layers.0.self_attn.in_proj_weight stages.0.layers.0.self_attn.in_proj_bias "
+     "stages.0.layers.0.self_attn.relative_position_bias_table "
+     "stages.0.layers.0.self_attn.out_proj.weight stages.0.layers.0.self_attn.out_proj.bias "
+     "stages.0.layers.0.linear1.weight stages.0.layers.0.linear1.bias "
+     "stages.0.layers.0.linear2.weight stages.0.layers.0.linear2.bias "
+     "stages.0.layers.0.norm1.weight stages.0.layers.0.norm1.bias "
+     "stages.0.layers.0.norm2.weight stages.0.layers.0.norm2.bias "
+     "stages.0.downsample.reduction.weight stages.0.downsample.norm.weight "
+     "stages.0.downsample.norm.bias norm.weight norm.bias",
+     "", "posenc::WindowEncoder(stages=1, layers=1, d_model=8, norm=true, neck=false)",
+     [] {
+       const WindowOptions windows = WindowOptions({2, 2}).shift(1).needs_room(false);
+       return std::make_shared<WindowEncoderImpl>(WindowEncoderOptions(
+           {WindowStageOptions({WindowEncoderLayerOptions(small_layer().norm_first(true), windows)})
+                .downsample(PatchMergingOptions(8))}));
+     },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {  // a map of one row
+       return dynamic_cast<WindowEncoderImpl&>(module).forward(
+           as_vectors(module, ids).unsqueeze(1));
+     }},
     {"TransformerEncoderLayerOfGemma",
      "self_attn.in_proj_weight self_attn.out_proj.weight self_attn.q_norm.weight "
      "self_attn.k_norm.weight linear1.weight linear2.weight "

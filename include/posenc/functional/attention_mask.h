@@ -55,6 +55,15 @@ class AttentionMask {
   /// Query i may attend to keys i - width .. i + width, both included. `width` must not be
   /// negative.
   static AttentionMask window(int64_t width);
+  /// Swin's windows of a grid of height * width tokens, row by row: queries attend to the keys of
+  /// their own window of `window` x `window` tokens. With a shift, the grid is rolled by that many
+  /// rows and columns before it is divided, and tokens of one window that were no neighbours before
+  /// get -100 added to their scores, and not -inf: shifted_window_mask(). It is of all tokens of
+  /// the grid, so that queries and keys must be height * width, and after() refuses it; it
+  /// combines with all other masks.
+  ///
+  /// Errors: those of shifted_window_mask(), and c10::ValueError for a shift that is negative.
+  static AttentionMask window(int64_t height, int64_t width, int64_t window, int64_t shift = 0);
 
   /// A bool mask (B, L, S) or (B, H, L, S), where true means may attend, as in SDPA.
   static AttentionMask allowed(const at::Tensor& may_attend);
@@ -84,8 +93,8 @@ class AttentionMask {
 
   /// Whether every query may attend to every key, for any shape.
   bool is_none() const {
-    return keys_.empty() && allowed_.empty() && biases_.empty() && slopes_.empty() && !causal_ &&
-           !first_;
+    return keys_.empty() && allowed_.empty() && biases_.empty() && slopes_.empty() &&
+           windows_.empty() && !causal_ && !first_;
   }
 
   /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
@@ -94,6 +103,8 @@ class AttentionMask {
 
   /// Returns the mask for queries that come after `tokens` others, all of them among the keys: a
   /// causal(), window() or slopes() part is moved by them.
+  ///
+  /// Errors: c10::ValueError for windows of a grid, unless there are no others.
   AttentionMask after(int64_t tokens) const;
 
   /// Returns an equivalent mask that consists of one bias on the device of `like`, for reuse by all
@@ -116,10 +127,16 @@ class AttentionMask {
     int64_t offset = 0;
   };
 
+  // Windows of a grid, which may be shifted.
+  struct GridWindows {
+    int64_t height, width, window, shift;
+  };
+
   std::vector<at::Tensor> keys_;  // bool (B, S), true = a real token
   std::vector<Pairs> allowed_;    // bool, true = may attend
   std::vector<Pairs> biases_;     // real
   std::vector<Slopes> slopes_;
+  std::vector<GridWindows> windows_;
   std::optional<int64_t> causal_;  // query i may attend to keys up to i + causal_
   std::optional<int64_t> first_;   // and from i + first_ on
 };

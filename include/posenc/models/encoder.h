@@ -17,6 +17,7 @@
 #include "posenc/models/attention_pooling.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/transformer/window_encoder.h"
 #include "posenc/nn/vision_embeddings.h"
 
 namespace posenc POSENC_EXPORT {
@@ -37,7 +38,7 @@ enum class Pooling {
   /// Llama's family.
   LastToken,
   Last,  ///< the last row, also if it is padding: XLM's summary
-  Mean,  ///< the mean of all rows, also of padding: XLNet's summary
+  Mean,  ///< the mean of all rows, also of padding: Swin, XLNet's summary
 };
 
 /// Where an encoder came from, which save_pretrained() needs to write it back.
@@ -60,6 +61,11 @@ struct EncoderOptions {
       : patches_(std::move(patches)), encoder_(std::move(encoder)) {}
   /// An encoder of features, which are given as inputs_embeds (B, L, D).
   explicit EncoderOptions(TransformerEncoderOptions encoder) : encoder_(std::move(encoder)) {}
+  /// An encoder of images in windows, whose encoder() has the options of the last of its layers.
+  EncoderOptions(VisionEmbeddingsOptions patches, WindowEncoderOptions windows)
+      : patches_(std::move(patches)),
+        encoder_(windows.last_layer(), windows.num_layers()),
+        windows_(std::move(windows)) {}
 
   /// The embeddings of token ids; nothing in an encoder of images or features.
   TORCH_ARG(std::optional<EncoderEmbeddingsOptions>, embeddings) = std::nullopt;
@@ -67,6 +73,8 @@ struct EncoderOptions {
   TORCH_ARG(std::optional<VisionEmbeddingsOptions>, patches) = std::nullopt;
   /// The layers.
   TORCH_ARG(TransformerEncoderOptions, encoder);
+  /// The stages of an encoder of images in windows, in place of these layers; nothing in others.
+  TORCH_ARG(std::optional<WindowEncoderOptions>, windows) = std::nullopt;
   /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
   /// Multiplies the embeddings of padding by 0: XLM, ESM, conformers.
@@ -142,20 +150,25 @@ struct EncoderInputs {
 /// The result of an encoder.
 struct EncoderOutput {
   torch::Tensor embeddings;         ///< (B, L, D), the input of the first layer
-  torch::Tensor last_hidden_state;  ///< (B, L, D), after the last norm
+  /// (B, L, D), after the last norm; in windows with a neck (B, C, h, w).
+  torch::Tensor last_hidden_state;
   torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
-  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states.
+  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states. In windows,
+  /// those of a WindowEncoder.
   std::vector<torch::Tensor> hidden_states;
-  /// The attention weights of each layer, (B, H, L, L); with output_attentions.
+  /// The attention weights of each layer, (B, H, L, L); with output_attentions. In windows, those of
+  /// a WindowEncoder.
   std::vector<torch::Tensor> attentions;
 };
 
-/// An encoder of token ids, images or features: embeddings, a TransformerEncoder and a pooler. load_encoder()
+/// An encoder of token ids, images or features: embeddings, a TransformerEncoder or, for images, a
+/// WindowEncoder, and a pooler. load_encoder()
 /// makes one from a folder; freeze() makes a faster one for inference.
 ///
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///
-/// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
+/// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder or
+/// WindowEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
 /// (AttentionPooling), `relative_attention_bias.weight` (relative_rows, H), as far as the options
 /// require them.
@@ -185,6 +198,7 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   EncoderEmbeddings embeddings{nullptr};                  ///< the embeddings of token ids
   VisionEmbeddings patches{nullptr};                      ///< the embeddings of images
   TransformerEncoder encoder{nullptr};                    ///< the layers
+  WindowEncoder windows{nullptr};                         ///< the stages, in place of the layers
   torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
   LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
   AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention

@@ -11,6 +11,7 @@
 #include "posenc/export.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/vision_embeddings_options.h"
+#include "posenc/relative/window.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -78,7 +79,7 @@ struct VisionEmbeddingsInputs {
 ///
 /// Keys: those in `names`, by default `cls_token` (1, n, D), `distillation_token` (1, 1, D),
 /// `register_tokens` (1, n, D), `mask_token` (1, 1, D), `position_embeddings` (1, R, D) or
-/// `position_embeddings.weight` (R, D), `patch_embeddings.projection.weight` and `.bias`,
+/// `position_embeddings.weight` (R, D) or (1, h, w, D), `patch_embeddings.projection.weight` and `.bias`,
 /// `pre_layrnorm.weight` and `.bias`, as far as the options require them.
 ///
 /// Initial weights: truncated normal for weights, class tokens and positions, zeros for the rest.
@@ -103,6 +104,9 @@ class VisionEmbeddingsImpl : public Cloneable<VisionEmbeddingsImpl> {
   torch::Tensor forward(const torch::Tensor& pixel_values,
                         const VisionEmbeddingsInputs& inputs = {});
 
+  /// Returns the patches of images of this size in pixels.
+  relative::Grid grid(int64_t height, int64_t width) const;
+
   /// Returns the positions that are added for images of this size in pixels, (1, R, D); undefined
   /// if there are none.
   torch::Tensor positions(int64_t height, int64_t width) const;
@@ -113,7 +117,7 @@ class VisionEmbeddingsImpl : public Cloneable<VisionEmbeddingsImpl> {
   torch::Tensor distillation_token;                  ///< (1, 1, D)
   torch::Tensor register_tokens;                     ///< (1, n, D)
   torch::Tensor mask_token;                          ///< (1, 1, D) or (1, D)
-  torch::Tensor position_table;                      ///< (1, R, D), for PositionTable::Parameter
+  torch::Tensor position_table;                      ///< (1, R, D) or (1, h, w, D), a Parameter
   torch::nn::Embedding position_embedding{nullptr};  ///< for PositionTable::Embedding
   LayerNorm norm{nullptr};                           ///< the norm
   torch::nn::Dropout dropout{nullptr};               ///< the dropout

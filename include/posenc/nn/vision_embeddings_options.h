@@ -78,6 +78,10 @@ struct VisionEmbeddingsOptions {
   /// Refuses images that are not a whole number of patches; otherwise the remaining pixels are
   /// ignored.
   TORCH_ARG(bool, whole_patches) = false;
+  /// Adds zeros below and on the right of images that are not a whole number of patches: Swin.
+  TORCH_ARG(bool, pad_patches) = false;
+  /// Refuses images of another size than the model's: SAM.
+  TORCH_ARG(bool, own_size) = false;
   /// Number of class tokens.
   TORCH_ARG(int64_t, class_tokens) = 1;
   /// Axes of the class token: (1, n, D), or (D) with 1.
@@ -94,6 +98,8 @@ struct VisionEmbeddingsOptions {
   TORCH_ARG(vision::MaskRule, mask_rule) = vision::MaskRule::Blend;
   /// The table of positions.
   TORCH_ARG(vision::PositionTable, position_table) = vision::PositionTable::Parameter;
+  /// Axes of a table that is a parameter: (1, R, D), or (1, h, w, D) with 4, of patches alone.
+  TORCH_ARG(int64_t, position_table_dim) = 3;
   /// The tokens that have positions.
   TORCH_ARG(vision::PositionRows, position_rows) = vision::PositionRows::AllTokens;
   /// A frozen sinusoidal table in place of a trained one, such as
@@ -112,6 +118,8 @@ struct VisionEmbeddingsOptions {
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether a norm comes last, as in the models of CLIP.
   TORCH_ARG(bool, norm) = false;
+  /// Whether that norm is of the patches, before they get positions, as in Swin.
+  TORCH_ARG(bool, patch_norm) = false;
   /// Added to the variance in the norm.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
   /// Standard deviation of the initial weights.

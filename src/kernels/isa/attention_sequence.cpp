@@ -19,7 +19,7 @@ constexpr int64_t kManyKeys = 768, kManyPanels = 8;
 // Queries first .. first + rows - 1 of one sequence and head, and the keys that any of them sees:
 // `count` from first_key on, whose key, value and bias the pointers are at.
 struct Block {
-  const float *query, *keys, *values, *bias;
+  const float *query, *keys, *values, *bias, *mask;
   const float* relative;  // this head's entry of distance 0, or null
   const int64_t* places;  // of the sequence's rows, or null: their numbers
   int64_t stride;         // of keys and values
@@ -58,7 +58,15 @@ POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block,
   if (block.relative != nullptr) add_relative<kVectors>(block, j, scores);
   if (block.bias != nullptr) {
     const float* const bias = block.bias + j * p.bias_strides[3];
-    for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i * p.bias_strides[2]];
+    if (p.bias_strides[2] == 1) {  // neighbours, which are added many at a time
+      for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i];
+    } else {
+      for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i * p.bias_strides[2]];
+    }
+  }
+  if (block.mask != nullptr) {
+    const float* const mask = block.mask + j * p.mask_stride;
+    for (int64_t i = 0; i < block.rows; ++i) scores[i] += mask[i];
   }
   const int64_t key = block.first_key + j;
   if (p.is_causal) {
@@ -155,6 +163,7 @@ void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequen
                    all.keys + begin * all.stride,
                    all.values + begin * all.stride,
                    nullptr,
+                   nullptr,
                    p.relative != nullptr ? p.relative + head * p.relative_stride : nullptr,
                    p.relative_places != nullptr ? p.relative_places + first_row : nullptr,
                    all.stride,
@@ -167,6 +176,8 @@ void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequen
     if (p.bias != nullptr)
       block.bias = p.bias + sequence * p.bias_strides[0] + head * p.bias_strides[1] +
                    first * p.bias_strides[2] + begin * p.bias_strides[3];
+    if (p.masks != nullptr && p.masks[sequence] != nullptr)
+      block.mask = p.masks[sequence] + first + begin * p.mask_stride;
     with_vectors(rows, [&]<int kVectors> { attend<kVectors>(p, block, scratch); });
   }
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 
 #include "models/hf/model_types.h"
 
@@ -34,6 +36,15 @@ EncoderEmbeddingsOptions embeddings_of(const Settings& config, const hf::ModelTy
 VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const hf::ModelType& model);
 /// Those of a preset with settings of no class: timm's.
 VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const VisionPresetRow& preset);
+
+/// Height and width in pixels.
+struct VisionSides {
+  int64_t height, width;
+};
+/// The setting `name`: a whole number, or a list of height and width. Without a fallback it must be
+/// there.
+VisionSides vision_sides(const Settings& config, const char* name,
+                         std::optional<int64_t> fallback = std::nullopt);
 
 /// Whether the norms of MobileBERT normalise nothing: `normalization_type`.
 bool no_norm_in(const Settings& config);

@@ -14,25 +14,6 @@ using vision::PositionTable;
 constexpr int64_t kMostPixels = 1 << 20;
 constexpr int64_t kTimmImage = 224, kTimmPatch = 16, kTimmWidth = 768;
 
-struct VisionSides {
-  int64_t height, width;
-};
-
-// The setting `name`: a whole number, or a list of height and width.
-VisionSides vision_sides(const Settings& config, const char* name, int64_t fallback) {
-  const nlohmann::json& value = config.value(name);
-  if (!value.is_array()) {
-    const int64_t side = config.whole(name, fallback, 1, kMostPixels);
-    return {side, side};
-  }
-  const auto is_side = [](const nlohmann::json& side) {
-    return side.is_number_integer() && side >= 1 && side <= kMostPixels;
-  };
-  if (value.size() != 2 || !is_side(value[0]) || !is_side(value[1]))
-    config.refuse(name, "must be a whole number or two, height and width");
-  return {value[0].get<int64_t>(), value[1].get<int64_t>()};
-}
-
 // All that ViT's structure reads besides the sizes.
 void read_dropout(const Settings& config, VisionEmbeddingsOptions& o) {
   o.dropout(config.probability(hf::kDropout, 0.0));
@@ -182,6 +163,22 @@ VisionEmbeddingsOptions built(const Settings& config, PositionResize resize, Bui
 }
 
 }  // namespace
+
+VisionSides vision_sides(const Settings& config, const char* name,
+                         std::optional<int64_t> fallback) {
+  const nlohmann::json& value = config.value(name);
+  if (!value.is_array()) {
+    const int64_t side = fallback ? config.whole(name, *fallback, 1, kMostPixels)
+                                  : config.whole(name, 1, kMostPixels);
+    return {side, side};
+  }
+  const auto is_side = [](const nlohmann::json& side) {
+    return side.is_number_integer() && side >= 1 && side <= kMostPixels;
+  };
+  if (value.size() != 2 || !is_side(value[0]) || !is_side(value[1]))
+    config.refuse(name, "must be a whole number or two, height and width");
+  return {value[0].get<int64_t>(), value[1].get<int64_t>()};
+}
 
 namespace patches {
 

@@ -28,20 +28,6 @@ const std::pair<const char*, nlohmann::json> kFixed[] = {
     {"use_swiglu_ffn", false},
 };
 
-// A class without this setting sets it itself.
-Activation activation_in(const Settings& config) {
-  const char* key = config.name_of(hf::kActivation);
-  if (key == nullptr) return Activation::GELU;
-  const std::string name = config.text(key);
-  try {
-    return activation_of(name == "gelu_python" ? "gelu" : name);
-  } catch (const c10::ValueError&) {
-    config.refuse(key,
-                  "must be gelu, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, "
-                  "gelu_python, quick_gelu, relu, silu or swish");
-  }
-}
-
 LayerDropouts dropouts_in(const Settings& config, const EncoderStructure& structure,
                           double hidden) {
   using Rate = EncoderStructure::Rate;
@@ -134,6 +120,8 @@ void set_pooling(const Settings& config, const EncoderStructure& structure,
 }
 
 EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType& model) {
+  if (model.layers->windows != nullptr)
+    return config.placing_errors([&] { return model.layers->windows(config); });
   if (*model.vision != '\0') {
     VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, model);
     embeddings.norm(embeddings.norm() || *model.layers->patch_norm != '\0');
@@ -177,6 +165,19 @@ const hf::ModelType& encoder_model(const std::string& where, std::string_view ty
 }
 
 }  // namespace
+
+Activation activation_in(const Settings& config) {
+  const char* key = config.name_of(hf::kActivation);
+  if (key == nullptr) return Activation::GELU;
+  const std::string name = config.text(key);
+  try {
+    return activation_of(name == "gelu_python" ? "gelu" : name);
+  } catch (const c10::ValueError&) {
+    config.refuse(key,
+                  "must be gelu, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, "
+                  "gelu_python, quick_gelu, relu, silu or swish");
+  }
+}
 
 EncoderConfig read_encoder_config(const Settings& config, const std::string& wanted) {
   const std::string type = config.text("model_type", "");

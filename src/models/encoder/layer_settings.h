@@ -6,6 +6,9 @@
 
 namespace posenc {
 
+/// The activation of the feed-forward network; GELU where the class has no setting for it.
+Activation activation_in(const Settings& config);
+
 /// The rotary embedding of layers of type `layer_type`, and the width of their heads where it is
 /// not d_model / num_heads.
 void set_rotary(const Settings& config, const hf::ModelType& model, const std::string& layer_type,

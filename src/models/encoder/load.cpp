@@ -36,7 +36,9 @@ void check_encoder_sizes(const EncoderFolder& open) {
   });
   TORCH_CHECK_VALUE(has_last, "[", open.caller, "] ", open.folder, ": ",
                     config.structure.shares_layers ? "num_hidden_groups * inner_group_num"
-                                                   : config.settings.key("num_hidden_layers"),
+                    : config.settings.has("depths")
+                        ? "the sum of depths"
+                        : config.settings.key("num_hidden_layers"),
                     " in config.json must be at most how many layers the weights have, which lack ",
                     names.front(), ". Got ", layers);
 }
@@ -186,8 +188,7 @@ bool lacks_pooler(const EncoderFolder& open) {
 
 Encoder encoder_in(const EncoderFolder& open) {
   check_encoder_sizes(open);
-  const ZeroBiases source(open.source, absent_biases(open.config, open.prefix),
-                          open.config.options.encoder().layer().d_model());
+  const ZeroBiases source(open.source, absent_biases(open.config, open.prefix));
   const LoadOptions load = encoder_load_options(open.config, source, open.prefix)
                                .allow_unexpected(open.options.allow_unexpected());
   const io::FormatNames names = encoder_format_names(open.config);

@@ -2,6 +2,7 @@
 
 #include "models/encoder/names.h"
 
+#include <algorithm>
 #include <set>
 #include <span>
 #include <sstream>
@@ -18,12 +19,23 @@ using Part = const char* EncoderLayerKeys::*;
 
 bool is_named(const char* name) { return *name != '\0'; }
 
+// Whether the names of layers have the number of a stage.
+bool has_stages(const EncoderConfig& config) {
+  const std::string layer = config.structure.keys.front().layer;
+  return config.options.windows() && std::count(layer.begin(), layer.end(), '*') == 2;
+}
+
 int64_t inner_layers(const EncoderConfig& config) {
   return config.settings.whole("inner_group_num", 1, INT64_MAX);
 }
 
-// A name of layer `index` in a file. ALBERT numbers the layers of each group.
+// A name of layer `index` in a file. ALBERT numbers the layers of each group, Swin those of each
+// stage.
 std::string layer_name(const std::string& name, const EncoderConfig& config, int64_t index) {
+  if (has_stages(config)) {
+    const auto [stage, layer] = config.options.windows()->place_of_layer(index);
+    return io::fill_pattern(name, {std::to_string(stage), std::to_string(layer)});
+  }
   if (!config.structure.shares_layers) return io::fill_pattern(name, {std::to_string(index)});
   const int64_t inner = inner_layers(config);
   const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
@@ -209,6 +221,11 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
+  if (keys.places != nullptr) {
+    for (const char* name : {"relative_position_bias_table", "logit_scale",
+                             "continuous_position_bias_mlp.*", "rel_pos_h", "rel_pos_w"})
+      map.emplace_back(from + keys.places + name, to + "self_attn." + name);
+  }
   const std::pair<Part, const char*> of_positions[] = {
       {&EncoderLayerKeys::pos_key, "self_attn.pos_key.*"},
       {&EncoderLayerKeys::pos_query, "self_attn.pos_query.*"}};
@@ -225,6 +242,18 @@ bool has_qkv_bias(const EncoderConfig& config) {
          config.settings.flag("qkv_bias");
 }
 
+// What an encoder in windows has beside its layers.
+void add_windows(KeyMap& map, const EncoderConfig& config) {
+  const vision::Names& names = config.options.patches()->names();
+  const EncoderStructure& structure = config.structure;
+  if (is_named(structure.patches))
+    map.emplace_back(structure.patches + std::string(".*"), "embeddings." + names.patches + ".*");
+  if (is_named(structure.positions))
+    map.emplace_back(structure.positions, "embeddings." + names.positions);
+  map.emplace_back("encoder.layers.*.downsample.*", "encoder.stages.*.downsample.*");
+  map.emplace_back("neck.*", "encoder.neck.*");
+}
+
 void add_layers(KeyMap& map, const EncoderConfig& config,
                 std::span<const EncoderLayerKeys> layouts) {
   for (const EncoderLayerKeys& keys : layouts) {
@@ -234,7 +263,10 @@ void add_layers(KeyMap& map, const EncoderConfig& config,
       }
     }
     if (!config.structure.shares_layers) {
-      add_layer(map, keys, config, keys.layer, "encoder.layers.*.");
+      const char* const to = has_stages(config)       ? "encoder.stages.*.layers.*."
+                             : config.options.windows() ? "encoder.stages.0.layers.*."
+                                                        : "encoder.layers.*.";
+      add_layer(map, keys, config, keys.layer, to);
       continue;
     }
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
@@ -291,6 +323,7 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   if (structure.is_disentangled) add_relative_positions(map, config);
   if (structure.is_shifted) map.emplace_back("mask_emb", "encoder.shifted_positions.mask_emb");
   add_embeddings(map, config);
+  if (config.options.windows()) add_windows(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
@@ -332,6 +365,19 @@ void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource
   for (const std::string& head : heads) {
     map.emplace_back(head, "");
     map.emplace_back(head + ".*", "");
+  }
+}
+
+// The layers of each stage beyond those of the model.
+void drop_later_layers_of_stages(KeyMap& map, const EncoderConfig& config,
+                                 const io::TensorSource& source, const std::string& prefix) {
+  const std::string layer = config.structure.keys.front().layer;
+  const auto& stages = config.options.windows()->stages();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const std::size_t star = layer.find('*');
+    const std::string own = layer.substr(0, star) + std::to_string(i) + layer.substr(star + 1);
+    drop_later_layers(map, source, prefix, own,
+                      {static_cast<int64_t>(stages[i].layers().size())});
   }
 }
 
@@ -426,9 +472,11 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
   }
   for (const EncoderLayerKeys& keys : config.structure.keys) {
     for (const std::string& layer : encoder_layer_patterns(keys)) {
+      if (has_stages(config)) continue;
       drop_later_layers(map, source, prefix, layer, counts);
     }
   }
+  if (has_stages(config)) drop_later_layers_of_stages(map, config, source, prefix);
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }
 
@@ -449,7 +497,7 @@ io::FormatNames encoder_format_names(const EncoderConfig& config) {
     const std::string tokens = config.options.embeddings()->names().tokens;
     names.tied = {{config.structure.shared, "embeddings." + tokens + ".weight"}};
   }
-  if (!has_qkv_bias(config)) {  // zeros then
+  if (!has_qkv_bias(config) && !config.options.windows()) {  // zeros then
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
       names.optional.insert("encoder.layers." + std::to_string(i) + ".self_attn.in_proj_bias");
     }

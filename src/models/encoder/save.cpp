@@ -70,8 +70,8 @@ void check_zeros(const std::string& name, const at::Tensor& tensor, const Settin
 // Biases that the class has not, where it has some of those of queries, keys and values.
 StateDict without_absent_biases(const StateDict& tensors, const EncoderConfig& config,
                                 const std::string& prefix) {
-  const auto names = absent_biases(config, prefix);
-  const std::set<std::string> absent(names.begin(), names.end());
+  std::set<std::string> absent;
+  for (const AbsentBias& bias : absent_biases(config, prefix)) absent.insert(bias.name);
   if (absent.empty()) return tensors;
   StateDict kept;
   for (const auto& item : tensors) {

@@ -48,7 +48,7 @@ void set_size(json& object, const Settings& settings, const std::string& name, i
 // Sizes that a program may have changed.
 void set_sizes(json& object, const Settings& settings, const EncoderImpl& model,
                const EncoderStructure& structure) {
-  if (!structure.shares_layers) {
+  if (!structure.shares_layers && model.encoder) {
     set_size(object, settings, "num_hidden_layers",
              static_cast<int64_t>(model.encoder->layers->size()));
   }
@@ -165,8 +165,55 @@ std::vector<TransformerLayerOptions> layer_options(const EncoderImpl& model) {
   return all;
 }
 
+// Those of windows, of all layers.
+NamedValues values_of_windows(const WindowEncoderOptions& options) {
+  NamedValues values;
+  const auto add = [&](const char* name, auto value) {
+    values.emplace_back(name, static_cast<double>(value));
+  };
+  add("the number of stages", options.stages().size());
+  add("norm", options.norm());
+  add("output_channels", options.neck() ? options.neck()->channels() : 0);
+  for (const WindowStageOptions& stage : options.stages()) {
+    add("the number of layers of a stage", stage.layers().size());
+    for (const WindowEncoderLayerOptions& one : stage.layers()) {
+      const WindowOptions& windows = one.windows();
+      add("d_model", one.layer().d_model());
+      add("num_heads", one.layer().num_heads());
+      add("activation", one.layer().activation());
+      add("layer_norm_eps", one.layer().layer_norm_eps());
+      add("key_bias", one.layer().key_bias());
+      add("qkv_bias", one.layer().qkv_bias().value_or(true));
+      add("the rows of a window", windows.window().height);
+      add("the columns of a window", windows.window().width);
+      add("shift", windows.shift());
+      add("positions", windows.positions());
+      add("pretrained_window", windows.pretrained_window().height);
+      add("needs_room", windows.needs_room());
+      add("res_post_norm", windows.res_post_norm());
+    }
+  }
+  return values;
+}
+
+void check_equal(const Settings& where, const NamedValues& wanted, const NamedValues& got,
+                 const char* what) {
+  TORCH_CHECK_VALUE(wanted.size() == got.size(), where.where(), what,
+                    " must be those of the encoder. Got others");
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    TORCH_CHECK_VALUE(wanted[i].second == got[i].second, where.where(), wanted[i].first,
+                      " must be that of the encoder, ", wanted[i].second, ". Got ", got[i].second);
+  }
+}
+
 void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
   const auto& where = saved.settings;
+  TORCH_CHECK_VALUE(saved.options.windows().has_value() == model.options.windows().has_value(),
+                    where.where(), "the layers must be those of the encoder. Got others");
+  if (model.windows) {
+    return check_equal(where, values_of_windows(model.windows->options),
+                       values_of_windows(*saved.options.windows()), "the layers");
+  }
   const std::vector<TransformerLayerOptions> layers = layer_options(model);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TransformerLayerOptions own = saved.options.encoder().layer_at(static_cast<int64_t>(i));
@@ -229,12 +276,7 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
                     config.where(), "the pooling of model_type ", saved.model.type,
                     " must be that of the encoder. Got another");
   const NamedValues wanted = values_of(model.options), got = values_of(saved.options);
-  TORCH_CHECK_VALUE(wanted.size() == got.size(), config.where(),
-                    "the layers must be those of the encoder. Got another order");
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    TORCH_CHECK_VALUE(wanted[i].second == got[i].second, config.where(), wanted[i].first,
-                      " must be that of the encoder, ", wanted[i].second, ". Got ", got[i].second);
-  }
+  check_equal(config, wanted, got, "the layers in their order");
   check_same_layers(saved, model);
 }
 

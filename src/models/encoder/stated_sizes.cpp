@@ -28,11 +28,20 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
                      const std::string& embeddings) {
   const VisionEmbeddingsOptions& options = *config.options.patches();
   const std::vector<std::string> projection = {embeddings + options.names().patches + ".weight"};
-  sizes.push_back({config.settings.key("hidden_size"), options.d_model(), projection, 0, 4});
+  const char* const width = config.settings.is_known("embed_dim") ? "embed_dim" : "hidden_size";
+  sizes.push_back({config.settings.key(width), options.d_model(), projection, 0, 4});
   sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
   sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
   if (options.position_table() == vision::PositionTable::None) return;
+  if (options.position_table_dim() == 4) {
+    sizes.push_back({"image_size / patch_size",
+                     options.image_height() / options.patch_height(),
+                     {embeddings + options.names().positions},
+                     1,
+                     4});
+    return;
+  }
   const int64_t patches = (options.image_height() / options.patch_height()) *
                           (options.image_width() / options.patch_width());
   const bool is_module = options.position_table() == vision::PositionTable::Embedding;
@@ -43,11 +52,63 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
                    is_module ? 2U : 3U});
 }
 
+// Of the layers of each stage, whose sizes follow from those of the first.
+std::vector<StatedSize> window_sizes(const EncoderConfig& config, const std::string& prefix) {
+  const auto& keys = config.structure.keys;
+  std::vector<StatedSize> sizes;
+  int64_t number = 0;
+  for (const WindowStageOptions& stage : config.options.windows()->stages()) {
+    for (const WindowEncoderLayerOptions& one : stage.layers()) {
+      const int64_t i = number++;
+      const auto table = [&](const char* name) {
+        std::vector<std::string> names;
+        for (std::size_t layout = 0; layout < keys.size(); ++layout) {
+          const std::string query =
+              encoder_layer_names(config, prefix, i, &EncoderLayerKeys::query)[layout];
+          const std::string own = keys[layout].query + std::string(".weight");
+          names.push_back(query.substr(0, query.size() - own.size()) + keys[layout].places + name);
+        }
+        return names;
+      };
+      const auto [height, width] = one.windows().window();
+      const auto& layer = one.layer();
+      sizes.push_back({"the width of the network", layer.d_ff(),
+                       encoder_layer_names(config, prefix, i, &EncoderLayerKeys::wide), 0});
+      sizes.push_back({"the width of the layers", layer.d_model(),
+                       encoder_layer_names(config, prefix, i, &EncoderLayerKeys::wide), 1});
+      switch (one.windows().positions()) {
+        case WindowPositions::None: break;
+        case WindowPositions::Table:
+          sizes.push_back({"(2 * window_size - 1)^2", (2 * height - 1) * (2 * width - 1),
+                           table("relative_position_bias_table"), 0});
+          sizes.push_back(
+              {"num_heads", layer.num_heads(), table("relative_position_bias_table"), 1});
+          break;
+        case WindowPositions::Continuous:
+          sizes.push_back({"num_heads", layer.num_heads(),
+                           table("continuous_position_bias_mlp.2.weight"), 0});
+          break;
+        case WindowPositions::Axes:
+          sizes.push_back({"2 * the rows of a window - 1", 2 * height - 1, table("rel_pos_h"), 0});
+          sizes.push_back(
+              {"2 * the columns of a window - 1", 2 * width - 1, table("rel_pos_w"), 0});
+          break;
+      }
+    }
+  }
+  return sizes;
+}
+
 }  // namespace
 
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                                              const std::string& prefix) {
   const auto& structure = config.structure;
+  if (config.options.windows()) {
+    std::vector<StatedSize> sizes = window_sizes(config, prefix);
+    add_patch_sizes(sizes, config, prefix + (*structure.patches == '\0' ? "embeddings." : ""));
+    return sizes;
+  }
   const auto& layer = config.options.encoder().layer();
   // The rows of gates may be in a tensor of their own or in the same, but columns are columns.
   const bool is_gated = layer.feed_forward() == FeedForward::Gated;

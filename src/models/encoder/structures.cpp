@@ -1,6 +1,7 @@
 #include "models/encoder/structures.h"
 
 #include "models/encoder/layer_settings.h"
+#include "models/encoder/window_settings.h"
 
 namespace posenc::layers {
 namespace {
@@ -185,6 +186,30 @@ const EncoderLayerKeys kConformerKeys[] = {{
     .query = "self_attn.linear_q", .key = "self_attn.linear_k", .value = "self_attn.linear_v",
     .out = "self_attn.linear_out", .wide = "ffn1.intermediate_dense", .narrow = "ffn1.output_dense",
     .norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"}};
+// As for ViT, transformers 5 renames the tensors of Swin.
+const EncoderLayerKeys kSwinKeys[] = {{
+    .layer = "encoder.layers.*.blocks.*.",
+    .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value",
+    .out = "attention.output.dense", .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after", .places = "attention.self."}, {
+    .layer = "encoder.layers.*.blocks.*.",
+    .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
+    .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after",
+    .places = "attention.relative_position_bias."}};
+
+const EncoderLayerKeys kSamKeys[] = {{
+    .layer = "layers.*.", .query = "attn.qkv", .out = "attn.proj", .wide = "mlp.lin1",
+    .narrow = "mlp.lin2", .norm1 = "layer_norm1", .norm2 = "layer_norm2", .places = "attn."}};
+
+// What older files have of windows, which is computed.
+constexpr const char* kComputedPlaces = "*.relative_position_index *.relative_coords_table";
+
+constexpr EncoderStructure swin(std::span<const EncoderLayerKeys> keys, const char* last_norm,
+                                ReadWindows* windows) {
+  return {.keys = keys, .last_norm = last_norm, .raw_hidden_states = true,
+          .pooling = Pooling::Mean, .dropped = kComputedPlaces, .windows = windows};
+}
 
 constexpr EncoderStructure t5(const char* relative_bias, ReadLayers* more) {
   return {.keys = kT5Keys, .embeddings = "encoder.", .shared = "shared.weight", .norm_first = true,
@@ -267,6 +292,12 @@ const EncoderStructure kLuke = {.keys = kBertKeys, .pooling = Pooling::TanhOfFir
     .dropped = "entity_embeddings.* *_query.*", .beside = "entity_embeddings"};
 const EncoderStructure kSqueezeBert = {.keys = kSqueezeBertKeys, .pooling = Pooling::TanhOfFirst,
     .is_grouped = true, .more = read_squeezebert};
+const EncoderStructure kSwin = swin(kSwinKeys, "layernorm", read_swin);
+const EncoderStructure kSwinV2 =
+    swin(std::span(kSwinKeys).first(1), "layernorm", read_swin_v2);
+const EncoderStructure kDonutSwin = swin(std::span(kSwinKeys).first(1), "", read_donut_swin);
+const EncoderStructure kSam = {.keys = kSamKeys, .raw_hidden_states = true, .windows = read_sam,
+    .patches = "patch_embed.projection", .positions = "pos_embed"};
 const EncoderStructure kT5 =
     t5("encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", read_t5);
 const EncoderStructure kUmt5 =

@@ -33,6 +33,8 @@ struct EncoderLayerKeys {
   /// The biases of queries, keys and values, where query has the rows of one head after another:
   /// whole names, of which files have not that of the keys.
   const char *q_bias = "", *k_bias = "", *v_bias = "";
+  /// What the names of the parameters of places in a window begin with: Swin, SAM.
+  const char* places = nullptr;
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
@@ -79,6 +81,11 @@ struct EncoderStructure {
   bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
   bool is_shifted = false;       ///< XLNet: TransformerLayerOptions::shifted
   bool is_conformer = false;     ///< wav2vec2-conformer: TransformerLayerOptions::conformer
+  /// Reads all options of an encoder in windows, whose layers have the number of their stage and
+  /// their own in it in their names; null: another encoder.
+  EncoderOptions (*windows)(const Settings& config) = nullptr;
+  const char* patches = "";      ///< the projection of the patches, if it is not below embeddings
+  const char* positions = "";    ///< the same for the table of positions
   bool is_grouped = false;       ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
@@ -90,10 +97,10 @@ namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
     kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
-    kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
+    kDonutSwin, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
     kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
-    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5,
-    kUmt5, kViT, kWav2Vec2Conformer, kXlm, kXlnet;
+    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSam, kSiglipText, kSiglipVision, kSqueezeBert,
+    kSwin, kSwinV2, kT5, kUmt5, kViT, kWav2Vec2Conformer, kXlm, kXlnet;
 
 }  // namespace layers
 }  // namespace posenc

@@ -10,9 +10,18 @@
 
 namespace posenc {
 
-std::vector<std::string> absent_biases(const EncoderConfig& config, const std::string& prefix) {
-  std::vector<std::string> names;
+std::vector<AbsentBias> absent_biases(const EncoderConfig& config, const std::string& prefix) {
+  std::vector<AbsentBias> absent;
   const auto& layer = config.options.encoder().layer();
+  const auto width_of = [&](int64_t i) {
+    if (!config.options.windows()) return layer.d_model();
+    const auto [stage, own] = config.options.windows()->place_of_layer(i);
+    return config.options.windows()
+        ->stages()[static_cast<std::size_t>(stage)]
+        .layers()[static_cast<std::size_t>(own)]
+        .layer()
+        .d_model();
+  };
   const std::pair<bool, const char * EncoderLayerKeys::*> biases[] = {
       {layer.query_bias(), &EncoderLayerKeys::query},
       {layer.key_bias(), &EncoderLayerKeys::key},
@@ -24,29 +33,29 @@ std::vector<std::string> absent_biases(const EncoderConfig& config, const std::s
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
       if (!whole.empty()) {
         const std::string of_layers = config.structure.keys[layout].layer + whole;
-        names.push_back(prefix + io::fill_pattern(of_layers, {std::to_string(i)}));
+        absent.push_back({prefix + io::fill_pattern(of_layers, {std::to_string(i)}), width_of(i)});
         continue;
       }
       const std::string weight = encoder_layer_names(config, prefix, i, part)[layout];
-      names.push_back(weight.substr(0, weight.rfind("weight")) + "bias");
+      absent.push_back({weight.substr(0, weight.rfind("weight")) + "bias", width_of(i)});
     }
   }
-  return names;
+  return absent;
 }
 
-ZeroBiases::ZeroBiases(const io::TensorSource& source, const std::vector<std::string>& names,
-                       int64_t width)
-    : SelectedSource(source), width_(width) {
-  const std::set<std::string> replaced(names.begin(), names.end());
+ZeroBiases::ZeroBiases(const io::TensorSource& source, const std::vector<AbsentBias>& biases)
+    : SelectedSource(source) {
+  std::set<std::string> replaced;
+  for (const AbsentBias& bias : biases) replaced.insert(bias.name);
   for (std::size_t i = 0; i < source.entries().size(); ++i) {
     if (replaced.count(source.entries()[i].name) != 0) continue;
     select(i, source.entries()[i]);
   }
-  for (const std::string& name : names) entries_.push_back({.name = name, .sizes = {width}});
+  for (const AbsentBias& bias : biases) entries_.push_back({.name = bias.name, .sizes = {bias.width}});
 }
 
 at::Tensor ZeroBiases::tensor(std::size_t index) const {
-  return is_zeros(index) ? at::zeros({width_}) : SelectedSource::tensor(index);
+  return is_zeros(index) ? at::zeros(entries_[index].sizes) : SelectedSource::tensor(index);
 }
 
 at::Tensor ZeroBiases::head(std::size_t index, int64_t axis, int64_t count) const {

@@ -8,15 +8,21 @@
 
 namespace posenc {
 
-/// The names in a file of the biases of queries, keys and values that the class has not, where it
-/// has some of them: zeros in an Encoder, which has all or none.
-std::vector<std::string> absent_biases(const EncoderConfig& config, const std::string& prefix);
+/// A bias that is not in a file, by the name that it would have there.
+struct AbsentBias {
+  std::string name;
+  int64_t width;
+};
 
-/// A source with zeros of `width` under these names, whatever it has there itself: transformers
-/// ignores that too.
+/// The biases of queries, keys and values that the class has not, where it has some of them: zeros
+/// in an Encoder, which has all or none.
+std::vector<AbsentBias> absent_biases(const EncoderConfig& config, const std::string& prefix);
+
+/// A source with zeros for these biases, whatever it has there itself: transformers ignores that
+/// too.
 class ZeroBiases : public io::SelectedSource {
  public:
-  ZeroBiases(const io::TensorSource& source, const std::vector<std::string>& names, int64_t width);
+  ZeroBiases(const io::TensorSource& source, const std::vector<AbsentBias>& biases);
 
   at::Tensor tensor(std::size_t index) const override;
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
@@ -26,8 +32,6 @@ class ZeroBiases : public io::SelectedSource {
 
  private:
   bool is_zeros(std::size_t index) const { return index >= selected(); }
-
-  int64_t width_;
 };
 
 }  // namespace posenc

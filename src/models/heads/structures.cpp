@@ -192,6 +192,7 @@ const HeadStructures kSplinter = {
     .question = {.lacks = "attention between questions and spans"}};
 const HeadStructures kSqueezeBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = squeezed_masked()};
+const HeadStructures kSwin = {.image = {.out = "classifier", .rows = Rows::Pooled}};
 const HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
 const HeadStructures kViT = image_head(Rows::Pooled);
 const HeadStructures kXlm = {

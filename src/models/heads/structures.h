@@ -60,8 +60,8 @@ namespace heads {
 
 extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDebertaV2, kDecoder,
     kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
-    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
-    kViT, kXlm, kXlnet;
+    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kSwin,
+    kVisionMean, kViT, kXlm, kXlnet;
 
 }  // namespace heads
 }  // namespace posenc

@@ -9,6 +9,7 @@
 
 #include "posenc/relative/resize.h"
 #include "posenc/relative/scores.h"
+#include "relative/axes.h"
 #include "relative/presets/rows.h"
 
 namespace posenc::relative {
@@ -16,43 +17,23 @@ namespace {
 
 enum class AxisResize { Always, IfNeeded, Never };
 
-// The row of each query and key of one axis; where one side has fewer places, these are farther
-// apart.
-at::Tensor axis_index(int64_t queries, int64_t keys) {
-  const double ratio = static_cast<double>(keys) / static_cast<double>(queries);
-  const double query_step = std::max(ratio, 1.0);
-  const double key_step = std::max(static_cast<double>(queries) / static_cast<double>(keys), 1.0);
-  const at::Tensor query = at::arange(queries, at::kLong).unsqueeze(1) * query_step;
-  const at::Tensor key = at::arange(keys, at::kLong).unsqueeze(0) * key_step;
-  return ((query - key) + static_cast<double>(keys - 1) * key_step).to(at::kLong);
-}
-
 // (queries, keys, D)
-at::Tensor axis_rows(const Given& given, const char* name, int64_t queries, int64_t keys,
-                     int64_t head_dim, AxisResize resize) {
+at::Tensor rows_of_axis(const Given& given, const char* name, int64_t queries, int64_t keys,
+                        int64_t head_dim, AxisResize resize) {
   const int64_t rows = 2 * std::max(queries, keys) - 1;
   at::Tensor table = given.tensor(name, {resize == AxisResize::Never ? rows : kAny, head_dim});
   if (resize == AxisResize::Always || table.size(0) != rows)
     table = resize_relative_axis(table, rows);
-  const at::Tensor index = axis_index(queries, keys);
-  return table.index_select(0, index.flatten()).view({queries, keys, head_dim});
+  return axis_rows(table, queries, keys);
 }
-
-struct AxisTerms {
-  at::Tensor down, across;  // (N, q_h, q_w, k_h, 1) and (N, q_h, q_w, 1, k_w)
-};
 
 // q: (N, q_h * q_w, D)
 AxisTerms axis_terms(const Given& given, const at::Tensor& q, Grid queries, Grid keys,
                      AxisResize resize) {
   const int64_t width = q.size(-1);
-  const at::Tensor of_grid = q.reshape({-1, queries.height, queries.width, width});
-  const at::Tensor down =
-      axis_rows(given, "w.rel_pos_h", queries.height, keys.height, width, resize);
-  const at::Tensor across =
-      axis_rows(given, "w.rel_pos_w", queries.width, keys.width, width, resize);
-  return {at::einsum("bhwc,hkc->bhwk", {of_grid, down}).unsqueeze(-1),
-          at::einsum("bhwc,wkc->bhwk", {of_grid, across}).unsqueeze(-2)};
+  return relative::axis_terms(
+      q, rows_of_axis(given, "w.rel_pos_h", queries.height, keys.height, width, resize),
+      rows_of_axis(given, "w.rel_pos_w", queries.width, keys.width, width, resize));
 }
 
 // The scores of one term after the other, or of their sum.

@@ -3,19 +3,16 @@
 #include "posenc/relative/window.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/upsample_bilinear2d.h>
 
-#include <cmath>
 #include <string>
 
 #include "posenc/relative/bias.h"
 #include "posenc/relative/resize.h"
 #include "posenc/relative/scores.h"
+#include "relative/cosine_window.h"
 #include "relative/limits.h"
 #include "relative/masked.h"
 #include "relative/presets/rows.h"
@@ -78,22 +75,14 @@ RelativeOutputs timm_scores(const Given& given, const char* table, bool has_mask
                        has_mask);
 }
 
-at::Tensor normalized(const at::Tensor& x) {
-  constexpr double kEpsilon = 1e-12;
-  return x /
-         at::linalg_vector_norm(x, 2, at::IntArrayRef({-1}), true).clamp_min(kEpsilon).expand_as(x);
-}
-
 // Cosines times a learned scale of each head, and a bias. The mask is added once or twice.
-RelativeOutputs cosine_scores(const Given& given, const QueriesAndKeys& input,
-                              const at::Tensor& logit_scale, const at::Tensor& bias,
-                              MaskPlace mask_place) {
-  const at::Tensor scale = at::clamp(logit_scale, std::nullopt, std::log(1.0 / 0.01)).exp();
-  const at::Tensor cosines =
-      at::matmul(normalized(input.q), normalized(input.k).transpose(-2, -1)) * scale;
+RelativeOutputs biased_cosines(const Given& given, const QueriesAndKeys& input,
+                               const at::Tensor& logit_scale, const at::Tensor& bias,
+                               MaskPlace mask_place) {
   Place place;
   place.mask_place = mask_place;
-  return {{"scores", masked(cosines + bias, window_mask(given, input), place)}};
+  return {{"scores", masked(cosine_scores(input.q, input.k, logit_scale) + bias,
+                            window_mask(given, input), place)}};
 }
 
 // What differs between the copies of Swin v2: the names of the network's parameters, a window of
@@ -120,14 +109,10 @@ RelativeOutputs swinv2(const Given& given, const CosineKind& kind) {
   const at::Tensor first_bias = given.tensor(kind.name("0.bias").c_str(), {first.size(0)});
   const at::Tensor second =
       given.tensor(kind.name("2.weight").c_str(), {input.heads, first.size(0)});
-  const at::Tensor coordinates = relative_log_coordinates(window, kind.coordinates, pretrained)
-                                     .unsqueeze(0)
-                                     .to(first.scalar_type());
-  const at::Tensor table = at::linear(at::relu(at::linear(coordinates, first, first_bias)), second)
-                               .view({-1, input.heads});
-  const at::Tensor bias =
-      at::sigmoid(relative_bias_of_indices(table, relative_window_index(window))) * 16;
-  return cosine_scores(given, input, logit_scale, bias, kind.mask_place);
+  return biased_cosines(
+      given, input, logit_scale,
+      continuous_position_bias(window, pretrained, kind.coordinates, first, first_bias, second),
+      kind.mask_place);
 }
 
 // The network is asked for each pair of patches, and not for each difference.
@@ -149,8 +134,9 @@ RelativeOutputs swinv2_cr(const Given& given) {
       at::linear(at::relu(at::linear(coordinates, first, first_bias)), second, second_bias)
           .t()
           .reshape({1, input.heads, tokens, tokens});
-  return cosine_scores(given, input, given.tensor("w.logit_scale", {input.heads}).view({-1, 1, 1}),
-                       bias, MaskPlace::AfterTerm);
+  return biased_cosines(given, input,
+                        given.tensor("w.logit_scale", {input.heads}).view({-1, 1, 1}), bias,
+                        MaskPlace::AfterTerm);
 }
 
 RelativeOutputs beit(const Given& given) {

@@ -1,0 +1,241 @@
+#pragma once
+
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <iosfwd>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "posenc/core/cloneable.h"
+#include "posenc/export.h"
+#include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/transformer/window_encoder_layer.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// Options of PatchMerging.
+struct PatchMergingOptions {
+  /// The options for maps of this width.
+  explicit PatchMergingOptions(int64_t d_model) : d_model_(d_model) {}
+
+  /// Width D of the map.
+  TORCH_ARG(int64_t, d_model);
+  /// Whether the norm is before the projection, of width 4 D, as in Swin; otherwise it is after it,
+  /// of width 2 D, as in Swin v2.
+  TORCH_ARG(bool, norm_first) = true;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-5;
+};
+
+/// Makes one token of each 2 x 2 tokens of a map: side by side, column by column, normalised and
+/// projected. A map of odd sides gets zeros below and on the right.
+///
+/// x: (B, h, w, D)  ->  (B, ceil(h / 2), ceil(w / 2), 2 D).
+///
+/// ```cpp
+/// posenc::PatchMerging merging(posenc::PatchMergingOptions(8));
+/// torch::Tensor map = merging->forward(torch::randn({2, 6, 5, 8}));  // (2, 3, 3, 16)
+/// ```
+///
+/// Keys: `reduction.weight` (2 D, 4 D), `norm.*` (LayerNorm).
+///
+/// Errors: c10::ValueError for a map that is not (B, h, w, D).
+///
+/// Source: `SwinPatchMerging` and `Swinv2PatchMerging` in transformers 5.23.
+class PatchMergingImpl : public Cloneable<PatchMergingImpl> {
+ public:
+  /// A module with the given options.
+  explicit PatchMergingImpl(PatchMergingOptions options_);
+
+  void reset() override;
+  /// Draws new initial weights.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the smaller map.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  PatchMergingOptions options;           ///< the options given to the constructor
+  LayerNorm norm{nullptr};               ///< the norm
+  torch::nn::Linear reduction{nullptr};  ///< (4 D) to (2 D), without a bias
+};
+
+TORCH_MODULE(PatchMerging);
+
+/// Options of ConvolutionNeck.
+struct ConvolutionNeckOptions {
+  /// The options for maps of this width and this number of channels after it.
+  ConvolutionNeckOptions(int64_t d_model, int64_t channels)
+      : d_model_(d_model), channels_(channels) {}
+
+  /// Width D of the map.
+  TORCH_ARG(int64_t, d_model);
+  /// Channels C of the result.
+  TORCH_ARG(int64_t, channels);
+  /// Added to the variance in the norms.
+  TORCH_ARG(double, layer_norm_eps) = 1e-6;
+};
+
+/// Two convolutions on a map, of 1 x 1 and 3 x 3 tokens without a bias, each before a norm of the
+/// channels.
+///
+/// x: (B, h, w, D)  ->  (B, C, h, w).
+///
+/// ```cpp
+/// posenc::ConvolutionNeck neck(posenc::ConvolutionNeckOptions(8, 4));
+/// torch::Tensor map = neck->forward(torch::randn({2, 6, 5, 8}));  // (2, 4, 6, 5)
+/// ```
+///
+/// Keys: `conv1.weight` (C, D, 1, 1), `layer_norm1.*`, `conv2.weight` (C, C, 3, 3), `layer_norm2.*`
+/// (LayerNorm).
+///
+/// Errors: c10::ValueError for a map that is not (B, h, w, D).
+///
+/// Source: `SamVisionNeck` in transformers 5.23.
+class ConvolutionNeckImpl : public Cloneable<ConvolutionNeckImpl> {
+ public:
+  /// A module with the given options.
+  explicit ConvolutionNeckImpl(ConvolutionNeckOptions options_);
+
+  void reset() override;
+  /// Draws new initial weights.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the channels of the map.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  ConvolutionNeckOptions options;     ///< the options given to the constructor
+  torch::nn::Conv2d conv1{nullptr},   ///< (D) to (C), of one token
+      conv2{nullptr};                 ///< (C) to (C), of 3 x 3 tokens
+  LayerNorm layer_norm1{nullptr},     ///< after conv1
+      layer_norm2{nullptr};           ///< after conv2
+};
+
+TORCH_MODULE(ConvolutionNeck);
+
+/// Options of WindowStage: layers of one width.
+struct WindowStageOptions {
+  /// Layers with these options.
+  explicit WindowStageOptions(std::vector<WindowEncoderLayerOptions> layers)
+      : layers_(std::move(layers)) {}
+
+  /// The options of each layer, all with one d_model.
+  TORCH_ARG(std::vector<WindowEncoderLayerOptions>, layers);
+  /// The patch merging after them, of their d_model; none unless set.
+  TORCH_ARG(std::optional<PatchMergingOptions>, downsample) = std::nullopt;
+};
+
+/// Layers of one width on a map of tokens, and a patch merging after them.
+///
+/// x: (B, h, w, D)  ->  (B, h, w, D), or (B, ceil(h / 2), ceil(w / 2), 2 D) with a downsample.
+///
+/// Keys: `layers.0.*`, ... (WindowEncoderLayer), `downsample.*` (PatchMerging).
+///
+/// Errors: those of the layers; at construction, c10::ValueError for no layer and for widths that
+/// differ.
+///
+/// Source: `SwinStage` in transformers 5.23.
+class WindowStageImpl : public Cloneable<WindowStageImpl> {
+ public:
+  /// A module with the given options.
+  explicit WindowStageImpl(WindowStageOptions options_);
+
+  void reset() override;
+  /// Draws new initial weights.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the map after the layers and the patch merging.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  /// Layer i. Throws c10::ValueError if it is another module.
+  WindowEncoderLayerImpl& layer(size_t i) const;
+
+  WindowStageOptions options;             ///< the options given to the constructor
+  torch::nn::ModuleList layers{nullptr};  ///< the layers
+  PatchMerging downsample{nullptr};       ///< after them
+};
+
+TORCH_MODULE(WindowStage);
+
+/// Options of WindowEncoder.
+struct WindowEncoderOptions {
+  /// An encoder of these stages.
+  explicit WindowEncoderOptions(std::vector<WindowStageOptions> stages)
+      : stages_(std::move(stages)) {}
+
+  /// The options of each stage, which begins with the width that the one before it ends with.
+  TORCH_ARG(std::vector<WindowStageOptions>, stages);
+  /// Whether there is a norm after all stages.
+  TORCH_ARG(bool, norm) = true;
+  /// The neck after all stages, in place of a norm: SAM.
+  TORCH_ARG(std::optional<ConvolutionNeckOptions>, neck) = std::nullopt;
+  /// Whether a TransformerEncoderRecord gets the maps after each layer, as in SAM; otherwise those
+  /// after each stage and the weights of its last layer, as in Swin.
+  TORCH_ARG(bool, records_layers) = false;
+
+ public:
+  /// The layers of all stages.
+  int64_t num_layers() const;
+  /// The stage of the i-th of all layers, and its number in that.
+  std::pair<int64_t, int64_t> place_of_layer(int64_t i) const;
+  /// The options of the last layer.
+  const TransformerLayerOptions& last_layer() const;
+};
+
+/// An encoder of maps of tokens whose attention is in windows: stages of layers, after each of which
+/// the map is half as large and twice as wide.
+///
+/// x: (B, h, w, D)  ->  (B, L, D') with the tokens of the last map row by row, or (B, C, h, w) with
+/// a neck.
+///
+/// ```cpp
+/// using Layer = posenc::WindowEncoderLayerOptions;
+/// const auto options = posenc::TransformerLayerOptions(32, 4).d_ff(64).norm_first(true);
+/// const posenc::WindowOptions windows({4, 4});
+/// posenc::WindowEncoder encoder(posenc::WindowEncoderOptions({posenc::WindowStageOptions(
+///     {Layer(options, windows), Layer(options, posenc::WindowOptions(windows).shift(2))})}));
+/// torch::Tensor x = encoder->forward(torch::randn({2, 8, 6, 32}));  // (2, 48, 32)
+/// ```
+///
+/// Keys: `stages.0.*`, ... (WindowStage), `norm.*` (LayerNorm), `neck.*` (ConvolutionNeck).
+///
+/// Errors: those of the layers; at construction, c10::ValueError for no stage, for widths that do
+/// not follow from each other, and for a norm beside a neck.
+///
+/// Source: `SwinEncoder`, `Swinv2Encoder` and `SamVisionEncoder` in transformers 5.23.
+class WindowEncoderImpl : public Cloneable<WindowEncoderImpl> {
+ public:
+  /// A module with the given options.
+  explicit WindowEncoderImpl(WindowEncoderOptions options_);
+
+  void reset() override;
+  /// Draws new initial weights.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the tokens of the last map.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  /// forward() that also records what `record` asks for: x and the maps after it as (B, L, D), with
+  /// records_layers as (B, h, w, D); weights as (B * windows, H, N, N). All are before the norm.
+  torch::Tensor forward_with(const torch::Tensor& x, TransformerEncoderRecord& record);
+
+  /// Stage i. Throws c10::ValueError if it is another module.
+  WindowStageImpl& stage(size_t i) const;
+
+  WindowEncoderOptions options;           ///< the options given to the constructor
+  torch::nn::ModuleList stages{nullptr};  ///< the stages
+  LayerNorm norm{nullptr};                ///< with .norm(true)
+  ConvolutionNeck neck{nullptr};          ///< with a neck
+};
+
+TORCH_MODULE(WindowEncoder);
+
+}  // namespace posenc

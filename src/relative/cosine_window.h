@@ -1,0 +1,20 @@
+#pragma once
+
+#include "posenc/relative/window.h"
+
+namespace posenc::relative {
+
+/// exp(logit_scale), at most 100.
+at::Tensor cosine_scale(const at::Tensor& logit_scale);
+
+/// The cosines of queries and keys times the cosine_scale() of each head. q, k: (..., H, N, D),
+/// logit_scale: (H, 1, 1)  ->  (..., H, N, N).
+at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& logit_scale);
+
+/// The bias of a window whose table is what a small network, linear(relu(linear(x))), makes of its
+/// relative_log_coordinates(): 16 sigmoid(entry), (1, H, N, N).
+at::Tensor continuous_position_bias(Grid window, Grid pretrained, LogCoordinates coordinates,
+                                    const at::Tensor& first_weight, const at::Tensor& first_bias,
+                                    const at::Tensor& second_weight);
+
+}  // namespace posenc::relative
