@@ -57,6 +57,10 @@ READ = set("""
     trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
     num_layers num_heads d_kv d_ff feed_forward_proj dropout_rate layer_norm_epsilon relative_attention_max_distance
     key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups
+    layer_scale_init_value use_relative_position_bias use_shared_relative_position_bias use_mean_pooling
+    apply_residual_connection_post_layernorm attn_config
+    rel_pos_bins max_rel_pos rel_2d_pos_bins max_rel_2d_pos has_relative_attention_bias has_spatial_attention_bias
+    coordinate_size shape_size
     relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}

@@ -74,6 +74,7 @@
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/encoder_embeddings_options.h"
 #include "posenc/nn/fourier_features.h"
+#include "posenc/nn/grid_position_bias.h"
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/learned_position_embedding.h"

@@ -117,13 +117,17 @@ at::Tensor distances(const AttentionShape& shape, const at::Tensor& like) {
   return (at::arange(shape.keys, indices) - queries).view({1, 1, shape.queries, shape.keys});
 }
 
-// ALiBi's bias, (1, H, L, S).
-at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShape& shape,
-                   const at::Tensor& like) {
+void check_slopes(const at::Tensor& slopes, const AttentionShape& shape, const at::Tensor& like) {
   TORCH_CHECK_VALUE(slopes.size(0) == shape.heads,
                     "[AttentionMask] slopes() takes a slope for each of the ", shape.heads,
                     " heads. Got ", slopes.size(0));
   check_device(slopes, like);
+}
+
+// ALiBi's bias, (1, H, L, S).
+at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShape& shape,
+                   const at::Tensor& like) {
+  check_slopes(slopes, shape, like);
   const at::Tensor away = (distances(shape, like) - offset).abs().to(slopes.scalar_type());
   return -(slopes.view({1, -1, 1, 1}) * away);
 }
@@ -261,6 +265,26 @@ AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
   AttentionMask rest = mask;
   rest.keys_.clear();
   return rest;
+}
+
+AttentionMask AttentionMaskAccess::without_slopes(const AttentionMask& mask) {
+  AttentionMask rest = mask;
+  rest.slopes_.clear();
+  return rest;
+}
+
+at::Tensor AttentionMaskAccess::by_distance(const AttentionMask& mask, const AttentionShape& shape,
+                                            const at::Tensor& like, int64_t room) {
+  at::Tensor rows;
+  const int64_t count = std::max<int64_t>(shape.queries + shape.keys - 1, 0);
+  for (const auto& one : mask.slopes_) {
+    check_slopes(one.slopes, shape, like);
+    const at::Tensor away =
+        (at::arange(count, at::kLong) + (one.offset + 1 - shape.keys)).abs().to(at::kFloat);
+    if (!rows.defined()) rows = at::zeros({shape.heads, count + room}, at::kFloat);
+    rows.narrow(1, 0, count).sub_(one.slopes.to(at::kFloat).unsqueeze(1) * away);
+  }
+  return rows;
 }
 
 AttentionMask AttentionMask::after(int64_t tokens) const {

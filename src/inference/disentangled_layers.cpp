@@ -223,7 +223,8 @@ DisentangledLayers::DisentangledLayers(const TransformerEncoderImpl& encoder,
 
 at::Tensor DisentangledLayers::run(const at::Tensor& rows, const Packing& packing,
                                    const ScoreMask& mask, const at::Tensor&,
-                                   std::vector<at::Tensor>* outputs) const {
+                                   std::vector<at::Tensor>* outputs,
+                                   const std::optional<relative::Grid>&) const {
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();
   const Stream stream = {data, data, rows.size(0), width_, row_regime(rows.size(0))};

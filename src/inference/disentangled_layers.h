@@ -34,7 +34,8 @@ class DisentangledLayers : public FrozenLayers {
   DisentangledLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
+                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs,
+                 const std::optional<relative::Grid>& grid) const override;
 
  private:
   std::vector<DisentangledLayer> layers_;

@@ -11,6 +11,7 @@
 #include "functional/attention_mask_internals.h"
 #include "functional/lookup.h"
 #include "inference/model.h"
+#include "inference/relative_bias.h"
 #include "models/encoder/parts.h"
 #include "nn/encoder_embeddings_internals.h"
 
@@ -28,7 +29,7 @@ struct FrozenEncoderParts {
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
   LayerNorm pooler_norm{nullptr};
   AttentionPooling attention_pooler{nullptr};
-  at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
+  at::Tensor pooler_weight = {}, pooler_bias = {};
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionEmbeddings(patches)->forward(input);
@@ -87,8 +88,10 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 // given as pairs. In a disentangled attention these tokens attend to nothing.
 AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& options) {
   const at::Tensor keys = mask.padding_keys();
+  const auto alibi = alibi_of(options.encoder().alibi(), options.encoder().layer().num_heads());
   const AttentionMask pairs =
-      AttentionMaskAccess::without_keys(mask) & AttentionMask::allowed(keys.unsqueeze(1));
+      AttentionMaskAccess::without_keys(with_token_distances(mask, alibi)) &
+      AttentionMask::allowed(keys.unsqueeze(1));
   if (!options.encoder().layer().disentangled()) return pairs;
   return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
@@ -130,8 +133,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   parts.stale_check.check();
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
-  const AttentionMask mask =
-      encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
+  const AttentionMask mask = encoder_mask(parts.options, inputs);
   const bool sees_all = layers_see_padding(parts.options);
   const bool all_rows =
       !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
@@ -142,7 +144,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   record.output_hidden_states = inputs.output_hidden_states();
   out.last_hidden_state = parts.layers.forward_with(
       out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
-      rotary_position_ids(parts.options, input, inputs));
+      rotary_position_ids(parts.options, input, inputs), grid_of(parts.options, input));
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;
@@ -185,9 +187,6 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
     parts.embeddings = detached(parts.embeddings);
   } else {
     parts.patches = VisionEmbeddings(detached_module(*model.patches));
-  }
-  if (model.relative_attention_bias) {
-    parts.relative_bias = model.relative_attention_bias->weight.detach();
   }
   if (model.pooler_norm) parts.pooler_norm = LayerNorm(detached_module(*model.pooler_norm));
   if (model.attention_pooler) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,11 @@ class FrozenLayers {
 
   /// Runs rows (rows, D) through all layers; may overwrite them. `packing` is that of packing_of(),
   /// `mask` what it does not cover. position_ids: as in RowPositions. The output of each layer is
-  /// added to `outputs` (rows, D) unless it is null.
+  /// added to `outputs` (rows, D) unless it is null. `grid`: of TransformerEncoder::forward_with().
   virtual at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                          const at::Tensor& position_ids = {},
-                         std::vector<at::Tensor>* outputs = nullptr) const = 0;
+                         std::vector<at::Tensor>* outputs = nullptr,
+                         const std::optional<relative::Grid>& grid = std::nullopt) const = 0;
 
   /// Drops the rows of padding, unless tokens see them.
   Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length) const {
@@ -29,6 +31,7 @@ class FrozenLayers {
 
   int64_t num_heads = 1;
   bool needs_key_masks = false;  ///< whether other masks are refused
+  bool counts_tokens = false;    ///< whether distances of ALiBi count rows without padding
   bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
   bool is_axial = false;         ///< whether tokens have a position for each of several axes
 };

@@ -27,7 +27,8 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   const int64_t batch = src.size(0), length = src.size(1);
   const Packing packing = model.encoder->packing_of(src_mask, batch, length);
   const at::Tensor rows = model.src_embedding.packed(src, packing);
-  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder->num_heads, rows);
+  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder->num_heads, rows,
+                                              model.encoder->counts_tokens);
   return {model.encoder->run(rows, packing, mask, {}), packing};
 }
 
@@ -59,8 +60,9 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
   const torch::Tensor out = inference::run(
       model->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
       Packing(batch, memory.size(1)),
-      AttentionMaskAccess::resolve(tgt_mask, {batch, heads, length, length}, x),
-      AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x));
+      inference::mask_by_distance(inference::with_token_distances(tgt_mask, model->decoder.alibi),
+                                  {batch, heads, length, length}, x),
+      inference::mask_by_distance(memory_mask, {batch, heads, length, memory.size(1)}, x));
   const torch::Tensor logits = at::empty({batch, length, model->final_layer.out()}, at::kFloat);
   model->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
                          inference::row_regime(batch * length));

@@ -8,6 +8,7 @@
 #include "inference/attention.h"
 #include "inference/convolution.h"
 #include "inference/frozen_layers.h"
+#include "inference/grid_biases.h"
 #include "inference/relative_bias.h"
 #include "inference/rotation.h"
 #include "inference/weight_converter.h"
@@ -29,6 +30,7 @@ struct EncoderLayer {
   std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
   float score_scale = 0.0F;
   std::optional<size_t> relative = std::nullopt;  ///< of the stack's relative biases
+  std::optional<size_t> grid_bias = std::nullopt;  ///< of the stack's grid biases
   std::optional<int64_t> window = std::nullopt;
   FeedForward feed_forward = {};
   Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
@@ -80,15 +82,19 @@ class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
   EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert);
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs) const override;
+                 const at::Tensor& position_ids, std::vector<at::Tensor>* outputs,
+                 const std::optional<relative::Grid>& grid) const override;
 
   std::vector<Rotation> rotations;
   std::vector<RelativeBias> relative_biases;
+  std::optional<AlibiSlopes> alibi;
+  GridBiases grid_biases;
 };
 /// The layers of a TransformerDecoder.
 struct DecoderStack : Stack<DecoderLayer> {
   HeadSizes sizes = {};  ///< of both attentions of each layer
   std::vector<RelativeBias> relative_biases = {};
+  std::optional<AlibiSlopes> alibi = std::nullopt;
 };
 
 /// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty. The final norm is

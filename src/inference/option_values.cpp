@@ -72,9 +72,19 @@ void read(const TransformerDecoderLayerImpl& layer, Values& values) {
   values.push_back(static_cast<double>(layer.options.feed_forward()));
 }
 
+void add_alibi(const std::optional<relative::Alibi>& alibi, Values& values) {
+  add(values, {alibi ? static_cast<double>(alibi->slopes) : -1.0, alibi ? alibi->bias_max : 0.0,
+               static_cast<double>(alibi && alibi->counts_tokens)});
+}
+
 void read(const TransformerEncoderImpl& stack, Values& values) {
   add_layer(stack.options.layer(), values);
+  add_alibi(stack.options.alibi(), values);
   for (const int64_t layer : stack.options.order()) values.push_back(static_cast<double>(layer));
+}
+
+void read(const TransformerDecoderImpl& stack, Values& values) {
+  add_alibi(stack.options.alibi(), values);
 }
 
 void read(const MultiheadAttentionImpl& attention, Values& values) {
@@ -91,13 +101,19 @@ void read(const RelativePositionBiasImpl& bias, Values& values) {
   values.push_back(static_cast<double>(index.index()));
   if (const auto* const own = std::get_if<relative::Buckets>(&index)) {
     add(values, {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
-                 static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
+                 static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum),
+                 static_cast<double>(own->spare_rows)});
   } else if (const auto* const own = std::get_if<relative::SignedLog>(&index)) {
     add(values, {static_cast<double>(own->buckets), static_cast<double>(own->max_position)});
   } else if (const auto* const own = std::get_if<relative::Clamp>(&index)) {
     add(values, {static_cast<double>(own->left), static_cast<double>(own->right),
                  static_cast<double>(own->query_minus_key), static_cast<double>(own->absolute)});
   }
+}
+
+void read(const GridPositionBiasImpl& bias, Values& values) {
+  const relative::Grid grid = bias.options.grid();
+  add(values, {static_cast<double>(grid.height), static_cast<double>(grid.width)});
 }
 
 // Those that matter beside the frequencies, which are a buffer.
@@ -138,7 +154,6 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
 void read(const EncoderImpl& encoder, Values& values) {
   add(values, {static_cast<double>(encoder.options.causal()),
                static_cast<double>(encoder.options.pooling()),
-               static_cast<double>(encoder.options.relative_buckets()),
                static_cast<double>(encoder.options.eos_token_id()),
                static_cast<double>(encoder.options.zero_padding()),
                static_cast<double>(encoder.options.zero_hidden_padding()),
@@ -158,8 +173,9 @@ OptionReader reader_if(const torch::nn::Module& module) {
 OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
-        reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
+        reader_if<TransformerEncoderImpl>, reader_if<TransformerDecoderImpl>, reader_if<MultiheadAttentionImpl>,
         reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
+        reader_if<GridPositionBiasImpl>,
         reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,

@@ -63,6 +63,7 @@ class RelativeHead {
       add_keys(begin, end);
       if (positions_.queries.defined()) add_queries(begin, end);
       if (bias.defined()) add_bias(bias, begin, end);
+      if (input_.mask.by_distance.defined()) add_by_distance(begin, end);
       if (input_.mask.is_causal) hide_later_keys(begin, end);
       attend(begin, end, out + begin * out_stride, out_stride);
     }
@@ -129,6 +130,16 @@ class RelativeHead {
       const float* const row = from + i * bias.stride(2);
       float* const to = term_ + (i - begin) * length_;
       for (int64_t j = 0; j < length_; ++j) to[j] += row[j * step];
+    }
+  }
+
+  void add_by_distance(int64_t begin, int64_t end) {
+    const at::Tensor& rows = input_.mask.by_distance;
+    const float* const of_itself =
+        rows.const_data_ptr<float>() + head_ * rows.stride(0) + input_.keys.length - 1;
+    for (int64_t i = begin; i < end; ++i) {
+      float* const to = term_ + (i - begin) * length_;
+      for (int64_t j = 0; j < length_; ++j) to[j] += of_itself[place(i) - place(j)];
     }
   }
 

@@ -23,13 +23,14 @@ void check_encoder(const EncoderOptions& options) {
                     ". Got ", embeddings);
   TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
                     "[Encoder] the layers must have batch_first(true)");
-  TORCH_CHECK_VALUE(options.relative_buckets() >= 0,
-                    "[Encoder] relative_buckets must not be negative. Got ",
-                    options.relative_buckets());
-  TORCH_CHECK_VALUE(
-      options.relative_rows().value_or(options.relative_buckets()) >= options.relative_buckets(),
-      "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
-      ". Got ", *options.relative_rows());
+  TORCH_CHECK_VALUE(!is_text || !has_grid_bias(options),
+                    "[Encoder] grid_bias must be of an encoder of images. Got token ids");
+  TORCH_CHECK_VALUE(!has_grid_bias(options) || tokens_before_patches(options) == 1,
+                    "[Encoder] grid_bias must be with one token before the patches. Got ",
+                    tokens_before_patches(options));
+  TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::NormOfMean,
+                    "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
+                    "mask. Got token ids");
   TORCH_CHECK_VALUE(
       is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id() ||
                    options.raw_inputs_embeds()),
@@ -64,6 +65,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::LargestToken: return "largest_token";
     case Pooling::LinearOfLast: return "linear_of_last";
     case Pooling::NormOfFirst: return "norm_of_first";
+    case Pooling::NormOfMean: return "norm_of_mean";
     case Pooling::LastToken: return "last_token";
     case Pooling::Last: return "last";
     case Pooling::Attention: break;
@@ -91,7 +93,7 @@ void EncoderImpl::reset() {
     pooler =
         register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
   }
-  if (options.pooling() == encoder::Pooling::NormOfFirst) {
+  if (has_pooler_norm(options)) {
     pooler_norm = register_module(
         "pooler_norm", LayerNorm(LayerNormOptions(layer.d_model()).eps(layer.layer_norm_eps())));
   }
@@ -103,12 +105,6 @@ void EncoderImpl::reset() {
                                              .activation(layer.activation())
                                              .layer_norm_eps(layer.layer_norm_eps())));
   }
-  if (options.relative_buckets() > 0) {
-    const int64_t rows = options.relative_rows().value_or(options.relative_buckets());
-    relative_attention_bias =
-        register_module("relative_attention_bias",
-                        make_embedding(torch::nn::EmbeddingOptions(rows, layer.num_heads())));
-  }
 }
 
 void EncoderImpl::reset_parameters() {
@@ -118,7 +114,6 @@ void EncoderImpl::reset_parameters() {
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
-  if (relative_attention_bias) relative_attention_bias->reset_parameters();
 }
 
 void EncoderImpl::pretty_print(std::ostream& stream) const {
@@ -150,14 +145,13 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   };
   out.embeddings =
       embeddings ? embed_tokens(options, rows_of, input, inputs, embed) : patches->forward(input);
-  const torch::Tensor bias =
-      relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   record.output_attentions = inputs.output_attentions();
   out.last_hidden_state = encoder->forward_with(
-      out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs));
+      out.embeddings, encoder_mask(options, inputs), record,
+      rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs),
+      grid_of(options, input));
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

@@ -22,6 +22,9 @@ int64_t exact_buckets(const Buckets& index) {
                     "[RelativePositionBias] the number of buckets must be ",
                     index.bidirectional ? "even, and at least 4" : "at least 2", ". Got ",
                     index.num_buckets);
+  TORCH_CHECK_VALUE(index.spare_rows >= 0,
+                    "[RelativePositionBias] spare_rows must not be negative. Got ",
+                    index.spare_rows);
   const int64_t exact = index.num_buckets / directions / 2;
   TORCH_CHECK_VALUE(index.max_distance > exact,
                     "[RelativePositionBias] max_distance must be larger than ", exact,
@@ -80,7 +83,7 @@ at::Tensor index_of(const at::Tensor& distances, const Shift& index) {
   return distances + index.origin;
 }
 
-int64_t rows_of(const Buckets& index) { return index.num_buckets; }
+int64_t rows_of(const Buckets& index) { return index.num_buckets + index.spare_rows; }
 int64_t rows_of(const SignedLog& index) { return 2 * index.buckets; }
 int64_t rows_of(const Clamp& index) {
   return index.absolute ? std::max(index.left, index.right) + 1 : index.left + index.right + 1;

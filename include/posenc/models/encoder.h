@@ -2,7 +2,6 @@
 
 // posenc-budget: the options, inputs and outputs of one class
 
-#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
@@ -32,6 +31,7 @@ enum class Pooling {
   LargestToken,  ///< the row of the largest id: CLIP's files with eos_token_id 2
   LinearOfLast,  ///< pooler(x) of the last row: SigLIP's texts
   NormOfFirst,   ///< pooler_norm(x) of the first row: CLIP's images
+  NormOfMean,    ///< pooler_norm(x) of the mean of all rows but the first: BEiT
   Attention,     ///< attention_pooler(x), of all rows: SigLIP's images
   /// The row of the last id that is not pad_token_id, the last row of inputs_embeds: classifiers of
   /// Llama's family.
@@ -87,10 +87,6 @@ struct EncoderOptions {
   TORCH_ARG(double, pos_embed_jitter) = 0.0;
   /// See pos_embed_shift.
   TORCH_ARG(double, pos_embed_rescale) = 0.0;
-  /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
-  TORCH_ARG(int64_t, relative_buckets) = 0;
-  /// Rows of their table, the first of which are used; relative_buckets unless set.
-  TORCH_ARG(std::optional<int64_t>, relative_rows) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
   /// Width of the pooled output of a linear pooler; d_model unless set.
@@ -153,8 +149,7 @@ struct EncoderOutput {
 ///
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
-/// (AttentionPooling), `relative_attention_bias.weight` (relative_rows, H), as far as the options
-/// require them.
+/// (AttentionPooling), as far as the options require them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -184,7 +179,6 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
   LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
   AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention
-  torch::nn::Embedding relative_attention_bias{nullptr};  ///< with relative_buckets
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})

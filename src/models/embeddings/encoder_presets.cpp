@@ -168,6 +168,11 @@ const EmbeddingsStructure kRoFormer = {.position_ids = PositionIds::None,
     .projection = Projection::Last, .projects_always = false,
     .projection_name = "embeddings_project"};
 
+const EmbeddingsStructure kBloom = {.position_ids = PositionIds::None, .has_padding = false,
+    .has_types = false, .has_dropout = false, .norm_name = "word_embeddings_layernorm"};
+const EmbeddingsStructure kMpt = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "wte"};
+
 const EmbeddingsStructure kT5 = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
 
@@ -218,7 +223,7 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
         .projects_always = false, .projection_bias = false, .tokens = "embed_tokens",
         .positions = "embed_positions", .projection_name = "project_in"}},
       {"nomic", "nomic_bert", "NomicBertEmbeddings",
-       "drop(LN(tok + typ)); ModernBERT, Funnel: no types; RoFormer: proj",
+       "drop(LN(tok + typ)); ModernBERT, Funnel, BLOOM: no types; RoFormer: proj",
        {.position_ids = PositionIds::None}},
       {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s; T5: drop(tok)",
        {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,

@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "io/base/text.h"
@@ -143,6 +144,14 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     map.emplace_back(KeySources{from + keys.q_bias, from + keys.k_bias, from + keys.v_bias},
                      to + "self_attn.in_proj_bias");
   }
+  if (keys.packs_heads) {
+    const int64_t heads = config.options.encoder().layer().num_heads();
+    for (const char* const part : {"weight", "bias"}) {
+      const std::string own = std::string(".") + part;
+      map.emplace_back(KeySource::heads_to_parts(in_file(&EncoderLayerKeys::query) + own, heads),
+                       to + "self_attn.in_proj_" + part);
+    }
+  }
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
       attention + "in_proj_*");
   add({&EncoderLayerKeys::out}, attention + "out_proj.*");
@@ -176,6 +185,14 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   for (const auto& [part, name] : of_positions) {
     if (is_named(keys.*part)) map.emplace_back(tensors(part), to + name);
   }
+  const TransformerLayerOptions& layer = config.options.encoder().layer();
+  const std::tuple<Part, bool, const char*> parameters[] = {
+      {&EncoderLayerKeys::scale1, layer.layer_scale().has_value(), "layer_scale1.lambda1"},
+      {&EncoderLayerKeys::scale2, layer.layer_scale().has_value(), "layer_scale2.lambda1"},
+      {&EncoderLayerKeys::grid_bias, layer.grid_bias().has_value(), "grid_position_bias.weight"}};
+  for (const auto& [part, is_used, name] : parameters) {
+    if (is_named(keys.*part)) map.emplace_back(in_file(part), is_used ? to + name : "");
+  }
   if (config.structure.has_layer_scale)
     map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
@@ -189,6 +206,10 @@ bool has_qkv_bias(const EncoderConfig& config) {
 void add_layers(KeyMap& map, const EncoderConfig& config,
                 std::span<const EncoderLayerKeys> layouts) {
   for (const EncoderLayerKeys& keys : layouts) {
+    if (is_named(keys.shared_grid_bias)) {
+      const bool is_used = config.options.encoder().grid_bias().has_value();
+      map.emplace_back(keys.shared_grid_bias, is_used ? "encoder.grid_position_bias.weight" : "");
+    }
     if (!has_qkv_bias(config)) {
       for (const char* part : {keys.query, keys.key, keys.value}) {
         map.emplace_back(keys.layer + std::string(part) + ".bias", "");
@@ -235,7 +256,8 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
 void add_pooling(KeyMap& map, const EncoderConfig& config) {
   const std::string own = config.structure.pooler;
   switch (config.options.pooling()) {
-    case encoder::Pooling::NormOfFirst: add_norm(map, own, "pooler_norm"); break;
+    case encoder::Pooling::NormOfFirst:
+    case encoder::Pooling::NormOfMean: add_norm(map, own, "pooler_norm"); break;
     case encoder::Pooling::Attention:
       map.emplace_back(own + ".mlp.fc1.*", "attention_pooler.linear1.*");
       map.emplace_back(own + ".mlp.fc2.*", "attention_pooler.linear2.*");
@@ -251,12 +273,11 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   if (structure.is_disentangled) add_relative_positions(map, config);
   add_embeddings(map, config);
   add_layers(map, config, layouts);
-  if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
+  if (is_named(structure.last_norm) && config.options.encoder().norm())
+    add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
     const TransformerEncoderOptions& stack = config.options.encoder();
-    const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn."
-                           : stack.relative()       ? "encoder."
-                                                    : "";
+    const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn." : "encoder.";
     map.emplace_back(structure.relative_bias, to + "relative_attention_bias.weight");
   }
   add_pooling(map, config);
@@ -370,7 +391,8 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix) {
   if (config.options.pooling() == encoder::Pooling::Attention)
     return {prefix + config.structure.pooler + ".probe"};
-  if (!has_pooler(config.options)) return {};
+  const bool has_norm = config.options.pooling() == encoder::Pooling::NormOfMean;
+  if (!has_pooler(config.options) && !has_norm) return {};
   return {prefix + config.structure.pooler + ".weight", prefix + config.structure.pooler + ".bias"};
 }
 

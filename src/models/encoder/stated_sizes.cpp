@@ -13,7 +13,7 @@ namespace {
 void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
                      const std::string& prefix) {
   const auto pooler = encoder_pooler_names(config, prefix);
-  if (pooler.empty() || config.options.pooling() == encoder::Pooling::Attention) return;
+  if (pooler.empty() || !has_pooler(config.options)) return;
   const auto& options = config.options;
   const char* own_setting = config.options.patches() ? "pooler_output_size" : "projection_size";
   const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
@@ -21,6 +21,27 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
                    options.pooler_dim().value_or(options.encoder().layer().d_model()),
                    {pooler.front()},
                    0});
+}
+
+// The tables of grid biases, by the names that each layout has for them.
+void add_grid_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
+                    const std::string& prefix) {
+  const TransformerEncoderOptions& stack = config.options.encoder();
+  std::vector<std::string> own, shared;
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
+    own.push_back(prefix + io::fill_pattern(keys.layer + std::string(keys.grid_bias), {"0"}));
+    shared.push_back(prefix + keys.shared_grid_bias);
+  }
+  const std::pair<const std::optional<relative::Grid>&, const std::vector<std::string>&> tables[] = {
+      {stack.layer().grid_bias(), own}, {stack.grid_bias(), shared}};
+  for (const auto& [grid, names] : tables) {
+    if (!grid) continue;
+    sizes.push_back({"(2 rows of patches - 1) (2 columns of patches - 1) + 3 of image_size",
+                     (2 * grid->height - 1) * (2 * grid->width - 1) + 3,
+                     names,
+                     0});
+    sizes.push_back({config.settings.key("num_attention_heads"), stack.layer().num_heads(), names, 1});
+  }
 }
 
 // `embeddings` is the prefix of the embeddings' tensors.
@@ -32,6 +53,7 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
   sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
   sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
+  add_grid_sizes(sizes, config, embeddings.substr(0, embeddings.rfind("embeddings.")));
   if (options.position_table() == vision::PositionTable::None) return;
   const int64_t patches = (options.image_height() / options.patch_height()) *
                           (options.image_width() / options.patch_width());
@@ -87,11 +109,8 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   }
   if (*structure.relative_bias != '\0') {
     const auto& index = layer.relative() ? layer.relative() : config.options.encoder().relative();
-    const int64_t rows =
-        index ? relative_rows(*index)
-              : config.options.relative_rows().value_or(config.options.relative_buckets());
     sizes.push_back({"relative_attention_num_buckets",
-                     rows,
+                     relative_rows(*index),
                      {prefix + io::fill_pattern(structure.relative_bias, {"0"})},
                      0});
   }

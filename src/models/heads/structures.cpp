@@ -31,6 +31,9 @@ constexpr HeadStructure kQuestion = {.out = "qa_outputs"};
 // tanh(pooler(x)) of the first row is the encoder's pooled output.
 constexpr HeadStructure kOfPooler = {.out = "classifier", .rows = Rows::Pooled};
 
+constexpr HeadStructure kOfLastToken = {.out = "score", .rows = Rows::Pooled,
+    .pooling = Pooling::LastToken, .has_bias = false};
+
 // A layer of the head's own in place of the pooler.
 constexpr HeadStructure of_first(const char* activation, const char* setting = "") {
   return {.out = "classifier.out_proj", .rows = Rows::Pooled, .pooling = Pooling::First,
@@ -137,10 +140,10 @@ const HeadStructures kDeberta = {
     .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
                  .dense = "pooler.dense", .activation_setting = "pooler_hidden_act"},
     .token = kToken, .question = kQuestion, .masked = deberta_masked()};
-const HeadStructures kDecoder = {
-    .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
-                 .has_bias = false},
-    .token = {.out = "score"}, .question = kQuestion};
+const HeadStructures kBeit = {.image = {.out = "classifier", .rows = Rows::Pooled}};
+const HeadStructures kBloom = {.sequence = kOfLastToken, .token = kToken, .question = kQuestion};
+const HeadStructures kDecoder = {.sequence = kOfLastToken, .token = {.out = "score"},
+    .question = kQuestion};
 const HeadStructures kDistilBert = {
     .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
                  .dense = "pre_classifier", .activation = "relu"},

@@ -56,7 +56,7 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDecoder,
+extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta, kDecoder,
     kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
     kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
     kViT, kXlm;

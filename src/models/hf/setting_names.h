@@ -14,7 +14,7 @@ inline constexpr const char* kActivationDropout[] = {"activation_dropout", "mlp_
 /// Of whole layers, and of what a block adds.
 inline constexpr const char* kLayerDropout[] = {"encoder_layerdrop", "layerdrop"};
 inline constexpr const char* kPathDropout[] = {"drop_path_rate"};
-inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps"};
+inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps", "layer_norm_epsilon"};
 /// That of RMS norms.
 inline constexpr const char* kRMSEpsilon[] = {"rms_norm_eps"};
 inline constexpr const char* kPositions[] = {"max_position_embeddings",

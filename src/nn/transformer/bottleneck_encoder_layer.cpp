@@ -70,6 +70,7 @@ void check_bottleneck(const TransformerLayerOptions& options) {
       {"num_kv_heads", options.num_kv_heads().has_value()},
       {"qk_norm", options.qk_norm()},
       {"relative", options.relative().has_value()},
+      {"grid_bias", options.grid_bias().has_value()},
       {"rotary", options.rotary().has_value()}};
   for (const auto& [name, is_set] : others) {
     TORCH_CHECK_VALUE(!is_set, "[", kLayer, "] ", name, " must be its default. Got another");

@@ -26,6 +26,7 @@ void check_disentangled(const TransformerLayerOptions& options) {
       {"num_kv_heads", options.num_kv_heads().has_value()},
       {"qk_norm", options.qk_norm()},
       {"relative", options.relative().has_value()},
+      {"grid_bias", options.grid_bias().has_value()},
       {"rotary", options.rotary().has_value()},
       {"bias",
        !options.bias() || !options.qkv_bias().value_or(true) || !options.out_bias().value_or(true)},

@@ -4,11 +4,14 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
+#include <optional>
 #include <ostream>
 #include <vector>
 
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/grid_position_bias.h"
 #include "posenc/nn/transformer/layer_scale.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 
@@ -45,6 +48,22 @@ RelativePositionBias make_shared_bias(const char* module, const TransformerLayer
 /// The mask, and the shared bias unless it is null, for queries after `offset` others.
 AttentionMask with_shared_bias(const AttentionMask& mask, const RelativePositionBias& bias,
                                int64_t queries, int64_t keys, int64_t offset = 0);
+
+/// Throws c10::ValueError naming `module` for a sequence that is not that of `grid`, or of the grid
+/// of the tables, if the stack has grid biases.
+void check_grid(const char* module, const TransformerEncoderOptions& options,
+                const std::optional<relative::Grid>& grid, int64_t length);
+/// The mask, and the bias for this grid unless `bias` is null.
+AttentionMask with_grid_bias(const AttentionMask& mask, const GridPositionBias& bias,
+                             const std::optional<relative::Grid>& grid);
+/// Throws c10::ValueError naming `module` for a stack with ALiBi whose layers cannot have it, or
+/// that has a relative position bias as well.
+void check_alibi(const char* module, const TransformerLayerOptions& layer, bool has_relative);
+/// The mask, and ALiBi on the device of `like` unless there is none.
+AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative::Alibi>& alibi,
+                         int64_t heads, const torch::Tensor& like);
+/// ALiBi's bias (B, H, L, L) by the tokens between two, which is_token (B, L) tells from padding.
+torch::Tensor alibi_bias_of_tokens(const torch::Tensor& slopes, const torch::Tensor& is_token);
 
 /// Layer i of a stack. Callers can modify the ModuleList, so this throws c10::ValueError naming
 /// `module` if the layer is of another class.

@@ -23,9 +23,9 @@ void check_own_options(const TransformerEncoderOptions& options) {
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
     TORCH_CHECK_VALUE(
-        !options.relative() || (one.num_heads() == options.layer().num_heads() &&
+        (!options.relative() && !options.alibi() && !options.grid_bias()) || (one.num_heads() == options.layer().num_heads() &&
                                 one.mixing() == Mixing::Attention && !one.relative()),
-        "[TransformerEncoder] with relative, each of layers must have the num_heads of "
+        "[TransformerEncoder] with relative, alibi or grid_bias, each of layers must have the num_heads of "
         "layer, ",
         options.layer().num_heads(), ", Mixing::Attention and no relative of its own. Got others");
   }
@@ -77,6 +77,11 @@ AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOpt
   return mask & AttentionMask::allowed(keys.unsqueeze(2));
 }
 
+// That of a layer whose options have one.
+const GridPositionBias& own_grid_bias(const EncoderLayerBase& layer) {
+  return dynamic_cast<const TransformerEncoderLayerImpl&>(layer).grid_position_bias;
+}
+
 std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
   if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
   if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
@@ -99,6 +104,8 @@ void TransformerEncoderImpl::reset() {
                       options.num_layers(), "). Got ", i);
   }
   check_own_options(options);
+  if (options.alibi())
+    check_alibi("TransformerEncoder", options.layer(), options.relative().has_value());
   layers = register_module("layers", torch::nn::ModuleList());
   for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
     layers->push_back(make_layer(options.layer_at(i)));
@@ -108,6 +115,15 @@ void TransformerEncoderImpl::reset() {
     relative_attention_bias = register_module(
         "relative_attention_bias",
         make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
+  }
+  if (options.grid_bias()) {
+    TORCH_CHECK_VALUE(options.layer().mixing() == Mixing::Attention &&
+                          !options.layer().bottleneck() && !options.layer().disentangled(),
+                      "[TransformerEncoder] grid_bias must be with layers of Mixing::Attention "
+                      "without a bottleneck or disentangled attention. Got others");
+    grid_position_bias =
+        register_module("grid_position_bias",
+                        GridPositionBias(*options.grid_bias(), options.layer().num_heads()));
   }
   const auto& disentangled = options.layer().disentangled();
   if (!disentangled) return;
@@ -120,6 +136,7 @@ void TransformerEncoderImpl::reset_parameters() {
   for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
   if (relative_attention_bias) relative_attention_bias->reset_parameters();
+  if (grid_position_bias) grid_position_bias->reset_parameters();
   if (relative_embeddings) relative_embeddings->reset_parameters();
   if (conv) conv->reset_parameters();
 }
@@ -129,6 +146,8 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
   if (options.relative()) stream << ", relative=true";
+  if (options.alibi()) stream << ", alibi=true";
+  if (options.grid_bias()) stream << ", grid_bias=true";
   if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
   if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
@@ -155,11 +174,15 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
                                                    const AttentionMask& mask,
                                                    TransformerEncoderRecord& record,
                                                    const torch::Tensor& position_ids,
-                                                   const torch::Tensor& kept_rows) {
+                                                   const torch::Tensor& kept_rows,
+                                                   std::optional<relative::Grid> grid) {
   const torch::Tensor factors = row_factors(kept_rows, x);
   const AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
-  const AttentionMask biased = with_shared_bias(mask_of_stack(mask, options.layer()),
-                                                relative_attention_bias, shape.queries, shape.keys);
+  check_grid("TransformerEncoder", options, grid, shape.queries);
+  const AttentionMask own_mask = with_shared_bias(
+      mask_of_stack(mask, options.layer()), relative_attention_bias, shape.queries, shape.keys);
+  const AttentionMask biased =
+      with_grid_bias(with_alibi(own_mask, options.alibi(), shape.heads, x), grid_position_bias, grid);
   WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
@@ -177,7 +200,10 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (is_skipped) continue;  // and not recorded, as in transformers
     const TransformerLayerOptions& own = one.layer_options();
     const bool attends = own.mixing() != Mixing::Fourier;
-    out = one.run_relative(out, table, attends ? masks.of(own) : mask, position_ids,
+    const AttentionMask layer_mask =
+        own.grid_bias() ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
+                        : (attends ? masks.of(own) : mask);
+    out = one.run_relative(out, table, layer_mask, position_ids,
                            record.output_attentions ? &weights : nullptr);
     if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());
     is_first = false;
