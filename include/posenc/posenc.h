@@ -71,6 +71,7 @@
 #include "posenc/nn/attention/disentangled_attention.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/document_position_bias.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/encoder_embeddings_options.h"
 #include "posenc/nn/fourier_features.h"

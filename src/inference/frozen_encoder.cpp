@@ -29,6 +29,7 @@ struct FrozenEncoderParts {
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
   LayerNorm pooler_norm{nullptr};
   AttentionPooling attention_pooler{nullptr};
+  DocumentPositionBias document_bias{nullptr};
   at::Tensor pooler_weight = {}, pooler_bias = {};
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
@@ -133,7 +134,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   parts.stale_check.check();
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
-  const AttentionMask mask = encoder_mask(parts.options, inputs);
+  const AttentionMask mask = encoder_mask(parts.options, inputs, parts.document_bias, out.embeddings.size(1));
   const bool sees_all = layers_see_padding(parts.options);
   const bool all_rows =
       !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
@@ -192,6 +193,8 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
   if (model.attention_pooler) {
     parts.attention_pooler = AttentionPooling(detached_module(*model.attention_pooler));
   }
+  if (model.document_bias)
+    parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
   if (model.pooler) {
     parts.pooler_weight = model.pooler->weight.detach();
     if (model.pooler->bias.defined()) parts.pooler_bias = model.pooler->bias.detach();

@@ -28,6 +28,11 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(!has_grid_bias(options) || tokens_before_patches(options) == 1,
                     "[Encoder] grid_bias must be with one token before the patches. Got ",
                     tokens_before_patches(options));
+  TORCH_CHECK_VALUE(!options.document_bias() ||
+                        (is_text && options.document_bias()->num_heads() ==
+                                        options.encoder().layer().num_heads()),
+                    "[Encoder] document_bias must be of an encoder of token ids, with its heads. "
+                    "Got others");
   TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::NormOfMean,
                     "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
                     "mask. Got token ids");
@@ -97,6 +102,10 @@ void EncoderImpl::reset() {
     pooler_norm = register_module(
         "pooler_norm", LayerNorm(LayerNormOptions(layer.d_model()).eps(layer.layer_norm_eps())));
   }
+  if (options.document_bias()) {
+    document_bias =
+        register_module("document_bias", DocumentPositionBias(*options.document_bias()));
+  }
   if (options.pooling() == encoder::Pooling::Attention) {
     attention_pooler =
         register_module("attention_pooler",
@@ -114,6 +123,7 @@ void EncoderImpl::reset_parameters() {
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
+  if (document_bias) document_bias->reset_parameters();
 }
 
 void EncoderImpl::pretty_print(std::ostream& stream) const {
@@ -149,7 +159,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   record.output_hidden_states = inputs.output_hidden_states();
   record.output_attentions = inputs.output_attentions();
   out.last_hidden_state = encoder->forward_with(
-      out.embeddings, encoder_mask(options, inputs), record,
+      out.embeddings, encoder_mask(options, inputs, document_bias, out.embeddings.size(1)), record,
       rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs),
       grid_of(options, input));
   out.hidden_states = std::move(record.hidden_states);

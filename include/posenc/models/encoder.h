@@ -14,6 +14,7 @@
 #include "posenc/export.h"
 #include "posenc/io/load.h"
 #include "posenc/models/attention_pooling.h"
+#include "posenc/nn/document_position_bias.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/vision_embeddings.h"
@@ -87,6 +88,8 @@ struct EncoderOptions {
   TORCH_ARG(double, pos_embed_jitter) = 0.0;
   /// See pos_embed_shift.
   TORCH_ARG(double, pos_embed_rescale) = 0.0;
+  /// A relative position bias of all layers by the places of tokens and their boxes: LayoutLMv3.
+  TORCH_ARG(std::optional<DocumentPositionBiasOptions>, document_bias) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
   /// Width of the pooled output of a linear pooler; d_model unless set.
@@ -149,7 +152,7 @@ struct EncoderOutput {
 ///
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
-/// (AttentionPooling), as far as the options require them.
+/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), as far as the options require them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -179,6 +182,7 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
   LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
   AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention
+  DocumentPositionBias document_bias{nullptr};            ///< with options.document_bias
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})

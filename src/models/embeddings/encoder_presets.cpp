@@ -28,6 +28,15 @@ void read_boxes(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.box_positions(config.whole("max_2d_position_embeddings", 1, kMostTableRows));
 }
 
+void read_boxes_side_by_side(const Settings& config, EncoderEmbeddingsOptions& options) {
+  read_boxes(config, options);
+  options.coordinate_size(config.whole("coordinate_size", 1, kWidestTable))
+      .shape_size(config.whole("shape_size", 1, kWidestTable));
+  if (4 * options.coordinate_size() + 2 * options.shape_size() == options.d_model()) return;
+  config.refuse("coordinate_size", "must be such that 4 coordinate_size + 2 shape_size is hidden_size " +
+                                       std::to_string(options.d_model()));
+}
+
 void scale_by_power(const Settings&, EncoderEmbeddingsOptions& options) {
   if (!options.scale().is_none()) options.scale(Scale::SqrtDim);  // pow(), not sqrt()
 }
@@ -148,6 +157,8 @@ const EmbeddingsStructure kGpt = {.norm = Norm::None, .has_padding = false, .has
 const EmbeddingsStructure kBioGpt = {.norm = Norm::None, .position_offset = 2, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
 const EmbeddingsStructure kLayoutLM = {.order = Order::PositionsFirst, .more = read_boxes};
+const EmbeddingsStructure kLayoutLMv3 = {.position_ids = PositionIds::FromIds,
+    .more = read_boxes_side_by_side};
 const EmbeddingsStructure kBlenderbot = {.norm = Norm::None, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
 const EmbeddingsStructure kLed = {.has_types = false,

@@ -37,7 +37,7 @@ struct EmbeddingsStructure {
 namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kBloom, kConvBert, kDeberta, kDebertaV2,
-    kDistilBert, kElectra, kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLed,
+    kDistilBert, kElectra, kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLayoutLMv3, kLed,
     kLxmert, kModernBert, kMpt, kPPFormulaNet, kRoFormer, kT5, kTrOcr, kTvp, kXlm;
 
 }  // namespace tables

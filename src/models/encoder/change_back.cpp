@@ -51,6 +51,8 @@ void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConf
                          .transpose(0, 1)
                          .reshape(item.value().sizes());
     }
+    if (source.change() == KeySource::Change::Transpose)
+      item.value() = item.value().transpose(source.first(), source.second()).contiguous();
     if (source.change() == KeySource::Change::Squeeze)
       item.value() = item.value().unsqueeze(source.first());
   }

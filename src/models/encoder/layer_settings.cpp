@@ -145,6 +145,25 @@ void read_mpnet(const Settings& config, const hf::ModelType&, EncoderOptions& op
       relative::Buckets{.num_buckets = kBuckets, .spare_rows = rows - kBuckets});
 }
 
+// The boxes count only beside the places. The tables are those of the text; images are refused.
+void read_layoutlmv3(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr int64_t kMostBuckets = 1 << 20;
+  if (!config.flag("text_embed", true)) {
+    config.refuse("text_embed", "must be true, since posenc encodes no images with this model_type");
+  }
+  if (!config.flag("has_relative_attention_bias")) return;
+  const auto buckets = [&](const char* bins, const char* most) {
+    return relative::Buckets{.num_buckets = config.whole(bins, 1, kMostBuckets),
+                             .max_distance = config.whole(most, 1, INT32_MAX)};
+  };
+  const TransformerLayerOptions& layer = own_layer(options);
+  DocumentPositionBiasOptions own(layer.num_heads(), buckets("rel_pos_bins", "max_rel_pos"));
+  if (config.flag("has_spatial_attention_bias"))
+    own.boxes(buckets("rel_2d_pos_bins", "max_rel_2d_pos"));
+  const auto width = static_cast<double>(layer.d_model() / layer.num_heads());
+  options.document_bias(own.scale(1.0 / std::sqrt(width)));
+}
+
 // The rate of DropPath grows from layer to layer.
 void set_growing_path_dropout(EncoderOptions& options) {
   LayerDropouts drops = *own_layer(options).dropouts();

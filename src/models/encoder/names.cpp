@@ -253,6 +253,23 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
+// LayoutLMv3's tables, which are weights of linear layers. Those that are not used are dropped.
+void add_document_bias(KeyMap& map, const EncoderConfig& config) {
+  const auto& own = config.options.document_bias();
+  const std::tuple<const char*, const char*, bool> tables[] = {
+      {"rel_pos_bias", "places", own.has_value()},
+      {"rel_pos_x_bias", "x", own && own->boxes()},
+      {"rel_pos_y_bias", "y", own && own->boxes()}};
+  for (const auto& [in_file, name, is_used] : tables) {
+    const std::string from = std::string("encoder.") + in_file + ".weight";
+    if (is_used) {
+      map.emplace_back(KeySource::transposed(from), std::string("document_bias.") + name + ".weight");
+    } else {
+      map.emplace_back(from, "");
+    }
+  }
+}
+
 void add_pooling(KeyMap& map, const EncoderConfig& config) {
   const std::string own = config.structure.pooler;
   switch (config.options.pooling()) {
@@ -271,6 +288,7 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   const auto& structure = config.structure;
   KeyMap map = encoder_dropped_map(structure);
   if (structure.is_disentangled) add_relative_positions(map, config);
+  if (config.model.type == std::string_view("layoutlmv3")) add_document_bias(map, config);
   add_embeddings(map, config);
   add_layers(map, config, layouts);
   if (is_named(structure.last_norm) && config.options.encoder().norm())

@@ -74,7 +74,9 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
       options.embeddings() ? "ids must be (B, L)" : "pixel_values must be (B, C, H, W)",
       ". Got an undefined tensor");
   if (options.embeddings()) {
-    TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L). Got ", input.sizes());
+    TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L)",
+                      input.dim() == 4 ? ": an encoder of token ids takes no pixel_values" : "",
+                      ". Got ", input.sizes());
     TORCH_CHECK_VALUE(input.size(1) > 0 || options.pooling() == Pooling::None,
                       "[Encoder] sequences must have a token that can be pooled. Got ",
                       input.sizes());
@@ -207,10 +209,13 @@ at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& 
   return at::cat({at::zeros({before, grid.size(1)}, grid.options()), grid}).to(input.device());
 }
 
-AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs) {
+AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
+                           const DocumentPositionBias& bias, int64_t length) {
   AttentionMask mask;
   if (inputs.attention_mask().defined()) mask = AttentionMask::key_padding(inputs.attention_mask());
   if (options.causal()) mask = mask & AttentionMask::causal();
+  if (!bias.is_empty())
+    mask = mask & AttentionMask::additive(bias.ptr()->forward(length, inputs.bbox()));
   return mask;
 }
 

@@ -43,8 +43,9 @@ at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& 
 /// The tokens of images before those of their patches: class tokens and registers.
 int64_t tokens_before_patches(const EncoderOptions& options);
 
-/// The mask of all layers.
-AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs);
+/// The mask of all layers for `length` tokens; `bias` may be null.
+AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
+                           const DocumentPositionBias& bias, int64_t length);
 
 /// Whether the stack or one of its layers has a grid bias.
 bool has_grid_bias(const EncoderOptions& options);

@@ -212,6 +212,12 @@ NamedValues values_of(const EncoderOptions& options) {
   add("pos_embed_shift", options.pos_embed_shift());
   add("pos_embed_jitter", options.pos_embed_jitter());
   add("pos_embed_rescale", options.pos_embed_rescale());
+  const auto& document = options.document_bias();
+  add_relative(document ? std::optional<relative::Index>(document->places()) : std::nullopt, values);
+  add_relative(document && document->boxes() ? std::optional<relative::Index>(*document->boxes())
+                                             : std::nullopt,
+               values);
+  add("document_bias scale", document ? document->scale() : 0.0);
   add_relative(options.encoder().relative(), values);
   add_alibi(options.encoder().alibi(), values);
   add_grid(options.encoder().grid_bias(), values);

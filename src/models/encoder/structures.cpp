@@ -221,6 +221,10 @@ constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelTy
 }  // namespace
 
 const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kLayoutLMv3 = {.keys = kBertKeys,
+    .dropped = "cls_token pos_embed patch_embed.* norm.* LayerNorm.* visual_bbox "
+               "embeddings.position_ids",
+    .beside = "patch_embed", .more = read_layoutlmv3};
 const EncoderStructure kBertWithoutPooler = {.keys = kBertKeys};
 const EncoderStructure kChineseClipText = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
     .zeroes_padding_row = true};

@@ -93,7 +93,7 @@ namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBeit, kBert, kBertWithoutPooler, kBloom, kChineseClipText,
     kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
-    kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kJinaBert, kLlama, kLuke, kMBart, kMegatronBert,
+    kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kJinaBert, kLayoutLMv3, kLlama, kLuke, kMBart, kMegatronBert,
     kMistral, kMobileBert, kModernBert, kMPNet, kMpt, kNomic, kQwen2, kQwen3, kRemBert,
     kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5,
     kUmt5, kViT, kXlm;

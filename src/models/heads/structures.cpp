@@ -98,6 +98,10 @@ constexpr HeadStructure mobile_masked() {
   return head;
 }
 
+// LayoutLMv3 has a layer before the labels of tokens where they are many.
+constexpr HeadStructure kManyLabels = {.out = "classifier.out_proj", .dense = "classifier.dense",
+    .activation = "tanh"};
+
 constexpr HeadStructure esm_masked() {
   HeadStructure head = kRobertaMasked;
   head.has_both_biases = false;
@@ -166,6 +170,9 @@ const HeadStructures kEuroBert = {
 const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
                .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
+const HeadStructures kLayoutLMv3 = {.sequence = of_first("tanh"),
+    .token = {.out = "classifier", .variant = &kManyLabels, .labels_of_variant = 10},
+    .question = {.out = "qa_outputs.out_proj", .dense = "qa_outputs.dense", .activation = "tanh"}};
 const HeadStructures kLuke = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = luke_masked()};
 const HeadStructures kMobileBert = {.sequence = kOfPooler, .token = kToken,

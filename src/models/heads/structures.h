@@ -43,6 +43,8 @@ struct HeadStructure {
   /// A setting with which the head is as described, and the head without it; null: there is none.
   const char* variant_setting = "";
   const HeadStructure* variant = nullptr;
+  /// The same with at least as many labels; 0: there is none.
+  int64_t labels_of_variant = 0;
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
   /// Refuses settings of the head that posenc lacks; null: there are none.
   void (*check)(const Settings& config) = nullptr;
@@ -57,7 +59,7 @@ struct HeadStructures {
 namespace heads {
 
 extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta, kDecoder,
-    kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
+    kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLayoutLMv3, kLuke, kMobileBert,
     kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
     kViT, kXlm;
 

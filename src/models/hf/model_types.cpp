@@ -253,7 +253,8 @@ constexpr ModelType kModelTypes[] = {
     {.type = "lasr_encoder", .rotary = "llama"},
     {.type = "layoutlm", .embeddings = "squeezebert", .tables = &tables::kLayoutLM,
      .layers = &layers::kBert, .heads = &heads::kBert, .prefix = "layoutlm."},
-    {.type = "layoutlmv3", .lacks = "embeddings of boxes and relative attention"},
+    {.type = "layoutlmv3", .embeddings = "roberta", .tables = &tables::kLayoutLMv3,
+     .layers = &layers::kLayoutLMv3, .heads = &heads::kLayoutLMv3, .prefix = "layoutlmv3."},
     {.type = "led", .embeddings = "bart", .tables = &tables::kLed},
     {.type = "lfm2", .rotary = "llama"},
     {.type = "lfm2_moe", .rotary = "llama"},
@@ -495,6 +496,15 @@ static_assert(std::is_sorted(std::begin(kModelTypes), std::end(kModelTypes),
 }  // namespace
 
 std::span<const ModelType> model_types() { return kModelTypes; }
+
+const ModelType& jina_bert() {
+  static constexpr ModelType kRow = {.type = "bert",
+                                     .embeddings = "nomic",
+                                     .layers = &layers::kJinaBert,
+                                     .heads = &heads::kBert,
+                                     .prefix = "bert."};
+  return kRow;
+}
 
 const ModelType* find_model_type(std::string_view type) {
   const auto* const found =

@@ -92,15 +92,25 @@ torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& sc
                      const torch::Tensor& x);
 
 /// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
-/// block is none; a `post` norm is applied to the block's output.
+/// block is none; a `post` norm is applied to the block's output. `last` is what is added of the
+/// block's output after dropout and scale.
+template <typename Block, typename Last>
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
+                       TransformerNorm& post, const torch::nn::Dropout& dropout,
+                       const LayerScale& scale, const Block& block, const Last& last) {
+  if (!norm_first) return norm->forward(x + last(branch(*dropout, scale, block(x))));
+  torch::Tensor out = block(norm ? norm->forward(x) : x);
+  if (post) out = post->forward(out);
+  return x + last(branch(*dropout, scale, out));
+}
+
+/// The same without a last step.
 template <typename Block>
 torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
                        TransformerNorm& post, const torch::nn::Dropout& dropout,
                        const LayerScale& scale, const Block& block) {
-  if (!norm_first) return norm->forward(x + branch(*dropout, scale, block(x)));
-  torch::Tensor out = block(norm ? norm->forward(x) : x);
-  if (post) out = post->forward(out);
-  return x + branch(*dropout, scale, out);
+  return residual(x, norm_first, norm, post, dropout, scale, block,
+                  [](const torch::Tensor& y) { return y; });
 }
 
 /// linear2(dropout(hidden)), where hidden is the activation of linear1(x), gated if the options say

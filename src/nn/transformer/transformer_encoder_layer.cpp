@@ -159,19 +159,22 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const Att
     return drop_path(y, path, is_training(), options.batch_first());
   };
   const auto mix = [&](const torch::Tensor& y) {
-    if (transforms) return kept(mix_by_fourier(y, mask, options.batch_first()));
-    if (conv_attn) return kept(attend_and_convolve(*conv_attn, y, mask, weights, options));
-    if (weights == nullptr) return kept(self_attn->forward(y, y, y, mask, rotated));
+    if (transforms) return mix_by_fourier(y, mask, options.batch_first());
+    if (conv_attn) return attend_and_convolve(*conv_attn, y, mask, weights, options);
+    if (weights == nullptr) return self_attn->forward(y, y, y, mask, rotated);
     auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
                                                          /*average_attn_weights=*/false, rotated);
     *weights = shares;
-    return kept(out);
+    return out;
   };
-  const torch::Tensor attended = residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix);
-  return residual(attended, first, norm2, post_norm2, dropout2, layer_scale2,
-                  [&](const torch::Tensor& y) {
-                    return kept(feed_forward(y, *linear1, *dropout, *linear2, options));
-                  });
+  const torch::Tensor attended =
+      residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix, kept);
+  return residual(
+      attended, first, norm2, post_norm2, dropout2, layer_scale2,
+      [&](const torch::Tensor& y) {
+        return feed_forward(y, *linear1, *dropout, *linear2, options);
+      },
+      kept);
 }
 
 }  // namespace posenc
