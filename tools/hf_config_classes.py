@@ -60,6 +60,10 @@ READ = set("""
     d_inner n_head n_layer d_head ff_activation attn_type bi_data clamp_len same_length
     position_embeddings_type conv_depthwise_kernel_size conformer_conv_dropout
     depths pretrained_window_sizes use_absolute_embeddings global_attn_indexes mlp_dim output_channels use_abs_pos use_rel_pos
+    layer_scale_init_value use_relative_position_bias use_shared_relative_position_bias use_mean_pooling
+    apply_residual_connection_post_layernorm attn_config
+    rel_pos_bins max_rel_pos rel_2d_pos_bins max_rel_2d_pos has_relative_attention_bias has_spatial_attention_bias
+    coordinate_size shape_size
     relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}

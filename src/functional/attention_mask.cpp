@@ -120,13 +120,17 @@ at::Tensor distances(const AttentionShape& shape, const at::Tensor& like) {
   return (at::arange(shape.keys, indices) - queries).view({1, 1, shape.queries, shape.keys});
 }
 
-// ALiBi's bias, (1, H, L, S).
-at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShape& shape,
-                   const at::Tensor& like) {
+void check_slopes(const at::Tensor& slopes, const AttentionShape& shape, const at::Tensor& like) {
   TORCH_CHECK_VALUE(slopes.size(0) == shape.heads,
                     "[AttentionMask] slopes() takes a slope for each of the ", shape.heads,
                     " heads. Got ", slopes.size(0));
   check_device(slopes, like);
+}
+
+// ALiBi's bias, (1, H, L, S).
+at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShape& shape,
+                   const at::Tensor& like) {
+  check_slopes(slopes, shape, like);
   const at::Tensor away = (distances(shape, like) - offset).abs().to(slopes.scalar_type());
   return -(slopes.view({1, -1, 1, 1}) * away);
 }
@@ -145,9 +149,8 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
       at::arange(tokens, numbers).view({1, grid.height, grid.width, 1}), {window, window}, shift);
   const at::Tensor own = places.view({-1, window * window});  // (windows, N)
   const at::Tensor apart =
-      shift > 0
-          ? shifted_window_mask(grid, window, shift, like.scalar_type()).to(like.device())
-          : at::zeros({1, 1, 1}, like.options().requires_grad(false));
+      shift > 0 ? shifted_window_mask(grid, window, shift, like.scalar_type()).to(like.device())
+                : at::zeros({1, 1, 1}, like.options().requires_grad(false));
   at::Tensor bias = at::full({tokens, tokens}, kForbidden, like.options().requires_grad(false));
   bias.index_put_({own.unsqueeze(2), own.unsqueeze(1)}, apart);
   return bias.view({1, 1, tokens, tokens});
@@ -199,9 +202,8 @@ AttentionMask AttentionMask::window(int64_t width) {
 
 AttentionMask AttentionMask::window(int64_t height, int64_t width, int64_t window, int64_t shift) {
   relative::check_windows("AttentionMask", {height, width}, window);
-  TORCH_CHECK_VALUE(shift >= 0 && shift < window,
-                    "[AttentionMask] window() takes a shift in [0, ", window, "), the window. Got ",
-                    shift);
+  TORCH_CHECK_VALUE(shift >= 0 && shift < window, "[AttentionMask] window() takes a shift in [0, ",
+                    window, "), the window. Got ", shift);
   AttentionMask mask;
   mask.windows_.push_back({height, width, window, shift});
   return mask;
@@ -297,6 +299,26 @@ AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
   AttentionMask rest = mask;
   rest.keys_.clear();
   return rest;
+}
+
+AttentionMask AttentionMaskAccess::without_slopes(const AttentionMask& mask) {
+  AttentionMask rest = mask;
+  rest.slopes_.clear();
+  return rest;
+}
+
+at::Tensor AttentionMaskAccess::by_distance(const AttentionMask& mask, const AttentionShape& shape,
+                                            const at::Tensor& like, int64_t room) {
+  at::Tensor rows;
+  const int64_t count = std::max<int64_t>(shape.queries + shape.keys - 1, 0);
+  for (const auto& one : mask.slopes_) {
+    check_slopes(one.slopes, shape, like);
+    const at::Tensor away =
+        (at::arange(count, at::kLong) + (one.offset + 1 - shape.keys)).abs().to(at::kFloat);
+    if (!rows.defined()) rows = at::zeros({shape.heads, count + room}, at::kFloat);
+    rows.narrow(1, 0, count).sub_(one.slopes.to(at::kFloat).unsqueeze(1) * away);
+  }
+  return rows;
 }
 
 AttentionMask AttentionMask::after(int64_t tokens) const {

@@ -8,6 +8,9 @@ namespace posenc {
 struct ScoreMask {
   at::Tensor bias;         ///< added to the scores, (B|1, H|1, L|1, S|1); undefined for none
   bool is_causal = false;  ///< query i may attend to keys 0 .. i; the bias is then undefined
+  /// What slopes() adds, in frozen models only: AttentionMaskAccess::by_distance(). Undefined where
+  /// nothing is added, or where the bias has it.
+  at::Tensor by_distance = {};
 };
 
 /// What attention, decoders and frozen models need of a mask.
@@ -25,6 +28,14 @@ struct AttentionMaskAccess {
 
   /// The mask without the tensors that padding_keys() combines.
   static AttentionMask without_keys(const AttentionMask& mask);
+
+  /// The mask without its slopes().
+  static AttentionMask without_slopes(const AttentionMask& mask);
+  /// The slopes of the mask for each distance and not for each pair, which is all that a kernel
+  /// needs: (H, L + S - 1 + room), of which entry S - 1 + d is what is added for query i and key j
+  /// with d = i - j, and `room` entries are zeros. Undefined without slopes.
+  static at::Tensor by_distance(const AttentionMask& mask, const AttentionShape& shape,
+                                const at::Tensor& like, int64_t room);
 };
 
 }  // namespace posenc

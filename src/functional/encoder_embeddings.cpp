@@ -31,8 +31,11 @@ void check_box_tables(const EncoderEmbeddingsWeights& weights, int64_t width) {
                                                               {"y_positions", weights.y_positions},
                                                               {"h_positions", weights.h_positions},
                                                               {"w_positions", weights.w_positions}};
+  const bool is_sum = !boxes_are_side_by_side(weights, width);
   for (const auto& [name, table] : tables) {
-    check_embeddings_table(name, table, width);
+    const bool is_edge = &table == &weights.x_positions || &table == &weights.y_positions;
+    const at::Tensor& like = is_edge ? weights.x_positions : weights.h_positions;
+    check_embeddings_table(name, table, is_sum ? width : like.size(1));
     TORCH_CHECK_VALUE(table.defined() == weights.x_positions.defined(),
                       "[EncoderEmbeddings] x_positions, y_positions, h_positions and w_positions "
                       "must all be there, or none. Got ",

@@ -60,10 +60,12 @@ void attend(const AttentionInput& input, float* out) {
     request.bias = bias.const_data_ptr<float>();
     std::copy_n(bias.strides().begin(), 4, request.bias_strides);
   }
-  if (input.relative.defined()) {
-    request.relative = input.relative.const_data_ptr<float>() + input.keys.length - 1;
-    request.relative_stride = input.relative.stride(0);
-    if (!input.keys.has_neighbours()) request.relative_places = input.keys.places.data();
+  const at::Tensor& relative = input.relative.defined() ? input.relative : input.mask.by_distance;
+  if (relative.defined()) {
+    request.relative = relative.const_data_ptr<float>() + input.keys.length - 1;
+    request.relative_stride = relative.stride(0);
+    if (!input.counts_tokens && !input.keys.has_neighbours())
+      request.relative_places = input.keys.places.data();
   }
   request.masks = input.masks;
   request.mask_stride = input.queries.length;

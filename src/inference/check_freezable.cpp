@@ -80,6 +80,14 @@ void check_relative(const std::string& name, const RelativePositionBias& holder,
   check_tensor(name + ".weight", holder->weight, {relative_rows(holder->options.index()), heads});
 }
 
+void check_grid_bias(const std::string& name, const GridPositionBias& holder, int64_t heads) {
+  if (holder.is_empty()) return;
+  check_option(name, "num_heads", holder->options.num_heads(), heads);
+  const relative::Grid grid = holder->options.grid();
+  check_tensor(name + ".weight", holder->weight,
+               {(2 * grid.height - 1) * (2 * grid.width - 1) + 3, heads});
+}
+
 void check_attention(const std::string& name, const MultiheadAttention& holder,
                      const TransformerLayerOptions& stack) {
   const auto& attention = module_of(name, holder);
@@ -153,6 +161,7 @@ void check_layer(const std::string& name, const TransformerEncoderLayerImpl& lay
                  const TransformerLayerOptions& stack) {
   check_common(name, layer, stack);
   const int64_t width = stack.d_model();
+  check_grid_bias(name + ".grid_position_bias", layer.grid_position_bias, stack.num_heads());
   if (layer.post_norm1) check_norm(name + ".post_norm1", layer.post_norm1, width);
   if (layer.post_norm2) check_norm(name + ".post_norm2", layer.post_norm2, width);
 }
@@ -448,6 +457,8 @@ void check_freezable(const TransformerEncoderImpl& encoder, const std::string& p
     return check_layers<ShiftedEncoderLayerImpl>("ShiftedEncoder", encoder, prefix);
   }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
+  check_grid_bias(prefix + "grid_position_bias", encoder.grid_position_bias,
+                  encoder.options.layer().num_heads());
 }
 
 void check_freezable(const TransformerDecoderImpl& decoder, const std::string& prefix) {

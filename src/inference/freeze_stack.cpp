@@ -95,7 +95,8 @@ EncoderLayer convolutional_layer(const TransformerEncoderLayerImpl& layer,
 }
 
 EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConverter& convert,
-                           const RelativePositionBias& shared, EncoderStack& stack) {
+                           const RelativePositionBias& shared, const GridPositionBias& grid_bias,
+                           EncoderStack& stack) {
   if (layer.options.mixing() == Mixing::Fourier) {
     return {.is_fourier = true, .feed_forward = feed_forward_of(layer, convert)};
   }
@@ -111,6 +112,7 @@ EncoderLayer encoder_layer(const TransformerEncoderLayerImpl& layer, WeightConve
       .rotation = add_rotation(stack.rotations, attention.rotary, sizes),
       .score_scale = scale_of(attention),
       .relative = relative_of(stack.relative_biases, shared, attention.relative_attention_bias),
+      .grid_bias = stack.grid_biases.add(grid_bias, layer.grid_position_bias),
       .window = layer.options.window(),
       .feed_forward = feed_forward_of(layer, convert),
       .post_attention = Norm(layer.post_norm1, layer.layer_scale1),
@@ -159,13 +161,16 @@ EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverte
   norm_first = options.norm_first();
   num_heads = heads = options.num_heads();
   width = options.d_model();
+  alibi = alibi_of(encoder.options.alibi(), heads);
+  counts_tokens = alibi && alibi->counts_tokens;
   Norms norms(options.norm_first(), encoder.norm);
   // A layer that runs several times appears several times, with the same weights.
   std::map<size_t, size_t> first_of;
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     const auto [first, is_new] = first_of.emplace(i, layers.size());
-    layers.push_back(is_new ? encoder_layer(layer, convert, encoder.relative_attention_bias, *this)
+    layers.push_back(is_new ? encoder_layer(layer, convert, encoder.relative_attention_bias,
+                                            encoder.grid_position_bias, *this)
                             : EncoderLayer(layers[first->second]));
     needs_key_masks |= layers.back().is_fourier;
     sees_padding |= layers.back().is_fourier || layers.back().convolution.has_value();
@@ -199,6 +204,7 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
   stack.norm_first = options.norm_first();
   stack.heads = options.num_heads();
   stack.width = options.d_model();
+  stack.alibi = alibi_of(decoder.options.alibi(), stack.heads);
   Norms norms(options.norm_first(), decoder.norm, output_scale);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);

@@ -11,6 +11,7 @@
 #include "functional/attention_mask_internals.h"
 #include "functional/lookup.h"
 #include "inference/model.h"
+#include "inference/relative_bias.h"
 #include "inference/window_layers.h"
 #include "models/encoder/parts.h"
 #include "nn/encoder_embeddings_internals.h"
@@ -32,7 +33,8 @@ struct FrozenEncoderParts {
   VisionEmbeddings patches{nullptr};  // of images, in eval mode
   LayerNorm pooler_norm{nullptr};
   AttentionPooling attention_pooler{nullptr};
-  at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
+  DocumentPositionBias document_bias{nullptr};
+  at::Tensor pooler_weight = {}, pooler_bias = {};
 
   // What the stages return for the patches of images.
   at::Tensor run_windows(const at::Tensor& input, const at::Tensor& rows,
@@ -103,8 +105,9 @@ AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& 
   const TransformerLayerOptions& layer = options.encoder().layer();
   if (layer.shifted()) return mask_of_stack(mask, layer);
   const at::Tensor keys = mask.padding_keys();
-  const AttentionMask pairs =
-      AttentionMaskAccess::without_keys(mask) & AttentionMask::allowed(keys.unsqueeze(1));
+  const auto alibi = alibi_of(options.encoder().alibi(), layer.num_heads());
+  const AttentionMask pairs = AttentionMaskAccess::without_keys(with_token_distances(mask, alibi)) &
+                              AttentionMask::allowed(keys.unsqueeze(1));
   if (!layer.disentangled()) return pairs;
   return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
@@ -147,7 +150,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
-      encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
+      encoder_mask(parts.options, inputs, parts.document_bias, out.embeddings.size(1));
   const bool sees_all = layers_see_padding(parts.options);
   const bool all_rows =
       !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
@@ -161,7 +164,8 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   } else {
     out.last_hidden_state = parts.layers->forward_with(
         out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
-        rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs));
+        rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs),
+        grid_of(parts.options, input));
   }
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
@@ -211,13 +215,12 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
   } else if (model.patches) {
     parts.patches = VisionEmbeddings(detached_module(*model.patches));
   }
-  if (model.relative_attention_bias) {
-    parts.relative_bias = model.relative_attention_bias->weight.detach();
-  }
   if (model.pooler_norm) parts.pooler_norm = LayerNorm(detached_module(*model.pooler_norm));
   if (model.attention_pooler) {
     parts.attention_pooler = AttentionPooling(detached_module(*model.attention_pooler));
   }
+  if (model.document_bias)
+    parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
   if (model.pooler) {
     parts.pooler_weight = model.pooler->weight.detach();
     if (model.pooler->bias.defined()) parts.pooler_bias = model.pooler->bias.detach();

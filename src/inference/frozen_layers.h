@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,11 @@
 
 namespace posenc::inference {
 
-/// What layers read of tokens besides their rows; either may be undefined.
+/// What layers read of tokens besides their rows; each may be undefined.
 struct LayerInputs {
   at::Tensor position_ids;  ///< as in RowPositions
   at::Tensor segments;      ///< integers (B, L), those of ShiftedOptions::segments
+  std::optional<relative::Grid> grid = std::nullopt;  ///< of TransformerEncoder::forward_with()
 };
 
 /// The layers of a frozen encoder, of one kind.
@@ -35,6 +37,7 @@ class FrozenLayers {
 
   int64_t num_heads = 1;
   bool needs_key_masks = false;  ///< whether other masks are refused
+  bool counts_tokens = false;    ///< whether distances of ALiBi count rows without padding
   bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
   bool is_axial = false;         ///< whether tokens have a position for each of several axes
 };

@@ -27,7 +27,8 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   const int64_t batch = src.size(0), length = src.size(1);
   const Packing packing = model.encoder->packing_of(src_mask, batch, length);
   const at::Tensor rows = model.src_embedding.packed(src, packing);
-  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder->num_heads, rows);
+  const ScoreMask mask =
+      packing.mask_of_rows(src_mask, model.encoder->num_heads, rows, model.encoder->counts_tokens);
   return {model.encoder->run(rows, packing, mask, {}), packing};
 }
 
@@ -46,9 +47,9 @@ at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at
   const at::Tensor out =
       run(model.decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
           Packing(batch, memory.size(1)),
-          AttentionMaskAccess::resolve(tgt_mask, {batch, heads, length, length}, x),
-          AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x),
-          memory_weights);
+          mask_by_distance(with_token_distances(tgt_mask, model.decoder.alibi),
+                           {batch, heads, length, length}, x),
+          mask_by_distance(memory_mask, {batch, heads, length, memory.size(1)}, x), memory_weights);
   const at::Tensor logits = at::empty({batch, length, model.final_layer.out()}, at::kFloat);
   model.final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
                         row_regime(batch * length));

@@ -40,7 +40,8 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
                                                      const AttentionMask& mask,
                                                      TransformerEncoderRecord& record,
                                                      const torch::Tensor& position_ids,
-                                                     const torch::Tensor& segments) const {
+                                                     const torch::Tensor& segments,
+                                                     std::optional<relative::Grid> grid) const {
   TORCH_CHECK_VALUE(!record.output_attentions,
                     "[FrozenTransformerEncoder] output_attentions must be false: the "
                     "TransformerEncoder that was frozen has them. Got true");
@@ -53,6 +54,7 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const inference::FrozenLayers& layers = *model->layers;
   check_position_ids(layers.is_axial, position_ids, batch, length);
+  check_grid("FrozenTransformerEncoder", model->options, grid, length);
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
@@ -64,14 +66,15 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
-  const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
+  const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows, layers.counts_tokens);
   std::vector<torch::Tensor> outputs;
   auto* const wanted = record.output_hidden_states ? &outputs : nullptr;
   const auto sequences = [&](const torch::Tensor& packed) {
     const torch::Tensor out = packing.unpack(packed);
     return layer.batch_first() ? out : out.transpose(0, 1);
   };
-  const torch::Tensor out = sequences(layers.run(rows, packing, rest, {position_ids, segments}, wanted));
+  const torch::Tensor out =
+      sequences(layers.run(rows, packing, rest, {position_ids, segments, grid}, wanted));
   if (record.output_hidden_states) record.hidden_states.push_back(x);
   for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
   return out;

@@ -21,8 +21,14 @@ const float* input_of(const Stream& stream, const Norm& before) {
 class EncoderRun {
  public:
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
-             const ScoreMask& mask, const at::Tensor& position_ids, const LayerOutputs& outputs)
-      : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
+             const ScoreMask& mask, const LayerInputs& inputs, const LayerOutputs& outputs)
+      : stack_(stack),
+        stream_(stream),
+        packing_(packing),
+        mask_(mask),
+        outputs_(outputs),
+        relative_(stack.relative_biases, stack.alibi, mask, packing.length),
+        grid_biases_(stack.grid_biases.of(inputs.grid)) {
     int64_t width = 0, query_width = 0, kernels = 0;
     for (const EncoderLayer& layer : stack.layers) {
       width = std::max(width, layer.sizes.width());
@@ -33,8 +39,6 @@ class EncoderRun {
     if (kernels > 0) convolution_.emplace(stream.rows, stream.width, stream.width / 2, kernels);
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
-    for (const RelativeBias& bias : stack.relative_biases)
-      relative_.push_back(bias.by_distance(packing.length));
     if (stack.rotations.empty()) return;
     const RowPositions positions(packing, position_ids, stack.is_axial);
     for (const Rotation& rotation : stack.rotations)
@@ -87,9 +91,17 @@ class EncoderRun {
     const int64_t keys = layer.sizes.query_width(), kv_width = layer.sizes.kv_width();
     inference::attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
                        projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_,
-                       layer.sizes, layer.score_scale, mask_, layer.window, layer.context_width(),
-                       layer.relative ? relative_[*layer.relative] : at::Tensor()},
+                       layer.sizes, layer.score_scale, mask_of(layer), layer.window,
+                       layer.context_width(), relative_.of(layer.relative), stack_.counts_tokens},
                       context_.data_ptr<float>());
+  }
+
+  ScoreMask mask_of(const EncoderLayer& layer) const {
+    if (!layer.grid_bias) return mask_;
+    ScoreMask own = mask_;
+    const at::Tensor bias = packing_.kept_pairs((*grid_biases_)[*layer.grid_bias]);
+    own.bias = own.bias.defined() ? own.bias + bias : bias;
+    return own;
   }
 
   // The second half of the columns of the context of layer i, for rows [begin, end).
@@ -145,7 +157,8 @@ class EncoderRun {
   const LayerOutputs outputs_;
   at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
-  std::vector<at::Tensor> relative_;  // RelativeBias::by_distance()
+  const DistanceRows relative_;
+  const std::shared_ptr<const std::vector<at::Tensor>> grid_biases_;
   std::optional<ConvolutionRun> convolution_;
 };
 
@@ -169,7 +182,7 @@ at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, con
   Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
   at::Tensor in_8_bits;
   if (reads_int8()) in_8_bits = add_int8(own);
-  EncoderRun(*this, own, packing, mask, inputs.position_ids, {outputs, layers.size(), x}).run();
+  EncoderRun(*this, own, packing, mask, inputs, {outputs, layers.size(), x}).run();
   return result(own) == own.x ? x : input;
 }
 
@@ -193,9 +206,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
   const at::Tensor projected = at::empty({count, qkv_width}, at::kFloat);
   const at::Tensor query = at::empty({count, head_width}, at::kFloat);
   const at::Tensor remembered = at::empty({memory.size(0), kv_width}, at::kFloat);
-  std::vector<at::Tensor> relative;
-  for (const RelativeBias& bias : stack.relative_biases)
-    relative.push_back(bias.by_distance(packing.length));
+  const DistanceRows relative(stack.relative_biases, stack.alibi, mask, packing.length);
   Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
   at::Tensor in_8_bits, memory_in_8_bits;
   if (stack.reads_int8()) in_8_bits = add_int8(stream);
@@ -217,7 +228,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
     const at::Tensor own =
         attend(stack.sizes, layer.score_scale, projected.narrow(1, 0, head_width),
                projected.narrow(1, head_width, kv_width), packing, packing, mask,
-               layer.relative ? relative[*layer.relative] : at::Tensor());
+               relative.of(layer.relative));
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at * head_width, head_width,
                     {}, layer.after_attention);

@@ -8,6 +8,7 @@
 #include "inference/attention.h"
 #include "inference/convolution.h"
 #include "inference/frozen_layers.h"
+#include "inference/grid_biases.h"
 #include "inference/relative_bias.h"
 #include "inference/rotation.h"
 #include "inference/weight_converter.h"
@@ -28,7 +29,8 @@ struct EncoderLayer {
   Norm query_norm = {}, key_norm = {};            ///< of each head
   std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
   float score_scale = 0.0F;
-  std::optional<size_t> relative = std::nullopt;  ///< of the stack's relative biases
+  std::optional<size_t> relative = std::nullopt;   ///< of the stack's relative biases
+  std::optional<size_t> grid_bias = std::nullopt;  ///< of the stack's grid biases
   std::optional<int64_t> window = std::nullopt;
   FeedForward feed_forward = {};
   Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
@@ -84,11 +86,14 @@ class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
 
   std::vector<Rotation> rotations;
   std::vector<RelativeBias> relative_biases;
+  std::optional<AlibiSlopes> alibi;
+  GridBiases grid_biases;
 };
 /// The layers of a TransformerDecoder.
 struct DecoderStack : Stack<DecoderLayer> {
   HeadSizes sizes = {};  ///< of both attentions of each layer
   std::vector<RelativeBias> relative_biases = {};
+  std::optional<AlibiSlopes> alibi = std::nullopt;
 };
 
 /// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty. The final norm is

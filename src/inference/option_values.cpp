@@ -69,10 +69,9 @@ void read(const ShiftedEncoderLayerImpl& layer, Values& values) {
 
 void read(const ShiftedAttentionImpl& attention, Values& values) {
   const ShiftedOptions& positions = attention.options.positions();
-  add(values,
-      {static_cast<double>(attention.options.num_heads()), attention.scale(),
-       static_cast<double>(positions.clamp_len()), static_cast<double>(positions.bi_data()),
-       static_cast<double>(positions.segments())});
+  add(values, {static_cast<double>(attention.options.num_heads()), attention.scale(),
+               static_cast<double>(positions.clamp_len()), static_cast<double>(positions.bi_data()),
+               static_cast<double>(positions.segments())});
 }
 
 void read(const ConformerEncoderLayerImpl& layer, Values& values) {
@@ -90,21 +89,21 @@ void read(const ConformerConvolutionImpl& conv, Values& values) {
 void read(const WindowEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options.layer(), values);
   const WindowOptions& windows = layer.options.windows();
-  add(values, {static_cast<double>(layer.options.layer().feed_forward()),
-               static_cast<double>(windows.window().height),
-               static_cast<double>(windows.window().width), static_cast<double>(windows.shift()),
-               static_cast<double>(windows.needs_room()),
-               static_cast<double>(windows.res_post_norm())});
+  add(values,
+      {static_cast<double>(layer.options.layer().feed_forward()),
+       static_cast<double>(windows.window().height), static_cast<double>(windows.window().width),
+       static_cast<double>(windows.shift()), static_cast<double>(windows.needs_room()),
+       static_cast<double>(windows.res_post_norm())});
 }
 
 void read(const WindowAttentionImpl& attention, Values& values) {
   const WindowOptions& windows = attention.options.windows();
-  add(values, {static_cast<double>(attention.options.num_heads()),
-               static_cast<double>(windows.window().height),
-               static_cast<double>(windows.window().width),
-               static_cast<double>(windows.positions()),
-               static_cast<double>(windows.pretrained_window().height),
-               static_cast<double>(windows.pretrained_window().width)});
+  add(values,
+      {static_cast<double>(attention.options.num_heads()),
+       static_cast<double>(windows.window().height), static_cast<double>(windows.window().width),
+       static_cast<double>(windows.positions()),
+       static_cast<double>(windows.pretrained_window().height),
+       static_cast<double>(windows.pretrained_window().width)});
 }
 
 void read(const PatchMergingImpl& merging, Values& values) {
@@ -125,9 +124,19 @@ void read(const TransformerDecoderLayerImpl& layer, Values& values) {
   values.push_back(static_cast<double>(layer.options.feed_forward()));
 }
 
+void add_alibi(const std::optional<relative::Alibi>& alibi, Values& values) {
+  add(values, {alibi ? static_cast<double>(alibi->slopes) : -1.0, alibi ? alibi->bias_max : 0.0,
+               static_cast<double>(alibi && alibi->counts_tokens)});
+}
+
 void read(const TransformerEncoderImpl& stack, Values& values) {
   add_layer(stack.options.layer(), values);
+  add_alibi(stack.options.alibi(), values);
   for (const int64_t layer : stack.options.order()) values.push_back(static_cast<double>(layer));
+}
+
+void read(const TransformerDecoderImpl& stack, Values& values) {
+  add_alibi(stack.options.alibi(), values);
 }
 
 void read(const MultiheadAttentionImpl& attention, Values& values) {
@@ -144,13 +153,19 @@ void read(const RelativePositionBiasImpl& bias, Values& values) {
   values.push_back(static_cast<double>(index.index()));
   if (const auto* const own = std::get_if<relative::Buckets>(&index)) {
     add(values, {static_cast<double>(own->num_buckets), static_cast<double>(own->max_distance),
-                 static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum)});
+                 static_cast<double>(own->bidirectional), static_cast<double>(own->truncate_sum),
+                 static_cast<double>(own->spare_rows)});
   } else if (const auto* const own = std::get_if<relative::SignedLog>(&index)) {
     add(values, {static_cast<double>(own->buckets), static_cast<double>(own->max_position)});
   } else if (const auto* const own = std::get_if<relative::Clamp>(&index)) {
     add(values, {static_cast<double>(own->left), static_cast<double>(own->right),
                  static_cast<double>(own->query_minus_key), static_cast<double>(own->absolute)});
   }
+}
+
+void read(const GridPositionBiasImpl& bias, Values& values) {
+  const relative::Grid grid = bias.options.grid();
+  add(values, {static_cast<double>(grid.height), static_cast<double>(grid.width)});
 }
 
 // Those that matter beside the frequencies, which are a buffer.
@@ -191,7 +206,6 @@ void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
 void read(const EncoderImpl& encoder, Values& values) {
   add(values, {static_cast<double>(encoder.options.causal()),
                static_cast<double>(encoder.options.pooling()),
-               static_cast<double>(encoder.options.relative_buckets()),
                static_cast<double>(encoder.options.eos_token_id()),
                static_cast<double>(encoder.options.zero_padding()),
                static_cast<double>(encoder.options.zero_hidden_padding()),
@@ -209,20 +223,34 @@ OptionReader reader_if(const torch::nn::Module& module) {
 }  // namespace
 
 OptionReader option_reader(const torch::nn::Module& module) {
-  for (const auto reader :
-       {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
-        reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
-        reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
-        reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
-        reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
-        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>,
-        reader_if<ConvolutionBesideImpl>, reader_if<ShiftedEncoderLayerImpl>,
-        reader_if<ShiftedAttentionImpl>, reader_if<ConformerEncoderLayerImpl>,
-        reader_if<ConformerFeedForwardImpl>, reader_if<ConformerConvolutionImpl>,
-        reader_if<WindowEncoderLayerImpl>, reader_if<WindowAttentionImpl>,
-        reader_if<PatchMergingImpl>, reader_if<WindowEncoderImpl>}) {
+  for (const auto reader : {reader_if<TransformerEncoderLayerImpl>,
+                            reader_if<TransformerDecoderLayerImpl>,
+                            reader_if<TransformerEncoderImpl>,
+                            reader_if<TransformerDecoderImpl>,
+                            reader_if<MultiheadAttentionImpl>,
+                            reader_if<RotaryEmbeddingImpl>,
+                            reader_if<RelativePositionBiasImpl>,
+                            reader_if<GridPositionBiasImpl>,
+                            reader_if<LayerNormImpl>,
+                            reader_if<TransformerNormImpl>,
+                            reader_if<TokenAndPositionEmbeddingImpl>,
+                            reader_if<EncoderEmbeddingsImpl>,
+                            reader_if<EncoderImpl>,
+                            reader_if<BottleneckEncoderLayerImpl>,
+                            reader_if<ConvolutionalAttentionImpl>,
+                            reader_if<BottleneckFeedForwardImpl>,
+                            reader_if<DisentangledEncoderLayerImpl>,
+                            reader_if<DisentangledAttentionImpl>,
+                            reader_if<ConvolutionBesideImpl>,
+                            reader_if<ShiftedEncoderLayerImpl>,
+                            reader_if<ShiftedAttentionImpl>,
+                            reader_if<ConformerEncoderLayerImpl>,
+                            reader_if<ConformerFeedForwardImpl>,
+                            reader_if<ConformerConvolutionImpl>,
+                            reader_if<WindowEncoderLayerImpl>,
+                            reader_if<WindowAttentionImpl>,
+                            reader_if<PatchMergingImpl>,
+                            reader_if<WindowEncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

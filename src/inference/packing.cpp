@@ -3,6 +3,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include "kernels/inference.h"
+
 namespace posenc::inference {
 
 Packing::Packing(int64_t batch_, int64_t length_)
@@ -53,38 +55,53 @@ bool Packing::keeps_beginnings() const {
   return true;
 }
 
-// Moves what a bias (B|1, H|1, L|1, S|1) has for the kept rows to the front of `axis`.
-at::Tensor Packing::kept(const at::Tensor& bias, int64_t axis) const {
-  if (!bias.defined() || bias.size(axis) == 1 || keeps_beginnings()) return bias;
-  const at::Tensor index = at::zeros({batch, 1, length}, at::kLong);
+at::Tensor Packing::kept_places() const {
+  if (keeps_beginnings()) return {};
+  const at::Tensor index = at::zeros({batch, length}, at::kLong);
   int64_t* const to = index.data_ptr<int64_t>();
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t i = 0; i < lengths[b]; ++i) to[b * length + i] = places[first[b] + i] - b * length;
+  return index;
+}
+
+// Moves what a bias (B|1, H|1, L|1, S|1) has for the kept rows to the front of `axis`.
+at::Tensor Packing::kept(const at::Tensor& bias, int64_t axis) const {
+  if (!bias.defined() || bias.size(axis) == 1 || keeps_beginnings()) return bias;
+  const at::Tensor index = kept_places().unsqueeze(1);
   std::vector<int64_t> sizes = bias.sizes().vec();
   sizes[0] = batch;
   const at::Tensor all = bias.expand(sizes);
   return all.gather(axis, index.unsqueeze(axis == 2 ? 3 : 2).expand(sizes));
 }
 
-ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads,
-                                const at::Tensor& like) const {
+ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like,
+                                bool counts_tokens) const {
   if (batch == 0) return {};
+  AttentionMask own = residual_mask(mask);
+  const AttentionShape shape = {batch, heads, length, length};
+  at::Tensor by_distance;
+  if (!counts_tokens || has_neighbours()) {
+    by_distance =
+        AttentionMaskAccess::by_distance(own, shape, like, kernels::inference::kPanelRows);
+    own = AttentionMaskAccess::without_slopes(own);
+  }
   // Rows keep their order, so that those before a row are those before it in the whole sequence.
-  const ScoreMask rest =
-      AttentionMaskAccess::resolve(residual_mask(mask), {batch, heads, length, length}, like);
-  return {kept(kept(rest.bias, 2), 3), rest.is_causal};
+  const ScoreMask rest = AttentionMaskAccess::resolve(own, shape, like);
+  return {kept_pairs(rest.bias), rest.is_causal, by_distance};
 }
 
 ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
                                 const at::Tensor& like) const {
   if (batch == 0) return {};
-  AttentionMask rest = residual_mask(mask);
+  const AttentionMask own = residual_mask(mask);
+  const AttentionShape shape = {batch, heads, queries, length};
+  AttentionMask rest = AttentionMaskAccess::without_slopes(own);
   // The kept keys up to key i are not the first i + 1 of them: a causal mask needs a bias.
   if (!rest.is_none() && !keeps_beginnings())
     rest = rest & AttentionMask::additive(at::zeros({1, 1, 1, 1}, like.options()));
-  const ScoreMask resolved =
-      AttentionMaskAccess::resolve(rest, {batch, heads, queries, length}, like);
-  return {kept(resolved.bias, 3), resolved.is_causal};
+  const ScoreMask resolved = AttentionMaskAccess::resolve(rest, shape, like);
+  return {kept(resolved.bias, 3), resolved.is_causal,
+          AttentionMaskAccess::by_distance(own, shape, like, /*room=*/0)};
 }
 
 at::Tensor Packing::pack(const at::Tensor& x) const {

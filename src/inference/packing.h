@@ -20,8 +20,13 @@ struct Packing {
 
   /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
   /// for scores whose queries and keys both are the kept rows of each sequence, in order.
-  ScoreMask mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like) const;
-  /// The same for scores of whole sequences of queries with the kept rows as keys.
+  /// The slopes are in ScoreMask::by_distance, where a distance is that of places in the whole
+  /// sequence; with `counts_tokens`, where other distances of the model count rows, they are in the
+  /// bias if that is another number.
+  ScoreMask mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like,
+                         bool counts_tokens = false) const;
+  /// The same for scores of whole sequences of queries with the kept rows as keys; the slopes are
+  /// in ScoreMask::by_distance.
   ScoreMask mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
                          const at::Tensor& like) const;
 
@@ -32,6 +37,11 @@ struct Packing {
 
   /// Whether the rows of each sequence are neighbours in it: only its ends are dropped.
   bool has_neighbours() const;
+  /// A bias (B|1, H|1, L|1, L|1) of whole sequences for the kept rows of each, in order.
+  at::Tensor kept_pairs(const at::Tensor& bias) const { return kept(kept(bias, 2), 3); }
+  /// The places (B, L) of the kept rows of each sequence in it, in order; undefined where each
+  /// keeps its first rows.
+  at::Tensor kept_places() const;
 
   int64_t batch, length;
   int64_t rows;

@@ -61,6 +61,7 @@ class RelativeHead {
       if (positions_.queries.defined()) add_queries(begin, end);
       if (positions_.segments.defined()) add_segments(begin, end);
       if (bias.defined()) add_bias(bias, begin, end);
+      if (input_.mask.by_distance.defined()) add_by_distance(begin, end);
       if (input_.mask.is_causal) hide_later_keys(begin, end);
       if (input_.window) hide_far_keys(begin, end);
       attend(begin, end, term_, length_, out + begin * out_stride, out_stride);
@@ -157,8 +158,7 @@ class RelativeHead {
   // term += q . segment_keys[whether the segments differ]
   void add_segments(int64_t begin, int64_t end) {
     const float* const queries = biased_queries(positions_.segment_bias, begin, end);
-    const float* const own =
-        positions_.segment_keys.const_data_ptr<float>() + 2 * head_ * width_;
+    const float* const own = positions_.segment_keys.const_data_ptr<float>() + 2 * head_ * width_;
     const int32_t* const segments = positions_.segments.const_data_ptr<int32_t>() + first_;
     for (int64_t i = begin; i < end; ++i) {
       const float* const query = queries + (i - begin) * width_;
@@ -180,6 +180,16 @@ class RelativeHead {
       const float* const row = from + i * bias.stride(2);
       float* const to = term_ + (i - begin) * length_;
       for (int64_t j = 0; j < length_; ++j) to[j] += row[j * step];
+    }
+  }
+
+  void add_by_distance(int64_t begin, int64_t end) {
+    const at::Tensor& rows = input_.mask.by_distance;
+    const float* const of_itself =
+        rows.const_data_ptr<float>() + head_ * rows.stride(0) + input_.keys.length - 1;
+    for (int64_t i = begin; i < end; ++i) {
+      float* const to = term_ + (i - begin) * length_;
+      for (int64_t j = 0; j < length_; ++j) to[j] += of_itself[place(i) - place(j)];
     }
   }
 

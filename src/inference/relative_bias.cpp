@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/inference.h"
+#include "nn/transformer/layer_parts.h"
 #include "posenc/relative/index.h"
 
 namespace posenc::inference {
@@ -32,6 +33,52 @@ at::Tensor RelativeBias::by_distance(int64_t length) const {
 
 at::Tensor RelativeBias::before(int64_t length) const {
   return gather(at::arange(1 - length, 1, at::kLong), 0);
+}
+
+at::Tensor AlibiSlopes::by_distance(int64_t length) const {
+  const AttentionShape shape = {1, slopes.size(0), length, length};
+  return AttentionMaskAccess::by_distance(AttentionMask::slopes(slopes), shape, slopes,
+                                          kernels::inference::kPanelRows);
+}
+
+at::Tensor AlibiSlopes::before(int64_t length) const {
+  return slopes.unsqueeze(1) * at::arange(1 - length, 1, at::kLong);
+}
+
+std::optional<AlibiSlopes> alibi_of(const std::optional<relative::Alibi>& alibi, int64_t heads) {
+  if (!alibi) return std::nullopt;
+  return AlibiSlopes{alibi_slopes(heads, *alibi), alibi->counts_tokens};
+}
+
+AttentionMask with_token_distances(const AttentionMask& mask,
+                                   const std::optional<AlibiSlopes>& alibi) {
+  const at::Tensor tokens = alibi && alibi->counts_tokens ? mask.padding_keys() : at::Tensor();
+  if (!tokens.defined()) return mask;
+  return mask & AttentionMask::additive(alibi_bias_of_tokens(alibi->slopes, tokens)) &
+         AttentionMask::slopes(-alibi->slopes);
+}
+
+ScoreMask mask_by_distance(const AttentionMask& mask, const AttentionShape& shape,
+                           const at::Tensor& like) {
+  ScoreMask all =
+      AttentionMaskAccess::resolve(AttentionMaskAccess::without_slopes(mask), shape, like);
+  all.by_distance =
+      AttentionMaskAccess::by_distance(mask, shape, like, kernels::inference::kPanelRows);
+  return all;
+}
+
+DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
+                           const std::optional<AlibiSlopes>& alibi, const ScoreMask& mask,
+                           int64_t length)
+    : others_(mask.by_distance) {
+  if (alibi) {
+    const at::Tensor own = alibi->by_distance(length);
+    others_ = others_.defined() ? own + others_ : own;
+  }
+  for (const RelativeBias& bias : biases) {
+    rows_.push_back(bias.by_distance(length));
+    if (others_.defined()) rows_.back().add_(others_);
+  }
 }
 
 std::size_t add_bias(std::vector<RelativeBias>& all, const RelativePositionBiasImpl& bias) {

@@ -3,9 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "functional/attention_mask_internals.h"
 #include "posenc/nn/relative_position_bias.h"
+#include "posenc/relative/alibi.h"
 
 namespace posenc::inference {
 
@@ -25,6 +28,44 @@ struct RelativeBias {
 
  private:
   at::Tensor gather(const at::Tensor& distances, int64_t room) const;
+};
+
+/// ALiBi's slopes (H) of a stack, which a call needs by distance too.
+struct AlibiSlopes {
+  at::Tensor slopes;
+  bool counts_tokens;
+
+  /// As RelativeBias has them.
+  at::Tensor by_distance(int64_t length) const;
+  at::Tensor before(int64_t length) const;
+};
+
+/// Those of a stack's options, if there are any.
+std::optional<AlibiSlopes> alibi_of(const std::optional<relative::Alibi>& alibi, int64_t heads);
+
+/// A mask that makes the distances of a stack that counts tokens those of its tokens, where padding
+/// is among the rows: it takes what the stack adds by rows away. The same mask for other stacks.
+AttentionMask with_token_distances(const AttentionMask& mask,
+                                   const std::optional<AlibiSlopes>& alibi);
+
+/// The whole mask, with its slopes by distance.
+ScoreMask mask_by_distance(const AttentionMask& mask, const AttentionShape& shape,
+                           const at::Tensor& like);
+
+/// What is added to the scores of a call by distance: of relative biases, of ALiBi and of a mask.
+class DistanceRows {
+ public:
+  DistanceRows(const std::vector<RelativeBias>& biases, const std::optional<AlibiSlopes>& alibi,
+               const ScoreMask& mask, int64_t length);
+
+  /// The sum (H, .) for a layer with one of these biases, or none; undefined if nothing is added.
+  const at::Tensor& of(const std::optional<std::size_t>& bias) const {
+    return bias ? rows_[*bias] : others_;
+  }
+
+ private:
+  std::vector<at::Tensor> rows_;
+  at::Tensor others_;  // of layers without a relative bias
 };
 
 /// The number of `bias` among those of the layers so far, where it is added unless one is the same.

@@ -72,6 +72,11 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
+  if (mask.by_distance.defined()) {
+    memory_distances_ = mask.by_distance.flip(1);
+    memory_places_ = memory.packing.kept_places().defined() ? memory.packing.kept_places().flatten()
+                                                            : at::Tensor();
+  }
   project_memory(memory);
 }
 
@@ -139,16 +144,36 @@ void StepDecoder::collect_visible(const float* first_place) {
 // model without positions may have a capacity that no output comes near to.
 void StepDecoder::extend_relative() {
   const auto& biases = model_.decoder.relative_biases;
-  if (biases.empty() || length_ < relative_length_) return;
+  const auto& alibi = model_.decoder.alibi;
+  if ((biases.empty() && !alibi) || length_ < relative_length_) return;
   relative_length_ = std::min(capacity_, std::max(kFirstDistances, 2 * relative_length_));
   relative_.clear();
   for (const RelativeBias& bias : biases) relative_.push_back(bias.before(relative_length_));
+  if (alibi) alibi_ = alibi->before(relative_length_);
+}
+
+// What is added by the distance of the memory's keys from token `query`, (B|1, H, S).
+at::Tensor StepDecoder::memory_distance_bias(int64_t query) const {
+  const int64_t keys = memory_distances_.size(1) - capacity_ + 1;
+  const at::Tensor of_places = memory_distances_.narrow(1, capacity_ - 1 - query, keys);
+  if (!memory_places_.defined()) return of_places.unsqueeze(0);
+  return of_places.index_select(1, memory_places_)
+      .view({of_places.size(0), -1, keys})
+      .transpose(0, 1)
+      .contiguous();
 }
 
 // Bias of token `query` for the memory's keys, (rows, H, S), or undefined.
 at::Tensor StepDecoder::memory_bias(int64_t query) const {
-  if (!bias_.defined()) return {};
-  return bias_.select(2, bias_.size(2) == 1 ? 0 : query).index_select(0, at::tensor(source_));
+  at::Tensor bias;
+  if (memory_distances_.defined()) bias = memory_distance_bias(query);
+  if (bias_.defined()) {
+    const at::Tensor own = bias_.select(2, bias_.size(2) == 1 ? 0 : query);
+    bias = bias.defined() ? own + bias : own;
+  }
+  if (!bias.defined()) return {};
+  if (bias.size(0) == 1) return bias.expand({rows_, bias.size(1), bias.size(2)});
+  return bias.index_select(0, at::tensor(source_));
 }
 
 // What the two attentions of a layer have in common.
@@ -173,8 +198,8 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
   const DecoderLayer& own = model_.decoder.layers[layer];
   kernel::AttentionRequest request = attention(layer, query, stride);
   request.scale = own.score_scale;
-  if (own.relative) {
-    const at::Tensor& bias = relative_[*own.relative];
+  const at::Tensor& bias = own.relative ? relative_[*own.relative] : alibi_;
+  if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>() + relative_length_ - 1 - length_;
     request.bias_head_stride = bias.stride(0);
   }

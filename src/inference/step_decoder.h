@@ -35,6 +35,7 @@ class StepDecoder : public StepModel {
   void collect_visible(const float* first_place);
   void extend_relative();
   at::Tensor memory_bias(int64_t query) const;
+  at::Tensor memory_distance_bias(int64_t query) const;
   kernels::inference::AttentionRequest attention(size_t layer, const float* query,
                                                  int64_t stride) const;
   void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
@@ -55,7 +56,10 @@ class StepDecoder : public StepModel {
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
+  at::Tensor memory_distances_;           // (H, capacity + S - 1), that of the last token first
+  at::Tensor memory_places_;              // (B S), Packing::kept_places()
   std::vector<at::Tensor> relative_;      // RelativeBias::before(relative_length_)
+  at::Tensor alibi_;                      // AlibiSlopes::before(), the same
   int64_t relative_length_ = 0;
   bool is_causal_;                              // token i sees tokens 0 .. i of the memory
   VisibleTokens visible_own_, visible_memory_;  // in this step

@@ -22,9 +22,9 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(is_image || !options.windows(),
                     "[Encoder] windows must be of an encoder of images. Got ",
                     is_text ? "token ids" : "features");
-  const int64_t first =
-      options.windows() ? options.windows()->stages().front().layers().front().layer().d_model()
-                        : width;
+  const int64_t first = options.windows()
+                            ? options.windows()->stages().front().layers().front().layer().d_model()
+                            : width;
   const int64_t embeddings = is_text    ? options.embeddings()->d_model()
                              : is_image ? options.patches()->d_model()
                                         : first;
@@ -33,13 +33,20 @@ void check_encoder(const EncoderOptions& options) {
                     ". Got ", embeddings);
   TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
                     "[Encoder] the layers must have batch_first(true)");
-  TORCH_CHECK_VALUE(options.relative_buckets() >= 0,
-                    "[Encoder] relative_buckets must not be negative. Got ",
-                    options.relative_buckets());
+  TORCH_CHECK_VALUE(!is_text || !has_grid_bias(options),
+                    "[Encoder] grid_bias must be of an encoder of images. Got token ids");
+  TORCH_CHECK_VALUE(!has_grid_bias(options) || tokens_before_patches(options) == 1,
+                    "[Encoder] grid_bias must be with one token before the patches. Got ",
+                    tokens_before_patches(options));
   TORCH_CHECK_VALUE(
-      options.relative_rows().value_or(options.relative_buckets()) >= options.relative_buckets(),
-      "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
-      ". Got ", *options.relative_rows());
+      !options.document_bias() || (is_text && options.document_bias()->num_heads() ==
+                                                  options.encoder().layer().num_heads()),
+      "[Encoder] document_bias must be of an encoder of token ids, with its heads. "
+      "Got others");
+  TORCH_CHECK_VALUE(
+      !is_text || options.pooling() != encoder::Pooling::NormOfMean,
+      "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
+      "mask. Got token ids");
   TORCH_CHECK_VALUE(
       !is_image || !(options.zero_padding() || options.pad_token_id() ||
                      options.token_dropout_id() || options.raw_inputs_embeds()),
@@ -81,6 +88,7 @@ const char* to_string(encoder::Pooling pooling) {
     case Pooling::LargestToken: return "largest_token";
     case Pooling::LinearOfLast: return "linear_of_last";
     case Pooling::NormOfFirst: return "norm_of_first";
+    case Pooling::NormOfMean: return "norm_of_mean";
     case Pooling::LastToken: return "last_token";
     case Pooling::Last: return "last";
     case Pooling::Mean: return "mean";
@@ -113,9 +121,13 @@ void EncoderImpl::reset() {
     pooler =
         register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
   }
-  if (options.pooling() == encoder::Pooling::NormOfFirst) {
+  if (has_pooler_norm(options)) {
     pooler_norm = register_module(
         "pooler_norm", LayerNorm(LayerNormOptions(layer.d_model()).eps(layer.layer_norm_eps())));
+  }
+  if (options.document_bias()) {
+    document_bias =
+        register_module("document_bias", DocumentPositionBias(*options.document_bias()));
   }
   if (options.pooling() == encoder::Pooling::Attention) {
     attention_pooler =
@@ -124,12 +136,6 @@ void EncoderImpl::reset() {
                                              .d_ff(layer.d_ff())
                                              .activation(layer.activation())
                                              .layer_norm_eps(layer.layer_norm_eps())));
-  }
-  if (options.relative_buckets() > 0) {
-    const int64_t rows = options.relative_rows().value_or(options.relative_buckets());
-    relative_attention_bias =
-        register_module("relative_attention_bias",
-                        make_embedding(torch::nn::EmbeddingOptions(rows, layer.num_heads())));
   }
 }
 
@@ -141,7 +147,7 @@ void EncoderImpl::reset_parameters() {
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
-  if (relative_attention_bias) relative_attention_bias->reset_parameters();
+  if (document_bias) document_bias->reset_parameters();
 }
 
 void EncoderImpl::pretty_print(std::ostream& stream) const {
@@ -171,26 +177,24 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   const auto rows_of = [&](const torch::Tensor& ids) {
     return token_rows(options, embeddings->tokens->weight, ids);
   };
-  out.embeddings = patches ? patches->forward(input)
-                           : embed_tokens(options, rows_of, input, inputs, embed);
+  out.embeddings =
+      patches ? patches->forward(input) : embed_tokens(options, rows_of, input, inputs, embed);
   if (takes_features(options)) {
-    out.embeddings = functional::dropout(out.embeddings, options.encoder().layer().dropout(),
-                                         is_training());
+    out.embeddings =
+        functional::dropout(out.embeddings, options.encoder().layer().dropout(), is_training());
   }
-  const torch::Tensor bias =
-      relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   record.output_attentions = inputs.output_attentions();
   if (windows) {
     const relative::Grid grid = patches->grid(input.size(2), input.size(3));
-    out.last_hidden_state = windows->forward_with(
-        out.embeddings.unflatten(1, {grid.height, grid.width}), record);
+    out.last_hidden_state =
+        windows->forward_with(out.embeddings.unflatten(1, {grid.height, grid.width}), record);
   } else {
     out.last_hidden_state = encoder->forward_with(
-        out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,
-        rotary_position_ids(options, input, inputs, is_training()), kept_rows(options, inputs),
-        segments_of(options, inputs));
+        out.embeddings, encoder_mask(options, inputs, document_bias, out.embeddings.size(1)),
+        record, rotary_position_ids(options, input, inputs, is_training()),
+        kept_rows(options, inputs), segments_of(options, inputs), grid_of(options, input));
   }
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);

@@ -78,7 +78,7 @@ Stack stack_of(const TransformerOptions& options, TransformerLayerOptions layer,
   if (options.relative_in_each_layer()) layer.relative(index);
   Stack stack(layer, layers);
   if (!options.relative_in_each_layer()) stack.relative(index);
-  return stack.norm(has_final_norm(options));
+  return stack.norm(has_final_norm(options)).alibi(options.alibi());
 }
 
 TokenAndPositionEmbeddingOptions embedding_options(const TransformerOptions& options,

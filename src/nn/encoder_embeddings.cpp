@@ -99,6 +99,12 @@ void check_type_options(const EncoderEmbeddingsOptions& options) {
                     options.type_vocab_size(), " and ", options.task_type_vocab_size());
   TORCH_CHECK_VALUE(options.box_positions() >= 0, "[", kEmbeddings,
                     "] box_positions must not be negative. Got ", options.box_positions());
+  const int64_t edges = options.coordinate_size(), sides = options.shape_size();
+  const bool are_sums = edges == 0 && sides == 0;
+  TORCH_CHECK_VALUE(are_sums || (options.box_positions() > 0 && edges > 0 && sides > 0 &&
+                                 4 * edges + 2 * sides == sum_width(options)),
+                    "[", kEmbeddings, "] 4 coordinate_size + 2 shape_size must be d_model ",
+                    sum_width(options), ", with box_positions. Got ", edges, " and ", sides);
   TORCH_CHECK_VALUE(options.type_vocab_size() > 0 || !options.type_padding_idx(), "[", kEmbeddings,
                     "] type_padding_idx needs a table of token types. Got type_vocab_size 0");
   TORCH_CHECK_VALUE(!options.types_from_tokens() || options.type_vocab_size() == 0, "[",
@@ -174,14 +180,14 @@ void EncoderEmbeddingsImpl::reset() {
         register_module(names.task_types,
                         embeddings_table("", options.task_type_vocab_size(), width, std::nullopt));
   if (options.box_positions() > 0) {
-    const auto table = [&](const char* name) {
-      return register_module(name,
-                             embeddings_table("", options.box_positions(), width, std::nullopt));
+    const auto table = [&](const char* name, int64_t own) {
+      return register_module(
+          name, embeddings_table("", options.box_positions(), own > 0 ? own : width, std::nullopt));
     };
-    x_positions = table("x_position_embeddings");
-    y_positions = table("y_position_embeddings");
-    h_positions = table("h_position_embeddings");
-    w_positions = table("w_position_embeddings");
+    x_positions = table("x_position_embeddings", options.coordinate_size());
+    y_positions = table("y_position_embeddings", options.coordinate_size());
+    h_positions = table("h_position_embeddings", options.shape_size());
+    w_positions = table("w_position_embeddings", options.shape_size());
   }
   if (options.norm() != Norm::None)
     norm = register_module(names.norm, LayerNorm(LayerNormOptions(norm_width(options))

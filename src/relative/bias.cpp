@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "posenc/relative/resize.h"
 #include "relative/limits.h"
 #include "relative/rows_of_distances.h"
 #include "relative/spread.h"
@@ -86,6 +87,14 @@ at::Tensor relative_bias_of_indices(const at::Tensor& table, const at::Tensor& i
   const int64_t batch = c10::multiply_integers(indices.sizes().slice(0, indices.dim() - 2));
   const at::Tensor entries = entries_of(table, indices.reshape(-1));  // (H, B Q K)
   return entries.view({heads, batch, queries, keys}).transpose(0, 1).contiguous();
+}
+
+at::Tensor relative_grid_bias(const at::Tensor& table, relative::Grid from, relative::Grid to) {
+  constexpr int64_t kOfClassToken = 3;  // rows of the table
+  const at::Tensor own =
+      resize_relative_table(table, from, to, relative::Resize::BilinearTransposed, kOfClassToken);
+  const at::Tensor index = relative_window_index(to, /*class_token=*/true).to(table.device());
+  return relative_bias_of_indices(own, index);
 }
 
 }  // namespace posenc

@@ -34,10 +34,9 @@ at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Ten
 at::Tensor continuous_position_bias(Grid window, Grid pretrained, LogCoordinates coordinates,
                                     const at::Tensor& first_weight, const at::Tensor& first_bias,
                                     const at::Tensor& second_weight) {
-  const at::Tensor inputs =
-      relative_log_coordinates(window, coordinates, pretrained)
-          .unsqueeze(0)
-          .to(first_weight.options().requires_grad(false));
+  const at::Tensor inputs = relative_log_coordinates(window, coordinates, pretrained)
+                                .unsqueeze(0)
+                                .to(first_weight.options().requires_grad(false));
   const at::Tensor table =
       at::linear(at::relu(at::linear(inputs, first_weight, first_bias)), second_weight)
           .view({-1, second_weight.size(0)});

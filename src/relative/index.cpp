@@ -33,6 +33,9 @@ int64_t exact_buckets(const Buckets& index) {
                     "[RelativePositionBias] the number of buckets must be ",
                     index.bidirectional ? "even, and at least 4" : "at least 2", ". Got ",
                     index.num_buckets);
+  TORCH_CHECK_VALUE(index.spare_rows >= 0,
+                    "[RelativePositionBias] spare_rows must not be negative. Got ",
+                    index.spare_rows);
   const int64_t exact = index.num_buckets / directions / 2;
   TORCH_CHECK_VALUE(index.max_distance > exact,
                     "[RelativePositionBias] max_distance must be larger than ", exact,
@@ -94,7 +97,7 @@ void check(const Clamp& index) {
 }
 void check(const Shift& index) { check_span("origin", index.origin, 0); }
 
-int64_t rows_of(const Buckets& index) { return index.num_buckets; }
+int64_t rows_of(const Buckets& index) { return index.num_buckets + index.spare_rows; }
 int64_t rows_of(const SignedLog& index) { return 2 * index.buckets; }
 int64_t rows_of(const Clamp& index) {
   return index.absolute ? std::max(index.left, index.right) + 1 : index.left + index.right + 1;

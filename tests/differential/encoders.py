@@ -25,6 +25,8 @@ ACTIVATIONS = ["gelu", "relu", "gelu_new", "silu", "gelu_pytorch_tanh", "quick_g
 ROTATING = ("gemma3", "llama", "modernbert", "rotary")
 # Of the weights of ill-conditioned models: sums over all tokens of nearly equal ones, and layers without norms.
 SPREADS = {"fnet": [0.3], "mobilebert": [0.05, 0.1]}
+WINDOW_SETTINGS = ("use_mask_token", "use_absolute_position_embeddings", "use_relative_position_bias", "use_shared_relative_position_bias",
+                   "use_mean_pooling")  # fmt: skip
 DICTS = ("chinese_clip", "clip", "clipseg")  # whose files may have text_config_dict
 
 
@@ -40,8 +42,10 @@ class Kind(NamedTuple):
 KINDS = {
     "albert": Kind("AlbertConfig", "AlbertModel", ("AlbertForMaskedLM", "AlbertForSequenceClassification"), "albert"),
     "bart": Kind("BartConfig", "BartModel", ("BartForConditionalGeneration",), "bart"),
+    "beit": Kind("BeitConfig", "BeitModel", ("BeitForImageClassification",), "vision"),
     "bert": Kind("BertConfig", "BertModel", ("BertForMaskedLM", "BertForSequenceClassification", "BertForPreTraining")),
     "bert-generation": Kind("BertGenerationConfig", "BertGenerationEncoder"),
+    "bloom": Kind("BloomConfig", "BloomModel", ("BloomForCausalLM", "BloomForSequenceClassification"), "alibi"),
     "camembert": Kind("CamembertConfig", "CamembertModel", ("CamembertForMaskedLM",)),
     "chinese_clip_text_model": Kind("ChineseCLIPTextConfig", "ChineseCLIPTextModel"),
     "clip": Kind("CLIPConfig", "CLIPModel", (), "pair"),
@@ -54,6 +58,7 @@ KINDS = {
     "clipseg_text_model": Kind("CLIPSegTextConfig", "CLIPSegTextModel", (), "clip"),
     "convbert": Kind("ConvBertConfig", "ConvBertModel", ("ConvBertForMaskedLM", "ConvBertForSequenceClassification")),
     "data2vec-text": Kind("Data2VecTextConfig", "Data2VecTextModel", ("Data2VecTextForMaskedLM",)),
+    "data2vec-vision": Kind("Data2VecVisionConfig", "Data2VecVisionModel", ("Data2VecVisionForImageClassification",), "vision"),
     "deberta": Kind("DebertaConfig", "DebertaModel", ("DebertaForMaskedLM", "DebertaForSequenceClassification")),
     "deberta-v2": Kind("DebertaV2Config", "DebertaV2Model", ("DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification")),
     "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
@@ -73,6 +78,7 @@ KINDS = {
     "ijepa": Kind("IJepaConfig", "IJepaModel", (), "vision"),
     "jina_embeddings_v3": Kind("JinaEmbeddingsV3Config", "JinaEmbeddingsV3Model", ("JinaEmbeddingsV3ForMaskedLM",), "rotary"),
     "layoutlm": Kind("LayoutLMConfig", "LayoutLMModel", ("LayoutLMForMaskedLM", "LayoutLMForSequenceClassification")),
+    "layoutlmv3": Kind("LayoutLMv3Config", "LayoutLMv3Model", ("LayoutLMv3ForTokenClassification", "LayoutLMv3ForQuestionAnswering")),
     "llama": Kind("LlamaConfig", "LlamaModel", ("LlamaForCausalLM", "LlamaForSequenceClassification"), "llama"),
     "luke": Kind("LukeConfig", "LukeModel", ("LukeForMaskedLM",)),
     "mbart": Kind("MBartConfig", "MBartModel", ("MBartForConditionalGeneration",), "bart"),
@@ -82,6 +88,7 @@ KINDS = {
     "modernbert": Kind("ModernBertConfig", "ModernBertModel", ("ModernBertForMaskedLM",), "modernbert"),
     "mt5": Kind("MT5Config", "MT5EncoderModel", ("MT5Model", "MT5ForConditionalGeneration"), "t5"),
     "mpnet": Kind("MPNetConfig", "MPNetModel", ("MPNetForMaskedLM",)),
+    "mpt": Kind("MptConfig", "MptModel", ("MptForCausalLM", "MptForSequenceClassification"), "alibi"),
     "nomic_bert": Kind("NomicBertConfig", "NomicBertModel", ("NomicBertForMaskedLM",), "rotary"),
     "plbart": Kind("PLBartConfig", "PLBartModel", (), "bart"),
     "qwen2": Kind("Qwen2Config", "Qwen2Model", ("Qwen2ForCausalLM",), "llama"),
@@ -192,6 +199,27 @@ def disentangled(draw: Draw, kind_name: str, hidden: int, text: dict) -> dict:
     return {**text, **chosen}
 
 
+def alibi(draw: Draw, kind_name: str, heads: int, text: dict) -> dict:
+    """Sizes of BLOOM and MPT, of which some heads are beyond a power of two."""
+    heads = draw.choice([heads, 5, 6])
+    hidden, layers, pad = heads * draw.choice([2, 4, 8, 16]), text["num_hidden_layers"], text["pad_token_id"]
+    common = {"vocab_size": text["vocab_size"], "layer_norm_epsilon": text["layer_norm_eps"], "pad_token_id": pad}
+    if kind_name == "bloom":
+        return {**common, "hidden_size": max(8, hidden), "n_head": heads if max(8, hidden) % heads == 0 else 1, "n_layer": layers}
+    attention = {"softmax_scale": draw.choice([None, 0.3]), "alibi_bias_max": draw.choice([8, 5])}
+    return {**common, "d_model": hidden, "n_heads": heads, "n_layers": layers, "max_seq_len": draw.choice([16, 40]), "attn_config": attention}
+
+
+def document(draw: Draw, heads: int) -> dict:
+    """What LayoutLMv3 has besides: rows of boxes side by side, and buckets of places and boxes."""
+    hidden, bins, bins_2d = heads * draw.choice([8, 16]), draw.choice([4, 8, 32]), draw.choice([4, 16, 64])
+    edges = draw.randint(1, (hidden - 2) // 4)
+    return {"hidden_size": hidden, "coordinate_size": edges, "shape_size": (hidden - 4 * edges) // 2, "max_2d_position_embeddings": draw.choice([20, 1024]),
+            "rel_pos_bins": bins, "max_rel_pos": bins // 4 + draw.choice([1, 3, 100]), "rel_2d_pos_bins": bins_2d,
+            "max_rel_2d_pos": bins_2d // 4 + draw.choice([1, 3, 200]), "has_relative_attention_bias": draw.coin(0.8),
+            "has_spatial_attention_bias": draw.coin(0.8), "visual_embed": draw.coin(), "input_size": 8, "patch_size": 4}  # fmt: skip
+
+
 def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     """Random sizes, by the names that this dialect has for them."""
     heads = draw.choice([1, 2, 3, 4])
@@ -209,6 +237,14 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
               "qkv_bias": draw.coin(0.8)}  # fmt: skip
     if dialect in windows.DIALECTS:
         return windows.settings(draw, kind_name, common)
+    if dialect == "alibi":
+        return alibi(draw, kind_name, heads, text)
+    if kind_name in ("beit", "data2vec-vision"):
+        del vision["qkv_bias"]
+        return {**vision, **{name: draw.coin() for name in WINDOW_SETTINGS}, "layer_scale_init_value": draw.choice([0, 0.1, 1.0]),
+                "drop_path_rate": draw.choice([0.0, 0.2])}  # fmt: skip
+    if kind_name == "layoutlmv3":
+        return {**text, **document(draw, heads)}
     if dialect == "albert":
         groups = draw.randint(1, layers)
         return {**text, "embedding_size": draw.choice([hidden, 6, 16]), "num_hidden_groups": groups,
@@ -300,7 +336,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
 def first_layer(model: torch.nn.Module) -> torch.nn.Module:
     lists = [module for name, module in model.named_modules()
              if isinstance(module, torch.nn.ModuleList) and name.rsplit(".", 1)[-1] in
-             ("layer", "layers", "albert_layer_groups", "attentions", "block")]  # fmt: skip
+             ("layer", "layers", "albert_layer_groups", "attentions", "block", "blocks", "h")]  # fmt: skip
     return lists[0][0]
 
 
@@ -358,14 +394,14 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         given["token_type_ids"] = draw.integers(types, batch, length)
     if dialect == "xlnet" and draw.coin(0.7):
         given["token_type_ids"] = draw.integers(draw.choice([2, 3, 5]), batch, length)
-    if config.model_type == "layoutlm" and draw.coin(0.8):
+    if config.model_type in ("layoutlm", "layoutlmv3") and draw.coin(0.8):
         corners = draw.integers(config.max_2d_position_embeddings, batch, length, 2, 2).sort(2).values
         given["bbox"] = corners.flatten(2)  # x0, y0, x1, y1
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none
     packs = packs or not getattr(config, "position_biased_input", True)  # which ignores them
-    if draw.coin(0.3) and dialect not in ("bart", "t5", "xlnet") and not packs:
+    if draw.coin(0.3) and dialect not in ("alibi", "bart", "t5", "xlnet") and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
     return given
@@ -533,6 +569,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
         expected["pooled"] = expected["last_hidden_state"][:, 0]
     if kind.dialect == "swin":  # the class for masked images does not pool, which needs no weights
         expected.setdefault("pooled", expected["last_hidden_state"].mean(1))
+    if kind_name == "data2vec-vision" and not config.use_mean_pooling:  # a pooler without weights, which its class has with a head only
+        expected["pooled"] = expected["last_hidden_state"][:, 0]
     cases = [Case({"op": "encode", "folder": str(folder), "frozen": frozen}, given, expected) for frozen in (False, True)]
     return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}", defines_pooled(given, kind_name)
 

@@ -34,15 +34,30 @@ TransformerLayerOptions any_layer(Dice& dice, int64_t d_model, bool norm_first) 
   return layer;
 }
 
+relative::Alibi any_alibi(Dice& dice) {
+  static const relative::Slopes kSlopes[] = {relative::Slopes::Bloom, relative::Slopes::Mpt,
+                                             relative::Slopes::XTransformers};
+  return {.slopes = kSlopes[dice(0, 2)], .bias_max = 5.0, .counts_tokens = dice.coin()};
+}
+
+// A table of each layer, one of all, or ALiBi.
 template <typename Stack>
 Stack with_index(Dice& dice, TransformerLayerOptions layer, bool bidirectional) {
   const relative::Index index = any_index(dice, bidirectional);
-  const bool is_shared = dice.coin();
-  if (!is_shared) layer.relative(index);
+  const int64_t kind = dice(0, 2);
+  if (kind == 0) layer.relative(index);
   Stack stack(layer, dice(1, 3));
   stack.norm(dice.coin());
-  if (is_shared) stack.relative(index);
+  if (kind == 1) stack.relative(index);
+  if (kind == 2) stack.alibi(any_alibi(dice));
   return stack;
+}
+
+// None, at times, or random slopes, which may be different on both sides of a query by an offset.
+AttentionMask any_slopes(Dice& dice, int64_t heads) {
+  if (dice.coin()) return {};
+  const auto slopes = AttentionMask::slopes(torch::rand({heads}));
+  return dice.coin() ? slopes : slopes.after(dice(1, 5));
 }
 
 template <typename Module>
@@ -87,6 +102,7 @@ TEST(FrozenRelativeBias, OfAnEncoderIsTheModules) {
     if (dice(0, 2) == 0) mask = mask & AttentionMask::causal();
     if (dice(0, 2) == 0)
       mask = mask & AttentionMask::additive_pairs(torch::randn({length, length}));
+    mask = mask & any_slopes(dice, layer.num_heads());
     const auto kept = tokens.unsqueeze(-1).to(torch::kFloat);
     const auto backend = kGemmBackends[dice(0, 2)];
     const auto frozen = freeze(encoder, FreezeOptions().gemm(backend));
@@ -125,8 +141,16 @@ TEST(FrozenRelativeBias, OfADecoderIsTheModules) {
     const auto tgt = any_ids(dice, src.size(0), dice(1, 20), false);
     const auto mask = AttentionMask::padding(src, kPad);
     const auto memory = model->encode(src, mask);
-    EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, AttentionMask::causal(), mask),
-                       model->decode(tgt, memory, AttentionMask::causal(), mask)));
+    const int64_t heads = model->decoder->options.layer().num_heads();
+    auto own = AttentionMask::causal() & any_slopes(dice, heads);
+    if (dice.coin()) {
+      const auto tokens = kept_tokens(dice, tgt.size(0), tgt.size(1));
+      tokens.select(1, 0).fill_(true);  // that every query sees
+      own = own & AttentionMask::key_padding(tokens);
+    }
+    const auto cross = mask & any_slopes(dice, heads);
+    EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, own, cross),
+                       model->decode(tgt, memory, own, cross)));
   }
 }
 
@@ -142,7 +166,10 @@ TEST(FrozenRelativeBias, OfStepsIsThatOfTheWholeSequence) {
     auto model = any_t5(dice);
     const auto frozen = freeze(model);
     const auto src = any_ids(dice, dice(1, 3), dice(1, 12), dice.coin());
-    const auto mask = AttentionMask::padding(src, kPad);
+    const int64_t heads = model->decoder->options.layer().num_heads();
+    const bool same_heads = heads == model->encoder->options.layer().num_heads();
+    const AttentionMask slopes = same_heads ? any_slopes(dice, heads) : AttentionMask();
+    const auto mask = AttentionMask::padding(src, kPad) & slopes;
     auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(dice(2, 24)).length_penalty(0.0);
     options.num_beams(dice(1, 3));
     for (const auto& found :
@@ -155,7 +182,7 @@ TEST(FrozenRelativeBias, OfStepsIsThatOfTheWholeSequence) {
         const auto row = src.narrow(0, b, 1);
         const auto logits =
             model->forward(row, torch::tensor(given).unsqueeze(0),
-                           AttentionMask::padding(row, kPad), AttentionMask::causal());
+                           AttentionMask::padding(row, kPad) & slopes, AttentionMask::causal());
         const auto scores =
             torch::log_softmax(logits[0], -1).gather(1, torch::tensor(best.tokens).unsqueeze(1));
         EXPECT_NEAR(best.score, scores.sum().item<double>(), 2e-4);
@@ -164,6 +191,50 @@ TEST(FrozenRelativeBias, OfStepsIsThatOfTheWholeSequence) {
     }
   }
   EXPECT_GT(most, 10) << "targets that all are short would prove little";
+}
+
+// Of grids of any sizes, one after another, from a table of each layer, one of all, or both.
+TEST(FrozenGridBias, IsTheModules) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    torch::manual_seed(testing::seed(seed));
+    TransformerLayerOptions layer(8, 2);
+    const relative::Grid own = {dice(1, 5), dice(1, 5)};
+    const int64_t kind = dice(0, 2);
+    layer.d_ff(9).norm_first(dice.coin());
+    if (kind != 1) layer.grid_bias(own);
+    TransformerEncoderOptions options(layer, dice(1, 3));
+    if (kind != 0) options.grid_bias(own);
+    auto encoder = with_own_weights(TransformerEncoder(options));
+    const auto frozen = freeze(encoder);
+    for (const relative::Grid grid : {own, relative::Grid{dice(1, 8), dice(1, 8)}, own}) {
+      const int64_t length = 1 + grid.height * grid.width;
+      const auto x = torch::randn({2, length, 8});
+      AttentionMask mask;
+      if (dice.coin()) mask = AttentionMask::additive_pairs(torch::randn({length, length}));
+      TransformerEncoderRecord record;
+      const auto wanted = encoder->forward_with(x, mask, record, {}, {}, grid);
+      EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, mask, record, {}, grid), wanted));
+      auto other = with_own_weights(TransformerEncoder(options));
+      EXPECT_FALSE(bit_equal(other->forward_with(x, mask, record, {}, {}, grid), wanted));
+    }
+    TransformerEncoderRecord record;
+    const relative::Grid wrong = {own.height + 1, own.width};
+    const auto x = torch::randn({1, 1 + own.height * own.width, 8});
+    EXPECT_ERROR(frozen.forward_with(x, {}, record, {}, wrong), c10::ValueError,
+                 "a sequence must have a class token and the patches of the grid");
+    EXPECT_ERROR(encoder->forward_with(x, {}, record, {}, {}, wrong), c10::ValueError,
+                 "a sequence must have a class token and the patches of the grid");
+  }
+}
+
+TEST(FrozenAlibi, ExcludesRelativeBiases) {
+  TransformerEncoderOptions options(TransformerLayerOptions(8, 2), 1);
+  options.alibi(relative::Alibi{}).relative(relative::Buckets{});
+  EXPECT_ERROR(TransformerEncoder(options), c10::ValueError,
+               "[TransformerEncoder] alibi must be without a relative position bias");
 }
 
 TEST(FrozenRelativeBias, ATableThatChangesIsNoticed) {

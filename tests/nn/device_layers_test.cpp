@@ -149,14 +149,14 @@ Trial transformer(Draw& draw) {
 Trial encoder(Draw& draw) {
   const int64_t vocab = 3 + draw.size(30), heads = draw.size(3), length = draw.size(9);
   const int64_t width = heads * (2 + draw.even(5)), batch = draw.batch();
-  const auto stack = TransformerEncoderOptions(
+  auto stack = TransformerEncoderOptions(
       TransformerLayerOptions(width, heads).d_ff(draw.size(20)).activation(Activation::GELU), 1);
+  if (draw.dice.coin()) stack.relative(relative::Buckets{.num_buckets = 8});
   const auto options =
       EncoderOptions(
           EncoderEmbeddingsOptions(vocab, width).position_rows(20).norm(embeddings::Norm::AfterSum),
           stack)
           .causal(draw.dice.coin())
-          .relative_buckets(draw.dice.coin() ? 8 : 0)
           .pooling(draw.dice.any({encoder::Pooling::None, encoder::Pooling::TanhOfFirst,
                                   encoder::Pooling::EndToken, encoder::Pooling::LargestToken}));
   return {std::make_shared<EncoderImpl>(options),

@@ -88,11 +88,13 @@ namespace functional {
 
 /// The tensors of the embeddings. Steps whose tensor is undefined are skipped.
 struct EncoderEmbeddingsWeights {
-  at::Tensor tokens;             ///< (V, E)
-  at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
-  at::Tensor token_types;        ///< (K, E); as positions
-  at::Tensor task_types;         ///< (T, E), added last; as positions
-  at::Tensor x_positions;        ///< (Q, E), of the boxes' x, added after the positions: LayoutLM
+  at::Tensor tokens;       ///< (V, E)
+  at::Tensor positions;    ///< (P, E); (P, D) with Projection::Tokens
+  at::Tensor token_types;  ///< (K, E); as positions
+  at::Tensor task_types;   ///< (T, E), added last; as positions
+  /// (Q, E), of the boxes' x, added after the positions: LayoutLM. Or (Q, C), and h_positions
+  /// (Q, S) with 4 C + 2 S = E, where the six rows of a box are side by side: LayoutLMv3.
+  at::Tensor x_positions;
   at::Tensor y_positions;        ///< the same of y; all four are given or none
   at::Tensor h_positions;        ///< the same of their heights
   at::Tensor w_positions;        ///< the same of their widths
@@ -119,8 +121,8 @@ struct EncoderEmbeddingsFuncOptions : embeddings::StepOptions<EncoderEmbeddingsF
   /// Rows of the table of task types, as `ids`; row 0 for all tokens unless given.
   TORCH_ARG(at::Tensor, task_type_ids) = {};
   /// The box (x0, y0, x1, y1) of each token, (..., 4): its edges are rows of x_positions and
-  /// y_positions, y1 - y0 is one of h_positions, and x1 - x0 one of w_positions. Zeros unless
-  /// given.
+  /// y_positions, y1 - y0 is one of h_positions, and x1 - x0 one of w_positions, both clipped to
+  /// [0, 1023] where the rows are side by side. Zeros unless given.
   TORCH_ARG(at::Tensor, bbox) = {};
   /// Whether dropout is applied.
   TORCH_ARG(bool, training) = false;

@@ -46,12 +46,13 @@ class FrozenTransformerEncoder {
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {}) const;
   /// forward() that also records the hidden states, in which the rows of masked keys are zero after
-  /// the layers; c10::ValueError for output_attentions, which the module has. segments: those of
-  /// TransformerEncoder.
+  /// the layers; c10::ValueError for output_attentions, which the module has. `segments` and
+  /// `grid`: those of TransformerEncoder::forward_with().
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},
-                             const torch::Tensor& segments = {}) const;
+                             const torch::Tensor& segments = {},
+                             std::optional<relative::Grid> grid = std::nullopt) const;
 
   /// The options of the source.
   const TransformerEncoderOptions& options() const;

@@ -2,7 +2,6 @@
 
 // posenc-budget: the options, inputs and outputs of one class
 
-#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
@@ -15,6 +14,7 @@
 #include "posenc/export.h"
 #include "posenc/io/load.h"
 #include "posenc/models/attention_pooling.h"
+#include "posenc/nn/document_position_bias.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/transformer/window_encoder.h"
@@ -33,6 +33,7 @@ enum class Pooling {
   LargestToken,  ///< the row of the largest id: CLIP's files with eos_token_id 2
   LinearOfLast,  ///< pooler(x) of the last row: SigLIP's texts
   NormOfFirst,   ///< pooler_norm(x) of the first row: CLIP's images
+  NormOfMean,    ///< pooler_norm(x) of the mean of all rows but the first: BEiT
   Attention,     ///< attention_pooler(x), of all rows: SigLIP's images
   /// The row of the last id that is not pad_token_id, the last row of inputs_embeds: classifiers of
   /// Llama's family.
@@ -98,10 +99,8 @@ struct EncoderOptions {
   TORCH_ARG(double, pos_embed_jitter) = 0.0;
   /// See pos_embed_shift.
   TORCH_ARG(double, pos_embed_rescale) = 0.0;
-  /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
-  TORCH_ARG(int64_t, relative_buckets) = 0;
-  /// Rows of their table, the first of which are used; relative_buckets unless set.
-  TORCH_ARG(std::optional<int64_t>, relative_rows) = std::nullopt;
+  /// A relative position bias of all layers by the places of tokens and their boxes: LayoutLMv3.
+  TORCH_ARG(std::optional<DocumentPositionBiasOptions>, document_bias) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
   /// Width of the pooled output of a linear pooler; d_model unless set.
@@ -149,15 +148,15 @@ struct EncoderInputs {
 
 /// The result of an encoder.
 struct EncoderOutput {
-  torch::Tensor embeddings;         ///< (B, L, D), the input of the first layer
+  torch::Tensor embeddings;  ///< (B, L, D), the input of the first layer
   /// (B, L, D), after the last norm; in windows with a neck (B, C, h, w).
   torch::Tensor last_hidden_state;
-  torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
-  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states. In windows,
-  /// those of a WindowEncoder.
+  torch::Tensor pooled;  ///< (B, D'), undefined with Pooling::None
+  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states. In
+  /// windows, those of a WindowEncoder.
   std::vector<torch::Tensor> hidden_states;
-  /// The attention weights of each layer, (B, H, L, L); with output_attentions. In windows, those of
-  /// a WindowEncoder.
+  /// The attention weights of each layer, (B, H, L, L); with output_attentions. In windows, those
+  /// of a WindowEncoder.
   std::vector<torch::Tensor> attentions;
 };
 
@@ -170,8 +169,8 @@ struct EncoderOutput {
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder or
 /// WindowEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
-/// (AttentionPooling), `relative_attention_bias.weight` (relative_rows, H), as far as the options
-/// require them.
+/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), as far as the options require
+/// them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -194,15 +193,15 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   /// EncoderEmbeddings::extend_positions() does; save_pretrained() then saves it with its new size.
   void extend_positions(int64_t max_tokens, PositionExtension rule);
 
-  EncoderOptions options;                                 ///< the options given to the constructor
-  EncoderEmbeddings embeddings{nullptr};                  ///< the embeddings of token ids
-  VisionEmbeddings patches{nullptr};                      ///< the embeddings of images
-  TransformerEncoder encoder{nullptr};                    ///< the layers
-  WindowEncoder windows{nullptr};                         ///< the stages, in place of the layers
-  torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
-  LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
-  AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention
-  torch::nn::Embedding relative_attention_bias{nullptr};  ///< with relative_buckets
+  EncoderOptions options;                       ///< the options given to the constructor
+  EncoderEmbeddings embeddings{nullptr};        ///< the embeddings of token ids
+  VisionEmbeddings patches{nullptr};            ///< the embeddings of images
+  TransformerEncoder encoder{nullptr};          ///< the layers
+  WindowEncoder windows{nullptr};               ///< the stages, in place of the layers
+  torch::nn::Linear pooler{nullptr};            ///< of a Pooling that has one
+  LayerNorm pooler_norm{nullptr};               ///< of Pooling::NormOfFirst
+  AttentionPooling attention_pooler{nullptr};   ///< of Pooling::Attention
+  DocumentPositionBias document_bias{nullptr};  ///< with options.document_bias
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})

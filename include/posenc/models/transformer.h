@@ -86,6 +86,9 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<relative::Index>, decoder_relative) = std::nullopt;
   /// Whether each layer has a table of its own, as in UMT5, and not one for all layers of a stack.
   TORCH_ARG(bool, relative_in_each_layer) = false;
+  /// ALiBi in the self-attention of both stacks, which must then have no relative position bias;
+  /// none unless set.
+  TORCH_ARG(std::optional<relative::Alibi>, alibi) = std::nullopt;
   /// The structure of the feed-forward networks.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward networks.

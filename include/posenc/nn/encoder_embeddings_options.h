@@ -66,6 +66,12 @@ struct EncoderEmbeddingsOptions : embeddings::StepOptions<EncoderEmbeddingsOptio
   /// Rows of each of the four tables of boxes, which `x_position_embeddings`, ..., `w_` are called:
   /// LayoutLM; 0: none.
   TORCH_ARG(int64_t, box_positions) = 0;
+  /// Width of the rows of the edges of boxes, where those of the four edges, the height and the
+  /// width are side by side, and not a sum of rows of d_model channels: LayoutLMv3. Heights and
+  /// widths are then at least 0 and at most 1023. 0: a sum.
+  TORCH_ARG(int64_t, coordinate_size) = 0;
+  /// The same for the rows of heights and widths; 4 coordinate_size + 2 shape_size is d_model.
+  TORCH_ARG(int64_t, shape_size) = 0;
   /// Whether the norm has a bias.
   TORCH_ARG(bool, norm_bias) = true;
   /// Whether the projection has a bias.

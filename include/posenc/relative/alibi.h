@@ -18,6 +18,22 @@ enum class Slopes {
   XTransformers  ///< powers in float64, rounded once
 };
 
+/// ALiBi in the layers of a stack: slope(h) times the distance of two tokens is subtracted from
+/// their score in head h, on both sides of a query unless the layers are causal.
+struct Alibi {
+  Slopes slopes = Slopes::Bloom;  ///< how the slopes are computed
+  double bias_max = 8.0;          ///< of Slopes::Mpt; positive
+  /// Whether a distance counts the tokens only, and not the padding between them, as in BLOOM and
+  /// Falcon; otherwise it is that of their places, as in MPT. They differ where padding is between
+  /// tokens.
+  bool counts_tokens = false;
+
+  /// Whether all members are equal.
+  friend bool operator==(const Alibi& a, const Alibi& b) {
+    return a.slopes == b.slopes && a.bias_max == b.bias_max && a.counts_tokens == b.counts_tokens;
+  }
+};
+
 }  // namespace relative
 
 /// The slopes of ALiBi, by which a key's bias decreases with its distance, one for each head.
@@ -30,6 +46,10 @@ enum class Slopes {
 /// transformers 5.23; `AlibiPositionalBias` of x-transformers 2.31.10.
 at::Tensor alibi_slopes(int64_t heads, relative::Slopes kind = relative::Slopes::Bloom,
                         double bias_max = 8.0);
+/// The same for a stack's ALiBi.
+inline at::Tensor alibi_slopes(int64_t heads, const relative::Alibi& alibi) {
+  return alibi_slopes(heads, alibi.slopes, alibi.bias_max);
+}
 
 /// The positions of the keys that BLOOM and Falcon multiply by the slopes: the number of tokens
 /// before each, so that padding shifts nothing; 0 for padding.

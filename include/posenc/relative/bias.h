@@ -6,6 +6,7 @@
 
 #include "posenc/export.h"
 #include "posenc/relative/index.h"
+#include "posenc/relative/window.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -42,5 +43,16 @@ at::Tensor relative_position_bias(const at::Tensor& table, const at::Tensor& que
 /// Errors: c10::TypeError for indices that are not int64; c10::ValueError for a table or indices of
 /// another rank, and an index that is no row of the table.
 at::Tensor relative_bias_of_indices(const at::Tensor& table, const at::Tensor& indices);
+
+/// The bias of a class token and the patches of the grid `to`, from the table of the grid `from`,
+/// which is resized by relative::Resize::BilinearTransposed.
+///
+/// table: ((2 height - 1) (2 width - 1) + 3, H) of `from`  ->  (1, H, 1 + N, 1 + N), where N is the
+/// number of patches of `to`
+///
+/// Errors: those of resize_relative_table().
+///
+/// Source: `BeitRelativePositionBias` of transformers 5.23.
+at::Tensor relative_grid_bias(const at::Tensor& table, relative::Grid from, relative::Grid to);
 
 }  // namespace posenc

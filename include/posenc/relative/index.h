@@ -24,11 +24,15 @@ struct Buckets {
   /// Whether the logarithm is truncated after the number of exact buckets has been added to it, as
   /// in WavLM, and not before. Only the rounding of the sum differs.
   bool truncate_sum = false;
+  /// Rows of the table after those of the buckets, which no distance has: those of MPNet, whose
+  /// class computes 32 buckets whatever its setting counts. Not negative.
+  int64_t spare_rows = 0;
 
   /// Whether all members are equal.
   friend bool operator==(const Buckets& a, const Buckets& b) {
     return a.num_buckets == b.num_buckets && a.max_distance == b.max_distance &&
-           a.bidirectional == b.bidirectional && a.truncate_sum == b.truncate_sum;
+           a.bidirectional == b.bidirectional && a.truncate_sum == b.truncate_sum &&
+           a.spare_rows == b.spare_rows;
   }
 };
 

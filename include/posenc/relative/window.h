@@ -14,6 +14,11 @@ namespace relative POSENC_EXPORT {
 struct Grid {
   int64_t height = 0;  ///< rows of patches; positive
   int64_t width = 0;   ///< columns of patches; positive
+
+  /// Whether both have the same sides.
+  friend bool operator==(const Grid& a, const Grid& b) {
+    return a.height == b.height && a.width == b.width;
+  }
 };
 
 /// How coordinates of patches become the input of a continuous position bias.

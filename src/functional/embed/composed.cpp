@@ -59,12 +59,20 @@ at::Tensor with_neighbours(const at::Tensor& x) {
   return at::cat({next, x, last}, -1);
 }
 
+constexpr int64_t kMostSide = 1023;  // of a box of LayoutLMv3
+
 at::Tensor add_boxes(at::Tensor x, const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
                      const EncoderEmbeddingsFuncOptions& options) {
+  const bool is_sum = !boxes_are_side_by_side(weights, x.size(-1));
+  std::vector<at::Tensor> parts;
   for (const auto& [table, index] : box_rows(weights, options.bbox())) {
-    x = x + lookup(kBoxes, index.defined() ? index : at::zeros_like(ids), *table);
+    const bool is_side = table == &weights.h_positions || table == &weights.w_positions;
+    at::Tensor row = index.defined() ? index : at::zeros_like(ids);
+    if (!is_sum && is_side) row = row.clamp(0, kMostSide);
+    parts.push_back(lookup(kBoxes, row, *table));
+    if (is_sum) x = x + parts.back();
   }
-  return x;
+  return is_sum ? x : x + at::cat(parts, -1);
 }
 
 class Steps {
@@ -122,6 +130,12 @@ at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const
     x = positional_encoding(x, once ? table.to(at::kFloat) : table, options.position());
   x = at::dropout(x, options.dropout(), options.training());
   return once ? x.to(type) : x;
+}
+
+bool boxes_are_side_by_side(const EncoderEmbeddingsWeights& weights, int64_t width) {
+  const at::Tensor &x = weights.x_positions, &h = weights.h_positions;
+  if (!x.defined() || !h.defined() || x.dim() != 2 || h.dim() != 2) return false;
+  return 4 * x.size(1) + 2 * h.size(1) == width;
 }
 
 std::vector<BoxRows> box_rows(const EncoderEmbeddingsWeights& weights, const at::Tensor& bbox) {

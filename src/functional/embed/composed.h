@@ -20,6 +20,9 @@ at::Tensor encoder_embeddings_composed(const at::Tensor& ids,
                                        const EncoderEmbeddingsWeights& weights,
                                        const EncoderEmbeddingsFuncOptions& options);
 
+/// Whether the six rows of a box are side by side in `width` channels, and no summands.
+bool boxes_are_side_by_side(const EncoderEmbeddingsWeights& weights, int64_t width);
+
 /// A table of boxes, and its rows that are added to the tokens; undefined: row 0 for all.
 struct BoxRows {
   const at::Tensor* table;

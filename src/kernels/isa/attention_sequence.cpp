@@ -56,7 +56,13 @@ POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block,
     store(at, load<Floats>(at) * broadcast(p.scale));
   }
   if (block.relative != nullptr) add_relative<kVectors>(block, j, scores);
-  if (block.bias != nullptr) {
+  if (block.bias != nullptr && p.bias_strides[2] == 1 && block.rows == kVectors * kFloats) {
+    const float* const bias = block.bias + j * p.bias_strides[3];
+    for (int v = 0; v < kVectors; ++v) {
+      float* const at = scores + v * kFloats;
+      store(at, load<Floats>(at) + load<Floats>(bias + v * kFloats));
+    }
+  } else if (block.bias != nullptr) {
     const float* const bias = block.bias + j * p.bias_strides[3];
     if (p.bias_strides[2] == 1) {  // neighbours, which are added many at a time
       for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i];

@@ -28,6 +28,16 @@ void read_boxes(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.box_positions(config.whole("max_2d_position_embeddings", 1, kMostTableRows));
 }
 
+void read_boxes_side_by_side(const Settings& config, EncoderEmbeddingsOptions& options) {
+  read_boxes(config, options);
+  options.coordinate_size(config.whole("coordinate_size", 1, kWidestTable))
+      .shape_size(config.whole("shape_size", 1, kWidestTable));
+  if (4 * options.coordinate_size() + 2 * options.shape_size() == options.d_model()) return;
+  config.refuse("coordinate_size",
+                "must be such that 4 coordinate_size + 2 shape_size is hidden_size " +
+                    std::to_string(options.d_model()));
+}
+
 void scale_by_power(const Settings&, EncoderEmbeddingsOptions& options) {
   if (!options.scale().is_none()) options.scale(Scale::SqrtDim);  // pow(), not sqrt()
 }
@@ -148,6 +158,8 @@ const EmbeddingsStructure kGpt = {.norm = Norm::None, .has_padding = false, .has
 const EmbeddingsStructure kBioGpt = {.norm = Norm::None, .position_offset = 2, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
 const EmbeddingsStructure kLayoutLM = {.order = Order::PositionsFirst, .more = read_boxes};
+const EmbeddingsStructure kLayoutLMv3 = {.position_ids = PositionIds::FromIds,
+    .more = read_boxes_side_by_side};
 const EmbeddingsStructure kBlenderbot = {.norm = Norm::None, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
 const EmbeddingsStructure kLed = {.has_types = false,
@@ -170,6 +182,11 @@ const EmbeddingsStructure kRoFormer = {.position_ids = PositionIds::None,
 
 const EmbeddingsStructure kXlnet = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .tokens = "word_embedding"};
+const EmbeddingsStructure kBloom = {.position_ids = PositionIds::None, .has_padding = false,
+    .has_types = false, .has_dropout = false, .norm_name = "word_embeddings_layernorm"};
+const EmbeddingsStructure kMpt = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "wte"};
+
 const EmbeddingsStructure kT5 = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
 
@@ -220,7 +237,7 @@ std::span<const EncoderEmbeddingsPresetRow> encoder_embeddings_preset_rows() {
         .projects_always = false, .projection_bias = false, .tokens = "embed_tokens",
         .positions = "embed_positions", .projection_name = "project_in"}},
       {"nomic", "nomic_bert", "NomicBertEmbeddings",
-       "drop(LN(tok + typ)); ModernBERT, Funnel: no types; RoFormer: proj",
+       "drop(LN(tok + typ)); ModernBERT, Funnel, BLOOM: no types; RoFormer: proj",
        {.position_ids = PositionIds::None}},
       {"llama", "llama", "LlamaModel", "tok; Gemma: tok * s; T5, XLNet: drop(tok)",
        {.norm = Norm::None, .position_ids = PositionIds::None, .has_types = false,

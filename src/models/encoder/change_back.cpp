@@ -57,6 +57,8 @@ void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConf
     }
     if (source.change() == KeySource::Change::HeadsToColumns)
       item.value() = item.value().unflatten(1, {source.first(), -1});
+    if (source.change() == KeySource::Change::Transpose)
+      item.value() = item.value().transpose(source.first(), source.second()).contiguous();
     if (source.change() == KeySource::Change::Squeeze)
       item.value() = item.value().unsqueeze(source.first());
   }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kWidest = 1 << 20;
 constexpr int64_t kMostEncoderLayers = 1000;
+constexpr const char* kPositionType = "position_embedding_type";
 
 // Settings for which posenc supports a single value. Old files contain all of them, new files only
 // those that their class knows.
@@ -24,7 +25,7 @@ const std::pair<const char*, nlohmann::json> kFixed[] = {
     {"add_cross_attention", false},
     {"is_decoder", false},
     {"pooler_act", "tanh"},
-    {"position_embedding_type", "absolute"},
+    {kPositionType, "absolute"},
     {"use_swiglu_ffn", false},
 };
 
@@ -184,12 +185,16 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& wan
   const hf::ModelType* whole = hf::find_model_type(type);
   const bool is_pair = whole != nullptr && *whole->part != '\0';
   const std::string part = !is_pair ? "" : wanted.empty() ? whole->part : wanted;
-  const auto& model = encoder_model(
+  const auto& of_type = encoder_model(
       config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
-  const Settings own = (part.empty() ? config : config.part(part)).of(model.type);
+  const Settings own = (part.empty() ? config : config.part(part)).of(of_type.type);
+  const bool is_jina_bert = of_type.type == std::string_view("bert") && own.has(kPositionType) &&
+                            own.value(kPositionType) == "alibi";
+  const hf::ModelType& model = is_jina_bert ? hf::jina_bert() : of_type;
   for (const auto& [name, value] : kFixed) {
     // Of classes with a rotary embedding, Jina's original files have `rotary` here.
-    if (*model.rotary != '\0' && name == std::string_view("position_embedding_type")) continue;
+    const bool is_free = *model.rotary != '\0' || is_jina_bert;
+    if (is_free && name == std::string_view(kPositionType)) continue;
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }

@@ -142,7 +142,100 @@ void read_mpnet(const Settings& config, const hf::ModelType&, EncoderOptions& op
   if (rows < kBuckets) {
     config.refuse(kRows, "must be at least 32, the number of buckets that MPNet computes");
   }
-  options.relative_buckets(kBuckets).relative_rows(rows);
+  options.encoder().relative(
+      relative::Buckets{.num_buckets = kBuckets, .spare_rows = rows - kBuckets});
+}
+
+// The boxes count only beside the places. The tables are those of the text; images are refused.
+void read_layoutlmv3(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr int64_t kMostBuckets = 1 << 20;
+  if (!config.flag("text_embed", true)) {
+    config.refuse("text_embed",
+                  "must be true, since posenc encodes no images with this model_type");
+  }
+  if (!config.flag("has_relative_attention_bias")) return;
+  const auto buckets = [&](const char* bins, const char* most) {
+    return relative::Buckets{.num_buckets = config.whole(bins, 1, kMostBuckets),
+                             .max_distance = config.whole(most, 1, INT32_MAX)};
+  };
+  const TransformerLayerOptions& layer = own_layer(options);
+  DocumentPositionBiasOptions own(layer.num_heads(), buckets("rel_pos_bins", "max_rel_pos"));
+  if (config.flag("has_spatial_attention_bias"))
+    own.boxes(buckets("rel_2d_pos_bins", "max_rel_2d_pos"));
+  const auto width = static_cast<double>(layer.d_model() / layer.num_heads());
+  options.document_bias(own.scale(1.0 / std::sqrt(width)));
+}
+
+// The rate of DropPath grows from layer to layer.
+void set_growing_path_dropout(EncoderOptions& options) {
+  LayerDropouts drops = *own_layer(options).dropouts();
+  const double rate = drops.path;
+  if (rate == 0.0) return;
+  const int64_t layers = options.encoder().num_layers();
+  std::vector<TransformerLayerOptions> all;
+  for (int64_t i = 0; i < layers; ++i) {
+    drops.path =
+        rate * static_cast<double>(i) / static_cast<double>(std::max<int64_t>(layers - 1, 1));
+    all.push_back(own_layer(options));
+    all.back().dropouts(drops);
+  }
+  options.encoder().layers(std::move(all));
+}
+
+void read_beit(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.key_bias(false);
+  const double scale = config.real("layer_scale_init_value");
+  if (scale > 0) layer.layer_scale(scale);
+  const VisionEmbeddingsOptions& patches = *options.patches();
+  const relative::Grid grid = {patches.image_height() / patches.patch_height(),
+                               patches.image_width() / patches.patch_width()};
+  if (config.flag("use_relative_position_bias")) layer.grid_bias(grid);
+  if (config.flag("use_shared_relative_position_bias")) options.encoder().grid_bias(grid);
+  const bool is_mean = config.flag("use_mean_pooling");
+  options.pooling(is_mean ? encoder::Pooling::NormOfMean : encoder::Pooling::First);
+  options.encoder().norm(!is_mean);
+  set_growing_path_dropout(options);
+}
+
+void read_bloom(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr const char* kOther = "apply_residual_connection_post_layernorm";
+  if (config.flag(kOther)) config.refuse(kOther, "must be false, the only value that posenc has");
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.d_ff(4 * layer.d_model()).activation(Activation::GELUTanh);
+  options.encoder().alibi(
+      relative::Alibi{.slopes = relative::Slopes::Bloom, .counts_tokens = true});
+}
+
+// MptModel takes 8 for the largest bias, whatever `alibi_bias_max` is, and has ALiBi always.
+void read_mpt(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr const char* kClip = "clip_qkv";
+  const Settings own = config.inside_if_given("attn_config");
+  if (own.real_if(kClip).value_or(0.0) != 0.0) {
+    own.refuse(kClip, "must be null: queries, keys and values that are clipped are not supported");
+  }
+  constexpr const char* kRate[] = {"attn_pdrop"};
+  const double rate = own.has(kRate[0]) ? own.real(kRate[0]) : 0.0;
+  if (!(rate >= 0.0 && rate < 1.0)) own.refuse(kRate[0], "must be in [0, 1)");
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.bias(false).norm_bias(false).d_ff(4 * layer.d_model());
+  layer.dropouts(LayerDropouts{rate, rate, 0.0, rate, 0.0});
+  const double scale = own.real_if("softmax_scale").value_or(0.0);
+  if (own.has("softmax_scale")) layer.attention_scale(scale);
+  options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Mpt});
+}
+
+// JinaBertModel of Jina's own code. Its slopes are float64 before they are rounded.
+void read_jina_bert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
+  constexpr const char* kType = "feed_forward_type";
+  const std::string type = config.text(kType, "original");
+  if (type != "geglu" && type != "reglu") {
+    config.refuse(kType, "must be geglu or reglu with position_embedding_type alibi");
+  }
+  own_layer(options)
+      .activation(type == "geglu" ? Activation::GELU : Activation::ReLU)
+      .linear1_bias(false);
+  options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::XTransformers});
 }
 
 // One table for all layers.

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "io/base/text.h"
@@ -116,7 +117,9 @@ void add_shifted(KeyMap& map, const EncoderConfig& config, const std::string& fr
                  const std::string& to) {
   const int64_t heads = config.options.encoder().layer().num_heads();
   const std::string in_file = from + "rel_attn.", own = to + "self_attn.";
-  const auto rows = [&](const char* name) { return KeySource::heads_to_rows(in_file + name, heads); };
+  const auto rows = [&](const char* name) {
+    return KeySource::heads_to_rows(in_file + name, heads);
+  };
   map.emplace_back(KeySources{rows("q"), rows("k"), rows("v")}, own + "in_proj_weight");
   map.emplace_back(KeySource::heads_to_columns(in_file + "o", heads), own + "out_proj.weight");
   map.emplace_back(rows("r"), own + "position_proj.weight");
@@ -194,6 +197,14 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     map.emplace_back(KeySources{from + keys.q_bias, from + keys.k_bias, from + keys.v_bias},
                      to + "self_attn.in_proj_bias");
   }
+  if (keys.packs_heads) {
+    const int64_t heads = config.options.encoder().layer().num_heads();
+    for (const char* const part : {"weight", "bias"}) {
+      const std::string own = std::string(".") + part;
+      map.emplace_back(KeySource::heads_to_parts(in_file(&EncoderLayerKeys::query) + own, heads),
+                       to + "self_attn.in_proj_" + part);
+    }
+  }
   add({&EncoderLayerKeys::query, &EncoderLayerKeys::key, &EncoderLayerKeys::value},
       attention + "in_proj_*");
   add({&EncoderLayerKeys::out}, attention + "out_proj.*");
@@ -232,6 +243,14 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   for (const auto& [part, name] : of_positions) {
     if (is_named(keys.*part)) map.emplace_back(tensors(part), to + name);
   }
+  const TransformerLayerOptions& layer = config.options.encoder().layer();
+  const std::tuple<Part, bool, const char*> parameters[] = {
+      {&EncoderLayerKeys::scale1, layer.layer_scale().has_value(), "layer_scale1.lambda1"},
+      {&EncoderLayerKeys::scale2, layer.layer_scale().has_value(), "layer_scale2.lambda1"},
+      {&EncoderLayerKeys::grid_bias, layer.grid_bias().has_value(), "grid_position_bias.weight"}};
+  for (const auto& [part, is_used, name] : parameters) {
+    if (is_named(keys.*part)) map.emplace_back(in_file(part), is_used ? to + name : "");
+  }
   if (config.structure.has_layer_scale)
     map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
@@ -257,13 +276,17 @@ void add_windows(KeyMap& map, const EncoderConfig& config) {
 void add_layers(KeyMap& map, const EncoderConfig& config,
                 std::span<const EncoderLayerKeys> layouts) {
   for (const EncoderLayerKeys& keys : layouts) {
+    if (is_named(keys.shared_grid_bias)) {
+      const bool is_used = config.options.encoder().grid_bias().has_value();
+      map.emplace_back(keys.shared_grid_bias, is_used ? "encoder.grid_position_bias.weight" : "");
+    }
     if (!has_qkv_bias(config)) {
       for (const char* part : {keys.query, keys.key, keys.value}) {
         map.emplace_back(keys.layer + std::string(part) + ".bias", "");
       }
     }
     if (!config.structure.shares_layers) {
-      const char* const to = has_stages(config)       ? "encoder.stages.*.layers.*."
+      const char* const to = has_stages(config)         ? "encoder.stages.*.layers.*."
                              : config.options.windows() ? "encoder.stages.0.layers.*."
                                                         : "encoder.layers.*.";
       add_layer(map, keys, config, keys.layer, to);
@@ -304,10 +327,29 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
+// LayoutLMv3's tables, which are weights of linear layers. Those that are not used are dropped.
+void add_document_bias(KeyMap& map, const EncoderConfig& config) {
+  const auto& own = config.options.document_bias();
+  const std::tuple<const char*, const char*, bool> tables[] = {
+      {"rel_pos_bias", "places", own.has_value()},
+      {"rel_pos_x_bias", "x", own && own->boxes()},
+      {"rel_pos_y_bias", "y", own && own->boxes()}};
+  for (const auto& [in_file, name, is_used] : tables) {
+    const std::string from = std::string("encoder.") + in_file + ".weight";
+    if (is_used) {
+      map.emplace_back(KeySource::transposed(from),
+                       std::string("document_bias.") + name + ".weight");
+    } else {
+      map.emplace_back(from, "");
+    }
+  }
+}
+
 void add_pooling(KeyMap& map, const EncoderConfig& config) {
   const std::string own = config.structure.pooler;
   switch (config.options.pooling()) {
-    case encoder::Pooling::NormOfFirst: add_norm(map, own, "pooler_norm"); break;
+    case encoder::Pooling::NormOfFirst:
+    case encoder::Pooling::NormOfMean: add_norm(map, own, "pooler_norm"); break;
     case encoder::Pooling::Attention:
       map.emplace_back(own + ".mlp.fc1.*", "attention_pooler.linear1.*");
       map.emplace_back(own + ".mlp.fc2.*", "attention_pooler.linear2.*");
@@ -322,15 +364,15 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   KeyMap map = encoder_dropped_map(structure);
   if (structure.is_disentangled) add_relative_positions(map, config);
   if (structure.is_shifted) map.emplace_back("mask_emb", "encoder.shifted_positions.mask_emb");
+  if (config.model.type == std::string_view("layoutlmv3")) add_document_bias(map, config);
   add_embeddings(map, config);
   if (config.options.windows()) add_windows(map, config);
   add_layers(map, config, layouts);
-  if (is_named(structure.last_norm)) add_norm(map, structure.last_norm, "encoder.norm");
+  if (is_named(structure.last_norm) && config.options.encoder().norm())
+    add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
     const TransformerEncoderOptions& stack = config.options.encoder();
-    const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn."
-                           : stack.relative()       ? "encoder."
-                                                    : "";
+    const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn." : "encoder.";
     map.emplace_back(structure.relative_bias, to + "relative_attention_bias.weight");
   }
   add_pooling(map, config);
@@ -376,8 +418,7 @@ void drop_later_layers_of_stages(KeyMap& map, const EncoderConfig& config,
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t star = layer.find('*');
     const std::string own = layer.substr(0, star) + std::to_string(i) + layer.substr(star + 1);
-    drop_later_layers(map, source, prefix, own,
-                      {static_cast<int64_t>(stages[i].layers().size())});
+    drop_later_layers(map, source, prefix, own, {static_cast<int64_t>(stages[i].layers().size())});
   }
 }
 
@@ -457,7 +498,8 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix) {
   if (config.options.pooling() == encoder::Pooling::Attention)
     return {prefix + config.structure.pooler + ".probe"};
-  if (!has_pooler(config.options)) return {};
+  const bool has_norm = config.options.pooling() == encoder::Pooling::NormOfMean;
+  if (!has_pooler(config.options) && !has_norm) return {};
   return {prefix + config.structure.pooler + ".weight", prefix + config.structure.pooler + ".bias"};
 }
 

@@ -11,7 +11,6 @@
 
 #include "functional/lookup.h"
 #include "nn/augmented_positions.h"
-#include "posenc/functional/relative_position_bias.h"
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/rotary.h"
 
@@ -104,7 +103,9 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
       options.embeddings() ? "ids must be (B, L)" : "pixel_values must be (B, C, H, W)",
       ". Got an undefined tensor");
   if (options.embeddings()) {
-    TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L). Got ", input.sizes());
+    TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L)",
+                      input.dim() == 4 ? ": an encoder of token ids takes no pixel_values" : "",
+                      ". Got ", input.sizes());
     TORCH_CHECK_VALUE(input.size(1) > 0 || options.pooling() == Pooling::None,
                       "[Encoder] sequences must have a token that can be pooled. Got ",
                       input.sizes());
@@ -233,9 +234,8 @@ at::Tensor rotary_position_ids(const EncoderOptions& options, const at::Tensor& 
                                const EncoderInputs& inputs, bool is_training) {
   const auto& rotary = options.encoder().layer().rotary();
   if (!rotary || !options.patches()) return rotary ? inputs.position_ids() : at::Tensor();
-  const VisionEmbeddingsOptions& patches = *options.patches();
-  at::Tensor grid = rotary_grid(rotary->rotary(), {input.size(-2) / patches.patch_height(),
-                                                   input.size(-1) / patches.patch_width()});
+  const relative::Grid sides = *grid_of(options, input);
+  at::Tensor grid = rotary_grid(rotary->rotary(), {sides.height, sides.width});
   const PositionAugmentation augmentation = {options.pos_embed_shift(), options.pos_embed_jitter(),
                                              options.pos_embed_rescale()};
   if (is_training && !augmentation.is_none()) grid = augmented_positions(grid, augmentation);
@@ -249,25 +249,42 @@ at::Tensor segments_of(const EncoderOptions& options, const EncoderInputs& input
 }
 
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
-                           const at::Tensor& relative_bias, int64_t length) {
+                           const DocumentPositionBias& bias, int64_t length) {
   AttentionMask mask;
   if (inputs.attention_mask().defined()) mask = AttentionMask::key_padding(inputs.attention_mask());
   if (options.causal()) mask = mask & AttentionMask::causal();
-  if (relative_bias.defined()) {
-    const at::Tensor buckets = relative_bias.narrow(0, 0, options.relative_buckets());
-    mask =
-        mask & AttentionMask::additive(functional::relative_position_bias(buckets, length, length));
-  }
+  if (!bias.is_empty())
+    mask = mask & AttentionMask::additive(bias.ptr()->forward(length, inputs.bbox()));
   return mask;
+}
+
+bool has_grid_bias(const EncoderOptions& options) {
+  const TransformerEncoderOptions& stack = options.encoder();
+  const auto has = [](const TransformerLayerOptions& layer) {
+    return layer.grid_bias().has_value();
+  };
+  return stack.grid_bias() ||
+         (stack.layers().empty() ? has(stack.layer())
+                                 : std::any_of(stack.layers().begin(), stack.layers().end(), has));
+}
+
+std::optional<relative::Grid> grid_of(const EncoderOptions& options, const at::Tensor& input) {
+  if (!options.patches()) return std::nullopt;
+  const VisionEmbeddingsOptions& patches = *options.patches();
+  return relative::Grid{input.size(-2) / patches.patch_height(),
+                        input.size(-1) / patches.patch_width()};
 }
 
 bool has_pooler(const EncoderOptions& options) {
   return options.pooling() == Pooling::TanhOfFirst || options.pooling() == Pooling::LinearOfLast;
 }
 
+bool has_pooler_norm(const EncoderOptions& options) {
+  return options.pooling() == Pooling::NormOfFirst || options.pooling() == Pooling::NormOfMean;
+}
+
 bool has_pooling_weights(const EncoderOptions& options) {
-  return has_pooler(options) || options.pooling() == Pooling::NormOfFirst ||
-         options.pooling() == Pooling::Attention;
+  return has_pooler(options) || has_pooler_norm(options) || options.pooling() == Pooling::Attention;
 }
 
 namespace {
@@ -299,6 +316,7 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                                    : ids.to(at::kInt);
       return rows_at(hidden, marks.argmax(-1));  // the first of several
     }
+    case Pooling::NormOfMean: return hidden.slice(1, 1).mean(1);
     case Pooling::LastToken:  // the last row of inputs_embeds, as in transformers
       if (ids.defined()) return rows_at(hidden, last_tokens(options, ids));
       [[fallthrough]];

@@ -2,6 +2,8 @@
 
 #include <c10/util/FunctionRef.h>
 
+#include <optional>
+
 #include "posenc/models/encoder.h"
 
 namespace posenc {
@@ -53,9 +55,15 @@ RotaryEmbedding rotary_of_layer(const torch::nn::Module& layer);
 /// The tokens of images before those of their patches: class tokens and registers.
 int64_t tokens_before_patches(const EncoderOptions& options);
 
-/// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.
+/// The mask of all layers for `length` tokens; `bias` may be null.
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
-                           const at::Tensor& relative_bias, int64_t length);
+                           const DocumentPositionBias& bias, int64_t length);
+
+/// Whether the stack or one of its layers has a grid bias.
+bool has_grid_bias(const EncoderOptions& options);
+
+/// The rows and columns of the patches of images; nothing for token ids.
+std::optional<relative::Grid> grid_of(const EncoderOptions& options, const at::Tensor& input);
 
 /// Whether sees_padding() is because of the layers.
 bool layers_see_padding(const EncoderOptions& options);
@@ -66,6 +74,9 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
 
 /// Whether the pooled rows are projected.
 bool has_pooler(const EncoderOptions& options);
+
+/// Whether the pooled rows are normalised.
+bool has_pooler_norm(const EncoderOptions& options);
 
 /// Whether the pooling has any weights.
 bool has_pooling_weights(const EncoderOptions& options);

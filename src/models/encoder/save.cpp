@@ -135,11 +135,12 @@ bool has_name_with(const StateDict& tensors, const std::string& text) {
                      [&](const auto& item) { return item.key().find(text) != std::string::npos; });
 }
 
-// XLM's languages are optional.
+// XLM's languages and LayoutLMv3's images are optional.
 std::string module_beside(const EncoderConfig& config) {
   const std::string beside = config.structure.beside;
-  if (beside != "lang_embeddings") return beside;
   const Settings& settings = config.settings;
+  if (beside == "patch_embed") return settings.flag("visual_embed", true) ? beside : "";
+  if (beside != "lang_embeddings") return beside;
   const bool has_it = settings.flag("use_lang_emb") && settings.whole("n_langs", 1, INT32_MAX) > 1;
   return has_it ? beside : "";
 }
@@ -234,7 +235,10 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
   set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
             classifier != nullptr && classifier->options.kind() == head::Kind::Question);
-  const std::string base_class(hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  const bool is_jina_bert = &saved.encoder.model == &hf::jina_bert();
+  const std::string base_class(
+      is_jina_bert ? "JinaBertModel"
+                   : hf::model_class_of(saved.object["model_type"].get<std::string>()));
   const bool has_class = classifier != nullptr && !base_class.empty();
   set_architecture(saved, options,
                    has_class ? head_class(base_class, classifier->options.kind()) : base_class);

@@ -107,6 +107,18 @@ void add_relative(const std::optional<relative::Index>& index, NamedValues& valu
   values.emplace_back("relative max_distance", static_cast<double>(buckets.max_distance));
   values.emplace_back("relative bidirectional", static_cast<double>(buckets.bidirectional));
   values.emplace_back("relative truncate_sum", static_cast<double>(buckets.truncate_sum));
+  values.emplace_back("relative spare_rows", static_cast<double>(buckets.spare_rows));
+}
+
+void add_alibi(const std::optional<relative::Alibi>& alibi, NamedValues& values) {
+  values.emplace_back("alibi slopes", alibi ? static_cast<double>(alibi->slopes) : -1.0);
+  values.emplace_back("alibi bias_max", alibi ? alibi->bias_max : 0.0);
+  values.emplace_back("alibi counts_tokens", alibi && alibi->counts_tokens ? 1.0 : 0.0);
+}
+
+void add_grid(const std::optional<relative::Grid>& grid, NamedValues& values) {
+  values.emplace_back("grid_bias height", grid ? static_cast<double>(grid->height) : 0.0);
+  values.emplace_back("grid_bias width", grid ? static_cast<double>(grid->width) : 0.0);
 }
 
 // What decides the results of a layer besides.
@@ -125,6 +137,7 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("value_bias", layer.value_bias());
   add("attention_scale", layer.attention_scale().value_or(0.0));
   add_relative(layer.relative(), values);
+  add_grid(layer.grid_bias(), values);
   if (layer.mixing() == Mixing::Convolution) add("conv_kernel_size", layer.conv_kernel_size());
   if (const auto& own = layer.disentangled()) {
     add("max_relative_positions", own->max_relative_positions());
@@ -256,8 +269,16 @@ NamedValues values_of(const EncoderOptions& options) {
   add("pos_embed_shift", options.pos_embed_shift());
   add("pos_embed_jitter", options.pos_embed_jitter());
   add("pos_embed_rescale", options.pos_embed_rescale());
-  add("relative_buckets", options.relative_buckets());
+  const auto& document = options.document_bias();
+  add_relative(document ? std::optional<relative::Index>(document->places()) : std::nullopt,
+               values);
+  add_relative(document && document->boxes() ? std::optional<relative::Index>(*document->boxes())
+                                             : std::nullopt,
+               values);
+  add("document_bias scale", document ? document->scale() : 0.0);
   add_relative(options.encoder().relative(), values);
+  add_alibi(options.encoder().alibi(), values);
+  add_grid(options.encoder().grid_bias(), values);
   add("norm after the layers", options.encoder().norm());
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
   if (options.pooling() == encoder::Pooling::EndToken) add("eos_token_id", options.eos_token_id());
@@ -269,8 +290,7 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
   const auto& config = saved.settings;
   const std::string input = input_name(model.options);
   TORCH_CHECK_VALUE(input == input_name(saved.options), config.where(),
-                    "model_type must be that of an encoder of ", input, ". Got ",
-                    saved.model.type);
+                    "model_type must be that of an encoder of ", input, ". Got ", saved.model.type);
   const auto pooling = model.options.pooling();
   TORCH_CHECK_VALUE(pooling == encoder::Pooling::None || pooling == saved.options.pooling(),
                     config.where(), "the pooling of model_type ", saved.model.type,

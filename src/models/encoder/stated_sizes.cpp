@@ -13,7 +13,7 @@ namespace {
 void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
                      const std::string& prefix) {
   const auto pooler = encoder_pooler_names(config, prefix);
-  if (pooler.empty() || config.options.pooling() == encoder::Pooling::Attention) return;
+  if (pooler.empty() || !has_pooler(config.options)) return;
   const auto& options = config.options;
   const char* own_setting = config.options.patches() ? "pooler_output_size" : "projection_size";
   const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
@@ -21,6 +21,26 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
                    options.pooler_dim().value_or(options.encoder().layer().d_model()),
                    {pooler.front()},
                    0});
+}
+
+// The tables of grid biases, by the names that each layout has for them.
+void add_grid_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
+                    const std::string& prefix) {
+  const TransformerEncoderOptions& stack = config.options.encoder();
+  std::vector<std::string> own, shared;
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
+    own.push_back(prefix + io::fill_pattern(keys.layer + std::string(keys.grid_bias), {"0"}));
+    shared.push_back(prefix + keys.shared_grid_bias);
+  }
+  const std::pair<const std::optional<relative::Grid>&, const std::vector<std::string>&> tables[] =
+      {{stack.layer().grid_bias(), own}, {stack.grid_bias(), shared}};
+  for (const auto& [grid, names] : tables) {
+    if (!grid) continue;
+    sizes.push_back({"(2 rows of patches - 1) (2 columns of patches - 1) + 3 of image_size",
+                     (2 * grid->height - 1) * (2 * grid->width - 1) + 3, names, 0});
+    sizes.push_back(
+        {config.settings.key("num_attention_heads"), stack.layer().num_heads(), names, 1});
+  }
 }
 
 // `embeddings` is the prefix of the embeddings' tensors.
@@ -33,6 +53,7 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
   sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
   sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
+  add_grid_sizes(sizes, config, embeddings.substr(0, embeddings.rfind("embeddings.")));
   if (options.position_table() == vision::PositionTable::None) return;
   if (options.position_table_dim() == 4) {
     sizes.push_back({"image_size / patch_size",
@@ -85,8 +106,8 @@ std::vector<StatedSize> window_sizes(const EncoderConfig& config, const std::str
               {"num_heads", layer.num_heads(), table("relative_position_bias_table"), 1});
           break;
         case WindowPositions::Continuous:
-          sizes.push_back({"num_heads", layer.num_heads(),
-                           table("continuous_position_bias_mlp.2.weight"), 0});
+          sizes.push_back(
+              {"num_heads", layer.num_heads(), table("continuous_position_bias_mlp.2.weight"), 0});
           break;
         case WindowPositions::Axes:
           sizes.push_back({"2 * the rows of a window - 1", 2 * height - 1, table("rel_pos_h"), 0});
@@ -149,11 +170,8 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   }
   if (*structure.relative_bias != '\0') {
     const auto& index = layer.relative() ? layer.relative() : config.options.encoder().relative();
-    const int64_t rows =
-        index ? relative_rows(*index)
-              : config.options.relative_rows().value_or(config.options.relative_buckets());
     sizes.push_back({"relative_attention_num_buckets",
-                     rows,
+                     relative_rows(*index),
                      {prefix + io::fill_pattern(structure.relative_bias, {"0"})},
                      0});
   }

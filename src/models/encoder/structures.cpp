@@ -79,7 +79,7 @@ const EncoderLayerKeys kClipKeys[] = {{
     .norm1 = "layer_norm1", .norm2 = "layer_norm2"}};
 
 // transformers 5 renames the tensors of these when it loads, and back when it saves.
-const EncoderLayerKeys kViTKeys[] = {{
+constexpr EncoderLayerKeys kViTKeys[] = {{
     .layer = "encoder.layer.*.",
     .query = "attention.attention.query", .key = "attention.attention.key",
     .value = "attention.attention.value", .out = "attention.output.dense",
@@ -89,6 +89,36 @@ const EncoderLayerKeys kViTKeys[] = {{
     .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
     .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
     .norm1 = "layernorm_before", .norm2 = "layernorm_after"}};
+
+constexpr EncoderLayerKeys beit_keys(const EncoderLayerKeys& of_vit, const char* grid_bias,
+                                     const char* shared_grid_bias) {
+  EncoderLayerKeys keys = of_vit;
+  keys.scale1 = "lambda_1", keys.scale2 = "lambda_2";
+  keys.grid_bias = grid_bias, keys.shared_grid_bias = shared_grid_bias;
+  return keys;
+}
+
+const EncoderLayerKeys kBeitKeys[] = {
+    beit_keys(kViTKeys[0], "attention.attention.relative_position_bias.relative_position_bias_table",
+              "encoder.relative_position_bias.relative_position_bias_table"),
+    beit_keys(kViTKeys[1], "relative_position_bias.relative_position_bias_table",
+              "shared_position_bias.relative_position_bias_table")};
+
+const EncoderLayerKeys kBloomKeys[] = {{
+    .layer = "h.*.", .query = "self_attention.query_key_value", .out = "self_attention.dense",
+    .wide = "mlp.dense_h_to_4h", .narrow = "mlp.dense_4h_to_h", .norm1 = "input_layernorm",
+    .norm2 = "post_attention_layernorm", .packs_heads = true}};
+
+const EncoderLayerKeys kMptKeys[] = {{
+    .layer = "blocks.*.", .query = "attn.Wqkv", .out = "attn.out_proj", .wide = "ffn.up_proj",
+    .narrow = "ffn.down_proj", .norm1 = "norm_1", .norm2 = "norm_2"}};
+
+constexpr EncoderLayerKeys jina_bert_keys() {
+  EncoderLayerKeys keys = bert_keys("attention.output.LayerNorm", "mlp.layernorm");
+  keys.wide = "mlp.gated_layers", keys.narrow = "mlp.wo";
+  return keys;
+}
+const EncoderLayerKeys kJinaBertKeys[] = {jina_bert_keys()};
 
 const EncoderLayerKeys kDinov2Keys[] = {{
     .layer = "encoder.layer.*.",
@@ -228,6 +258,10 @@ constexpr EncoderStructure llama(void (*more)(const Settings&, const hf::ModelTy
 }  // namespace
 
 const EncoderStructure kBert = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kLayoutLMv3 = {.keys = kBertKeys,
+    .dropped = "cls_token pos_embed patch_embed.* norm.* LayerNorm.* visual_bbox "
+               "embeddings.position_ids",
+    .beside = "patch_embed", .more = read_layoutlmv3};
 const EncoderStructure kBertWithoutPooler = {.keys = kBertKeys};
 const EncoderStructure kChineseClipText = {.keys = kBertKeys, .pooling = Pooling::TanhOfFirst,
     .zeroes_padding_row = true};
@@ -326,6 +360,16 @@ const EncoderStructure kFNet = {.keys = kFNetKeys, .mixing = Mixing::Fourier,
     .more = read_fnet};
 const EncoderStructure kViT = {.keys = kViTKeys, .norm_first = true, .last_norm = "layernorm",
     .raw_hidden_states = true, .pooling = Pooling::TanhOfFirst};
+const EncoderStructure kBeit = {.keys = kBeitKeys, .norm_first = true, .last_norm = "layernorm",
+    .raw_hidden_states = true, .pooling = Pooling::NormOfMean, .pooler = "pooler.layernorm",
+    .dropped = "*relative_position_index", .more = read_beit};
+const EncoderStructure kBloom = {.keys = kBloomKeys, .embeddings = "", .norm_first = true,
+    .last_norm = "ln_f", .is_causal = true, .more = read_bloom};
+const EncoderStructure kMpt = {.keys = kMptKeys, .embeddings = "", .norm_first = true,
+    .last_norm = "norm_f", .is_causal = true, .more = read_mpt};
+const EncoderStructure kJinaBert = {.keys = kJinaBertKeys, .feed_forward = FeedForward::Gated,
+    .activation_dropout = Rate::Hidden, .output_dropout = Rate::None,
+    .pooling = Pooling::TanhOfFirst, .more = read_jina_bert};
 const EncoderStructure kDinov2 = {.keys = kDinov2Keys, .norm_first = true,
     .attention_output_dropout = Rate::None, .output_dropout = Rate::None,
     .last_norm = "layernorm", .raw_hidden_states = true, .pooling = Pooling::First,

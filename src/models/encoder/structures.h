@@ -30,6 +30,12 @@ struct EncoderLayerKeys {
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
   const char *pos_key = "", *pos_query = "";      ///< of relative positions: DeBERTa
+  const char *scale1 = "", *scale2 = "";          ///< whole names of a LayerScale's factors: BEiT
+  /// The whole names of the tables of grid biases: that of a layer, and that of all, which is not
+  /// below `layer`.
+  const char *grid_bias = "", *shared_grid_bias = "";
+  bool packs_heads =
+      false;  ///< query has queries, keys and values of one head after another: BLOOM
   /// The biases of queries, keys and values, where query has the rows of one head after another:
   /// whole names, of which files have not that of the keys.
   const char *q_bias = "", *k_bias = "", *v_bias = "";
@@ -84,9 +90,9 @@ struct EncoderStructure {
   /// Reads all options of an encoder in windows, whose layers have the number of their stage and
   /// their own in it in their names; null: another encoder.
   EncoderOptions (*windows)(const Settings& config) = nullptr;
-  const char* patches = "";      ///< the projection of the patches, if it is not below embeddings
-  const char* positions = "";    ///< the same for the table of positions
-  bool is_grouped = false;       ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
+  const char* patches = "";    ///< the projection of the patches, if it is not below embeddings
+  const char* positions = "";  ///< the same for the table of positions
+  bool is_grouped = false;     ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -95,12 +101,13 @@ struct EncoderStructure {
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
-    kDonutSwin, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
-    kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
-    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSam, kSiglipText, kSiglipVision, kSqueezeBert,
-    kSwin, kSwinV2, kT5, kUmt5, kViT, kWav2Vec2Conformer, kXlm, kXlnet;
+extern const EncoderStructure kAlbert, kBart, kBeit, kBert, kBertWithoutPooler, kBloom,
+    kChineseClipText, kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2,
+    kDistilBert, kDonutSwin, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kJinaBert,
+    kLayoutLMv3, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet,
+    kMpt, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSam,
+    kSiglipText, kSiglipVision, kSqueezeBert, kSwin, kSwinV2, kT5, kUmt5, kViT, kWav2Vec2Conformer,
+    kXlm, kXlnet;
 
 }  // namespace layers
 }  // namespace posenc

@@ -67,21 +67,6 @@ Kind kind_in(const Settings& config) {
   return kind_of_class(config, classes[0].get<std::string>());
 }
 
-const HeadStructure& structure_of(const EncoderConfig& encoder, const KindRow& row) {
-  const HeadStructures* heads = encoder.model.heads;
-  const HeadStructure* found = heads == nullptr ? nullptr : &(heads->*row.structure);
-  const bool is_lacking = found != nullptr && *found->lacks != '\0';
-  TORCH_CHECK_VALUE(!is_lacking, encoder.settings.where(), "the head of model_type ",
-                    encoder.model.type, " for ", row.what, " is not supported: it needs ",
-                    found->lacks);
-  TORCH_CHECK_VALUE(found != nullptr && *found->out != '\0', encoder.settings.where(),
-                    "model_type must be that of an encoder with a head for ", row.what, ". Got ",
-                    encoder.model.type);
-  if (found->variant != nullptr && !encoder.settings.flag(found->variant_setting))
-    return *found->variant;
-  return *found;
-}
-
 std::string label_of(const nlohmann::json& label) {
   return label.is_string() ? label.get<std::string>() : label.dump();
 }
@@ -105,6 +90,24 @@ std::vector<std::string> labels_in(const Settings& config) {
     labels.push_back(label_of(*found));
   }
   return labels;
+}
+
+const HeadStructure& structure_of(const EncoderConfig& encoder, const KindRow& row) {
+  const HeadStructures* heads = encoder.model.heads;
+  const HeadStructure* found = heads == nullptr ? nullptr : &(heads->*row.structure);
+  const bool is_lacking = found != nullptr && *found->lacks != '\0';
+  TORCH_CHECK_VALUE(!is_lacking, encoder.settings.where(), "the head of model_type ",
+                    encoder.model.type, " for ", row.what, " is not supported: it needs ",
+                    found->lacks);
+  TORCH_CHECK_VALUE(found != nullptr && *found->out != '\0', encoder.settings.where(),
+                    "model_type must be that of an encoder with a head for ", row.what, ". Got ",
+                    encoder.model.type);
+  const bool is_variant =
+      found->labels_of_variant > 0
+          ? static_cast<int64_t>(labels_in(encoder.whole).size()) >= found->labels_of_variant
+          : found->variant != nullptr && !encoder.settings.flag(found->variant_setting);
+  if (is_variant) return *found->variant;
+  return *found;
 }
 
 std::optional<head::Problem> problem_in(const Settings& config) {

@@ -54,7 +54,7 @@ std::string head_class(const std::string& base_class, Kind kind) {
     case Kind::Question:
       return stem + (has_two_for_questions ? "ForQuestionAnsweringSimple" : "ForQuestionAnswering");
     case Kind::Image:
-      TORCH_CHECK_VALUE(!base_class.ends_with("VisionModel"),
+      TORCH_CHECK_VALUE(!base_class.ends_with("VisionModel") || stem == "Data2VecVision",
                         "[save_pretrained] a Classifier of images must have an encoder that is "
                         "not a part of a pair, to be a class of transformers. Got a ",
                         base_class);

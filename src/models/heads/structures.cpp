@@ -12,7 +12,8 @@ void check_softmax(const Settings& config) {
   if (config.flag("asm", false)) config.refuse("asm", "must be false");
 }
 
-// The other head for questions of XLM and XLNet searches for the ends of the most probable beginnings.
+// The other head for questions of XLM and XLNet searches for the ends of the most probable
+// beginnings.
 void check_simple(const Settings& config) {
   constexpr const char* kArchitectures = "architectures";
   const nlohmann::json& classes = config.value(kArchitectures);
@@ -30,6 +31,9 @@ constexpr HeadStructure kQuestion = {.out = "qa_outputs"};
 
 // tanh(pooler(x)) of the first row is the encoder's pooled output.
 constexpr HeadStructure kOfPooler = {.out = "classifier", .rows = Rows::Pooled};
+
+constexpr HeadStructure kOfLastToken = {.out = "score", .rows = Rows::Pooled,
+    .pooling = Pooling::LastToken, .has_bias = false};
 
 // A layer of the head's own in place of the pooler.
 constexpr HeadStructure of_first(const char* activation, const char* setting = "") {
@@ -103,6 +107,10 @@ constexpr HeadStructure mobile_masked() {
   return head;
 }
 
+// LayoutLMv3 has a layer before the labels of tokens where they are many.
+constexpr HeadStructure kManyLabels = {.out = "classifier.out_proj", .dense = "classifier.dense",
+    .activation = "tanh"};
+
 constexpr HeadStructure esm_masked() {
   HeadStructure head = kRobertaMasked;
   head.has_both_biases = false;
@@ -145,10 +153,10 @@ const HeadStructures kDeberta = {.sequence = kDebertaSequence, .token = kToken,
     .question = kQuestion, .masked = deberta_masked()};
 const HeadStructures kDebertaV2 = {.sequence = kDebertaSequence, .token = kToken,
     .question = kQuestion, .masked = deberta_masked(), .choice = kDebertaSequence};
-const HeadStructures kDecoder = {
-    .sequence = {.out = "score", .rows = Rows::Pooled, .pooling = Pooling::LastToken,
-                 .has_bias = false},
-    .token = {.out = "score"}, .question = kQuestion};
+const HeadStructures kBeit = {.image = {.out = "classifier", .rows = Rows::Pooled}};
+const HeadStructures kBloom = {.sequence = kOfLastToken, .token = kToken, .question = kQuestion};
+const HeadStructures kDecoder = {.sequence = kOfLastToken, .token = {.out = "score"},
+    .question = kQuestion};
 const HeadStructures kDistilBert = {
     .sequence = {.out = "classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
                  .dense = "pre_classifier", .activation = "relu"},
@@ -171,6 +179,9 @@ const HeadStructures kEuroBert = {
 const HeadStructures kGte = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
                .activation = "gelu", .norm = "lm_head.norm", .other_norm = "lm_head.layer_norm", .is_tied = true}};
+const HeadStructures kLayoutLMv3 = {.sequence = of_first("tanh"),
+    .token = {.out = "classifier", .variant = &kManyLabels, .labels_of_variant = 10},
+    .question = {.out = "qa_outputs.out_proj", .dense = "qa_outputs.dense", .activation = "tanh"}};
 const HeadStructures kLuke = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = luke_masked()};
 const HeadStructures kMobileBert = {.sequence = kOfPooler, .token = kToken,

@@ -45,6 +45,8 @@ struct HeadStructure {
   /// A setting with which the head is as described, and the head without it; null: there is none.
   const char* variant_setting = "";
   const HeadStructure* variant = nullptr;
+  /// The same with at least as many labels; 0: there is none.
+  int64_t labels_of_variant = 0;
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
   /// Refuses settings of the head that posenc lacks; null: there are none.
   void (*check)(const Settings& config) = nullptr;
@@ -58,10 +60,10 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDebertaV2, kDecoder,
-    kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
-    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kSwin,
-    kVisionMean, kViT, kXlm, kXlnet;
+extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta,
+    kDebertaV2, kDecoder, kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte,
+    kLayoutLMv3, kLuke, kMobileBert, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer,
+    kSplinter, kSqueezeBert, kSwin, kVisionMean, kViT, kXlm, kXlnet;
 
 }  // namespace heads
 }  // namespace posenc

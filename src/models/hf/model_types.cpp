@@ -34,7 +34,8 @@ constexpr ModelType kModelTypes[] = {
     {.type = "bart", .embeddings = "bart", .layers = &layers::kBart,
      .heads = &heads::kEncoderDecoder, .seq2seq = &seq2seq::kBart, .prefix = "model."},
     {.type = "beam", .rotary = "olmo3", .rope = {.layers_key = "rope_parameters"}},
-    {.type = "beit", .vision = "beit", .lacks = "a relative position bias in each layer"},
+    {.type = "beit", .vision = "beit", .layers = &layers::kBeit, .heads = &heads::kBeit,
+     .prefix = "beit."},
     {.type = "bert", .embeddings = "bert", .layers = &layers::kBert, .heads = &heads::kBert,
      .prefix = "bert."},
     {.type = "bert-generation", .embeddings = "distilbert", .layers = &layers::kBertWithoutPooler,
@@ -52,6 +53,8 @@ constexpr ModelType kModelTypes[] = {
     {.type = "blip_2_vision_model", .vision = "blip"},
     {.type = "blip_text_model", .embeddings = "distilbert"},
     {.type = "blip_vision_model", .vision = "blip"},
+    {.type = "bloom", .embeddings = "nomic", .tables = &tables::kBloom, .layers = &layers::kBloom,
+     .heads = &heads::kBloom, .prefix = "transformer."},
     {.type = "blt_global_transformer", .rotary = "blt"},
     {.type = "blt_local_decoder", .rotary = "blt"},
     {.type = "blt_local_encoder", .rotary = "blt"},
@@ -95,7 +98,8 @@ constexpr ModelType kModelTypes[] = {
     {.type = "cwm", .rotary = "llama"},
     {.type = "data2vec-text", .embeddings = "roberta", .layers = &layers::kBert,
      .heads = &heads::kRoberta, .prefix = "data2vec_text."},
-    {.type = "data2vec-vision", .vision = "beit_cast"},
+    {.type = "data2vec-vision", .vision = "beit_cast", .layers = &layers::kBeit,
+     .heads = &heads::kBeit, .prefix = "data2vec_vision.", .has_pooler = false},
     {.type = "dbrx", .rotary = "llama"},
     {.type = "deberta", .embeddings = "squeezebert", .tables = &tables::kDeberta,
      .layers = &layers::kDeberta, .heads = &heads::kDeberta, .prefix = "deberta."},
@@ -253,7 +257,8 @@ constexpr ModelType kModelTypes[] = {
     {.type = "lasr_encoder", .rotary = "llama"},
     {.type = "layoutlm", .embeddings = "squeezebert", .tables = &tables::kLayoutLM,
      .layers = &layers::kBert, .heads = &heads::kBert, .prefix = "layoutlm."},
-    {.type = "layoutlmv3", .lacks = "embeddings of boxes and relative attention"},
+    {.type = "layoutlmv3", .embeddings = "roberta", .tables = &tables::kLayoutLMv3,
+     .layers = &layers::kLayoutLMv3, .heads = &heads::kLayoutLMv3, .prefix = "layoutlmv3."},
     {.type = "led", .embeddings = "bart", .tables = &tables::kLed,
      .lacks = "attention in a sliding window"},
     {.type = "lfm2", .rotary = "llama"},
@@ -313,6 +318,8 @@ constexpr ModelType kModelTypes[] = {
     {.type = "moshi", .rotary = "llama"},
     {.type = "mpnet", .embeddings = "mpnet", .layers = &layers::kMPNet, .heads = &heads::kRoberta,
      .prefix = "mpnet."},
+    {.type = "mpt", .embeddings = "llama", .tables = &tables::kMpt, .layers = &layers::kMpt,
+     .heads = &heads::kBloom, .prefix = "transformer."},
     {.type = "mra", .embeddings = "bert_offset_2", .lacks = "multi-resolution attention"},
     {.type = "mt5", .embeddings = "llama", .tables = &tables::kT5, .layers = &layers::kT5,
      .seq2seq = &seq2seq::kMt5, .prefix = "transformer."},
@@ -501,6 +508,15 @@ static_assert(std::is_sorted(std::begin(kModelTypes), std::end(kModelTypes),
 }  // namespace
 
 std::span<const ModelType> model_types() { return kModelTypes; }
+
+const ModelType& jina_bert() {
+  static constexpr ModelType kRow = {.type = "bert",
+                                     .embeddings = "nomic",
+                                     .layers = &layers::kJinaBert,
+                                     .heads = &heads::kBert,
+                                     .prefix = "bert."};
+  return kRow;
+}
 
 const ModelType* find_model_type(std::string_view type) {
   const auto* const found =

@@ -41,6 +41,10 @@ std::span<const ModelType> model_types();
 /// The row of `type`; null if it is not known.
 const ModelType* find_model_type(std::string_view type);
 
+/// JinaBERT v2, whose own code in its folders has the model type of BERT: a configuration is of it
+/// if its `position_embedding_type` is `alibi`.
+const ModelType& jina_bert();
+
 /// A kind of presets, such as `&ModelType::rotary`.
 using PresetKind = const char* ModelType::*;
 /// The same if it has a preset of this kind.

@@ -14,7 +14,7 @@ inline constexpr const char* kActivationDropout[] = {"activation_dropout", "mlp_
 /// Of whole layers, and of what a block adds.
 inline constexpr const char* kLayerDropout[] = {"encoder_layerdrop", "layerdrop"};
 inline constexpr const char* kPathDropout[] = {"drop_path_rate"};
-inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps"};
+inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps", "layer_norm_epsilon"};
 /// That of RMS norms.
 inline constexpr const char* kRMSEpsilon[] = {"rms_norm_eps"};
 inline constexpr const char* kPositions[] = {"max_position_embeddings",
@@ -27,8 +27,8 @@ inline constexpr const char* kTableWidth[] = {"embedding_size", "input_embedding
 /// The width inside a feed-forward network divided by hidden_size, as some classes have it.
 inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
 /// That width, or the ratio.
-inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
-                                               "d_ff", "d_inner", kFeedForwardRatio};
+inline constexpr const char* kFeedForward[] = {
+    "intermediate_size", "encoder_ffn_dim", "hidden_dim", "d_ff", "d_inner", kFeedForwardRatio};
 inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation",
                                               "hidden_activation", "ff_activation"};
 

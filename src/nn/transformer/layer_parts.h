@@ -5,12 +5,15 @@
 #include <torch/nn/modules/linear.h>
 
 #include <initializer_list>
+#include <optional>
 #include <ostream>
 #include <vector>
 
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/attention/shifted_attention.h"
+#include "posenc/nn/grid_position_bias.h"
 #include "posenc/nn/transformer/layer_scale.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
 
@@ -35,8 +38,8 @@ inline AttentionMask with_window(const AttentionMask& mask,
   return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
 }
 
-/// The mask of a stack of such layers, which padding has too: in a disentangled attention it attends
-/// to nothing, in a shifted one also to itself.
+/// The mask of a stack of such layers, which padding has too: in a disentangled attention it
+/// attends to nothing, in a shifted one also to itself.
 AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options);
 
 /// The self-attention; the attention to a memory has no relative position bias.
@@ -50,6 +53,10 @@ TransformerNorm make_norm(const TransformerLayerOptions& options);
 /// Only with layer_scale().
 LayerScale make_scale(const TransformerLayerOptions& options);
 
+/// Whether a layer is a TransformerEncoderLayer with attention, to whose scores a bias can be
+/// added.
+bool attends_plainly(const TransformerLayerOptions& layer);
+
 /// The relative position bias with this index that the layers of a stack share. Throws
 /// c10::ValueError naming `module` for layers that have their own.
 RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
@@ -57,6 +64,22 @@ RelativePositionBias make_shared_bias(const char* module, const TransformerLayer
 /// The mask, and the shared bias unless it is null, for queries after `offset` others.
 AttentionMask with_shared_bias(const AttentionMask& mask, const RelativePositionBias& bias,
                                int64_t queries, int64_t keys, int64_t offset = 0);
+
+/// Throws c10::ValueError naming `module` for a sequence that is not that of `grid`, or of the grid
+/// of the tables, if the stack has grid biases.
+void check_grid(const char* module, const TransformerEncoderOptions& options,
+                const std::optional<relative::Grid>& grid, int64_t length);
+/// The mask, and the bias for this grid unless `bias` is null.
+AttentionMask with_grid_bias(const AttentionMask& mask, const GridPositionBias& bias,
+                             const std::optional<relative::Grid>& grid);
+/// Throws c10::ValueError naming `module` for a stack with ALiBi whose layers cannot have it, or
+/// that has a relative position bias as well.
+void check_alibi(const char* module, const TransformerLayerOptions& layer, bool has_relative);
+/// The mask, and ALiBi on the device of `like` unless there is none.
+AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative::Alibi>& alibi,
+                         int64_t heads, const torch::Tensor& like);
+/// ALiBi's bias (B, H, L, L) by the tokens between two, which is_token (B, L) tells from padding.
+torch::Tensor alibi_bias_of_tokens(const torch::Tensor& slopes, const torch::Tensor& is_token);
 
 /// Layer i of a stack. Callers can modify the ModuleList, so this throws c10::ValueError naming
 /// `module` if the layer is of another class.
@@ -85,15 +108,25 @@ torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& sc
                      const torch::Tensor& x);
 
 /// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
-/// block is none; a `post` norm is applied to the block's output.
+/// block is none; a `post` norm is applied to the block's output. `last` is what is added of the
+/// block's output after dropout and scale.
+template <typename Block, typename Last>
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
+                       TransformerNorm& post, const torch::nn::Dropout& dropout,
+                       const LayerScale& scale, const Block& block, const Last& last) {
+  if (!norm_first) return norm->forward(x + last(branch(*dropout, scale, block(x))));
+  torch::Tensor out = block(norm ? norm->forward(x) : x);
+  if (post) out = post->forward(out);
+  return x + last(branch(*dropout, scale, out));
+}
+
+/// The same without a last step.
 template <typename Block>
 torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
                        TransformerNorm& post, const torch::nn::Dropout& dropout,
                        const LayerScale& scale, const Block& block) {
-  if (!norm_first) return norm->forward(x + branch(*dropout, scale, block(x)));
-  torch::Tensor out = block(norm ? norm->forward(x) : x);
-  if (post) out = post->forward(out);
-  return x + branch(*dropout, scale, out);
+  return residual(x, norm_first, norm, post, dropout, scale, block,
+                  [](const torch::Tensor& y) { return y; });
 }
 
 /// The activation of x.

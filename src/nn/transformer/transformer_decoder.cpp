@@ -49,6 +49,8 @@ void TransformerDecoderImpl::reset() {
     layers->push_back(TransformerDecoderLayer(options.layer()));
   }
   if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+  if (options.alibi())
+    check_alibi("TransformerDecoder", options.layer(), options.relative().has_value());
   if (options.relative()) {
     relative_attention_bias = register_module(
         "relative_attention_bias",
@@ -67,6 +69,7 @@ void TransformerDecoderImpl::pretty_print(std::ostream& stream) const {
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
   if (options.relative()) stream << ", relative=true";
+  if (options.alibi()) stream << ", alibi=true";
   stream << ")";
 }
 
@@ -80,7 +83,9 @@ torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torc
   const char* name = "TransformerDecoder";
   const AttentionShape shape = attention_shape(name, x, x, options.layer());
   const auto own =
-      with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys).resolved(shape, x);
+      with_alibi(with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys),
+                 options.alibi(), shape.heads, x)
+          .resolved(shape, x);
   const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
   torch::Tensor out = x;
   for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, memory, own, cross);
@@ -114,8 +119,9 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));
   const auto mask = AttentionMaskAccess::queries(cache.memory_mask, length, x.size(1));
-  const auto own =
-      with_shared_bias({}, relative_attention_bias, x.size(1), length + x.size(1), length);
+  const auto own = with_alibi(
+      with_shared_bias({}, relative_attention_bias, x.size(1), length + x.size(1), length),
+      options.alibi(), options.layer().num_heads(), x);
   return all_or_nothing(cache, [&] {
     for (size_t i = 0; i < cache.layers.size(); ++i) {
       const bool is_last = i + 1 == cache.layers.size();

@@ -22,12 +22,14 @@ void check_own_options(const TransformerEncoderOptions& options) {
                       options.layer().d_model(), ". Got ", one.d_model());
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
-    TORCH_CHECK_VALUE(
-        !options.relative() || (one.num_heads() == options.layer().num_heads() &&
-                                one.mixing() == Mixing::Attention && !one.relative()),
-        "[TransformerEncoder] with relative, each of layers must have the num_heads of "
-        "layer, ",
-        options.layer().num_heads(), ", Mixing::Attention and no relative of its own. Got others");
+    TORCH_CHECK_VALUE((!options.relative() && !options.alibi() && !options.grid_bias()) ||
+                          (one.num_heads() == options.layer().num_heads() &&
+                           one.mixing() == Mixing::Attention && !one.relative()),
+                      "[TransformerEncoder] with relative, alibi or grid_bias, each of layers must "
+                      "have the num_heads of "
+                      "layer, ",
+                      options.layer().num_heads(),
+                      ", Mixing::Attention and no relative of its own. Got others");
   }
 }
 
@@ -70,6 +72,11 @@ class WindowMasks {
   std::vector<Ready> ready_;
 };
 
+// That of a layer whose options have one.
+const GridPositionBias& own_grid_bias(const EncoderLayerBase& layer) {
+  return dynamic_cast<const TransformerEncoderLayerImpl&>(layer).grid_position_bias;
+}
+
 std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
   if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
   if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
@@ -94,6 +101,8 @@ void TransformerEncoderImpl::reset() {
                       options.num_layers(), "). Got ", i);
   }
   check_own_options(options);
+  if (options.alibi())
+    check_alibi("TransformerEncoder", options.layer(), options.relative().has_value());
   layers = register_module("layers", torch::nn::ModuleList());
   for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
     layers->push_back(make_layer(options.layer_at(i)));
@@ -106,6 +115,14 @@ void TransformerEncoderImpl::reset() {
   }
   if (options.layer().shifted())
     shifted_positions = register_module("shifted_positions", ShiftedPositions(options.layer()));
+  if (options.grid_bias()) {
+    TORCH_CHECK_VALUE(attends_plainly(options.layer()),
+                      "[TransformerEncoder] grid_bias must be with layers of Mixing::Attention "
+                      "without a bottleneck, disentangled or shifted attention and a conformer. "
+                      "Got others");
+    grid_position_bias = register_module(
+        "grid_position_bias", GridPositionBias(*options.grid_bias(), options.layer().num_heads()));
+  }
   const auto& disentangled = options.layer().disentangled();
   if (!disentangled) return;
   relative_embeddings = register_module("relative_embeddings", RelativeEmbeddings(options.layer()));
@@ -117,6 +134,7 @@ void TransformerEncoderImpl::reset_parameters() {
   for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
   if (relative_attention_bias) relative_attention_bias->reset_parameters();
+  if (grid_position_bias) grid_position_bias->reset_parameters();
   if (relative_embeddings) relative_embeddings->reset_parameters();
   if (conv) conv->reset_parameters();
   if (shifted_positions) shifted_positions->reset_parameters();
@@ -127,6 +145,8 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
   if (options.relative()) stream << ", relative=true";
+  if (options.alibi()) stream << ", alibi=true";
+  if (options.grid_bias()) stream << ", grid_bias=true";
   if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
   if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
@@ -150,16 +170,17 @@ torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const Atte
   return forward_with(x, mask, nothing, position_ids);
 }
 
-torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
-                                                   const AttentionMask& mask,
-                                                   TransformerEncoderRecord& record,
-                                                   const torch::Tensor& position_ids,
-                                                   const torch::Tensor& kept_rows,
-                                                   const torch::Tensor& segments) {
+torch::Tensor TransformerEncoderImpl::forward_with(
+    const torch::Tensor& x, const AttentionMask& mask, TransformerEncoderRecord& record,
+    const torch::Tensor& position_ids, const torch::Tensor& kept_rows,
+    const torch::Tensor& segments, std::optional<relative::Grid> grid) {
   const torch::Tensor factors = row_factors(kept_rows, x);
   const AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
-  const AttentionMask biased = with_shared_bias(mask_of_stack(mask, options.layer()),
-                                                relative_attention_bias, shape.queries, shape.keys);
+  check_grid("TransformerEncoder", options, grid, shape.queries);
+  const AttentionMask own_mask = with_shared_bias(
+      mask_of_stack(mask, options.layer()), relative_attention_bias, shape.queries, shape.keys);
+  const AttentionMask biased = with_grid_bias(with_alibi(own_mask, options.alibi(), shape.heads, x),
+                                              grid_position_bias, grid);
   WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
@@ -182,7 +203,10 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (is_skipped) continue;  // and not recorded, as in transformers
     const TransformerLayerOptions& own = one.layer_options();
     const bool attends = own.mixing() != Mixing::Fourier;
-    out = one.run_relative(out, relative, attends ? masks.of(own) : mask, position_ids,
+    const AttentionMask layer_mask = own.grid_bias()
+                                         ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
+                                         : (attends ? masks.of(own) : mask);
+    out = one.run_relative(out, relative, layer_mask, position_ids,
                            record.output_attentions ? &weights : nullptr);
     if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());
     is_first = false;

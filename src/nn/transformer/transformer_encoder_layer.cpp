@@ -21,6 +21,7 @@ void check_mixing(const TransformerLayerOptions& options) {
       {"num_kv_heads", options.num_kv_heads().has_value()},
       {"head_dim", options.head_dim().has_value()},
       {"relative", options.relative().has_value()},
+      {"grid_bias", options.grid_bias().has_value()},
       {"rotary", options.rotary().has_value()},
       {"qk_norm", options.qk_norm()},
       {"query_bias", !options.query_bias()},
@@ -105,6 +106,10 @@ void TransformerEncoderLayerImpl::reset() {
     layer_scale1 = register_module("layer_scale1", make_scale(options));
     layer_scale2 = register_module("layer_scale2", make_scale(options));
   }
+  if (options.grid_bias()) {
+    grid_position_bias = register_module(
+        "grid_position_bias", GridPositionBias(*options.grid_bias(), options.num_heads()));
+  }
   dropout1 = register_module("dropout1", torch::nn::Dropout(drops.attention_output));
   dropout2 = register_module("dropout2", torch::nn::Dropout(drops.output));
 }
@@ -119,6 +124,7 @@ void TransformerEncoderLayerImpl::reset_parameters() {
   for (auto* scale : {&layer_scale1, &layer_scale2}) {
     if (*scale) (*scale)->reset_parameters();
   }
+  if (grid_position_bias) grid_position_bias->reset_parameters();
 }
 
 void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
@@ -130,14 +136,19 @@ void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
                                                    const AttentionMask& mask,
                                                    const torch::Tensor& position_ids) {
-  return run(x, with_window(mask, options), position_ids, nullptr);
+  return run(x, with_own_parts(mask), position_ids, nullptr);
 }
 
 std::tuple<torch::Tensor, torch::Tensor> TransformerEncoderLayerImpl::forward_with_weights(
     const torch::Tensor& x, const AttentionMask& mask, const torch::Tensor& position_ids) {
   torch::Tensor weights;
-  const torch::Tensor out = run(x, with_window(mask, options), position_ids, &weights);
+  const torch::Tensor out = run(x, with_own_parts(mask), position_ids, &weights);
   return {out, weights};
+}
+
+// What a stack adds to the mask of its layers.
+AttentionMask TransformerEncoderLayerImpl::with_own_parts(const AttentionMask& mask) const {
+  return with_grid_bias(with_window(mask, options), grid_position_bias, std::nullopt);
 }
 
 torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
@@ -154,19 +165,22 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const Att
     return drop_path(y, path, is_training(), options.batch_first());
   };
   const auto mix = [&](const torch::Tensor& y) {
-    if (transforms) return kept(mix_by_fourier(y, mask, options.batch_first()));
-    if (conv_attn) return kept(attend_and_convolve(*conv_attn, y, mask, weights, options));
-    if (weights == nullptr) return kept(self_attn->forward(y, y, y, mask, rotated));
+    if (transforms) return mix_by_fourier(y, mask, options.batch_first());
+    if (conv_attn) return attend_and_convolve(*conv_attn, y, mask, weights, options);
+    if (weights == nullptr) return self_attn->forward(y, y, y, mask, rotated);
     auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
                                                          /*average_attn_weights=*/false, rotated);
     *weights = shares;
-    return kept(out);
+    return out;
   };
-  const torch::Tensor attended = residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix);
-  return residual(attended, first, norm2, post_norm2, dropout2, layer_scale2,
-                  [&](const torch::Tensor& y) {
-                    return kept(feed_forward(y, *linear1, *dropout, *linear2, options));
-                  });
+  const torch::Tensor attended =
+      residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix, kept);
+  return residual(
+      attended, first, norm2, post_norm2, dropout2, layer_scale2,
+      [&](const torch::Tensor& y) {
+        return feed_forward(y, *linear1, *dropout, *linear2, options);
+      },
+      kept);
 }
 
 }  // namespace posenc

@@ -134,9 +134,8 @@ RelativeOutputs swinv2_cr(const Given& given) {
       at::linear(at::relu(at::linear(coordinates, first, first_bias)), second, second_bias)
           .t()
           .reshape({1, input.heads, tokens, tokens});
-  return biased_cosines(given, input,
-                        given.tensor("w.logit_scale", {input.heads}).view({-1, 1, 1}), bias,
-                        MaskPlace::AfterTerm);
+  return biased_cosines(given, input, given.tensor("w.logit_scale", {input.heads}).view({-1, 1, 1}),
+                        bias, MaskPlace::AfterTerm);
 }
 
 RelativeOutputs beit(const Given& given) {

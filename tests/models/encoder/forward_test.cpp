@@ -38,12 +38,17 @@ struct ShortBatch {
   EncoderInputs inputs = EncoderInputs().attention_mask(mask);
 };
 
+// 0: none.
+EncoderOptions with_buckets(EncoderOptions options, int64_t buckets) {
+  if (buckets > 0) options.encoder().relative(relative::Buckets{.num_buckets = buckets});
+  return options;
+}
+
 TEST(EncoderModel, HasItsKeysAndCloses) {
-  auto model = small_encoder(small_options().relative_buckets(4));
+  auto model = small_encoder(with_buckets(small_options(), 4));
   std::vector<std::string> names;
   for (const auto& item : model->named_children()) names.push_back(item.key());
-  EXPECT_EQ(names, (std::vector<std::string>{"embeddings", "encoder", "pooler",
-                                             "relative_attention_bias"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"embeddings", "encoder", "pooler"}));
   const auto copy = std::dynamic_pointer_cast<EncoderImpl>(model->clone());
   copy->eval();
   const ShortBatch batch;
@@ -61,7 +66,7 @@ TEST(EncoderModel, LooksAtTokensOnly) {
   const ShortBatch batch;
   for (const int64_t buckets : {0, 32}) {
     for (const bool causal : {false, true}) {
-      auto model = small_encoder(small_options().relative_buckets(buckets).causal(causal));
+      auto model = small_encoder(with_buckets(small_options().causal(causal), buckets));
       const auto out = model->forward(batch.ids, batch.inputs);
       auto other = batch.ids.clone();
       other[1][3] = 10;
@@ -78,15 +83,17 @@ TEST(EncoderModel, LooksAtTokensOnly) {
 }
 
 TEST(EncoderModel, UsesTheFirstRowsOfTheRelativeTable) {
-  auto model = small_encoder(small_options().relative_buckets(4).relative_rows(6));
-  EXPECT_EQ(model->relative_attention_bias->weight.size(0), 6);
+  auto options = small_options();
+  options.encoder().relative(relative::Buckets{.num_buckets = 4, .spare_rows = 2});
+  auto model = small_encoder(options);
+  EXPECT_EQ(model->encoder->relative_attention_bias->weight.size(0), 6);
   const ShortBatch batch;
   const auto out = model->forward(batch.ids);
   {
     const torch::NoGradGuard no_grad;
-    model->relative_attention_bias->weight.slice(0, 4).fill_(9.0);
+    model->encoder->relative_attention_bias->weight.slice(0, 4).fill_(9.0);
     EXPECT_TRUE(within(Op::Layers, model->forward(batch.ids).pooled, out.pooled));
-    model->relative_attention_bias->weight[1].fill_(9.0);
+    model->encoder->relative_attention_bias->weight[1].fill_(9.0);
     EXPECT_FALSE(bit_equal(model->forward(batch.ids).pooled, out.pooled));
   }
 }
@@ -116,7 +123,7 @@ TEST(EncoderModel, PoolsTheRowOfTheEnd) {
 }
 
 TEST(EncoderModel, TrainsAllOfItsParameters) {
-  auto model = small_encoder(small_options().relative_buckets(4));
+  auto model = small_encoder(with_buckets(small_options(), 4));
   const ShortBatch batch;
   const auto out = model->forward(batch.ids, batch.inputs);
   (out.pooled.sum() + (out.last_hidden_state * torch::randn({2, 4, 8})).sum()).backward();
@@ -263,7 +270,7 @@ TEST(FrozenEncoder, ComputesTheSame) {
   const ShortBatch batch;
   for (const int64_t buckets : {0, 32}) {
     for (const bool causal : {false, true}) {
-      auto model = small_encoder(small_options().relative_buckets(buckets).causal(causal));
+      auto model = small_encoder(with_buckets(small_options().causal(causal), buckets));
       const auto out = model->forward(batch.ids, batch.inputs);
       model->train();
       const auto frozen = freeze(model);
@@ -295,7 +302,7 @@ TEST(FrozenEncoder, PoolsRowsOfMaskedTokens) {
   for (const auto& [pooling, causal, mask] : cases) {
     SCOPED_TRACE(static_cast<int>(pooling));
     for (const int64_t buckets : {0, 32}) {
-      auto options = small_options().pooling(pooling).causal(causal).relative_buckets(buckets);
+      auto options = with_buckets(small_options().pooling(pooling).causal(causal), buckets);
       auto model = small_encoder(options.eos_token_id(10));
       const auto inputs = EncoderInputs().attention_mask(mask);
       const auto out = model->forward(ids, inputs), got = freeze(model).forward(ids, inputs);
@@ -326,7 +333,7 @@ TEST(FrozenEncoder, NoticesChangesAndEmptyHolders) {
 // The frozen model must not be the only one that still holds a replaced tensor.
 TEST(FrozenEncoder, NoticesReplacedParts) {
   const ShortBatch batch;
-  const auto options = small_options().relative_buckets(4);
+  const auto options = with_buckets(small_options(), 4);
   const auto expect_stale = [&](const char* part, const std::function<void(Encoder&)>& replace) {
     SCOPED_TRACE(part);
     auto model = small_encoder(options);
@@ -339,8 +346,8 @@ TEST(FrozenEncoder, NoticesReplacedParts) {
     model->pooler = model->replace_module("pooler", torch::nn::Linear(8, 8));
   });
   expect_stale("relative_attention_bias.weight", [](Encoder& model) {
-    model->relative_attention_bias =
-        model->replace_module("relative_attention_bias", torch::nn::Embedding(4, 2));
+    model->encoder->relative_attention_bias = model->encoder->replace_module(
+        "relative_attention_bias", RelativePositionBias(relative::Buckets{.num_buckets = 4}, 2));
   });
   expect_stale("embeddings.", [&](Encoder& model) {
     model->embeddings =
@@ -447,10 +454,12 @@ TEST(EncoderErrors, OptionsThatContradict) {
   const auto wide = EncoderOptions(EncoderEmbeddingsOptions(11, 16), small_options().encoder());
   EXPECT_ERROR(made(wide), c10::ValueError,
                "d_model of the embeddings must be that of the layers, 8");
-  EXPECT_ERROR(made(small_options().relative_buckets(-1)), c10::ValueError,
-               "relative_buckets must not be negative. Got -1");
-  EXPECT_ERROR(made(small_options().relative_buckets(4).relative_rows(3)), c10::ValueError,
-               "[Encoder] relative_rows must be at least relative_buckets, 4. Got 3");
+  auto with_grid = small_options();
+  with_grid.encoder().grid_bias(relative::Grid{2, 3});
+  EXPECT_ERROR(made(with_grid), c10::ValueError,
+               "[Encoder] grid_bias must be of an encoder of images. Got token ids");
+  EXPECT_ERROR(made(small_options().pooling(encoder::Pooling::NormOfMean)), c10::ValueError,
+               "[Encoder] Pooling::NormOfMean must be of an encoder of images");
   auto layers = small_options().encoder();
   const auto length_first = TransformerEncoderLayerOptions(layers.layer()).batch_first(false);
   EXPECT_ERROR(made(small_options().encoder(layers.layer(length_first))), c10::ValueError,

@@ -181,7 +181,8 @@ TEST(LoadEncoder, HasTheDefaultsOfOldConfigurations) {
   EXPECT_EQ(
       encoder_options_from_hf(R"({"model_type": "clip_text_model", "eos_token_id": 2})").pooling(),
       encoder::Pooling::LargestToken);
-  EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "mpnet"})").relative_buckets(), 32);
+  EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "mpnet"})").encoder().relative(),
+            relative::Index(relative::Buckets{}));
   EXPECT_EQ(bert.encoder().layer().dropout(), 0.1);
   for (const char* type : {"albert", "deit", "dinov2", "ijepa", "rembert", "vit"}) {
     const auto options = encoder_options_from_hf(json({{"model_type", type}}).dump());
@@ -195,8 +196,7 @@ TEST(LoadEncoder, ReadsTheTableOfMPNet) {
     const json config = {{"model_type", "mpnet"}, {"relative_attention_num_buckets", rows}};
     return encoder_options_from_hf(config.dump());
   };
-  EXPECT_EQ(read(40).relative_buckets(), 32);
-  EXPECT_EQ(read(40).relative_rows(), 40);
+  EXPECT_EQ(read(40).encoder().relative(), relative::Index(relative::Buckets{.spare_rows = 8}));
   EXPECT_ERROR(read(31), c10::ValueError,
                "relative_attention_num_buckets must be at least 32, the number of buckets that "
                "MPNet computes. Got 31");

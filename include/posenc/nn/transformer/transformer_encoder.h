@@ -2,6 +2,7 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <optional>
 #include <vector>
 
 #include "posenc/core/cloneable.h"
@@ -34,6 +35,9 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
   /// embeddings that alternate, as in ModernBERT. All have the d_model and batch_first of layer(),
   /// whose norm options are those of the final norm. Every layer has layer() unless set.
   TORCH_ARG(std::vector<TransformerLayerOptions>, layers) = {};
+  /// Adds one GridPositionBias to the scores of all layers, by the rows and columns of patches,
+  /// with a table for a grid of this size: BEiT. None unless set.
+  TORCH_ARG(std::optional<relative::Grid>, grid_bias) = std::nullopt;
 };
 
 /// What TransformerEncoder::forward_with() returns besides the result of the last layer.
@@ -62,8 +66,9 @@ struct TransformerEncoderRecord {
 /// TransformerLayerOptions::disentangled, or ConformerEncoderLayer with
 /// TransformerLayerOptions::conformer, or else ShiftedEncoderLayer with
 /// TransformerLayerOptions::shifted), `norm.*`; with `relative` `relative_attention_bias.weight`
-/// (rows, num_heads); with `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it
-/// has one, `conv.*` (ConvolutionBeside); with `shifted` `shifted_positions.*` (ShiftedPositions).
+/// (rows, num_heads); with `grid_bias` `grid_position_bias.weight` (GridPositionBias); with
+/// `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it has one, `conv.*`
+/// (ConvolutionBeside); with `shifted` `shifted_positions.*` (ShiftedPositions).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -86,19 +91,22 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
   /// forward() that also records what `record` asks for, in the order in which the layers run.
   /// Layers that layer_dropout skips are left out. The rows that `kept_rows` does not have, bool of
-  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `segments`, (B, L),
-  /// are those of ShiftedOptions::segments. With shifted layers the result has the dropout of their
-  /// output, as in XLNet.
+  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `segments`, (B,
+  /// L), are those of ShiftedOptions::segments. `grid` has the rows and columns of the patches in
+  /// x, after one class token, for grid biases; those of their tables unless given. With shifted
+  /// layers the result has the dropout of their output, as in XLNet.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},
                              const torch::Tensor& kept_rows = {},
-                             const torch::Tensor& segments = {});
+                             const torch::Tensor& segments = {},
+                             std::optional<relative::Grid> grid = std::nullopt);
 
   TransformerEncoderOptions options;                      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};                  ///< num_layers of them
   TransformerNorm norm{nullptr};                          ///< with .norm(true)
   RelativePositionBias relative_attention_bias{nullptr};  ///< of all layers, with .relative()
+  GridPositionBias grid_position_bias{nullptr};           ///< of all layers, with .grid_bias()
   RelativeEmbeddings relative_embeddings{nullptr};  ///< with TransformerLayerOptions::disentangled
   ConvolutionBeside conv{nullptr};                  ///< beside the first layer, if that has one
   ShiftedPositions shifted_positions{nullptr};      ///< with TransformerLayerOptions::shifted

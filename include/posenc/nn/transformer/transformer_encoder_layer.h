@@ -11,6 +11,7 @@
 #include "posenc/export.h"
 #include "posenc/nn/attention/convolutional_attention.h"
 #include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/grid_position_bias.h"
 #include "posenc/nn/transformer/encoder_layer_base.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
@@ -42,7 +43,7 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// Mixing::Convolution, or neither with Mixing::Fourier; `linear1.*` (d_ff,
 /// D), or (2 d_ff, D) with FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms
 /// `post_norm1.*` and `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and
-/// `layer_scale2.lambda1` (D).
+/// `layer_scale2.lambda1` (D); with grid_bias `grid_position_bias.weight` (GridPositionBias).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other; with Mixing::Fourier, c10::ValueError for attention weights and for
@@ -51,8 +52,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// Source: torch.nn.TransformerEncoderLayer; in transformers 5.23 `Dinov2Layer` (layer_scale),
 /// `FNetLayer` (Mixing::Fourier), `ConvBertLayer` (Mixing::Convolution),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
-/// `Qwen3Attention` (head_dim, qk_norm), `Gemma3DecoderLayer` (post_norms) and `T5Block`
-/// (attention_scale, relative).
+/// `Qwen3Attention` (head_dim, qk_norm), `Gemma3DecoderLayer` (post_norms), `BeitLayer`
+/// (grid_bias) and `T5Block` (attention_scale, relative).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
                                     public EncoderLayerBase {
  public:
@@ -67,7 +68,8 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   void pretty_print(std::ostream& stream) const override;
   const TransformerLayerOptions& layer_options() const override { return options; }
 
-  /// Returns the layer's output. `mask` is combined with the layer's window. A rotary embedding
+  /// Returns the layer's output. `mask` is combined with the layer's window and with the grid bias
+  /// of the grid of its table. A rotary embedding
   /// rotates by positions 0, 1, ... or by `position_ids`, (L) or (B, L).
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {});
@@ -83,15 +85,16 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   ConvolutionalAttention conv_attn{nullptr};  ///< the same beside a convolution
   torch::nn::Linear linear1{nullptr},         ///< (D) to (d_ff), or to (2 d_ff) with gates
       linear2{nullptr};                       ///< (d_ff) to (D)
-  TransformerNorm norm1{nullptr},       ///< of the self-attention; null with first_norm(false)
-      norm2{nullptr},                   ///< of the feed-forward network
-      post_norm1{nullptr},              ///< after the self-attention, with .post_norms(true)
-      post_norm2{nullptr};              ///< after the feed-forward network, the same
-  LayerScale layer_scale1{nullptr},     ///< of the self-attention, with .layer_scale()
-      layer_scale2{nullptr};            ///< of the feed-forward network, with .layer_scale()
-  torch::nn::Dropout dropout{nullptr},  ///< after the activation
-      dropout1{nullptr},                ///< after the self-attention
-      dropout2{nullptr};                ///< after the feed-forward network
+  TransformerNorm norm1{nullptr},    ///< of the self-attention; null with first_norm(false)
+      norm2{nullptr},                ///< of the feed-forward network
+      post_norm1{nullptr},           ///< after the self-attention, with .post_norms(true)
+      post_norm2{nullptr};           ///< after the feed-forward network, the same
+  LayerScale layer_scale1{nullptr},  ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr};         ///< of the feed-forward network, with .layer_scale()
+  GridPositionBias grid_position_bias{nullptr};  ///< with .grid_bias()
+  torch::nn::Dropout dropout{nullptr},           ///< after the activation
+      dropout1{nullptr},                         ///< after the self-attention
+      dropout2{nullptr};                         ///< after the feed-forward network
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},
@@ -100,6 +103,7 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
  private:
   torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
                     const torch::Tensor& position_ids, torch::Tensor* weights) override;
+  AttentionMask with_own_parts(const AttentionMask& mask) const;
 };
 
 TORCH_MODULE(TransformerEncoderLayer);

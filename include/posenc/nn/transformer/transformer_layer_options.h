@@ -16,7 +16,9 @@
 #include "posenc/nn/transformer/disentangled_options.h"
 #include "posenc/nn/transformer/shifted_options.h"
 #include "posenc/nn/transformer/transformer_norm.h"
+#include "posenc/relative/alibi.h"
 #include "posenc/relative/index.h"
+#include "posenc/relative/window.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -141,6 +143,10 @@ struct TransformerLayerOptions {
   /// MultiheadAttentionOptions does: UMT5. For one table that all layers share, as in T5, see
   /// TransformerStackOptions. None unless set.
   TORCH_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// Adds a GridPositionBias of the layer's own to the scores, by the rows and columns of patches,
+  /// with a table for a grid of this size: BEiT. For one that all layers share see
+  /// TransformerEncoderOptions; a layer may have both. None unless set. Encoders only.
+  TORCH_ARG(std::optional<relative::Grid>, grid_bias) = std::nullopt;
   /// Rotates queries and keys by their positions; none unless set. Encoders only, as qk_norm and
   /// window.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
@@ -172,6 +178,9 @@ class TransformerStackOptions {
   /// A relative position bias with this index that the self-attention of all layers adds to its
   /// scores, from one table: T5. None unless set; excludes TransformerLayerOptions::relative.
   POSENC_BASE_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// ALiBi in the self-attention of all layers: BLOOM, MPT, JinaBERT. None unless set; excludes
+  /// relative biases of the stack and of its layers.
+  POSENC_BASE_ARG(std::optional<relative::Alibi>, alibi) = std::nullopt;
 };
 
 }  // namespace posenc
