@@ -233,7 +233,7 @@ class ConformerRun {
   const Packing& packing_;
   const ScoreMask& mask_;
   const LayerOutputs outputs_;
-  std::shared_ptr<const DistanceRows::Keys> keys_;
+  std::shared_ptr<const DistanceKeys::Keys> keys_;
   at::Tensor heads_, context_, gated_, rotated_, blind_;
   std::vector<RowRotation> rotations_;
 };

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "inference/distance_rows.h"
+#include "inference/distance_keys.h"
 #include "inference/frozen_layers.h"
 #include "inference/rotation.h"
 #include "inference/shifted_layers.h"
@@ -41,7 +41,7 @@ class ConformerLayers : public FrozenLayers {
 
   std::vector<ConformerLayer> layers;
   std::vector<Rotation> rotations;
-  std::optional<DistanceRows> distances;  ///< of ShiftedAttentions
+  std::optional<DistanceKeys> distances;  ///< of ShiftedAttentions
   int64_t width;
   Norm half;  ///< x / 2
   Norm last;  ///< after all layers

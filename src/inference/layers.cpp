@@ -40,7 +40,7 @@ class EncoderRun {
     projected_ = at::empty({stream.rows, odd_stride(width)}, at::kFloat);
     context_ = at::empty({stream.rows * query_width}, at::kFloat);
     if (stack.rotations.empty()) return;
-    const RowPositions positions(packing, position_ids, stack.is_axial);
+    const RowPositions positions(packing, inputs.position_ids, stack.is_axial);
     for (const Rotation& rotation : stack.rotations)
       rotations_.emplace_back(rotation, projected_, positions);
   }

@@ -39,7 +39,7 @@ ShiftedLayer shifted_layer(const ShiftedEncoderLayerImpl& layer, WeightConverter
 class ShiftedRun : public RelativeRun {
  public:
   ShiftedRun(const std::vector<ShiftedLayer>& layers, const ShiftedOptions& options,
-             const DistanceRows& distances, const Norm& last, const Stream& stream,
+             const DistanceKeys& distances, const Norm& last, const Stream& stream,
              const Packing& packing, const ScoreMask& mask, const at::Tensor& segments,
              const LayerOutputs& outputs)
       : RelativeRun(stream, packing, mask, outputs, last),
@@ -57,7 +57,7 @@ class ShiftedRun : public RelativeRun {
 
   const std::vector<ShiftedLayer>& layers_;
   const bool bi_data_;
-  const std::shared_ptr<const DistanceRows::Keys> keys_;
+  const std::shared_ptr<const DistanceKeys::Keys> keys_;
   const at::Tensor segments_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "inference/distance_rows.h"
+#include "inference/distance_keys.h"
 #include "inference/frozen_layers.h"
 #include "inference/relative_run.h"
 #include "posenc/nn/transformer/shifted_encoder_layer.h"
@@ -45,7 +45,7 @@ class ShiftedLayers : public FrozenLayers {
  private:
   ShiftedOptions options_;
   std::vector<ShiftedLayer> layers_;
-  DistanceRows distances_;
+  DistanceKeys distances_;
   int64_t width_;
   Norm last_;  // after all layers
 };

@@ -320,7 +320,6 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
     case Pooling::LastToken:  // the last row of inputs_embeds, as in transformers
       if (ids.defined()) return rows_at(hidden, last_tokens(options, ids));
       [[fallthrough]];
-    case Pooling::Mean: return hidden.mean(1);
     case Pooling::Last:
     case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
     case Pooling::Mean: return hidden.mean(1);

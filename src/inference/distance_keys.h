@@ -11,7 +11,7 @@ namespace posenc::inference {
 
 /// The keys of distances of ShiftedAttentions: rows of a sinusoid times the weight of each layer.
 /// They are computed for the longest sequence so far, and kept; several threads may ask at a time.
-class DistanceRows {
+class DistanceKeys {
  public:
   /// Keys of distances d of a key from a query, -reach <= d <= reach, for each layer
   /// (H, 2 reach + 1, Dh), contiguous.
@@ -20,7 +20,7 @@ class DistanceRows {
     std::vector<at::Tensor> layers;
   };
 
-  explicit DistanceRows(ShiftedOptions options) : options_(std::move(options)) {}
+  explicit DistanceKeys(ShiftedOptions options) : options_(std::move(options)) {}
 
   /// Adds a layer of `heads` heads, whose keys are multiplied by `scale`.
   void add(const at::Tensor& weight, int64_t heads, float scale);

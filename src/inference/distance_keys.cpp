@@ -1,4 +1,4 @@
-#include "inference/distance_rows.h"
+#include "inference/distance_keys.h"
 
 #include <ATen/ops/empty.h>
 
@@ -17,11 +17,11 @@ constexpr NativeFor kOwn = {{true, true, true}};
 
 }  // namespace
 
-void DistanceRows::add(const at::Tensor& weight, int64_t heads, float scale) {
+void DistanceKeys::add(const at::Tensor& weight, int64_t heads, float scale) {
   layers_.push_back({Projection(weight, {}, kOwn), heads, scale});
 }
 
-std::shared_ptr<const DistanceRows::Keys> DistanceRows::up_to(int64_t reach) const {
+std::shared_ptr<const DistanceKeys::Keys> DistanceKeys::up_to(int64_t reach) const {
   const std::lock_guard lock(mutex_);
   if (keys_ && keys_->reach >= reach) return keys_;
   auto keys = std::make_shared<Keys>();
