@@ -215,17 +215,17 @@ TEST(FrozenGridBias, IsTheModules) {
       AttentionMask mask;
       if (dice.coin()) mask = AttentionMask::additive_pairs(torch::randn({length, length}));
       TransformerEncoderRecord record;
-      const auto wanted = encoder->forward_with(x, mask, record, {}, {}, grid);
-      EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, mask, record, {}, grid), wanted));
+      const auto wanted = encoder->forward_with(x, mask, record, {}, {}, {}, grid);
+      EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, mask, record, {}, {}, grid), wanted));
       auto other = with_own_weights(TransformerEncoder(options));
-      EXPECT_FALSE(bit_equal(other->forward_with(x, mask, record, {}, {}, grid), wanted));
+      EXPECT_FALSE(bit_equal(other->forward_with(x, mask, record, {}, {}, {}, grid), wanted));
     }
     TransformerEncoderRecord record;
     const relative::Grid wrong = {own.height + 1, own.width};
     const auto x = torch::randn({1, 1 + own.height * own.width, 8});
-    EXPECT_ERROR(frozen.forward_with(x, {}, record, {}, wrong), c10::ValueError,
+    EXPECT_ERROR(frozen.forward_with(x, {}, record, {}, {}, wrong), c10::ValueError,
                  "a sequence must have a class token and the patches of the grid");
-    EXPECT_ERROR(encoder->forward_with(x, {}, record, {}, {}, wrong), c10::ValueError,
+    EXPECT_ERROR(encoder->forward_with(x, {}, record, {}, {}, {}, wrong), c10::ValueError,
                  "a sequence must have a class token and the patches of the grid");
   }
 }
