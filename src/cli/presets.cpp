@@ -175,10 +175,7 @@ void print_embeddings(const char* title, const char* one, const std::vector<Embe
   for (const Embeddings& preset : presets)
     rows.push_back({preset.name, preset.source, preset.formula});
   fmt::print("{}\n{}", title, text_table(rows, 2));
-  for (const Embeddings& preset : presets) {
-    const auto names = model_types_of(preset.name, models);
-    if (!names.empty()) fmt::print("\n{} {}: {}\n", one, preset.name, listed(names));
-  }
+  print_model_types(one, presets, models);
 }
 
 void print_embeddings_table() {
