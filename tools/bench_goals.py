@@ -109,8 +109,8 @@ def goals() -> list[tuple]:
         ("t5_step", 64, "T5's bias of a decoder's step, 64 keys", None), ("t5_step", 512, "T5's bias of a decoder's step, 512 keys", 10),
         ("t5_step", 2048, "T5's bias of a decoder's step, 2,048 keys", None),
         ("alibi", 512, "BLOOM's scores, 12 heads, 512 x 512", None), ("swin", 7, "Swin's weights, 64 windows of 7 x 7, 3 heads", 2),
-        ("swin", 12, "Swin's weights, 64 windows of 12 x 12, 3 heads", 2), ("deberta", 128, "DeBERTa's scores, 12 heads, 128 x 128", 3),
-        ("xl", 512, "Transformer-XL's scores, 8 heads, 512 x 512", 3)):  # fmt: skip
+        ("swin", 12, "Swin's weights, 64 windows of 12 x 12, 3 heads", 2), ("deberta", 128, "DeBERTa's scores, 12 heads, 128 x 128, of tables that are projected once", 3),
+        ("xl", 512, "Transformer-XL's scores, 8 heads, 512 x 512, of a table that is projected once", 3)):  # fmt: skip
         add("relative", title, f"relative/{case}/posenc/{size}", f"relative/{case}/transformers/{size}", least)
     add("relative", "T5's bias, 12 heads, 512 x 512, against a contiguous one", "relative/t5_bias/posenc/512",
         "relative/t5_bias_contiguous/transformers/512")  # fmt: skip

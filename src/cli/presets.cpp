@@ -89,6 +89,14 @@ std::vector<std::string> model_types_of(const std::string& preset,
   return names;
 }
 
+template <typename Presets, typename Model>
+void print_model_types(const char* kind, const Presets& presets, const std::vector<Model>& models) {
+  for (const auto& preset : presets) {
+    const auto names = model_types_of(preset.name, models);
+    if (!names.empty()) fmt::print("\n{} {}: {}\n", kind, preset.name, listed(names));
+  }
+}
+
 void print_rotary_json() {
   auto list = Json::array();
   const auto models = rotary_models();
@@ -107,11 +115,7 @@ void print_rotary_table() {
     rows.push_back({preset.name, preset.source, preset.summary});
   }
   fmt::print("rotary\n{}", text_table(rows, 2));
-  const auto models = rotary_models();
-  for (const RotaryPreset& preset : rotary_presets()) {
-    const auto names = model_types_of(preset.name, models);
-    if (!names.empty()) fmt::print("\nrotary {}: {}\n", preset.name, listed(names));
-  }
+  print_model_types("rotary", rotary_presets(), rotary_models());
 }
 
 void print_relative_json() {
@@ -134,11 +138,7 @@ void print_relative_table() {
   for (const RelativePreset& preset : relative_presets())
     rows.push_back({preset.name, preset.source, preset.summary});
   fmt::print("relative\n{}", text_table(rows, 2));
-  const auto models = relative_models();
-  for (const RelativePreset& preset : relative_presets()) {
-    const auto names = model_types_of(preset.name, models);
-    if (!names.empty()) fmt::print("\nrelative {}: {}\n", preset.name, listed(names));
-  }
+  print_model_types("relative", relative_presets(), relative_models());
 }
 
 // Of embedding and of vision embeddings.
@@ -175,10 +175,7 @@ void print_embeddings(const char* title, const char* one, const std::vector<Embe
   for (const Embeddings& preset : presets)
     rows.push_back({preset.name, preset.source, preset.formula});
   fmt::print("{}\n{}", title, text_table(rows, 2));
-  for (const Embeddings& preset : presets) {
-    const auto names = model_types_of(preset.name, models);
-    if (!names.empty()) fmt::print("\n{} {}: {}\n", one, preset.name, listed(names));
-  }
+  print_model_types(one, presets, models);
 }
 
 void print_embeddings_table() {

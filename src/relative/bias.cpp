@@ -41,8 +41,9 @@ void check_rows(const at::Tensor& indices, int64_t rows) {
 at::Tensor entries_of(const at::Tensor& table, const at::Tensor& indices) {
   try {
     return table.t().index_select(1, indices);
-  } catch (const c10::IndexError&) {
-    refuse_rows(indices, table.size(0));
+  } catch (const c10::Error&) {
+    check_rows(indices.cpu().contiguous(), table.size(0));
+    throw;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/result_type.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
@@ -52,6 +53,15 @@ class Scale {
       rounded_ = at::scalar_tensor(std::sqrt(square_), at::kFloat).to(q.options());
   }
 
+  // The same in the memory of x.
+  void apply_(at::Tensor& x) const {
+    switch (by_) {
+      case ScaleBy::Multiply: x.mul_(std::pow(square_, -0.5)); return;
+      case ScaleBy::Divide: x.div_(std::sqrt(square_)); return;
+      case ScaleBy::DivideRounded: break;
+    }
+    x.div_(rounded_);
+  }
   at::Tensor operator()(const at::Tensor& x) const {
     switch (by_) {
       case ScaleBy::Multiply: return x * std::pow(square_, -0.5);
@@ -67,6 +77,15 @@ class Scale {
   double square_;
   at::Tensor rounded_;
 };
+
+// x + other, in the memory of x where that has the dtype of the sum.
+void add_(at::Tensor& x, const at::Tensor& other) {
+  if (at::result_type(x, other) == x.scalar_type()) {
+    x.add_(other);
+  } else {
+    x = x + other;
+  }
+}
 
 // (B, H, Q, K) from one batched product that also adds the term.
 at::Tensor product_onto_term(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
@@ -126,9 +145,14 @@ at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const at::T
   const at::Tensor keys = k.transpose(-1, -2);
   scores = at::matmul(queries, place.scale_of == ScaleOf::Key ? scale(keys) : keys);
   if (place.in_float32) scores = scores.to(at::kFloat);
-  if (place.scale_of == ScaleOf::Scores) scores = scale(scores);
-  if (added.defined()) scores = scores + added;
-  if (place.scale_of == ScaleOf::ScoresAndTerm) scores = scale(scores);
+  // The product is new memory, which the rest of the operations reuse.
+  if (place.scale_of == ScaleOf::Scores) scale.apply_(scores);
+  if (added.defined()) relative::add_(scores, added);
+  if (place.scale_of == ScaleOf::ScoresAndTerm) scale.apply_(scores);
+  if (mask.defined() && place.mask_place == relative::MaskPlace::AfterTerm) {
+    relative::add_(scores, mask);
+    return scores;
+  }
   return masked(scores, mask, place);
 }
 

@@ -6,9 +6,10 @@
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "posenc/relative/alibi.h"
 #include "posenc/relative/bias.h"
 #include "posenc/relative/preset.h"
+#include "posenc/relative/scores.h"
+#include "posenc/relative/term.h"
 
 namespace {
 
@@ -57,12 +58,17 @@ void preset(benchmark::State& state, const char* name, const RelativeInputs& inp
   run(state, [&] { return posenc::relative_outputs(name, inputs); });
 }
 
+// Heads (B, H, L, D) as a projection leaves them, in the order (B, L, H, D).
+at::Tensor heads_of(int64_t batch, int64_t heads, int64_t length, int64_t width) {
+  return at::randn({batch, length, heads, width}).transpose(1, 2);
+}
+
 void alibi(benchmark::State& state) {
   const int64_t length = state.range(0), width = 64;
   preset(state, "bloom_scores",
          {{{"dtype", std::string("float32")}},
-          {{"q", at::randn({1, kHeads, length, width})},
-           {"k", at::randn({1, kHeads, length, width})},
+          {{"q", heads_of(1, kHeads, length, width)},
+           {"k", heads_of(1, kHeads, length, width)},
            {"mask", at::ones({1, length}, at::kLong)},
            {"additive", at::zeros({1, 1, length, length})}}});
 }
@@ -72,42 +78,47 @@ void swin(benchmark::State& state) {
   const int64_t tokens = window * window, rows = (2 * window - 1) * (2 * window - 1);
   const RelativeInputs inputs = {
       {{"dtype", std::string("float32")}, {"window", window}, {"masked", true}},
-      {{"q", at::randn({windows, heads, tokens, width})},
-       {"k", at::randn({windows, heads, tokens, width})},
+      {{"q", heads_of(windows, heads, tokens, width)},
+       {"k", heads_of(windows, heads, tokens, width)},
        {"mask", at::zeros({windows, tokens, tokens})},
        {"w.relative_position_bias.relative_position_bias_table", at::randn({rows, heads})}}};
   run(state,
       [&] { return posenc::relative_outputs("swin_scores", inputs).at("scores").softmax(-1); });
 }
 
+// DeBERTa v2's terms of tables that are projected once, as in a frozen model.
 void deberta(benchmark::State& state) {
-  const int64_t length = state.range(0), width = 64, channels = kHeads * width, buckets = 256;
-  preset(state, "deberta_v2",
-         {{{"dtype", std::string("float32")},
-           {"terms", std::vector<std::string>{"c2p", "p2c"}},
-           {"max_relative", int64_t{512}},
-           {"buckets", buckets},
-           {"share_key", true}},
-          {{"q", at::randn({1, kHeads, length, width})},
-           {"k", at::randn({1, kHeads, length, width})},
-           {"mask", at::ones({1, 1, length, length}, at::kBool)},
-           {"relative", at::randn({2 * buckets, channels})},
-           {"w.query_proj.weight", at::randn({channels, channels})},
-           {"w.query_proj.bias", at::randn({channels})},
-           {"w.key_proj.weight", at::randn({channels, channels})},
-           {"w.key_proj.bias", at::randn({channels})}}});
+  using posenc::relative::Contract;
+  const int64_t length = state.range(0), width = 64, buckets = 256;
+  const posenc::relative::SignedLog index{buckets, 512};
+  const at::Tensor q = heads_of(1, kHeads, length, width), k = heads_of(1, kHeads, length, width);
+  const at::Tensor rows_k = at::randn({kHeads, 2 * buckets, width});
+  const at::Tensor rows_q = at::randn({kHeads, 2 * buckets, width});
+  const at::Tensor mask = at::ones({1, 1, length, length}, at::kBool);
+  const posenc::relative::Place place = {posenc::relative::ScaleOf::Key,
+                                         posenc::relative::ScaleBy::DivideRounded, 3, true,
+                                         posenc::relative::MaskPlace::FillLowest};
+  run(state, [&] {
+    const at::Tensor term =
+        posenc::relative_term(q, rows_k, length, index) +
+        posenc::relative_term(k, rows_q, length, index, Contract::Key);
+    return posenc::relative_scores(q, k, term, mask, place);
+  });
 }
 
+// A conformer's scores of a table that is projected once, as in a frozen model.
 void xl(benchmark::State& state) {
-  const int64_t length = state.range(0), heads = 8, width = 64, channels = heads * width;
-  preset(state, "wav2vec2_conformer_relative",
-         {{{"dtype", std::string("float32")}, {"masked", false}},
-          {{"q", at::randn({1, heads, length, width})},
-           {"k", at::randn({1, heads, length, width})},
-           {"pe", at::randn({1, 2 * length - 1, channels})},
-           {"w.pos_bias_u", at::randn({heads, width})},
-           {"w.pos_bias_v", at::randn({heads, width})},
-           {"w.linear_pos.weight", at::randn({channels, channels})}}});
+  const int64_t length = state.range(0), heads = 8, width = 64;
+  const at::Tensor q = heads_of(1, heads, length, width), k = heads_of(1, heads, length, width);
+  const at::Tensor u = at::randn({1, heads, 1, width}), v = at::randn({1, heads, 1, width});
+  const at::Tensor rows = at::randn({heads, 2 * length - 1, width});
+  const posenc::relative::Place place = {posenc::relative::ScaleOf::Scores,
+                                         posenc::relative::ScaleBy::Multiply, 1, true};
+  run(state, [&] {
+    const at::Tensor term = posenc::relative_term(q + v, rows, length,
+                                                  posenc::relative::Shift{length - 1});
+    return posenc::relative_scores(q + u, k, term, {}, place);
+  });
 }
 
 #define POSENC_RELATIVE(name, function) \

@@ -60,7 +60,7 @@ TEST(RelativeConfig, Errors) {
   wrong(R"({"model_type": "t5", "num_heads": "many"})", "num_heads");
   wrong(R"({"model_type": "t5", "relative_attention_num_buckets": 0})",
         "relative_attention_num_buckets");
-  wrong(R"({"model_type": "falcon", "alibi": false})", "`alibi` must be true");
+  wrong(R"({"model_type": "falcon", "alibi": false})", "alibi must be true");
   wrong(R"({"model_type": "swin", "window_size": [7, 7, 7]})", "window_size");
   wrong(R"({"model_type": "deberta", "relative_attention": false})", "relative_attention");
   wrong(R"({"model_type": "wav2vec2-bert", "position_embeddings_type": "rotary"})",

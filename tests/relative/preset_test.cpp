@@ -68,7 +68,7 @@ TEST(RelativePreset, NamesWhatIsMissingOrWrong) {
   wrong("num_buckets", std::string("many"), "[t5] `num_buckets` must be an integer. Got many");
   wrong("max_distance", int64_t{8}, "max_distance must be larger than 8");
   wrong("bidirectional", int64_t{1}, "[t5] `bidirectional` must be true or false. Got 1");
-  wrong("offset", int64_t{-1}, "[t5] `offset` must be at least 0. Got -1");
+  wrong("offset", int64_t{-1}, "[t5] `offset` must be at least 0, and at most 4294967296. Got -1");
   wrong("heads", int64_t{2},
         "[t5] `w.relative_attention_bias.weight` must be (32, 2). Got [32, 3]");
   RelativeInputs inputs = t5_inputs();
