@@ -138,7 +138,7 @@ TransformerLayerOptions swin_layer(const Settings& config, const SwinKind& kind,
 EncoderOptions swin_options(const Settings& config, const SwinKind& kind) {
   const std::vector<int64_t> depths = depths_in(config);
   const std::vector<int64_t> heads = of_stages(config, "num_heads", depths.size(), 1);
-  int64_t width = config.whole("embed_dim", 1, kWidestMap >> kMostStages);
+  int64_t width = config.whole("embed_dim", 1, kWidestMap >> (depths.size() - 1));
   const VisionEmbeddingsOptions patches = swin_patches(config, width);
   constexpr const char* kAbsolute = "use_absolute_embeddings";
   if (!kind.has_positions && config.flag(kAbsolute)) {
