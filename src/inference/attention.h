@@ -36,7 +36,8 @@ struct AttentionInput {
   /// What is added by distance, as in RelativeBias::by_distance() of the packing's length; that of
   /// the mask unless it is defined.
   at::Tensor relative = {};
-  bool counts_tokens = false;  ///< whether these distances count rows, and not what was between them
+  bool counts_tokens =
+      false;  ///< whether these distances count rows, and not what was between them
 };
 void attend(const AttentionInput& input, float* out);
 

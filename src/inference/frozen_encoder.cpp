@@ -90,9 +90,8 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& options) {
   const at::Tensor keys = mask.padding_keys();
   const auto alibi = alibi_of(options.encoder().alibi(), options.encoder().layer().num_heads());
-  const AttentionMask pairs =
-      AttentionMaskAccess::without_keys(with_token_distances(mask, alibi)) &
-      AttentionMask::allowed(keys.unsqueeze(1));
+  const AttentionMask pairs = AttentionMaskAccess::without_keys(with_token_distances(mask, alibi)) &
+                              AttentionMask::allowed(keys.unsqueeze(1));
   if (!options.encoder().layer().disentangled()) return pairs;
   return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
@@ -134,7 +133,8 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   parts.stale_check.check();
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
-  const AttentionMask mask = encoder_mask(parts.options, inputs, parts.document_bias, out.embeddings.size(1));
+  const AttentionMask mask =
+      encoder_mask(parts.options, inputs, parts.document_bias, out.embeddings.size(1));
   const bool sees_all = layers_see_padding(parts.options);
   const bool all_rows =
       !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());

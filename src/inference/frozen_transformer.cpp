@@ -27,8 +27,8 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   const int64_t batch = src.size(0), length = src.size(1);
   const Packing packing = model.encoder->packing_of(src_mask, batch, length);
   const at::Tensor rows = model.src_embedding.packed(src, packing);
-  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder->num_heads, rows,
-                                              model.encoder->counts_tokens);
+  const ScoreMask mask =
+      packing.mask_of_rows(src_mask, model.encoder->num_heads, rows, model.encoder->counts_tokens);
   return {model.encoder->run(rows, packing, mask, {}), packing};
 }
 

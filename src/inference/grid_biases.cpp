@@ -12,8 +12,7 @@ std::optional<std::size_t> GridBiases::add(const GridPositionBias& shared,
                                            const GridPositionBias& own) {
   std::vector<Table> tables;
   for (const GridPositionBias* bias : {&shared, &own}) {
-    if (!bias->is_empty())
-      tables.push_back({(*bias)->weight.detach(), (*bias)->options.grid()});
+    if (!bias->is_empty()) tables.push_back({(*bias)->weight.detach(), (*bias)->options.grid()});
   }
   if (tables.empty()) return std::nullopt;
   if (own.is_empty() && !sums_.empty() && sums_.front().size() == 1 &&

@@ -29,7 +29,7 @@ struct EncoderLayer {
   Norm query_norm = {}, key_norm = {};            ///< of each head
   std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
   float score_scale = 0.0F;
-  std::optional<size_t> relative = std::nullopt;  ///< of the stack's relative biases
+  std::optional<size_t> relative = std::nullopt;   ///< of the stack's relative biases
   std::optional<size_t> grid_bias = std::nullopt;  ///< of the stack's grid biases
   std::optional<int64_t> window = std::nullopt;
   FeedForward feed_forward = {};

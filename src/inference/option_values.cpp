@@ -173,9 +173,9 @@ OptionReader reader_if(const torch::nn::Module& module) {
 OptionReader option_reader(const torch::nn::Module& module) {
   for (const auto reader :
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
-        reader_if<TransformerEncoderImpl>, reader_if<TransformerDecoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
-        reader_if<GridPositionBiasImpl>,
+        reader_if<TransformerEncoderImpl>, reader_if<TransformerDecoderImpl>,
+        reader_if<MultiheadAttentionImpl>, reader_if<RotaryEmbeddingImpl>,
+        reader_if<RelativePositionBiasImpl>, reader_if<GridPositionBiasImpl>,
         reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
         reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
         reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,

@@ -39,8 +39,8 @@ struct Packing {
   bool has_neighbours() const;
   /// A bias (B|1, H|1, L|1, L|1) of whole sequences for the kept rows of each, in order.
   at::Tensor kept_pairs(const at::Tensor& bias) const { return kept(kept(bias, 2), 3); }
-  /// The places (B, L) of the kept rows of each sequence in it, in order; undefined where each keeps
-  /// its first rows.
+  /// The places (B, L) of the kept rows of each sequence in it, in order; undefined where each
+  /// keeps its first rows.
   at::Tensor kept_places() const;
 
   int64_t batch, length;

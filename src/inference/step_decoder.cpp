@@ -70,9 +70,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
   if (mask.by_distance.defined()) {
     memory_distances_ = mask.by_distance.flip(1);
-    memory_places_ = memory.packing.kept_places().defined()
-                         ? memory.packing.kept_places().flatten()
-                         : at::Tensor();
+    memory_places_ = memory.packing.kept_places().defined() ? memory.packing.kept_places().flatten()
+                                                            : at::Tensor();
   }
   project_memory(memory);
 }

@@ -28,14 +28,15 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(!has_grid_bias(options) || tokens_before_patches(options) == 1,
                     "[Encoder] grid_bias must be with one token before the patches. Got ",
                     tokens_before_patches(options));
-  TORCH_CHECK_VALUE(!options.document_bias() ||
-                        (is_text && options.document_bias()->num_heads() ==
-                                        options.encoder().layer().num_heads()),
-                    "[Encoder] document_bias must be of an encoder of token ids, with its heads. "
-                    "Got others");
-  TORCH_CHECK_VALUE(!is_text || options.pooling() != encoder::Pooling::NormOfMean,
-                    "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
-                    "mask. Got token ids");
+  TORCH_CHECK_VALUE(
+      !options.document_bias() || (is_text && options.document_bias()->num_heads() ==
+                                                  options.encoder().layer().num_heads()),
+      "[Encoder] document_bias must be of an encoder of token ids, with its heads. "
+      "Got others");
+  TORCH_CHECK_VALUE(
+      !is_text || options.pooling() != encoder::Pooling::NormOfMean,
+      "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
+      "mask. Got token ids");
   TORCH_CHECK_VALUE(
       is_text || !(options.zero_padding() || options.pad_token_id() || options.token_dropout_id() ||
                    options.raw_inputs_embeds()),

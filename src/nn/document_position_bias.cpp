@@ -37,8 +37,9 @@ torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Ten
   const torch::NoGradGuard no_grad;
   const torch::Tensor by_place = places.ptr()->forward(length, length);
   if (!x) return by_place * options.scale();
-  TORCH_CHECK_VALUE(!bbox.defined() || (bbox.dim() == 3 && bbox.size(1) == length && bbox.size(2) == 4),
-                    "[DocumentPositionBias] bbox must be (B, ", length, ", 4). Got ", bbox.sizes());
+  TORCH_CHECK_VALUE(
+      !bbox.defined() || (bbox.dim() == 3 && bbox.size(1) == length && bbox.size(2) == 4),
+      "[DocumentPositionBias] bbox must be (B, ", length, ", 4). Got ", bbox.sizes());
   const auto edges = [&](int64_t i) {
     return bbox.defined() ? bbox.select(2, i).to(torch::kLong)
                           : torch::zeros({1, length}, places->weight.options().dtype(torch::kLong));

@@ -181,8 +181,8 @@ void EncoderEmbeddingsImpl::reset() {
                         embeddings_table("", options.task_type_vocab_size(), width, std::nullopt));
   if (options.box_positions() > 0) {
     const auto table = [&](const char* name, int64_t own) {
-      return register_module(name, embeddings_table("", options.box_positions(),
-                                                    own > 0 ? own : width, std::nullopt));
+      return register_module(
+          name, embeddings_table("", options.box_positions(), own > 0 ? own : width, std::nullopt));
     };
     x_positions = table("x_position_embeddings", options.coordinate_size());
     y_positions = table("y_position_embeddings", options.coordinate_size());

@@ -28,8 +28,8 @@ void GridPositionBiasImpl::reset() {
 void GridPositionBiasImpl::reset_parameters() { torch::nn::init::zeros_(weight); }
 
 void GridPositionBiasImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::GridPositionBias(grid=" << options.grid().height << "x"
-         << options.grid().width << ", num_heads=" << options.num_heads() << ")";
+  stream << "posenc::GridPositionBias(grid=" << options.grid().height << "x" << options.grid().width
+         << ", num_heads=" << options.num_heads() << ")";
 }
 
 torch::Tensor GridPositionBiasImpl::forward(std::optional<relative::Grid> grid) const {

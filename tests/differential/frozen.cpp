@@ -158,9 +158,9 @@ void whole_encoder_case(Drawn& drawn) {
     how.encoder().relative(relative::Buckets{.num_buckets = drawn.any<int64_t>({8, 32}),
                                              .spare_rows = drawn.any<int64_t>({0, 3})});
   } else if (drawn.coin(0.3)) {
-    how.encoder().alibi(relative::Alibi{
-        .slopes = drawn.any({relative::Slopes::Bloom, relative::Slopes::Mpt}),
-        .counts_tokens = drawn.coin()});
+    how.encoder().alibi(
+        relative::Alibi{.slopes = drawn.any({relative::Slopes::Bloom, relative::Slopes::Mpt}),
+                        .counts_tokens = drawn.coin()});
   }
   if (drawn.coin(0.2)) how.causal(true);
   Encoder model(how);

@@ -88,10 +88,10 @@ namespace functional {
 
 /// The tensors of the embeddings. Steps whose tensor is undefined are skipped.
 struct EncoderEmbeddingsWeights {
-  at::Tensor tokens;             ///< (V, E)
-  at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
-  at::Tensor token_types;        ///< (K, E); as positions
-  at::Tensor task_types;         ///< (T, E), added last; as positions
+  at::Tensor tokens;       ///< (V, E)
+  at::Tensor positions;    ///< (P, E); (P, D) with Projection::Tokens
+  at::Tensor token_types;  ///< (K, E); as positions
+  at::Tensor task_types;   ///< (T, E), added last; as positions
   /// (Q, E), of the boxes' x, added after the positions: LayoutLM. Or (Q, C), and h_positions
   /// (Q, S) with 4 C + 2 S = E, where the six rows of a box are side by side: LayoutLMv3.
   at::Tensor x_positions;

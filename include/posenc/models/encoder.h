@@ -152,7 +152,8 @@ struct EncoderOutput {
 ///
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
-/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), as far as the options require them.
+/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), as far as the options require
+/// them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -175,14 +176,14 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   /// EncoderEmbeddings::extend_positions() does; save_pretrained() then saves it with its new size.
   void extend_positions(int64_t max_tokens, PositionExtension rule);
 
-  EncoderOptions options;                                 ///< the options given to the constructor
-  EncoderEmbeddings embeddings{nullptr};                  ///< the embeddings of token ids
-  VisionEmbeddings patches{nullptr};                      ///< the embeddings of images
-  TransformerEncoder encoder{nullptr};                    ///< the layers
-  torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
-  LayerNorm pooler_norm{nullptr};                         ///< of Pooling::NormOfFirst
-  AttentionPooling attention_pooler{nullptr};             ///< of Pooling::Attention
-  DocumentPositionBias document_bias{nullptr};            ///< with options.document_bias
+  EncoderOptions options;                       ///< the options given to the constructor
+  EncoderEmbeddings embeddings{nullptr};        ///< the embeddings of token ids
+  VisionEmbeddings patches{nullptr};            ///< the embeddings of images
+  TransformerEncoder encoder{nullptr};          ///< the layers
+  torch::nn::Linear pooler{nullptr};            ///< of a Pooling that has one
+  LayerNorm pooler_norm{nullptr};               ///< of Pooling::NormOfFirst
+  AttentionPooling attention_pooler{nullptr};   ///< of Pooling::Attention
+  DocumentPositionBias document_bias{nullptr};  ///< with options.document_bias
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})

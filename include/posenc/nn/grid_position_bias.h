@@ -59,16 +59,16 @@ class GridPositionBiasImpl : public Cloneable<GridPositionBiasImpl> {
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// Returns the bias (1, H, 1 + N, 1 + N) of a class token and the N patches of `grid`, the table's
-  /// own unless given.
+  /// Returns the bias (1, H, 1 + N, 1 + N) of a class token and the N patches of `grid`, the
+  /// table's own unless given.
   torch::Tensor forward(std::optional<relative::Grid> grid = std::nullopt) const;
 
   GridPositionBiasOptions options;  ///< the options given to the constructor
   torch::Tensor weight;             ///< ((2 height - 1) (2 width - 1) + 3, H)
 
  protected:
-  POSENC_FORWARD_HAS_DEFAULT_ARGS({0,
-                                   torch::nn::AnyValue(std::optional<relative::Grid>(std::nullopt))})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS(
+      {0, torch::nn::AnyValue(std::optional<relative::Grid>(std::nullopt))})
 };
 
 TORCH_MODULE(GridPositionBias);

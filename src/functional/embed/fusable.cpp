@@ -252,8 +252,9 @@ bool is_fusable(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
                 const EncoderEmbeddingsFuncOptions& options, EmbedPlan& plan) {
   Planner to(ids, plan);
   const bool drops = options.training() && options.dropout() != 0.0;
-  if (options.trigram_input() || options.no_norm() || boxes_are_side_by_side(weights, weights.tokens.size(1)) || !torch_internals::dispatches_plainly() ||
-      !has_fusable_order(weights, options, drops) ||
+  if (options.trigram_input() || options.no_norm() ||
+      boxes_are_side_by_side(weights, weights.tokens.size(1)) ||
+      !torch_internals::dispatches_plainly() || !has_fusable_order(weights, options, drops) ||
       !to.tokens(weights.tokens, options.padding_idx(), /*exact=*/false) ||
       plan.type != kernel::Type::Float32)
     return false;

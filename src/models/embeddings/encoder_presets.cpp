@@ -1,4 +1,6 @@
 // How the embeddings of token ids are computed by each class of transformers.
+//
+// posenc-budget: the structure of each class
 
 #include <cmath>
 #include <cstdint>
@@ -33,8 +35,9 @@ void read_boxes_side_by_side(const Settings& config, EncoderEmbeddingsOptions& o
   options.coordinate_size(config.whole("coordinate_size", 1, kWidestTable))
       .shape_size(config.whole("shape_size", 1, kWidestTable));
   if (4 * options.coordinate_size() + 2 * options.shape_size() == options.d_model()) return;
-  config.refuse("coordinate_size", "must be such that 4 coordinate_size + 2 shape_size is hidden_size " +
-                                       std::to_string(options.d_model()));
+  config.refuse("coordinate_size",
+                "must be such that 4 coordinate_size + 2 shape_size is hidden_size " +
+                    std::to_string(options.d_model()));
 }
 
 void scale_by_power(const Settings&, EncoderEmbeddingsOptions& options) {

@@ -36,9 +36,10 @@ struct EmbeddingsStructure {
 /// The structures that differ a little from a preset's, and so are none.
 namespace tables {
 
-extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kBloom, kConvBert, kDeberta, kDebertaV2,
-    kDistilBert, kElectra, kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip, kLayoutLM, kLayoutLMv3, kLed,
-    kLxmert, kModernBert, kMpt, kPPFormulaNet, kRoFormer, kT5, kTrOcr, kTvp, kXlm;
+extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kBloom, kConvBert, kDeberta,
+    kDebertaV2, kDistilBert, kElectra, kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip,
+    kLayoutLM, kLayoutLMv3, kLed, kLxmert, kModernBert, kMpt, kPPFormulaNet, kRoFormer, kT5, kTrOcr,
+    kTvp, kXlm;
 
 }  // namespace tables
 

@@ -149,7 +149,8 @@ void read_mpnet(const Settings& config, const hf::ModelType&, EncoderOptions& op
 void read_layoutlmv3(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
   constexpr int64_t kMostBuckets = 1 << 20;
   if (!config.flag("text_embed", true)) {
-    config.refuse("text_embed", "must be true, since posenc encodes no images with this model_type");
+    config.refuse("text_embed",
+                  "must be true, since posenc encodes no images with this model_type");
   }
   if (!config.flag("has_relative_attention_bias")) return;
   const auto buckets = [&](const char* bins, const char* most) {
@@ -172,7 +173,8 @@ void set_growing_path_dropout(EncoderOptions& options) {
   const int64_t layers = options.encoder().num_layers();
   std::vector<TransformerLayerOptions> all;
   for (int64_t i = 0; i < layers; ++i) {
-    drops.path = rate * static_cast<double>(i) / static_cast<double>(std::max<int64_t>(layers - 1, 1));
+    drops.path =
+        rate * static_cast<double>(i) / static_cast<double>(std::max<int64_t>(layers - 1, 1));
     all.push_back(own_layer(options));
     all.back().dropouts(drops);
   }
@@ -200,7 +202,8 @@ void read_bloom(const Settings& config, const hf::ModelType&, EncoderOptions& op
   if (config.flag(kOther)) config.refuse(kOther, "must be false, the only value that posenc has");
   TransformerLayerOptions& layer = own_layer(options);
   layer.d_ff(4 * layer.d_model()).activation(Activation::GELUTanh);
-  options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Bloom, .counts_tokens = true});
+  options.encoder().alibi(
+      relative::Alibi{.slopes = relative::Slopes::Bloom, .counts_tokens = true});
 }
 
 // MptModel takes 8 for the largest bias, whatever `alibi_bias_max` is, and has ALiBi always.

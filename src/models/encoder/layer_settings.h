@@ -15,9 +15,10 @@ void set_rotary(const Settings& config, const hf::ModelType& model, const std::s
 /// rest of the structure has set, and throws c10::ValueError for settings that are wrong.
 using ReadLayers = void(const Settings& config, const hf::ModelType& model,
                         EncoderOptions& options);
-ReadLayers without_biases, without_wide_bias, read_beit, read_bloom, read_convbert, read_deberta, read_deberta_v2,
-    read_dinov3, read_esm_layers, read_eurobert, read_fnet, read_gemma3, read_jina_bert, read_layoutlmv3, read_llama, read_mistral,
-    read_mobilebert_layers, read_modernbert, read_mpnet, read_mpt, read_qwen2, read_qwen3, read_squeezebert,
-    read_t5, read_umt5, read_xlm;
+ReadLayers without_biases, without_wide_bias, read_beit, read_bloom, read_convbert, read_deberta,
+    read_deberta_v2, read_dinov3, read_esm_layers, read_eurobert, read_fnet, read_gemma3,
+    read_jina_bert, read_layoutlmv3, read_llama, read_mistral, read_mobilebert_layers,
+    read_modernbert, read_mpnet, read_mpt, read_qwen2, read_qwen3, read_squeezebert, read_t5,
+    read_umt5, read_xlm;
 
 }  // namespace posenc

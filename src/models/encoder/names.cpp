@@ -263,7 +263,8 @@ void add_document_bias(KeyMap& map, const EncoderConfig& config) {
   for (const auto& [in_file, name, is_used] : tables) {
     const std::string from = std::string("encoder.") + in_file + ".weight";
     if (is_used) {
-      map.emplace_back(KeySource::transposed(from), std::string("document_bias.") + name + ".weight");
+      map.emplace_back(KeySource::transposed(from),
+                       std::string("document_bias.") + name + ".weight");
     } else {
       map.emplace_back(from, "");
     }

@@ -224,9 +224,9 @@ bool has_grid_bias(const EncoderOptions& options) {
   const auto has = [](const TransformerLayerOptions& layer) {
     return layer.grid_bias().has_value();
   };
-  return stack.grid_bias() || (stack.layers().empty() ? has(stack.layer())
-                                                      : std::any_of(stack.layers().begin(),
-                                                                    stack.layers().end(), has));
+  return stack.grid_bias() ||
+         (stack.layers().empty() ? has(stack.layer())
+                                 : std::any_of(stack.layers().begin(), stack.layers().end(), has));
 }
 
 std::optional<relative::Grid> grid_of(const EncoderOptions& options, const at::Tensor& input) {
@@ -245,8 +245,7 @@ bool has_pooler_norm(const EncoderOptions& options) {
 }
 
 bool has_pooling_weights(const EncoderOptions& options) {
-  return has_pooler(options) || has_pooler_norm(options) ||
-         options.pooling() == Pooling::Attention;
+  return has_pooler(options) || has_pooler_norm(options) || options.pooling() == Pooling::Attention;
 }
 
 namespace {

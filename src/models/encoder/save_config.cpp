@@ -213,7 +213,8 @@ NamedValues values_of(const EncoderOptions& options) {
   add("pos_embed_jitter", options.pos_embed_jitter());
   add("pos_embed_rescale", options.pos_embed_rescale());
   const auto& document = options.document_bias();
-  add_relative(document ? std::optional<relative::Index>(document->places()) : std::nullopt, values);
+  add_relative(document ? std::optional<relative::Index>(document->places()) : std::nullopt,
+               values);
   add_relative(document && document->boxes() ? std::optional<relative::Index>(*document->boxes())
                                              : std::nullopt,
                values);

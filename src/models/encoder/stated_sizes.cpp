@@ -32,15 +32,14 @@ void add_grid_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
     own.push_back(prefix + io::fill_pattern(keys.layer + std::string(keys.grid_bias), {"0"}));
     shared.push_back(prefix + keys.shared_grid_bias);
   }
-  const std::pair<const std::optional<relative::Grid>&, const std::vector<std::string>&> tables[] = {
-      {stack.layer().grid_bias(), own}, {stack.grid_bias(), shared}};
+  const std::pair<const std::optional<relative::Grid>&, const std::vector<std::string>&> tables[] =
+      {{stack.layer().grid_bias(), own}, {stack.grid_bias(), shared}};
   for (const auto& [grid, names] : tables) {
     if (!grid) continue;
     sizes.push_back({"(2 rows of patches - 1) (2 columns of patches - 1) + 3 of image_size",
-                     (2 * grid->height - 1) * (2 * grid->width - 1) + 3,
-                     names,
-                     0});
-    sizes.push_back({config.settings.key("num_attention_heads"), stack.layer().num_heads(), names, 1});
+                     (2 * grid->height - 1) * (2 * grid->width - 1) + 3, names, 0});
+    sizes.push_back(
+        {config.settings.key("num_attention_heads"), stack.layer().num_heads(), names, 1});
   }
 }
 

@@ -34,7 +34,8 @@ struct EncoderLayerKeys {
   /// The whole names of the tables of grid biases: that of a layer, and that of all, which is not
   /// below `layer`.
   const char *grid_bias = "", *shared_grid_bias = "";
-  bool packs_heads = false;  ///< query has queries, keys and values of one head after another: BLOOM
+  bool packs_heads =
+      false;  ///< query has queries, keys and values of one head after another: BLOOM
   /// The biases of queries, keys and values, where query has the rows of one head after another:
   /// whole names, of which files have not that of the keys.
   const char *q_bias = "", *k_bias = "", *v_bias = "";
@@ -91,12 +92,12 @@ struct EncoderStructure {
 /// The structures of the encoders that posenc can run.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBeit, kBert, kBertWithoutPooler, kBloom, kChineseClipText,
-    kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
-    kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kJinaBert, kLayoutLMv3, kLlama, kLuke, kMBart, kMegatronBert,
-    kMistral, kMobileBert, kModernBert, kMPNet, kMpt, kNomic, kQwen2, kQwen3, kRemBert,
-    kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText, kSiglipVision, kSqueezeBert, kT5,
-    kUmt5, kViT, kXlm;
+extern const EncoderStructure kAlbert, kBart, kBeit, kBert, kBertWithoutPooler, kBloom,
+    kChineseClipText, kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2,
+    kDistilBert, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kJinaBert, kLayoutLMv3,
+    kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet, kMpt, kNomic,
+    kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSiglipText,
+    kSiglipVision, kSqueezeBert, kT5, kUmt5, kViT, kXlm;
 
 }  // namespace layers
 }  // namespace posenc

@@ -58,10 +58,10 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta, kDecoder,
-    kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLayoutLMv3, kLuke, kMobileBert,
-    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
-    kViT, kXlm;
+extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta,
+    kDecoder, kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLayoutLMv3,
+    kLuke, kMobileBert, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter,
+    kSqueezeBert, kVisionMean, kViT, kXlm;
 
 }  // namespace heads
 }  // namespace posenc

@@ -82,10 +82,10 @@ torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torc
                                               const AttentionMask& memory_mask) {
   const char* name = "TransformerDecoder";
   const AttentionShape shape = attention_shape(name, x, x, options.layer());
-  const auto own = with_alibi(with_shared_bias(mask, relative_attention_bias, shape.queries,
-                                               shape.keys),
-                              options.alibi(), shape.heads, x)
-                       .resolved(shape, x);
+  const auto own =
+      with_alibi(with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys),
+                 options.alibi(), shape.heads, x)
+          .resolved(shape, x);
   const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
   torch::Tensor out = x;
   for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, memory, own, cross);

@@ -22,12 +22,14 @@ void check_own_options(const TransformerEncoderOptions& options) {
                       options.layer().d_model(), ". Got ", one.d_model());
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
-    TORCH_CHECK_VALUE(
-        (!options.relative() && !options.alibi() && !options.grid_bias()) || (one.num_heads() == options.layer().num_heads() &&
-                                one.mixing() == Mixing::Attention && !one.relative()),
-        "[TransformerEncoder] with relative, alibi or grid_bias, each of layers must have the num_heads of "
-        "layer, ",
-        options.layer().num_heads(), ", Mixing::Attention and no relative of its own. Got others");
+    TORCH_CHECK_VALUE((!options.relative() && !options.alibi() && !options.grid_bias()) ||
+                          (one.num_heads() == options.layer().num_heads() &&
+                           one.mixing() == Mixing::Attention && !one.relative()),
+                      "[TransformerEncoder] with relative, alibi or grid_bias, each of layers must "
+                      "have the num_heads of "
+                      "layer, ",
+                      options.layer().num_heads(),
+                      ", Mixing::Attention and no relative of its own. Got others");
   }
 }
 
@@ -121,9 +123,8 @@ void TransformerEncoderImpl::reset() {
                           !options.layer().bottleneck() && !options.layer().disentangled(),
                       "[TransformerEncoder] grid_bias must be with layers of Mixing::Attention "
                       "without a bottleneck or disentangled attention. Got others");
-    grid_position_bias =
-        register_module("grid_position_bias",
-                        GridPositionBias(*options.grid_bias(), options.layer().num_heads()));
+    grid_position_bias = register_module(
+        "grid_position_bias", GridPositionBias(*options.grid_bias(), options.layer().num_heads()));
   }
   const auto& disentangled = options.layer().disentangled();
   if (!disentangled) return;
@@ -181,8 +182,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
   check_grid("TransformerEncoder", options, grid, shape.queries);
   const AttentionMask own_mask = with_shared_bias(
       mask_of_stack(mask, options.layer()), relative_attention_bias, shape.queries, shape.keys);
-  const AttentionMask biased =
-      with_grid_bias(with_alibi(own_mask, options.alibi(), shape.heads, x), grid_position_bias, grid);
+  const AttentionMask biased = with_grid_bias(with_alibi(own_mask, options.alibi(), shape.heads, x),
+                                              grid_position_bias, grid);
   WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
@@ -200,9 +201,9 @@ torch::Tensor TransformerEncoderImpl::forward_with(const torch::Tensor& x,
     if (is_skipped) continue;  // and not recorded, as in transformers
     const TransformerLayerOptions& own = one.layer_options();
     const bool attends = own.mixing() != Mixing::Fourier;
-    const AttentionMask layer_mask =
-        own.grid_bias() ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
-                        : (attends ? masks.of(own) : mask);
+    const AttentionMask layer_mask = own.grid_bias()
+                                         ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
+                                         : (attends ? masks.of(own) : mask);
     out = one.run_relative(out, table, layer_mask, position_ids,
                            record.output_attentions ? &weights : nullptr);
     if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());

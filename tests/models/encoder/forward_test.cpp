@@ -346,9 +346,8 @@ TEST(FrozenEncoder, NoticesReplacedParts) {
     model->pooler = model->replace_module("pooler", torch::nn::Linear(8, 8));
   });
   expect_stale("relative_attention_bias.weight", [](Encoder& model) {
-    model->encoder->relative_attention_bias =
-        model->encoder->replace_module("relative_attention_bias",
-                                       RelativePositionBias(relative::Buckets{.num_buckets = 4}, 2));
+    model->encoder->relative_attention_bias = model->encoder->replace_module(
+        "relative_attention_bias", RelativePositionBias(relative::Buckets{.num_buckets = 4}, 2));
   });
   expect_stale("embeddings.", [&](Encoder& model) {
     model->embeddings =

@@ -32,8 +32,8 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
   /// embeddings that alternate, as in ModernBERT. All have the d_model and batch_first of layer(),
   /// whose norm options are those of the final norm. Every layer has layer() unless set.
   TORCH_ARG(std::vector<TransformerLayerOptions>, layers) = {};
-  /// Adds one GridPositionBias to the scores of all layers, by the rows and columns of patches, with
-  /// a table for a grid of this size: BEiT. None unless set.
+  /// Adds one GridPositionBias to the scores of all layers, by the rows and columns of patches,
+  /// with a table for a grid of this size: BEiT. None unless set.
   TORCH_ARG(std::optional<relative::Grid>, grid_bias) = std::nullopt;
 };
 
@@ -86,9 +86,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
   /// forward() that also records what `record` asks for, in the order in which the layers run.
   /// Layers that layer_dropout skips are left out. The rows that `kept_rows` does not have, bool of
-  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `grid` has the rows
-  /// and columns of the patches in x, after one class token, for grid biases; those of their tables
-  /// unless given.
+  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `grid` has the
+  /// rows and columns of the patches in x, after one class token, for grid biases; those of their
+  /// tables unless given.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},

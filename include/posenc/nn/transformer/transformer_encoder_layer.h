@@ -85,16 +85,16 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   ConvolutionalAttention conv_attn{nullptr};  ///< the same beside a convolution
   torch::nn::Linear linear1{nullptr},         ///< (D) to (d_ff), or to (2 d_ff) with gates
       linear2{nullptr};                       ///< (d_ff) to (D)
-  TransformerNorm norm1{nullptr},       ///< of the self-attention; null with first_norm(false)
-      norm2{nullptr},                   ///< of the feed-forward network
-      post_norm1{nullptr},              ///< after the self-attention, with .post_norms(true)
-      post_norm2{nullptr};              ///< after the feed-forward network, the same
-  LayerScale layer_scale1{nullptr},     ///< of the self-attention, with .layer_scale()
-      layer_scale2{nullptr};            ///< of the feed-forward network, with .layer_scale()
+  TransformerNorm norm1{nullptr},    ///< of the self-attention; null with first_norm(false)
+      norm2{nullptr},                ///< of the feed-forward network
+      post_norm1{nullptr},           ///< after the self-attention, with .post_norms(true)
+      post_norm2{nullptr};           ///< after the feed-forward network, the same
+  LayerScale layer_scale1{nullptr},  ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr};         ///< of the feed-forward network, with .layer_scale()
   GridPositionBias grid_position_bias{nullptr};  ///< with .grid_bias()
-  torch::nn::Dropout dropout{nullptr},  ///< after the activation
-      dropout1{nullptr},                ///< after the self-attention
-      dropout2{nullptr};                ///< after the feed-forward network
+  torch::nn::Dropout dropout{nullptr},           ///< after the activation
+      dropout1{nullptr},                         ///< after the self-attention
+      dropout2{nullptr};                         ///< after the feed-forward network
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},
