@@ -67,8 +67,8 @@ DATA2VEC = "transformers.models.data2vec.{}_data2vec_text"
 NEED_TYPES = {"lxmert", "luke"}
 # Classes that take position ids and ignore them.
 NO_POSITIONS = {"nomic_bert", "jina_embeddings_v3", "gte", "eurobert", "gemma3_text", "llama", "mistral", "qwen2", "qwen3"}
-# Whose result is multiplied by the mask of padding in the same function: `encoders` compares them.
-MASKED = {"deberta", "deberta-v2", "esm", "flaubert", "xlm"}
+# Whose result is multiplied by the mask of padding in the same function, and those with layers of their own: `encoders` compares them.
+MASKED = {"bloom", "deberta", "deberta-v2", "esm", "flaubert", "layoutlmv3", "mpt", "xlm"}
 # Which round the scale of the tokens to half precision first.
 FLOAT_ONLY = {"gemma3_text"}
 

@@ -194,20 +194,11 @@ Change change_transformer(Drawn& drawn, TransformerImpl& model) {
 
 Change change_encoder(Drawn& drawn, EncoderImpl& model) {
   const int64_t width = model.options.encoder().layer().d_model();
-  switch (drawn.below(4)) {
+  switch (drawn.below(3)) {
     case 0:
       if (!model.pooler) return kHarmless;
       return change_linear(drawn, model, "pooler", model.pooler);
     case 1: {
-      if (!model.relative_attention_bias) return kHarmless;
-      const auto& weight = model.relative_attention_bias->weight;
-      drawn.did("another relative bias");
-      model.relative_attention_bias = model.replace_module(
-          "relative_attention_bias",
-          randomised(torch::nn::Embedding(weight.size(0), drawn.near(weight.size(1)))));
-      return kRefusable;
-    }
-    case 2: {
       if (!model.embeddings) return kHarmless;
       drawn.did("other embeddings");
       model.embeddings =

@@ -233,7 +233,7 @@ TEST(FrozenGridBias, IsTheModules) {
 TEST(FrozenAlibi, ExcludesRelativeBiases) {
   TransformerEncoderOptions options(TransformerLayerOptions(8, 2), 1);
   options.alibi(relative::Alibi{}).relative(relative::Buckets{});
-  EXPECT_ERROR(TransformerEncoder(options), c10::ValueError,
+  EXPECT_ERROR(TransformerEncoderImpl{options}, c10::ValueError,
                "[TransformerEncoder] alibi must be without a relative position bias");
 }
 

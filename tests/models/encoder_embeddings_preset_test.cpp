@@ -35,7 +35,7 @@ TEST(EncoderEmbeddingsPreset, EveryModelTypeHasAPresetAndBuilds) {
   const SkipInit no_draws;
   const std::string small =
       R"("hidden_size": 8, "d_model": 8, "n_embd": 8, "dim": 8, "embedding_size": 8,
-         "input_embedding_size": 8, "word_embed_proj_dim": 8)";
+         "input_embedding_size": 8, "word_embed_proj_dim": 8, "coordinate_size": 1, "shape_size": 2)";
   std::set<std::string> presets, types;
   for (const EncoderEmbeddingsPreset& preset : encoder_embeddings_presets()) {
     EXPECT_TRUE(presets.insert(preset.name).second) << preset.name;

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <torch/nn/init.h>
 #include <torch/types.h>
 
 #include <sstream>
 
+#include "posenc/nn/document_position_bias.h"
+#include "posenc/nn/grid_position_bias.h"
 #include "posenc/nn/relative_attention.h"
 #include "posenc/nn/relative_position_bias.h"
 #include "posenc/relative/bias.h"
@@ -30,6 +33,43 @@ TEST(RelativePositionBiasModule, IsTheBiasOfItsWeight) {
   std::ostringstream text;
   text << *module;
   EXPECT_EQ(text.str(), "posenc::RelativePositionBias(rows=32, num_heads=3)");
+}
+
+TEST(GridPositionBiasModule, IsTheBiasOfItsTable) {
+  GridPositionBias module(relative::Grid{2, 3}, 2);
+  EXPECT_EQ(module->weight.sizes(), at::IntArrayRef({3 * 5 + 3, 2}));
+  torch::nn::init::normal_(module->weight);
+  const auto own = module->forward();
+  EXPECT_EQ(own.sizes(), at::IntArrayRef({1, 2, 7, 7}));
+  // The class token's entries are the last rows.
+  EXPECT_TRUE(bit_equal(own[0][1][0].slice(0, 1), module->weight[15][1].expand({6})));
+  EXPECT_TRUE(bit_equal(own[0][1].slice(0, 1).select(1, 0), module->weight[16][1].expand({6})));
+  EXPECT_EQ(own[0][1][0][0].item<float>(), module->weight[17][1].item<float>());
+  EXPECT_EQ(module->forward(relative::Grid{4, 1}).sizes(), at::IntArrayRef({1, 2, 5, 5}));
+  module->forward().sum().backward();
+  EXPECT_EQ(module->weight.grad()[17].sum().item<float>(), 2);
+  std::ostringstream text;
+  text << *module;
+  EXPECT_EQ(text.str(), "posenc::GridPositionBias(grid=2x3, num_heads=2)");
+}
+
+TEST(DocumentPositionBiasModule, AddsPlacesAndBoxes) {
+  using Options = DocumentPositionBiasOptions;
+  const Buckets buckets{8, 20};
+  DocumentPositionBias module(Options(2, buckets).boxes(buckets).scale(0.5));
+  const auto bbox = torch::randint(0, 30, {3, 4, 4});
+  const auto left = bbox.select(2, 0), lower = bbox.select(2, 3);
+  const auto wanted = (relative_position_bias(module->places->weight, 4, 4, buckets) +
+                       (relative_position_bias(module->x->weight, left, left, buckets) +
+                        relative_position_bias(module->y->weight, lower, lower, buckets))) *
+                      0.5;
+  EXPECT_TRUE(bit_equal(module->forward(4, bbox), wanted));
+  EXPECT_FALSE(module->forward(4, bbox).requires_grad());
+  EXPECT_EQ(module->forward(4).sizes(), at::IntArrayRef({1, 2, 4, 4}));
+  EXPECT_THROW(module->forward(5, bbox), c10::ValueError);
+  std::ostringstream text;
+  text << *module;
+  EXPECT_EQ(text.str(), "posenc::DocumentPositionBias(num_heads=2, boxes=true)");
 }
 
 // A decoder's step has the last row of the whole.

@@ -1,4 +1,6 @@
 // How the embeddings of token ids are computed by each class of transformers.
+//
+// posenc-budget: the structure of each class
 
 #include <cmath>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// posenc-budget: the layers of each class
 #include "models/encoder/structures.h"
 
 #include "models/encoder/layer_settings.h"
