@@ -215,6 +215,8 @@ at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const 
                               : embed(ids, embeddings_inputs(options, inputs));
   const at::Tensor& mask = inputs.attention_mask();
   if (!options.zero_padding() || !mask.defined()) return rows;
+  // A product has zeros of either sign, which transformers has for token ids alone.
+  if (takes_features(options)) return rows.masked_fill(mask.eq(0).unsqueeze(-1), 0.0);
   return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
 }
 

@@ -141,7 +141,7 @@ Rows summary_rows(const Settings& config, const HeadStructure& structure, Encode
   }
   const std::string type = config.text("summary_type");
   if (type == "mean" && *structure.dense == '\0') return Rows::MeanOfRows;
-  if (type != "first" && type != "last" && type != "cls_index") {
+  if (type != "first" && type != "last" && type != "mean" && type != "cls_index") {
     config.refuse("summary_type", "must be first, last, mean or cls_index");
   }
   // Where no index is given, cls_index is the last row.

@@ -11,11 +11,11 @@ namespace {
 
 constexpr const char* kConformerLayer = "ConformerEncoderLayer";
 
-// A position of the heads of x (B, L, D) by which it is rotated before it is projected.
+// x (B, L, D) with each of its heads rotated, before it is projected.
 torch::Tensor rotated(RotaryEmbeddingImpl& rotary, const torch::Tensor& x, int64_t heads,
                       const torch::Tensor& position_ids) {
-  const torch::Tensor of_heads = x.unflatten(-1, {heads, -1}).transpose(1, 2);
-  return std::get<0>(rotary.forward(of_heads, {}, 0, position_ids)).transpose(1, 2).flatten(2);
+  const torch::Tensor of_heads = x.unflatten(-1, {heads, -1});
+  return std::get<0>(rotary.forward(of_heads, {}, 0, position_ids)).flatten(2);
 }
 
 }  // namespace
@@ -41,11 +41,14 @@ void ConformerEncoderLayerImpl::reset() {
     self_attn = register_module("self_attn", make_self_attention(plain.rotary(std::nullopt)));
   }
   if (options.rotary()) {
-    TORCH_CHECK_VALUE(
-        options.rotary()->rotary().rotary_dim() == options.d_model() / options.num_heads(), "[",
-        kConformerLayer, "] rotary must rotate the ", options.d_model() / options.num_heads(),
-        " channels of a head. Got ", options.rotary()->rotary().rotary_dim());
-    rotary = register_module("rotary", RotaryEmbedding(*options.rotary()));
+    TORCH_CHECK_VALUE(options.rotary()->rotary().rotary_dim() ==
+                          options.d_model() / options.num_heads(),
+                      "[", kConformerLayer, "] rotary must rotate the ",
+                      options.d_model() / options.num_heads(), " channels of a head. Got ",
+                      options.rotary()->rotary().rotary_dim());
+    RotaryEmbeddingOptions own = *options.rotary();
+    own.head_axis(posenc::rotary::HeadAxis::AfterLength);
+    rotary = register_module("rotary", RotaryEmbedding(own));
   }
   dropout1 = register_module("dropout1", torch::nn::Dropout(dropouts_of(options).attention_output));
   conv = register_module("conv", ConformerConvolution(options));
