@@ -47,8 +47,9 @@ void expect_same(const std::vector<std::vector<Hypothesis>>& got,
       EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens);
       EXPECT_EQ(got[b][i].score, expected[b][i].score);
       ASSERT_EQ(got[b][i].attention.defined(), expected[b][i].attention.defined());
-      if (got[b][i].attention.defined())
+      if (got[b][i].attention.defined()) {
         EXPECT_TRUE(bit_equal(got[b][i].attention, expected[b][i].attention));
+      }
     }
   }
 }
@@ -127,7 +128,9 @@ TEST(Server, CancelsRequestsBesideOthers) {
   for (size_t i = 0; i < kRequests; ++i) {
     SCOPED_TRACE(i);
     EXPECT_EQ(thrown[i], i % 4 == 1 ? kRounds : 0);
-    if (i % 4 == 3) EXPECT_LE(longest[i], 2) << "it ends with the step that cancels it";
+    if (i % 4 == 3) {
+      EXPECT_LE(longest[i], 2) << "it ends with the step that cancels it";
+    }
     expect_same(got[i], expected[i]);
   }
 }

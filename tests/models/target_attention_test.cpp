@@ -143,9 +143,9 @@ TEST(TargetAttention, IsUndefinedUnlessWanted) {
 
 double log_probability_of(TransformerImpl& model, int64_t row, const Tokens& tokens) {
   const auto src = padded().narrow(0, row, 1);
+  const auto values = score(model, src, AttentionMask::padding(src, 0), {started(tokens)});
   double sum = 0.0;
-  for (const double one : score(model, src, AttentionMask::padding(src, 0), {started(tokens)})[0])
-    sum += one;
+  for (const double one : values[0]) sum += one;
   return sum;
 }
 
