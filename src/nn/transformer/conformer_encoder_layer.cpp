@@ -41,11 +41,10 @@ void ConformerEncoderLayerImpl::reset() {
     self_attn = register_module("self_attn", make_self_attention(plain.rotary(std::nullopt)));
   }
   if (options.rotary()) {
-    TORCH_CHECK_VALUE(options.rotary()->rotary().rotary_dim() ==
-                          options.d_model() / options.num_heads(),
-                      "[", kConformerLayer, "] rotary must rotate the ",
-                      options.d_model() / options.num_heads(), " channels of a head. Got ",
-                      options.rotary()->rotary().rotary_dim());
+    TORCH_CHECK_VALUE(
+        options.rotary()->rotary().rotary_dim() == options.d_model() / options.num_heads(), "[",
+        kConformerLayer, "] rotary must rotate the ", options.d_model() / options.num_heads(),
+        " channels of a head. Got ", options.rotary()->rotary().rotary_dim());
     RotaryEmbeddingOptions own = *options.rotary();
     own.head_axis(posenc::rotary::HeadAxis::AfterLength);
     rotary = register_module("rotary", RotaryEmbedding(own));
