@@ -35,7 +35,8 @@ struct GridPositionBiasOptions {
 ///
 /// ```cpp
 /// posenc::GridPositionBias bias(posenc::relative::Grid{14, 14}, /*num_heads=*/12);
-/// auto mask = posenc::AttentionMask::additive(bias->forward());  // (1, 12, 197, 197)
+/// torch::Tensor added = bias->forward();  // (1, 12, 197, 197)
+/// auto mask = posenc::AttentionMask::additive(added);
 /// ```
 ///
 /// Initialised with zeros, as in transformers.
