@@ -58,7 +58,8 @@ at::Tensor encoder_input(const StateDict& given, const EncoderOptions& options,
   refuse_unknown(given, path, "an encoder", known);
   for (const Input& other : {kIds, kPixels, kFeatures}) {
     if (given.contains(other.name) && std::string_view(other.name) != wanted.name)
-      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, wanted.of, other.name, wanted.name);
+      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, wanted.of, other.name,
+           wanted.name);
   }
   if (!given.contains(wanted.name)) {
     fail("{} must have a tensor `{}`, {}; it contains {}", path, wanted.name, wanted.what,

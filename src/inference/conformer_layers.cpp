@@ -105,7 +105,9 @@ class ConformerRun {
   ConformerRun(const ConformerLayers& stack, const Stream& stream, const Packing& packing,
                const ScoreMask& mask, const at::Tensor& position_ids, const LayerOutputs& outputs)
       : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
-    const auto rows = [&](int64_t columns) { return at::empty({stream.rows, columns}, at::kFloat); };
+    const auto rows = [&](int64_t columns) {
+      return at::empty({stream.rows, columns}, at::kFloat);
+    };
     heads_ = rows(odd_stride(3 * stream.width));
     context_ = rows(stream.width);
     gated_ = rows(odd_stride(2 * stream.width));
@@ -139,8 +141,7 @@ class ConformerRun {
 
   template <typename Function>
   void each_part(const Function& f) {
-    by_rows(stream_.rows,
-            [&](int64_t begin, int64_t end) { f(stream_.part(begin, end), begin); });
+    by_rows(stream_.rows, [&](int64_t begin, int64_t end) { f(stream_.part(begin, end), begin); });
   }
 
   void project(const ConformerLayer& layer, const Stream& part, int64_t begin) {
@@ -168,9 +169,9 @@ class ConformerRun {
                                   mask_};
     float* const out = context_.data_ptr<float>();
     if (!keys_) return inference::attend(input, out);
-    attend_relative(
-        input, shifted_positions(*layer(i).parts, keys_->layers[i], keys_->reach, false, {}),
-        blind_, out);
+    attend_relative(input,
+                    shifted_positions(*layer(i).parts, keys_->layers[i], keys_->reach, false, {}),
+                    blind_, out);
   }
 
   // What the convolution sees: a sigmoid(b).

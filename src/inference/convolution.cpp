@@ -45,8 +45,7 @@ ConvolutionRun::ConvolutionRun(int64_t rows, int64_t embed_dim, int64_t width, i
 
 void ConvolutionRun::project(const Convolution& own, const Stream& part, const float* x,
                              int64_t begin) {
-  inference::project(part, own.rows, x, rows_.data_ptr<float>() + begin * own.width(),
-                     own.width());
+  inference::project(part, own.rows, x, rows_.data_ptr<float>() + begin * own.width(), own.width());
 }
 
 void ConvolutionRun::run(const Convolution& own, const Packing& packing, const float* x,

@@ -149,7 +149,8 @@ class DisentangledRun : public RelativeRun {
     for (int64_t row = begin; row < end; ++row) {
       if (!is_blind(row)) continue;
       std::fill_n(stream().x + row * part.width, part.width, 0.0F);
-      if (part.input_int8) part.input_int8.convert(part.x, part.width, row - begin, row - begin + 1);
+      if (part.input_int8)
+        part.input_int8.convert(part.x, part.width, row - begin, row - begin + 1);
     }
   }
 

@@ -71,7 +71,8 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
     const torch::Tensor out = packing.unpack(packed);
     return layer.batch_first() ? out : out.transpose(0, 1);
   };
-  const torch::Tensor out = sequences(layers.run(rows, packing, rest, {position_ids, segments}, wanted));
+  const torch::Tensor out =
+      sequences(layers.run(rows, packing, rest, {position_ids, segments}, wanted));
   if (record.output_hidden_states) record.hidden_states.push_back(x);
   for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
   return out;

@@ -69,10 +69,9 @@ void read(const ShiftedEncoderLayerImpl& layer, Values& values) {
 
 void read(const ShiftedAttentionImpl& attention, Values& values) {
   const ShiftedOptions& positions = attention.options.positions();
-  add(values,
-      {static_cast<double>(attention.options.num_heads()), attention.scale(),
-       static_cast<double>(positions.clamp_len()), static_cast<double>(positions.bi_data()),
-       static_cast<double>(positions.segments())});
+  add(values, {static_cast<double>(attention.options.num_heads()), attention.scale(),
+               static_cast<double>(positions.clamp_len()), static_cast<double>(positions.bi_data()),
+               static_cast<double>(positions.segments())});
 }
 
 void read(const ConformerEncoderLayerImpl& layer, Values& values) {
@@ -181,18 +180,28 @@ OptionReader reader_if(const torch::nn::Module& module) {
 }  // namespace
 
 OptionReader option_reader(const torch::nn::Module& module) {
-  for (const auto reader :
-       {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
-        reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
-        reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
-        reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
-        reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
-        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>,
-        reader_if<ConvolutionBesideImpl>, reader_if<ShiftedEncoderLayerImpl>,
-        reader_if<ShiftedAttentionImpl>, reader_if<ConformerEncoderLayerImpl>,
-        reader_if<ConformerFeedForwardImpl>, reader_if<ConformerConvolutionImpl>}) {
+  for (const auto reader : {reader_if<TransformerEncoderLayerImpl>,
+                            reader_if<TransformerDecoderLayerImpl>,
+                            reader_if<TransformerEncoderImpl>,
+                            reader_if<MultiheadAttentionImpl>,
+                            reader_if<RotaryEmbeddingImpl>,
+                            reader_if<RelativePositionBiasImpl>,
+                            reader_if<LayerNormImpl>,
+                            reader_if<TransformerNormImpl>,
+                            reader_if<TokenAndPositionEmbeddingImpl>,
+                            reader_if<EncoderEmbeddingsImpl>,
+                            reader_if<EncoderImpl>,
+                            reader_if<BottleneckEncoderLayerImpl>,
+                            reader_if<ConvolutionalAttentionImpl>,
+                            reader_if<BottleneckFeedForwardImpl>,
+                            reader_if<DisentangledEncoderLayerImpl>,
+                            reader_if<DisentangledAttentionImpl>,
+                            reader_if<ConvolutionBesideImpl>,
+                            reader_if<ShiftedEncoderLayerImpl>,
+                            reader_if<ShiftedAttentionImpl>,
+                            reader_if<ConformerEncoderLayerImpl>,
+                            reader_if<ConformerFeedForwardImpl>,
+                            reader_if<ConformerConvolutionImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

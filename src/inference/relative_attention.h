@@ -36,8 +36,8 @@ int64_t reach_of(const Packing& packing);
 at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t heads);
 
 /// attend() with terms of relative positions: of each query i and key j, q_i . keys(d),
-/// k_j . queries(d) and the term of segments are added to the scores. A block of queries at a time, so that no matrix of all
-/// heads is made. Blind queries attend to all keys alike.
+/// k_j . queries(d) and the term of segments are added to the scores. A block of queries at a time,
+/// so that no matrix of all heads is made. Blind queries attend to all keys alike.
 void attend_relative(const AttentionInput& input, const PositionHeads& positions,
                      const at::Tensor& blind, float* out);
 

@@ -23,16 +23,16 @@ ShiftedLayer shifted_layer(const ShiftedEncoderLayerImpl& layer, WeightConverter
   const auto linear = [&](const torch::nn::Linear& module) {
     return convert.projection(module->weight, module->bias);
   };
-  return {{.sizes = {heads, heads, attention.options.embed_dim() / heads},
-           .score_scale = static_cast<float>(attention.scale()),
-           .in_proj = shifted_in_proj(attention, convert),
-           .out_proj = linear(attention.out_proj),
-           .feed_forward = {linear(layer.linear1), linear(layer.linear2),
-                            layer.options.activation()},
-           .after_attention = Norm(layer.norm1),
-           .after_feed_forward = Norm(layer.norm2),
-           .window = layer.options.window()},
-          ShiftedParts(attention, convert)};
+  return {
+      {.sizes = {heads, heads, attention.options.embed_dim() / heads},
+       .score_scale = static_cast<float>(attention.scale()),
+       .in_proj = shifted_in_proj(attention, convert),
+       .out_proj = linear(attention.out_proj),
+       .feed_forward = {linear(layer.linear1), linear(layer.linear2), layer.options.activation()},
+       .after_attention = Norm(layer.norm1),
+       .after_feed_forward = Norm(layer.norm2),
+       .window = layer.options.window()},
+      ShiftedParts(attention, convert)};
 }
 
 // Runs the layers on the packed rows of a batch.
@@ -64,8 +64,8 @@ class ShiftedRun : public RelativeRun {
 }  // namespace
 
 ShiftedParts::ShiftedParts(const ShiftedAttentionImpl& attention, WeightConverter& convert) {
-  for (const at::Tensor& source : {attention.position_bias, attention.segment_bias,
-                                   attention.segment_embed}) {
+  for (const at::Tensor& source :
+       {attention.position_bias, attention.segment_bias, attention.segment_embed}) {
     if (source.defined()) convert.derived(source, static_cast<int64_t>(source.nbytes()));
   }
   const at::Tensor content = attention.content_bias.detach();

@@ -123,8 +123,7 @@ void project(const Stream& stream, const Projection& projection, const float* in
 }
 
 void SharedRows::project(const Projection& projection, float* out, int64_t out_stride) {
-  if (!projection.is_int8())
-    return projection.run(x_, width_, rows_, out, out_stride, regime_);
+  if (!projection.is_int8()) return projection.run(x_, width_, rows_, out, out_stride, regime_);
   if (!int8_) {
     int8_ = {buffer_, rows_, width_};
     int8_.convert(x_, width_, rows_);

@@ -157,11 +157,11 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   const auto rows_of = [&](const torch::Tensor& ids) {
     return token_rows(options, embeddings->tokens->weight, ids);
   };
-  out.embeddings = patches ? patches->forward(input)
-                           : embed_tokens(options, rows_of, input, inputs, embed);
+  out.embeddings =
+      patches ? patches->forward(input) : embed_tokens(options, rows_of, input, inputs, embed);
   if (takes_features(options)) {
-    out.embeddings = functional::dropout(out.embeddings, options.encoder().layer().dropout(),
-                                         is_training());
+    out.embeddings =
+        functional::dropout(out.embeddings, options.encoder().layer().dropout(), is_training());
   }
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();

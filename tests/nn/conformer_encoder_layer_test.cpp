@@ -73,9 +73,9 @@ TEST(ConformerEncoderLayer, FrozenLayersComputeTheSame) {
   tokens[0].slice(0, 50).fill_(false);
   tokens[1].slice(0, 5, 30, 2).fill_(false);
   const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
-  const TransformerLayerOptions kinds[] = {
-      conformer(5), conformer(1).shifted(ShiftedOptions(SinusoidOptions(8))),
-      conformer(31).rotary(rotary)};
+  const TransformerLayerOptions kinds[] = {conformer(5),
+                                           conformer(1).shifted(ShiftedOptions(SinusoidOptions(8))),
+                                           conformer(31).rotary(rotary)};
   for (const TransformerLayerOptions& kind : kinds) {
     auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2).norm(true)));
     const auto frozen = freeze(encoder);
@@ -104,10 +104,9 @@ TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
   EXPECT_ERROR(TransformerEncoderLayer{conformer(3)}, c10::ValueError,
                "[TransformerEncoderLayer] conformer must not be set");
   const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
-  EXPECT_ERROR(
-      ConformerEncoderLayer{
-          conformer(3).rotary(rotary).shifted(ShiftedOptions(SinusoidOptions(8)))},
-      c10::ValueError, "[ConformerEncoderLayer] shifted and rotary must not both be set");
+  EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(rotary).shifted(
+                   ShiftedOptions(SinusoidOptions(8)))},
+               c10::ValueError, "[ConformerEncoderLayer] shifted and rotary must not both be set");
 }
 
 }  // namespace

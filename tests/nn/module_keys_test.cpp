@@ -127,13 +127,11 @@ std::multimap<std::string, Module> modules() {
        make<ShiftedEncoderLayerImpl>(TransformerLayerOptions(layer).shifted(shifted_options()))},
       {"ShiftedPositions",
        make<ShiftedPositionsImpl>(TransformerLayerOptions(layer).shifted(shifted_options()))},
-      {"ConformerConvolution",
-       make<ConformerConvolutionImpl>(
-           TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
+      {"ConformerConvolution", make<ConformerConvolutionImpl>(
+                                   TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
       {"ConformerFeedForward", make<ConformerFeedForwardImpl>(layer)},
-      {"ConformerEncoderLayer",
-       make<ConformerEncoderLayerImpl>(
-           TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
+      {"ConformerEncoderLayer", make<ConformerEncoderLayerImpl>(
+                                    TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
       {"TransformerEncoder",

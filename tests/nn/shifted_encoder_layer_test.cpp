@@ -57,15 +57,16 @@ TEST(ShiftedAttention, AddsTheProductsOfEachDistanceAndSegment) {
       const auto row = attention->position_proj->forward(
           sinusoid_rows(positions().sinusoid(), torch::tensor({i - j})));
       const int64_t differ = segments[0][i].equal(segments[0][j]) ? 0 : 1;
-      scores[i][j] = (parts[0][i] + attention->content_bias[0]).dot(parts[1][j]) +
-                     (parts[0][i] + attention->position_bias[0]).dot(row[0]) +
-                     (parts[0][i] + attention->segment_bias[0])
-                         .dot(attention->segment_embed[differ][0]);
+      scores[i][j] =
+          (parts[0][i] + attention->content_bias[0]).dot(parts[1][j]) +
+          (parts[0][i] + attention->position_bias[0]).dot(row[0]) +
+          (parts[0][i] + attention->segment_bias[0]).dot(attention->segment_embed[differ][0]);
     }
   }
   const auto weights = (scores / std::sqrt(8.0)).softmax(-1);
   const auto expected = attention->out_proj->forward(weights.matmul(parts[2]));
-  EXPECT_TRUE(near(attention->forward(x, table_of(positions(), length), {}, segments)[0], expected));
+  EXPECT_TRUE(
+      near(attention->forward(x, table_of(positions(), length), {}, segments)[0], expected));
 }
 
 // With each option and mask, tokens of padding between others, and numbers of threads.
@@ -78,11 +79,10 @@ TEST(ShiftedEncoderLayer, FrozenLayersComputeTheSame) {
   tokens[1].slice(0, 0, 20).fill_(false);
   tokens[2].slice(0, 5, 30, 2).fill_(false);
   const auto segments = torch::randint(3, {4, length});
-  const TransformerLayerOptions kinds[] = {layer_of(positions()),
-                                           layer_of(positions().clamp_len(9)),
-                                           layer_of(positions().bi_data(true)),
-                                           layer_of(positions()).window(3),
-                                           layer_of(positions()).qkv_bias(true).out_bias(true)};
+  const TransformerLayerOptions kinds[] = {
+      layer_of(positions()), layer_of(positions().clamp_len(9)),
+      layer_of(positions().bi_data(true)), layer_of(positions()).window(3),
+      layer_of(positions()).qkv_bias(true).out_bias(true)};
   for (const TransformerLayerOptions& kind : kinds) {
     auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2)));
     const auto frozen = freeze(encoder);
@@ -140,8 +140,8 @@ TEST(ShiftedEncoderLayer, RefusesWhatDoesNotFit) {
                "the sinusoid must have embed_dim 8 channels. Got 6");
   EXPECT_ERROR(ShiftedEncoderLayer{layer_of(positions().clamp_len(-1))}, c10::ValueError,
                "clamp_len must not be negative. Got -1");
-  auto encoder = TransformerEncoder(
-      TransformerEncoderOptions(layer_of(positions().bi_data(true)), 1));
+  auto encoder =
+      TransformerEncoder(TransformerEncoderOptions(layer_of(positions().bi_data(true)), 1));
   const auto x = torch::zeros({3, 2, 8});
   const char* odd = "the number of sequences must be even with bi_data. Got 3";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, odd);

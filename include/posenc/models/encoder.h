@@ -150,8 +150,8 @@ struct EncoderOutput {
   std::vector<torch::Tensor> attentions;
 };
 
-/// An encoder of token ids, images or features: embeddings, a TransformerEncoder and a pooler. load_encoder()
-/// makes one from a folder; freeze() makes a faster one for inference.
+/// An encoder of token ids, images or features: embeddings, a TransformerEncoder and a pooler.
+/// load_encoder() makes one from a folder; freeze() makes a faster one for inference.
 ///
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///

@@ -194,10 +194,10 @@ bool become(const std::vector<std::string>& names, std::string_view name, const 
 }
 
 void check_heads(const KeySource& source) {
-  TORCH_CHECK_VALUE(
-      source.first() > 0, "[LoadOptions] ",
-      source.change() == KeySource::Change::Ungroup ? "groups" : "heads",
-      " in key_map must be positive. Got ", source.first(), " for ", in_quotes(source.pattern()));
+  TORCH_CHECK_VALUE(source.first() > 0, "[LoadOptions] ",
+                    source.change() == KeySource::Change::Ungroup ? "groups" : "heads",
+                    " in key_map must be positive. Got ", source.first(), " for ",
+                    in_quotes(source.pattern()));
   TORCH_CHECK_VALUE(source.second() >= 0 && source.second() % 2 == 0,
                     "[LoadOptions] rotary_dim in key_map must be even and not negative. Got ",
                     source.second(), " for ", in_quotes(source.pattern()));

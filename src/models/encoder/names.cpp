@@ -104,7 +104,9 @@ void add_shifted(KeyMap& map, const EncoderConfig& config, const std::string& fr
                  const std::string& to) {
   const int64_t heads = config.options.encoder().layer().num_heads();
   const std::string in_file = from + "rel_attn.", own = to + "self_attn.";
-  const auto rows = [&](const char* name) { return KeySource::heads_to_rows(in_file + name, heads); };
+  const auto rows = [&](const char* name) {
+    return KeySource::heads_to_rows(in_file + name, heads);
+  };
   map.emplace_back(KeySources{rows("q"), rows("k"), rows("v")}, own + "in_proj_weight");
   map.emplace_back(KeySource::heads_to_columns(in_file + "o", heads), own + "out_proj.weight");
   map.emplace_back(rows("r"), own + "position_proj.weight");

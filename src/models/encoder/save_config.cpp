@@ -222,8 +222,7 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
   const auto& config = saved.settings;
   const std::string input = input_name(model.options);
   TORCH_CHECK_VALUE(input == input_name(saved.options), config.where(),
-                    "model_type must be that of an encoder of ", input, ". Got ",
-                    saved.model.type);
+                    "model_type must be that of an encoder of ", input, ". Got ", saved.model.type);
   const auto pooling = model.options.pooling();
   TORCH_CHECK_VALUE(pooling == encoder::Pooling::None || pooling == saved.options.pooling(),
                     config.where(), "the pooling of model_type ", saved.model.type,

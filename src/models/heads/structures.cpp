@@ -12,7 +12,8 @@ void check_softmax(const Settings& config) {
   if (config.flag("asm", false)) config.refuse("asm", "must be false");
 }
 
-// The other head for questions of XLM and XLNet searches for the ends of the most probable beginnings.
+// The other head for questions of XLM and XLNet searches for the ends of the most probable
+// beginnings.
 void check_simple(const Settings& config) {
   constexpr const char* kArchitectures = "architectures";
   const nlohmann::json& classes = config.value(kArchitectures);

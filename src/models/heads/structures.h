@@ -58,10 +58,10 @@ struct HeadStructures {
 /// The heads that posenc can run.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDebertaV2, kDecoder,
-    kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
-    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kVisionMean,
-    kViT, kXlm, kXlnet;
+extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDebertaV2,
+    kDecoder, kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke,
+    kMobileBert, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert,
+    kVisionMean, kViT, kXlm, kXlnet;
 
 }  // namespace heads
 }  // namespace posenc

@@ -27,8 +27,8 @@ inline constexpr const char* kTableWidth[] = {"embedding_size", "input_embedding
 /// The width inside a feed-forward network divided by hidden_size, as some classes have it.
 inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
 /// That width, or the ratio.
-inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
-                                               "d_ff", "d_inner", kFeedForwardRatio};
+inline constexpr const char* kFeedForward[] = {
+    "intermediate_size", "encoder_ffn_dim", "hidden_dim", "d_ff", "d_inner", kFeedForwardRatio};
 inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation",
                                               "hidden_activation", "ff_activation"};
 

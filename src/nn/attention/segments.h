@@ -12,9 +12,9 @@ inline void check_segments(const char* module, const at::Tensor& segments, int64
   if (!segments.defined()) return;
   TORCH_CHECK_TYPE(at::isIntegralType(segments.scalar_type(), /*includeBool=*/false), "[", module,
                    "] the segments of tokens must be integers. Got ", segments.scalar_type());
-  TORCH_CHECK_VALUE(
-      segments.dim() == 2 && segments.size(0) == batch && segments.size(1) == length, "[", module,
-      "] the segments of tokens must be [", batch, ", ", length, "]. Got ", segments.sizes());
+  TORCH_CHECK_VALUE(segments.dim() == 2 && segments.size(0) == batch && segments.size(1) == length,
+                    "[", module, "] the segments of tokens must be [", batch, ", ", length,
+                    "]. Got ", segments.sizes());
 }
 
 }  // namespace posenc

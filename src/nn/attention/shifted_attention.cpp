@@ -50,8 +50,8 @@ void ShiftedAttentionImpl::reset() {
   check_positive(kShifted, "embed_dim", width);
   check_positive(kShifted, "num_heads", heads);
   check_dropout(kShifted, options.dropout());
-  TORCH_CHECK_VALUE(width % heads == 0, "[", kShifted, "] embed_dim must be a multiple of num_heads ",
-                    heads, ". Got ", width);
+  TORCH_CHECK_VALUE(width % heads == 0, "[", kShifted,
+                    "] embed_dim must be a multiple of num_heads ", heads, ". Got ", width);
   TORCH_CHECK_VALUE(positions.sinusoid().channels() == width, "[", kShifted,
                     "] the sinusoid must have embed_dim ", width, " channels. Got ",
                     positions.sinusoid().channels());
@@ -71,8 +71,7 @@ void ShiftedAttentionImpl::reset() {
   position_bias = of_heads("position_bias");
   if (positions.segments()) {
     segment_bias = of_heads("segment_bias");
-    segment_embed =
-        register_parameter("segment_embed", torch::empty({2, heads, width / heads}));
+    segment_embed = register_parameter("segment_embed", torch::empty({2, heads, width / heads}));
   }
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
   if (!SkipInit::is_active()) reset_parameters();
@@ -128,7 +127,8 @@ torch::Tensor ShiftedAttentionImpl::scores_of(const torch::Tensor& q, const torc
                            .unflatten(-1, {options.num_heads(), -1})
                            .transpose(1, 2);  // (G, H, R, Dh)
   if (groups > 1 && groups < batch) rows = rows.repeat_interleave(batch / groups, 0);
-  scores = scores + relative_term(biased(q, position_bias), rows, length, relative::Shift{length - 1});
+  scores =
+      scores + relative_term(biased(q, position_bias), rows, length, relative::Shift{length - 1});
   if (!segments.defined()) return scores;
   return scores + segment_term(biased(q, segment_bias), segment_embed, segments);
 }
@@ -141,8 +141,8 @@ torch::Tensor ShiftedAttentionImpl::run(const torch::Tensor& x, const torch::Ten
                     "). Got ", x.sizes());
   const int64_t batch = x.size(0), length = x.size(1);
   const bool fits = table.defined() && table.dim() == 3 && table.size(0) > 0 &&
-                    batch % table.size(0) == 0 && (length == 0 || table.size(1) == 2 * length - 1) &&
-                    table.size(2) == width;
+                    batch % table.size(0) == 0 &&
+                    (length == 0 || table.size(1) == 2 * length - 1) && table.size(2) == width;
   TORCH_CHECK_VALUE(fits, "[", kShifted, "] table must be (G, 2 L - 1, E) = (G, ", 2 * length - 1,
                     ", ", width, ") with a G that divides ", batch, ". Got ",
                     table.defined() ? c10::str(table.sizes()) : "an undefined tensor");

@@ -32,14 +32,13 @@ void ConformerConvolutionImpl::reset() {
                     "] conv_kernel_size must be odd and positive. Got ", size);
   check_dropout(kConvolutionOfConformer, options.conformer()->conv_dropout());
   norm = register_module("norm", make_norm(options));
-  pointwise1 = register_module(
-      "pointwise1", make_linear(torch::nn::LinearOptions(width, 2 * width).bias(false)));
+  pointwise1 = register_module("pointwise1",
+                               make_linear(torch::nn::LinearOptions(width, 2 * width).bias(false)));
   depthwise_weight = register_parameter("depthwise_weight", torch::empty({width, size}));
   batch_norm = register_module("batch_norm", torch::nn::BatchNorm1d(width));
   pointwise2 = register_module("pointwise2",
                                make_linear(torch::nn::LinearOptions(width, width).bias(false)));
-  dropout =
-      register_module("dropout", torch::nn::Dropout(options.conformer()->conv_dropout()));
+  dropout = register_module("dropout", torch::nn::Dropout(options.conformer()->conv_dropout()));
   if (!SkipInit::is_active()) reset_parameters();
 }
 

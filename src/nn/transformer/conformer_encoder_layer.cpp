@@ -41,11 +41,10 @@ void ConformerEncoderLayerImpl::reset() {
     self_attn = register_module("self_attn", make_self_attention(plain.rotary(std::nullopt)));
   }
   if (options.rotary()) {
-    TORCH_CHECK_VALUE(options.rotary()->rotary().rotary_dim() ==
-                          options.d_model() / options.num_heads(),
-                      "[", kConformerLayer, "] rotary must rotate the ",
-                      options.d_model() / options.num_heads(), " channels of a head. Got ",
-                      options.rotary()->rotary().rotary_dim());
+    TORCH_CHECK_VALUE(
+        options.rotary()->rotary().rotary_dim() == options.d_model() / options.num_heads(), "[",
+        kConformerLayer, "] rotary must rotate the ", options.d_model() / options.num_heads(),
+        " channels of a head. Got ", options.rotary()->rotary().rotary_dim());
     RotaryEmbeddingOptions own = *options.rotary();
     own.head_axis(posenc::rotary::HeadAxis::AfterLength);
     rotary = register_module("rotary", RotaryEmbedding(own));
@@ -94,8 +93,7 @@ torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
     std::tie(y, *weights) = shifted_attn->forward_with_weights(x, relative.table, mask);
     return y;
   }
-  const torch::Tensor keys =
-      rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
+  const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
   if (weights == nullptr) return self_attn->forward(keys, keys, x, mask);
   std::tie(y, *weights) = self_attn->forward_with_weights(keys, keys, x, mask);
   return y;

@@ -70,9 +70,8 @@ void check_defaults(const char* module, const TransformerLayerOptions& options,
       {"batch_first", !options.batch_first()},
       {"python_dropout_order", options.python_dropout_order()}};
   for (const auto& [name, is_set] : all) {
-    const bool is_own = std::any_of(own.begin(), own.end(), [name = name](std::string_view one) {
-      return one == name;
-    });
+    const bool is_own = std::any_of(own.begin(), own.end(),
+                                    [name = name](std::string_view one) { return one == name; });
     TORCH_CHECK_VALUE(is_own || !is_set, "[", module, "] ", name,
                       " must be its default. Got another");
   }

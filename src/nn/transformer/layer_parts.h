@@ -35,8 +35,8 @@ inline AttentionMask with_window(const AttentionMask& mask,
   return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
 }
 
-/// The mask of a stack of such layers, which padding has too: in a disentangled attention it attends
-/// to nothing, in a shifted one also to itself.
+/// The mask of a stack of such layers, which padding has too: in a disentangled attention it
+/// attends to nothing, in a shifted one also to itself.
 AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options);
 
 /// The self-attention; the attention to a memory has no relative position bias.

@@ -31,8 +31,7 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
   if (given.contains("token_type_ids")) inputs.token_type_ids(given["token_type_ids"]);
   if (is_text) inputs.attention_mask(given["attention_mask"]);
   if (given.contains("bbox")) inputs.bbox(given["bbox"]);
-  const auto input = has_features ? torch::Tensor()
-                                  : given[is_text ? "input_ids" : "pixel_values"];
+  const auto input = has_features ? torch::Tensor() : given[is_text ? "input_ids" : "pixel_values"];
   const auto out = model->forward(input, inputs);
   const auto real = is_text ? given["attention_mask"].to(torch::kBool) : torch::Tensor();
   for (const auto& [got, name] : {std::pair(out.last_hidden_state, "value.last_hidden_state"),
@@ -60,7 +59,8 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
       largest = expected[module + "weight"].abs().max().item<double>();
     }
     EXPECT_LE((got - wanted).abs().max().item<double>(), kBound * largest) << item.key();
-    const bool is_unused = item.key() == "embeddings.mask_token" || item.key().ends_with("mask_emb");
+    const bool is_unused =
+        item.key() == "embeddings.mask_token" || item.key().ends_with("mask_emb");
     EXPECT_TRUE(largest > 0.0 || is_unused) << item.key();
   }
 }
@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
                                            "distilbert", "esm", "esm1b", "eurobert", "fnet",
                                            "gemma3", "gte", "jina", "layoutlm", "luke",
                                            "mobilebert", "modernbert", "mpnet", "nomic", "qwen3",
-                                           "vit", "wav2vec2_conformer",
-                                           "wav2vec2_conformer_rotary", "xlm", "xlnet"),
+                                           "vit", "wav2vec2_conformer", "wav2vec2_conformer_rotary",
+                                           "xlm", "xlnet"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -86,9 +86,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
   /// forward() that also records what `record` asks for, in the order in which the layers run.
   /// Layers that layer_dropout skips are left out. The rows that `kept_rows` does not have, bool of
-  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `segments`, (B, L),
-  /// are those of ShiftedOptions::segments. With shifted layers the result has the dropout of their
-  /// output, as in XLNet.
+  /// the shape of x without D, are zeros after each layer, as padding is in XLM. `segments`, (B,
+  /// L), are those of ShiftedOptions::segments. With shifted layers the result has the dropout of
+  /// their output, as in XLNet.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},
