@@ -97,7 +97,9 @@ TEST(ShiftedEncoderLayer, FrozenLayersComputeTheSame) {
           const Threads use(threads);
           const auto got = frozen.forward_with(x, mask, nothing, {}, types);
           EXPECT_TRUE(near(has_padding ? got * tokens.unsqueeze(-1) : got, expected));
-          if (one.defined()) EXPECT_TRUE(bit_equal(got, one));
+          if (one.defined()) {
+            EXPECT_TRUE(bit_equal(got, one));
+          }
           one = got;
         }
       }
