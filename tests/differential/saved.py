@@ -136,7 +136,7 @@ def read_layers(config: dict, kind) -> int:
     import transformers
 
     read = getattr(transformers, kind.config).from_dict(dict(config))
-    return getattr(read, "text_config", read).num_hidden_layers
+    return getattr(read, "text_config", getattr(read, "vision_config", read)).num_hidden_layers
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "io/base/text.h"
 #include "io/load/key_map.h"
 #include "io/load/source.h"
 #include "models/encoder/change_back.h"
@@ -93,6 +94,23 @@ void add_frequencies(StateDict& tensors, const EncoderImpl& model,
   if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
 }
 
+// The rows of each layer's table, where the class has them among its weights.
+void add_window_indices(StateDict& tensors, const EncoderImpl& model,
+                        const EncoderStructure& structure, const std::string& prefix) {
+  if (*structure.window_index == '\0') return;
+  const WindowEncoderOptions& options = model.windows->options;
+  for (int64_t i = 0; i < options.num_layers(); ++i) {
+    const auto [stage, layer] = options.place_of_layer(i);
+    const relative::Grid window = options.stages()[static_cast<std::size_t>(stage)]
+                                      .layers()[static_cast<std::size_t>(layer)]
+                                      .windows()
+                                      .window();
+    tensors.insert(prefix + io::fill_pattern(structure.window_index,
+                                             {std::to_string(stage), std::to_string(layer)}),
+                   relative_window_index(window));
+  }
+}
+
 // The encoder's tensors as a file of transformers has them.
 StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config) {
   const LoadOptions names = encoder_save_options(config);
@@ -124,6 +142,7 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   }
   change_back(tensors, names, config);
   add_frequencies(tensors, model, config.structure, names.prefix());
+  add_window_indices(tensors, model, config.structure, names.prefix());
   return without_absent_biases(tensors, config, names.prefix());
 }
 
@@ -192,6 +211,10 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   }
   const std::string_view own = saved.encoder.model.prefix;
   const bool has_part = own == "text_model." || own == "vision_model.";
+  if (own == "vision_encoder.") {  // of SAM, whose class of it has it inside as well
+    origin.prefix = own;
+    return;
+  }
   if (has_head) {
     const std::string_view old = saved.encoder.model.old_prefix;
     origin.prefix = has_questions && old == "transformer." ? old : own;
