@@ -145,9 +145,8 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
       at::arange(tokens, numbers).view({1, grid.height, grid.width, 1}), {window, window}, shift);
   const at::Tensor own = places.view({-1, window * window});  // (windows, N)
   const at::Tensor apart =
-      shift > 0
-          ? shifted_window_mask(grid, window, shift, like.scalar_type()).to(like.device())
-          : at::zeros({1, 1, 1}, like.options().requires_grad(false));
+      shift > 0 ? shifted_window_mask(grid, window, shift, like.scalar_type()).to(like.device())
+                : at::zeros({1, 1, 1}, like.options().requires_grad(false));
   at::Tensor bias = at::full({tokens, tokens}, kForbidden, like.options().requires_grad(false));
   bias.index_put_({own.unsqueeze(2), own.unsqueeze(1)}, apart);
   return bias.view({1, 1, tokens, tokens});
@@ -199,9 +198,8 @@ AttentionMask AttentionMask::window(int64_t width) {
 
 AttentionMask AttentionMask::window(int64_t height, int64_t width, int64_t window, int64_t shift) {
   relative::check_windows("AttentionMask", {height, width}, window);
-  TORCH_CHECK_VALUE(shift >= 0 && shift < window,
-                    "[AttentionMask] window() takes a shift in [0, ", window, "), the window. Got ",
-                    shift);
+  TORCH_CHECK_VALUE(shift >= 0 && shift < window, "[AttentionMask] window() takes a shift in [0, ",
+                    window, "), the window. Got ", shift);
   AttentionMask mask;
   mask.windows_.push_back({height, width, window, shift});
   return mask;

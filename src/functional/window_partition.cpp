@@ -56,8 +56,7 @@ at::Tensor window_unpartition(const at::Tensor& windows, Grid grid, Grid window,
                     "[", kUnpartition, "] windows must be (B, ", down * across, ", ",
                     window.height * window.width, ", C). Got ", windows.sizes());
   const at::Tensor whole =
-      windows
-          .reshape({windows.size(0), down, across, window.height, window.width, windows.size(3)})
+      windows.reshape({windows.size(0), down, across, window.height, window.width, windows.size(3)})
           .transpose(2, 3)
           .reshape({windows.size(0), all.height, all.width, windows.size(3)});
   return rolled(whole, shift).slice(1, 0, grid.height).slice(2, 0, grid.width);

@@ -65,21 +65,21 @@ void read(const DisentangledAttentionImpl& attention, Values& values) {
 void read(const WindowEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options.layer(), values);
   const WindowOptions& windows = layer.options.windows();
-  add(values, {static_cast<double>(layer.options.layer().feed_forward()),
-               static_cast<double>(windows.window().height),
-               static_cast<double>(windows.window().width), static_cast<double>(windows.shift()),
-               static_cast<double>(windows.needs_room()),
-               static_cast<double>(windows.res_post_norm())});
+  add(values,
+      {static_cast<double>(layer.options.layer().feed_forward()),
+       static_cast<double>(windows.window().height), static_cast<double>(windows.window().width),
+       static_cast<double>(windows.shift()), static_cast<double>(windows.needs_room()),
+       static_cast<double>(windows.res_post_norm())});
 }
 
 void read(const WindowAttentionImpl& attention, Values& values) {
   const WindowOptions& windows = attention.options.windows();
-  add(values, {static_cast<double>(attention.options.num_heads()),
-               static_cast<double>(windows.window().height),
-               static_cast<double>(windows.window().width),
-               static_cast<double>(windows.positions()),
-               static_cast<double>(windows.pretrained_window().height),
-               static_cast<double>(windows.pretrained_window().width)});
+  add(values,
+      {static_cast<double>(attention.options.num_heads()),
+       static_cast<double>(windows.window().height), static_cast<double>(windows.window().width),
+       static_cast<double>(windows.positions()),
+       static_cast<double>(windows.pretrained_window().height),
+       static_cast<double>(windows.pretrained_window().width)});
 }
 
 void read(const PatchMergingImpl& merging, Values& values) {
@@ -184,18 +184,27 @@ OptionReader reader_if(const torch::nn::Module& module) {
 }  // namespace
 
 OptionReader option_reader(const torch::nn::Module& module) {
-  for (const auto reader :
-       {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
-        reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
-        reader_if<RotaryEmbeddingImpl>, reader_if<RelativePositionBiasImpl>,
-        reader_if<LayerNormImpl>, reader_if<TransformerNormImpl>,
-        reader_if<TokenAndPositionEmbeddingImpl>, reader_if<EncoderEmbeddingsImpl>,
-        reader_if<EncoderImpl>, reader_if<BottleneckEncoderLayerImpl>,
-        reader_if<ConvolutionalAttentionImpl>, reader_if<BottleneckFeedForwardImpl>,
-        reader_if<DisentangledEncoderLayerImpl>, reader_if<DisentangledAttentionImpl>,
-        reader_if<ConvolutionBesideImpl>, reader_if<WindowEncoderLayerImpl>,
-        reader_if<WindowAttentionImpl>, reader_if<PatchMergingImpl>,
-        reader_if<WindowEncoderImpl>}) {
+  for (const auto reader : {reader_if<TransformerEncoderLayerImpl>,
+                            reader_if<TransformerDecoderLayerImpl>,
+                            reader_if<TransformerEncoderImpl>,
+                            reader_if<MultiheadAttentionImpl>,
+                            reader_if<RotaryEmbeddingImpl>,
+                            reader_if<RelativePositionBiasImpl>,
+                            reader_if<LayerNormImpl>,
+                            reader_if<TransformerNormImpl>,
+                            reader_if<TokenAndPositionEmbeddingImpl>,
+                            reader_if<EncoderEmbeddingsImpl>,
+                            reader_if<EncoderImpl>,
+                            reader_if<BottleneckEncoderLayerImpl>,
+                            reader_if<ConvolutionalAttentionImpl>,
+                            reader_if<BottleneckFeedForwardImpl>,
+                            reader_if<DisentangledEncoderLayerImpl>,
+                            reader_if<DisentangledAttentionImpl>,
+                            reader_if<ConvolutionBesideImpl>,
+                            reader_if<WindowEncoderLayerImpl>,
+                            reader_if<WindowAttentionImpl>,
+                            reader_if<PatchMergingImpl>,
+                            reader_if<WindowEncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -48,7 +48,8 @@ class AxesHead {
     const int64_t tokens = window_.height * window_.width;
     const int64_t down = 2 * window_.height - 1, across = 2 * window_.width - 1;
     const int64_t most = std::min(kQueriesAtOnce, tokens);
-    // An odd number of cache lines, so that the scores of a key are not all in one set of the cache.
+    // An odd number of cache lines, so that the scores of a key are not all in one set of the
+    // cache.
     const int64_t term_stride = odd_stride(tokens);
     float* const term = scratch(Scratch::Hidden, most * term_stride + kLineFloats);
     float* const products = scratch(Scratch::Branch, most * (down + across));
@@ -132,8 +133,8 @@ FrozenPlaces::FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift)
     const int64_t width = attention.options.embed_dim() / attention.options.num_heads();
     const double one = 1.0 / std::sqrt(static_cast<double>(width));  // RMS is that much larger
     keys_ = at::full({width}, one);
-    queries_ = (relative::cosine_scale(attention.logit_scale.detach()).view({-1, 1}) * keys_)
-                   .contiguous();
+    queries_ =
+        (relative::cosine_scale(attention.logit_scale.detach()).view({-1, 1}) * keys_).contiguous();
   }
 }
 
@@ -194,8 +195,13 @@ void FrozenPlaces::attend(const at::Tensor& heads, const HeadSizes& sizes, int64
   std::vector<const float*> masks;
   if (is_shifted) masks = masks_of(batch, counts);
   const float scale = queries_.defined() ? 1.0F : score_scale(sizes.head_dim);
-  AttentionInput input = {heads.narrow(1, 0, width), heads.narrow(1, width, width),
-                          heads.narrow(1, 2 * width, width), packing, packing, sizes, scale,
+  AttentionInput input = {heads.narrow(1, 0, width),
+                          heads.narrow(1, width, width),
+                          heads.narrow(1, 2 * width, width),
+                          packing,
+                          packing,
+                          sizes,
+                          scale,
                           {bias_}};
   if (!masks.empty()) input.masks = masks.data();
   if (down_.defined()) return attend_axes(input, out);

@@ -15,8 +15,8 @@ class FrozenPlaces {
   FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift);
 
   /// softmax(scores) v of windows, whose rows (., 3 D) have queries, keys and values side by side,
-  /// and of which `across` are beside each other in `down` rows of each map  ->  out (., D). Queries
-  /// and keys of a cosine attention are normalised in place.
+  /// and of which `across` are beside each other in `down` rows of each map  ->  out (., D).
+  /// Queries and keys of a cosine attention are normalised in place.
   void attend(const at::Tensor& heads, const HeadSizes& sizes, int64_t batch, relative::Grid counts,
               bool is_shifted, float* out) const;
 

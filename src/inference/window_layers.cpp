@@ -211,8 +211,7 @@ at::Tensor merged(const at::Tensor& x, const FrozenMerging& merging, int64_t bat
     float* const four = scratch(Scratch::Hidden, (end - begin) * 4 * width);
     float* const to = out.data_ptr<float>() + begin * 2 * width;
     gather_four(x.const_data_ptr<float>(), map, width, begin, end, four);
-    if (merging.norm_first)
-      normalise({four, four, end - begin, 4 * width, regime}, merging.norm);
+    if (merging.norm_first) normalise({four, four, end - begin, 4 * width, regime}, merging.norm);
     merging.reduction.run(four, end - begin, to, regime);
     if (!merging.norm_first) normalise({to, to, end - begin, 2 * width, regime}, merging.norm);
   });
@@ -246,8 +245,8 @@ at::Tensor WindowStages::run(const at::Tensor& x, TransformerEncoderRecord& reco
   const auto add_map = [&] {
     if (!record.output_hidden_states) return;
     const at::Tensor own = rows.clone().view({batch, -1, rows.size(1)});
-    record.hidden_states.push_back(
-        records_layers_ ? own.unflatten(1, {map.height, map.width}) : own);
+    record.hidden_states.push_back(records_layers_ ? own.unflatten(1, {map.height, map.width})
+                                                   : own);
   };
   add_map();
   for (const Stage& stage : stages_) {

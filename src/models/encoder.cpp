@@ -18,9 +18,9 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] options must have either embeddings or patches");
   const int64_t embeddings =
       is_text ? options.embeddings()->d_model() : options.patches()->d_model();
-  const int64_t first =
-      options.windows() ? options.windows()->stages().front().layers().front().layer().d_model()
-                        : width;
+  const int64_t first = options.windows()
+                            ? options.windows()->stages().front().layers().front().layer().d_model()
+                            : width;
   TORCH_CHECK_VALUE(!is_text || !options.windows(),
                     "[Encoder] windows must be of an encoder of images. Got token ids");
   TORCH_CHECK_VALUE(embeddings == first,
@@ -56,9 +56,10 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] the pooling of an encoder of images must not look for a token");
   const bool sees_all = options.pooling() == encoder::Pooling::Attention ||
                         options.pooling() == encoder::Pooling::Mean;
-  TORCH_CHECK_VALUE(!is_text || !sees_all,
-                    "[Encoder] Pooling::Attention and Pooling::Mean must be of an encoder of images, "
-                    "since they have no mask. Got token ids");
+  TORCH_CHECK_VALUE(
+      !is_text || !sees_all,
+      "[Encoder] Pooling::Attention and Pooling::Mean must be of an encoder of images, "
+      "since they have no mask. Got token ids");
   const bool has_neck = options.windows() && options.windows()->neck();
   TORCH_CHECK_VALUE(!has_neck || options.pooling() == encoder::Pooling::None,
                     "[Encoder] the pooling of windows with a neck must be Pooling::None");
@@ -173,8 +174,8 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   record.output_attentions = inputs.output_attentions();
   if (windows) {
     const relative::Grid grid = patches->grid(input.size(2), input.size(3));
-    out.last_hidden_state = windows->forward_with(
-        out.embeddings.unflatten(1, {grid.height, grid.width}), record);
+    out.last_hidden_state =
+        windows->forward_with(out.embeddings.unflatten(1, {grid.height, grid.width}), record);
   } else {
     out.last_hidden_state = encoder->forward_with(
         out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)), record,

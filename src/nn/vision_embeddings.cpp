@@ -51,15 +51,13 @@ void check_pixels(const Tensor& pixels, const VisionEmbeddingsOptions& o, at::Sc
                    "[VisionEmbeddings] pixel_values must have the dtype of the weight, ", dtype,
                    ". Got ", pixels.scalar_type());
   const int64_t height = pixels.size(2), width = pixels.size(3);
-  TORCH_CHECK_VALUE(
-      !o.own_size() || (height == o.image_height() && width == o.image_width()),
-      "[VisionEmbeddings] images must have the ", o.image_height(), "x", o.image_width(),
-      " pixels of the options. Got ", height, "x", width);
+  TORCH_CHECK_VALUE(!o.own_size() || (height == o.image_height() && width == o.image_width()),
+                    "[VisionEmbeddings] images must have the ", o.image_height(), "x",
+                    o.image_width(), " pixels of the options. Got ", height, "x", width);
   const bool has_patch = o.pad_patches() ? height > 0 && width > 0
                                          : height >= o.patch_height() && width >= o.patch_width();
-  TORCH_CHECK_VALUE(has_patch,
-                    "[VisionEmbeddings] images must have at least one patch of ", o.patch_height(),
-                    "x", o.patch_width(), " pixels. Got ", height, "x", width);
+  TORCH_CHECK_VALUE(has_patch, "[VisionEmbeddings] images must have at least one patch of ",
+                    o.patch_height(), "x", o.patch_width(), " pixels. Got ", height, "x", width);
   TORCH_CHECK_VALUE(
       !o.whole_patches() || (height % o.patch_height() == 0 && width % o.patch_width() == 0),
       "[VisionEmbeddings] images must be a whole number of patches of ", o.patch_height(), "x",
@@ -232,7 +230,7 @@ Tensor VisionEmbeddingsImpl::positions(int64_t height, int64_t width) const {
                     options.image_height(), "x", options.image_width(),
                     " pixels, as PositionResize::Refuse leaves the positions as they are. Got ",
                     height, "x", width);
-  const Tensor table = position_embedding             ? position_embedding->weight.unsqueeze(0)
+  const Tensor table = position_embedding          ? position_embedding->weight.unsqueeze(0)
                        : position_table.dim() == 4 ? position_table.flatten(1, 2)
                                                    : position_table;
   const int64_t prefix = options.position_prefix(), rows = table.size(1) - prefix;

@@ -4,8 +4,8 @@
 
 namespace posenc::relative {
 
-/// The rows of the table of one axis, (2 max(queries, keys) - 1, D), for each query and key: (queries,
-/// keys, D). Where one side has fewer places, these are farther apart.
+/// The rows of the table of one axis, (2 max(queries, keys) - 1, D), for each query and key:
+/// (queries, keys, D). Where one side has fewer places, these are farther apart.
 at::Tensor axis_rows(const at::Tensor& table, int64_t queries, int64_t keys);
 
 /// The products of the queries of a grid with the rows of each axis.

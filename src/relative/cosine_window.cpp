@@ -32,8 +32,7 @@ at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Ten
 }
 
 at::Tensor continuous_position_bias(Grid window, Grid pretrained, const at::Tensor& first_weight,
-                                    const at::Tensor& first_bias,
-                                    const at::Tensor& second_weight) {
+                                    const at::Tensor& first_bias, const at::Tensor& second_weight) {
   const at::Tensor coordinates =
       relative_log_coordinates(window, LogCoordinates::SwinV2, pretrained)
           .unsqueeze(0)

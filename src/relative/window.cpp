@@ -27,8 +27,8 @@ void check_windows(const char* module, Grid grid, int64_t window) {
   check_grid("a grid", grid);
   TORCH_CHECK_VALUE(window > 0, "[", module, "] the window must be positive. Got ", window);
   TORCH_CHECK_VALUE(grid.height % window == 0 && grid.width % window == 0, "[", module,
-                    "] the sides of the grid must be multiples of ", window,
-                    ", the window. Got ", grid.height, " x ", grid.width);
+                    "] the sides of the grid must be multiples of ", window, ", the window. Got ",
+                    grid.height, " x ", grid.width);
 }
 
 }  // namespace relative

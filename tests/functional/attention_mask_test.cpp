@@ -392,7 +392,8 @@ TEST(AttentionMask, HasWindowsOfAGrid) {
   const auto bias = [&](const AttentionMask& mask) {
     return Access::resolve(mask, shape, torch::zeros({1})).bias[0][0];
   };
-  const auto plain = bias(AttentionMask::window(4, 4, 2)), shifted = bias(AttentionMask::window(4, 4, 2, 1));
+  const auto plain = bias(AttentionMask::window(4, 4, 2)),
+             shifted = bias(AttentionMask::window(4, 4, 2, 1));
   for (int64_t i = 0; i < 16; ++i) {
     for (int64_t j = 0; j < 16; ++j) {
       const auto window = [](int64_t token, int64_t roll) {
@@ -406,8 +407,9 @@ TEST(AttentionMask, HasWindowsOfAGrid) {
   }
   EXPECT_FALSE(AttentionMask::window(4, 4, 2).is_none());
   const auto added = torch::randn({16, 16});
-  EXPECT_TRUE(bit_equal(bias(AttentionMask::window(4, 4, 2, 1) & AttentionMask::additive_pairs(added)),
-                        added + shifted));
+  EXPECT_TRUE(
+      bit_equal(bias(AttentionMask::window(4, 4, 2, 1) & AttentionMask::additive_pairs(added)),
+                added + shifted));
   const auto keys = torch::arange(16).view({1, 16}) < 9;
   EXPECT_TRUE(bit_equal(bias(AttentionMask::key_padding(keys) & AttentionMask::window(4, 4, 2, 1)),
                         shifted.masked_fill(keys.logical_not(), kNo)));
@@ -415,7 +417,8 @@ TEST(AttentionMask, HasWindowsOfAGrid) {
 
 TEST(AttentionMask, RefusesWindowsThatDoNotFit) {
   EXPECT_ERROR(AttentionMask::window(4, 5, 2), c10::ValueError, "must be multiples of 2");
-  EXPECT_ERROR(AttentionMask::window(4, 4, 0), c10::ValueError, "the window must be positive. Got 0");
+  EXPECT_ERROR(AttentionMask::window(4, 4, 0), c10::ValueError,
+               "the window must be positive. Got 0");
   EXPECT_ERROR(AttentionMask::window(4, 4, 2, 2), c10::ValueError, "a shift in [0, 2)");
   EXPECT_ERROR(AttentionMask::window(4, 4, 2, -1), c10::ValueError, "Got -1");
   const auto mask = AttentionMask::window(4, 4, 2, 1);

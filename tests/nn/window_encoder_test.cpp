@@ -47,11 +47,10 @@ WindowEncoderOptions two_stages(WindowPositions positions, bool res_post_norm) {
   for (const int64_t width : {8, 16}) {
     std::vector<WindowEncoderLayerOptions> layers;
     for (const int64_t shift : {0, 1}) {
-      layers.emplace_back(window_options(width, 2), WindowOptions({3, 3})
-                                                        .shift(shift)
-                                                        .positions(positions)
-                                                        .needs_room(false)
-                                                        .res_post_norm(res_post_norm));
+      layers.emplace_back(
+          window_options(width, 2),
+          WindowOptions({3, 3}).shift(shift).positions(positions).needs_room(false).res_post_norm(
+              res_post_norm));
     }
     stages.emplace_back(std::move(layers));
   }
@@ -62,8 +61,7 @@ WindowEncoderOptions two_stages(WindowPositions positions, bool res_post_norm) {
 Encoder encoder_of(const WindowEncoderOptions& windows) {
   VisionEmbeddingsOptions patches(8, 2, 8);
   patches.class_tokens(0).position_table(vision::PositionTable::None).pad_patches(true);
-  return drawn(
-      Encoder(EncoderOptions(patches, windows).pooling(encoder::Pooling::Mean)));
+  return drawn(Encoder(EncoderOptions(patches, windows).pooling(encoder::Pooling::Mean)));
 }
 
 TEST(WindowPartition, HasAnInverse) {
@@ -86,9 +84,8 @@ TEST(WindowAttention, IsAttentionWithTheMaskOfWindows) {
   const torch::NoGradGuard no_grad;
   const Grid map = {6, 4};
   const auto x = torch::randn({2, map.height, map.width, 8});
-  auto windows = drawn(
-      WindowAttention(WindowAttentionOptions(8, 2, WindowOptions({2, 2}).positions(
-                                                       WindowPositions::None))));
+  auto windows = drawn(WindowAttention(
+      WindowAttentionOptions(8, 2, WindowOptions({2, 2}).positions(WindowPositions::None))));
   auto whole = MultiheadAttention(MultiheadAttentionOptions(8, 2));
   whole->in_proj_weight.copy_(windows->in_proj_weight);
   whole->in_proj_bias.copy_(windows->in_proj_bias);
@@ -97,8 +94,7 @@ TEST(WindowAttention, IsAttentionWithTheMaskOfWindows) {
   whole->eval();
   for (const int64_t shift : {0, 1}) {
     const auto mask = shift == 0 ? torch::Tensor() : shifted_window_mask(map, 2, shift);
-    const auto parts =
-        windows->forward(functional::window_partition(x, {2, 2}, shift), mask);
+    const auto parts = windows->forward(functional::window_partition(x, {2, 2}, shift), mask);
     const auto own = functional::window_unpartition(parts, map, {2, 2}, shift).flatten(1, 2);
     const auto tokens = x.flatten(1, 2);
     const auto all = whole->forward(tokens, tokens, tokens,

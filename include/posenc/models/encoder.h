@@ -146,15 +146,15 @@ struct EncoderInputs {
 
 /// The result of an encoder.
 struct EncoderOutput {
-  torch::Tensor embeddings;         ///< (B, L, D), the input of the first layer
+  torch::Tensor embeddings;  ///< (B, L, D), the input of the first layer
   /// (B, L, D), after the last norm; in windows with a neck (B, C, h, w).
   torch::Tensor last_hidden_state;
-  torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
-  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states. In windows,
-  /// those of a WindowEncoder.
+  torch::Tensor pooled;  ///< (B, D'), undefined with Pooling::None
+  /// The embeddings, then the output of each layer, (B, L, D); with output_hidden_states. In
+  /// windows, those of a WindowEncoder.
   std::vector<torch::Tensor> hidden_states;
-  /// The attention weights of each layer, (B, H, L, L); with output_attentions. In windows, those of
-  /// a WindowEncoder.
+  /// The attention weights of each layer, (B, H, L, L); with output_attentions. In windows, those
+  /// of a WindowEncoder.
   std::vector<torch::Tensor> attentions;
 };
 

@@ -79,8 +79,8 @@ struct VisionEmbeddingsInputs {
 ///
 /// Keys: those in `names`, by default `cls_token` (1, n, D), `distillation_token` (1, 1, D),
 /// `register_tokens` (1, n, D), `mask_token` (1, 1, D), `position_embeddings` (1, R, D) or
-/// `position_embeddings.weight` (R, D) or (1, h, w, D), `patch_embeddings.projection.weight` and `.bias`,
-/// `pre_layrnorm.weight` and `.bias`, as far as the options require them.
+/// `position_embeddings.weight` (R, D) or (1, h, w, D), `patch_embeddings.projection.weight` and
+/// `.bias`, `pre_layrnorm.weight` and `.bias`, as far as the options require them.
 ///
 /// Initial weights: truncated normal for weights, class tokens and positions, zeros for the rest.
 ///

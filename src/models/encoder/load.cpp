@@ -35,10 +35,9 @@ void check_encoder_sizes(const EncoderFolder& open) {
     return find_entry(open.source, name) != nullptr;
   });
   TORCH_CHECK_VALUE(has_last, "[", open.caller, "] ", open.folder, ": ",
-                    config.structure.shares_layers ? "num_hidden_groups * inner_group_num"
-                    : config.settings.has("depths")
-                        ? "the sum of depths"
-                        : config.settings.key("num_hidden_layers"),
+                    config.structure.shares_layers  ? "num_hidden_groups * inner_group_num"
+                    : config.settings.has("depths") ? "the sum of depths"
+                                                    : config.settings.key("num_hidden_layers"),
                     " in config.json must be at most how many layers the weights have, which lack ",
                     names.front(), ". Got ", layers);
 }

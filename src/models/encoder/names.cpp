@@ -224,7 +224,7 @@ void add_layers(KeyMap& map, const EncoderConfig& config,
       }
     }
     if (!config.structure.shares_layers) {
-      const char* const to = has_stages(config)       ? "encoder.stages.*.layers.*."
+      const char* const to = has_stages(config)         ? "encoder.stages.*.layers.*."
                              : config.options.windows() ? "encoder.stages.0.layers.*."
                                                         : "encoder.layers.*.";
       add_layer(map, keys, config, keys.layer, to);
@@ -335,8 +335,7 @@ void drop_later_layers_of_stages(KeyMap& map, const EncoderConfig& config,
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t star = layer.find('*');
     const std::string own = layer.substr(0, star) + std::to_string(i) + layer.substr(star + 1);
-    drop_later_layers(map, source, prefix, own,
-                      {static_cast<int64_t>(stages[i].layers().size())});
+    drop_later_layers(map, source, prefix, own, {static_cast<int64_t>(stages[i].layers().size())});
   }
 }
 

@@ -85,8 +85,8 @@ std::vector<StatedSize> window_sizes(const EncoderConfig& config, const std::str
               {"num_heads", layer.num_heads(), table("relative_position_bias_table"), 1});
           break;
         case WindowPositions::Continuous:
-          sizes.push_back({"num_heads", layer.num_heads(),
-                           table("continuous_position_bias_mlp.2.weight"), 0});
+          sizes.push_back(
+              {"num_heads", layer.num_heads(), table("continuous_position_bias_mlp.2.weight"), 0});
           break;
         case WindowPositions::Axes:
           sizes.push_back({"2 * the rows of a window - 1", 2 * height - 1, table("rel_pos_h"), 0});

@@ -82,9 +82,9 @@ struct EncoderStructure {
   /// Reads all options of an encoder in windows, whose layers have the number of their stage and
   /// their own in it in their names; null: another encoder.
   EncoderOptions (*windows)(const Settings& config) = nullptr;
-  const char* patches = "";      ///< the projection of the patches, if it is not below embeddings
-  const char* positions = "";    ///< the same for the table of positions
-  bool is_grouped = false;       ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
+  const char* patches = "";    ///< the projection of the patches, if it is not below embeddings
+  const char* positions = "";  ///< the same for the table of positions
+  bool is_grouped = false;     ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -97,8 +97,8 @@ namespace layers {
 
 extern const EncoderStructure kAlbert, kBart, kBert, kBertWithoutPooler, kChineseClipText,
     kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2, kDistilBert,
-    kDonutSwin, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart, kMegatronBert,
-    kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
+    kDonutSwin, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kLlama, kLuke, kMBart,
+    kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet, kNomic, kQwen2, kQwen3, kRemBert,
     kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSam, kSiglipText, kSiglipVision, kSqueezeBert,
     kSwin, kSwinV2, kT5, kUmt5, kViT, kXlm;
 

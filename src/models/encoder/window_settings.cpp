@@ -89,8 +89,7 @@ WindowOptions swin_windows(const Settings& config, const SwinKind& kind, int64_t
                            int64_t layer, const VisionEmbeddingsOptions& patches) {
   const int64_t side = config.whole("window_size", 1, kWidestMap);
   const int64_t shift = layer % 2 == 0 ? 0 : side / 2;
-  if (!kind.is_v2)
-    return WindowOptions({side, side}).shift(shift).path_of_attention(true);
+  if (!kind.is_v2) return WindowOptions({side, side}).shift(shift).path_of_attention(true);
   const int64_t map = (patches.image_height() / patches.patch_height()) >> stage;
   if (map == 0) config.refuse("image_size", "must leave a patch for the map of the last stage");
   const int64_t own = std::min(side, map);

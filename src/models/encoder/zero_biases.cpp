@@ -51,7 +51,8 @@ ZeroBiases::ZeroBiases(const io::TensorSource& source, const std::vector<AbsentB
     if (replaced.count(source.entries()[i].name) != 0) continue;
     select(i, source.entries()[i]);
   }
-  for (const AbsentBias& bias : biases) entries_.push_back({.name = bias.name, .sizes = {bias.width}});
+  for (const AbsentBias& bias : biases)
+    entries_.push_back({.name = bias.name, .sizes = {bias.width}});
 }
 
 at::Tensor ZeroBiases::tensor(std::size_t index) const {

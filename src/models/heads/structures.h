@@ -58,8 +58,8 @@ namespace heads {
 
 extern const HeadStructures kAlbert, kBert, kBertGeneration, kConvBert, kDeberta, kDecoder,
     kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte, kLuke, kMobileBert,
-    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kSwin, kVisionMean,
-    kViT, kXlm;
+    kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer, kSplinter, kSqueezeBert, kSwin,
+    kVisionMean, kViT, kXlm;
 
 }  // namespace heads
 }  // namespace posenc

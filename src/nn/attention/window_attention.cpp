@@ -138,9 +138,8 @@ torch::Tensor WindowAttentionImpl::scores(const torch::Tensor& q, const torch::T
       return relative_scores(q, k, term, of_heads, {ScaleOf::Query});
     }
     case WindowPositions::Table:
-      return relative_scores(
-          q, k, position_bias(), of_heads,
-          {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm});
+      return relative_scores(q, k, position_bias(), of_heads,
+                             {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm});
     case WindowPositions::None: break;
   }
   return relative_scores(q, k, {}, of_heads, {});
@@ -164,11 +163,11 @@ torch::Tensor WindowAttentionImpl::run(const torch::Tensor& x, const torch::Tens
   TORCH_CHECK_VALUE(x.dim() == 4 && x.size(2) == tokens && x.size(3) == width, "[",
                     kWindowAttention, "] x must be (B, windows, ", tokens, ", ", width, "). Got ",
                     x.sizes());
-  TORCH_CHECK_VALUE(!mask.defined() ||
-                        (mask.dim() == 3 && (mask.size(0) == x.size(1) || mask.size(0) == 1) &&
-                         mask.size(1) == tokens && mask.size(2) == tokens),
-                    "[", kWindowAttention, "] mask must be (", x.size(1), ", ", tokens, ", ",
-                    tokens, "). Got ", mask.defined() ? c10::str(mask.sizes()) : "");
+  TORCH_CHECK_VALUE(
+      !mask.defined() || (mask.dim() == 3 && (mask.size(0) == x.size(1) || mask.size(0) == 1) &&
+                          mask.size(1) == tokens && mask.size(2) == tokens),
+      "[", kWindowAttention, "] mask must be (", x.size(1), ", ", tokens, ", ", tokens, "). Got ",
+      mask.defined() ? c10::str(mask.sizes()) : "");
   torch::Tensor bias = in_proj_bias;
   if (bias.defined() && !options.key_bias()) {  // zeros without a gradient
     bias = torch::cat({bias.narrow(0, 0, width), bias.narrow(0, width, width).detach(),
@@ -179,7 +178,8 @@ torch::Tensor WindowAttentionImpl::run(const torch::Tensor& x, const torch::Tens
                                   .permute({3, 0, 1, 4, 2, 5});  // (3, B, W, H, N, Dh)
   const torch::Tensor q = parts[0], k = parts[1], v = parts[2];
   const torch::Tensor all = scores(q, k, mask);
-  const auto type = at::isReducedFloatingType(all.scalar_type()) ? torch::kFloat : all.scalar_type();
+  const auto type =
+      at::isReducedFloatingType(all.scalar_type()) ? torch::kFloat : all.scalar_type();
   const torch::Tensor weights = drop(*dropout, all.softmax(-1, type).to(all.scalar_type()));
   if (shares != nullptr) *shares = weights;
   return out_proj->forward(torch::matmul(weights, v).transpose(2, 3).flatten(3));

@@ -16,10 +16,12 @@ PatchMergingImpl::PatchMergingImpl(PatchMergingOptions options_) : options(optio
 void PatchMergingImpl::reset() {
   check_positive("PatchMerging", "d_model", options.d_model());
   const int64_t wide = 4 * options.d_model(), narrow = 2 * options.d_model();
-  reduction = register_module("reduction",
-                              make_linear(torch::nn::LinearOptions(wide, narrow).bias(false)));
-  norm = register_module("norm", LayerNorm(LayerNormOptions(options.norm_first() ? wide : narrow)
-                                               .eps(options.layer_norm_eps())));
+  reduction =
+      register_module("reduction", make_linear(torch::nn::LinearOptions(wide, narrow).bias(false)));
+  norm = register_module(
+      "norm",
+      LayerNorm(
+          LayerNormOptions(options.norm_first() ? wide : narrow).eps(options.layer_norm_eps())));
 }
 
 void PatchMergingImpl::reset_parameters() {
@@ -34,12 +36,10 @@ void PatchMergingImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor PatchMergingImpl::forward(const torch::Tensor& x) {
   TORCH_CHECK_VALUE(x.dim() == 4 && x.size(3) == options.d_model(),
-                    "[PatchMerging] x must be (B, h, w, ", options.d_model(), "). Got ",
-                    x.sizes());
+                    "[PatchMerging] x must be (B, h, w, ", options.d_model(), "). Got ", x.sizes());
   const int64_t odd_rows = x.size(1) % 2, odd_columns = x.size(2) % 2;
-  const torch::Tensor even = odd_rows + odd_columns == 0
-                                 ? x
-                                 : at::constant_pad_nd(x, {0, 0, 0, odd_columns, 0, odd_rows});
+  const torch::Tensor even =
+      odd_rows + odd_columns == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, odd_columns, 0, odd_rows});
   std::vector<torch::Tensor> parts;
   for (int64_t column = 0; column < 2; ++column) {
     for (int64_t row = 0; row < 2; ++row) {

@@ -127,9 +127,10 @@ void WindowEncoderImpl::reset() {
   for (const WindowStageOptions& one : options.stages()) stages->push_back(WindowStage(one));
   const TransformerLayerOptions& last = options.last_layer();
   if (options.norm()) {
-    norm = register_module("norm",
-                           LayerNorm(LayerNormOptions(width_after(options.stages().back()))
-                                         .eps(last.layer_norm_eps())));
+    norm = register_module(
+        "norm",
+        LayerNorm(
+            LayerNormOptions(width_after(options.stages().back())).eps(last.layer_norm_eps())));
   }
   if (options.neck()) neck = register_module("neck", ConvolutionNeck(*options.neck()));
 }

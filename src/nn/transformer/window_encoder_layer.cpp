@@ -17,8 +17,7 @@ void check_window_layer(const WindowEncoderLayerOptions& options) {
   const TransformerLayerOptions& layer = options.layer();
   const WindowOptions& windows = options.windows();
   check_layer(kWindowLayer, layer);
-  TORCH_CHECK_VALUE(layer.norm_first(), "[", kWindowLayer,
-                    "] norm_first must be true. Got false");
+  TORCH_CHECK_VALUE(layer.norm_first(), "[", kWindowLayer, "] norm_first must be true. Got false");
   const std::pair<const char*, bool> others[] = {
       {"bottleneck", layer.bottleneck().has_value()},
       {"disentangled", layer.disentangled().has_value()},
@@ -63,10 +62,10 @@ torch::Tensor mask_of(relative::Grid map, const WindowOptions& windows, int64_t 
 
 int64_t WindowOptions::shift_of(relative::Grid map) const {
   if (!needs_room()) return shift();
-  TORCH_CHECK_VALUE(map.height >= window().height && map.width >= window().width, "[",
-                    kWindowLayer, "] a map must be at least as large as its window, ",
-                    window().height, " x ", window().width,
-                    ", for whose places there is a table. Got ", map.height, " x ", map.width);
+  TORCH_CHECK_VALUE(map.height >= window().height && map.width >= window().width, "[", kWindowLayer,
+                    "] a map must be at least as large as its window, ", window().height, " x ",
+                    window().width, ", for whose places there is a table. Got ", map.height, " x ",
+                    map.width);
   const bool has_room = map.height > window().height && map.width > window().width;
   return has_room ? shift() : 0;
 }
@@ -81,11 +80,11 @@ void WindowEncoderLayerImpl::reset() {
   const TransformerLayerOptions& layer = options.layer();
   const LayerDropouts drops = dropouts_of(layer);
   self_attn = register_module(
-      "self_attn", WindowAttention(WindowAttentionOptions(layer.d_model(), layer.num_heads(),
-                                                          options.windows())
-                                       .qkv_bias(layer.qkv_bias().value_or(true))
-                                       .key_bias(layer.key_bias())
-                                       .dropout(drops.attention)));
+      "self_attn",
+      WindowAttention(WindowAttentionOptions(layer.d_model(), layer.num_heads(), options.windows())
+                          .qkv_bias(layer.qkv_bias().value_or(true))
+                          .key_bias(layer.key_bias())
+                          .dropout(drops.attention)));
   linear1 = register_module("linear1", make_linear1(layer));
   dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
   linear2 = register_module("linear2", make_linear2(layer));
@@ -130,8 +129,7 @@ torch::Tensor WindowEncoderLayerImpl::run(const torch::Tensor& x, torch::Tensor*
   const int64_t shift = windows.shift_of(map);
   const double path = dropouts_of(layer).path;
   const auto kept = [&](const torch::Tensor& y) {
-    return drop_path(y.flatten(1, 2), path, is_training(), /*batch_first=*/true)
-        .view(y.sizes());
+    return drop_path(y.flatten(1, 2), path, is_training(), /*batch_first=*/true).view(y.sizes());
   };
   // Where transformers drops out, for the same masks: the rows of windows, and paths after norms.
   const bool after = windows.res_post_norm();
@@ -148,8 +146,7 @@ torch::Tensor WindowEncoderLayerImpl::run(const torch::Tensor& x, torch::Tensor*
       functional::window_unpartition(drop(*dropout1, out), map, windows.window(), shift);
   const torch::Tensor y = x + kept(after ? norm1->forward(attended) : attended);
   torch::Tensor wide = drop(
-      *dropout2,
-      feed_forward(after ? y : norm2->forward(y), *linear1, *dropout, *linear2, layer));
+      *dropout2, feed_forward(after ? y : norm2->forward(y), *linear1, *dropout, *linear2, layer));
   if (after) wide = norm2->forward(wide);
   return y + (windows.path_of_attention() ? wide : kept(wide));
 }

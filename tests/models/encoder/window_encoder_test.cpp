@@ -21,14 +21,20 @@ using nlohmann::json;
 using testing::bit_equal;
 
 json small_swin(const std::string& type = "swin") {
-  return {{"model_type", type}, {"image_size", 16}, {"patch_size", 2},   {"embed_dim", 8},
+  return {{"model_type", type}, {"image_size", 16},    {"patch_size", 2}, {"embed_dim", 8},
           {"depths", {2, 1}},   {"num_heads", {2, 4}}, {"window_size", 4}};
 }
 
 json small_sam() {
-  return {{"model_type", "sam_vision_model"}, {"image_size", 12},    {"patch_size", 2},
-          {"hidden_size", 8},                 {"mlp_dim", 5},        {"num_hidden_layers", 2},
-          {"num_attention_heads", 2},         {"window_size", 4},    {"output_channels", 8},
+  return {{"model_type", "sam_vision_model"},
+          {"image_size", 12},
+          {"patch_size", 2},
+          {"hidden_size", 8},
+          {"mlp_dim", 5},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 2},
+          {"window_size", 4},
+          {"output_channels", 8},
           {"global_attn_indexes", {1}}};
 }
 
@@ -85,10 +91,9 @@ TEST(WindowModel, RefusesOtherImages) {
                "a map must be at least as large as its window, 4 x 4");
   EXPECT_ERROR(sam->forward(torch::randn({1, 3, 12, 14})), c10::ValueError,
                "must have the 12x12 pixels");
-  EXPECT_ERROR(
-      swin->forward(torch::randn({1, 3, 16, 16}),
-                    EncoderInputs().attention_mask(torch::ones({1, 4}, torch::kLong))),
-      c10::ValueError, "takes no attention_mask");
+  EXPECT_ERROR(swin->forward(torch::randn({1, 3, 16, 16}),
+                             EncoderInputs().attention_mask(torch::ones({1, 4}, torch::kLong))),
+               c10::ValueError, "takes no attention_mask");
 }
 
 TEST(WindowModel, IsSavedAndLoaded) {
@@ -99,14 +104,14 @@ TEST(WindowModel, IsSavedAndLoaded) {
     for (auto& parameter : model->parameters()) parameter.add_(torch::randn_like(parameter), 0.1);
     for (const auto& item : model->named_parameters()) {
       const bool has_key_bias = config["model_type"] != "swinv2";
-      if (item.key().ends_with("in_proj_bias") && !has_key_bias)
-        item.value().chunk(3)[1].zero_();
+      if (item.key().ends_with("in_proj_bias") && !has_key_bias) item.value().chunk(3)[1].zero_();
     }
     model->eval();
     const testing::TempDir folder;
     const std::string path = (folder.path() / "saved").string();
     save_pretrained(model, path);
-    const auto images = torch::randn({2, 3, config.value("image_size", 0), 12 + 4 * (config["model_type"] != "sam_vision_model")});
+    const auto images = torch::randn({2, 3, config.value("image_size", 0),
+                                      12 + 4 * (config["model_type"] != "sam_vision_model")});
     const auto loaded = load_encoder(path);
     EXPECT_TRUE(bit_equal(Encoder(loaded)->forward(images).last_hidden_state,
                           model->forward(images).last_hidden_state))

@@ -15,8 +15,8 @@ namespace posenc POSENC_EXPORT {
 
 /// Options of WindowAttention.
 struct WindowAttentionOptions {
-  /// The options for width `embed_dim` and `num_heads` heads; of `windows`, the size of a window and
-  /// the positions matter here.
+  /// The options for width `embed_dim` and `num_heads` heads; of `windows`, the size of a window
+  /// and the positions matter here.
   WindowAttentionOptions(int64_t embed_dim, int64_t num_heads, WindowOptions windows)
       : embed_dim_(embed_dim), num_heads_(num_heads), windows_(windows) {}
 
@@ -35,7 +35,8 @@ struct WindowAttentionOptions {
   TORCH_ARG(double, dropout) = 0.0;
 };
 
-/// Self-attention in windows of a grid, whose scores depend on the places of tokens in their window.
+/// Self-attention in windows of a grid, whose scores depend on the places of tokens in their
+/// window.
 ///
 /// With q, k, v of H heads of width Dh, and a mask m of each window: scores = q.k / sqrt(Dh) +
 /// (table + m) with WindowPositions::Table; cos(q, k) min(exp(logit_scale), 100) + 16

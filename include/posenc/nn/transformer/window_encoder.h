@@ -110,11 +110,11 @@ class ConvolutionNeckImpl : public Cloneable<ConvolutionNeckImpl> {
   /// Returns the channels of the map.
   torch::Tensor forward(const torch::Tensor& x);
 
-  ConvolutionNeckOptions options;     ///< the options given to the constructor
-  torch::nn::Conv2d conv1{nullptr},   ///< (D) to (C), of one token
-      conv2{nullptr};                 ///< (C) to (C), of 3 x 3 tokens
-  LayerNorm layer_norm1{nullptr},     ///< after conv1
-      layer_norm2{nullptr};           ///< after conv2
+  ConvolutionNeckOptions options;    ///< the options given to the constructor
+  torch::nn::Conv2d conv1{nullptr},  ///< (D) to (C), of one token
+      conv2{nullptr};                ///< (C) to (C), of 3 x 3 tokens
+  LayerNorm layer_norm1{nullptr},    ///< after conv1
+      layer_norm2{nullptr};          ///< after conv2
 };
 
 TORCH_MODULE(ConvolutionNeck);
@@ -189,8 +189,8 @@ struct WindowEncoderOptions {
   const TransformerLayerOptions& last_layer() const;
 };
 
-/// An encoder of maps of tokens whose attention is in windows: stages of layers, after each of which
-/// the map is half as large and twice as wide.
+/// An encoder of maps of tokens whose attention is in windows: stages of layers, after each of
+/// which the map is half as large and twice as wide.
 ///
 /// x: (B, h, w, D)  ->  (B, L, D') with the tokens of the last map row by row, or (B, C, h, w) with
 /// a neck.

@@ -13,7 +13,8 @@ namespace posenc POSENC_EXPORT {
 enum class WindowPositions {
   None,        ///< nothing
   Table,       ///< an entry of a table for each difference of rows and columns: Swin
-  Continuous,  ///< the same of a table that a small network computes, in a cosine attention: Swin v2
+  Continuous,  ///< the same of a table that a small network computes, in a cosine attention: Swin
+               ///< v2
   Axes,        ///< products of the queries with a table for each axis: SAM
 };
 
@@ -36,8 +37,8 @@ struct WindowOptions {
   /// With WindowPositions::Continuous, the window that coordinates are scaled by; `window` unless
   /// set.
   TORCH_ARG(relative::Grid, pretrained_window) = {};
-  /// Whether a map of which a side is no longer than the window is not shifted, and a smaller one is
-  /// an error, as in Swin, whose table would not fit it; otherwise it gets zeros as well.
+  /// Whether a map of which a side is no longer than the window is not shifted, and a smaller one
+  /// is an error, as in Swin, whose table would not fit it; otherwise it gets zeros as well.
   TORCH_ARG(bool, needs_room) = true;
   /// Normalises the output of each block before it is added to x, in place of its input: Swin v2.
   TORCH_ARG(bool, res_post_norm) = false;
