@@ -94,7 +94,8 @@ void add_frequencies(StateDict& tensors, const EncoderImpl& model,
   if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
 }
 
-// The rows of each layer's table, where the class has them among its weights.
+// The rows of each layer's table, where the class has them among its weights, as the rest of a
+// folder does.
 void add_window_indices(StateDict& tensors, const EncoderImpl& model,
                         const EncoderStructure& structure, const std::string& prefix) {
   if (*structure.window_index == '\0') return;
@@ -105,9 +106,9 @@ void add_window_indices(StateDict& tensors, const EncoderImpl& model,
                                       .layers()[static_cast<std::size_t>(layer)]
                                       .windows()
                                       .window();
-    tensors.insert(prefix + io::fill_pattern(structure.window_index,
-                                             {std::to_string(stage), std::to_string(layer)}),
-                   relative_window_index(window));
+    const std::string name = prefix + io::fill_pattern(structure.window_index, {std::to_string(stage),
+                                                                                std::to_string(layer)});
+    if (!tensors.contains(name)) tensors.insert(name, relative_window_index(window));
   }
 }
 
@@ -142,7 +143,6 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   }
   change_back(tensors, names, config);
   add_frequencies(tensors, model, config.structure, names.prefix());
-  add_window_indices(tensors, model, config.structure, names.prefix());
   return without_absent_biases(tensors, config, names.prefix());
 }
 
@@ -267,6 +267,8 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   add_all(tensors,
           saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
   add_all(tensors, head);
+  add_window_indices(tensors, model, saved.encoder.structure,
+                     saved.encoder.options.origin().prefix);
   if (options.rest_of().empty() && !options.allow_missing()) {
     const std::string name = saved.object["architectures"][0];
     const bool is_base = name == base_class;
