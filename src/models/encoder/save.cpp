@@ -106,8 +106,9 @@ void add_window_indices(StateDict& tensors, const EncoderImpl& model,
                                       .layers()[static_cast<std::size_t>(layer)]
                                       .windows()
                                       .window();
-    const std::string name = prefix + io::fill_pattern(structure.window_index, {std::to_string(stage),
-                                                                                std::to_string(layer)});
+    const std::string name =
+        prefix +
+        io::fill_pattern(structure.window_index, {std::to_string(stage), std::to_string(layer)});
     if (!tensors.contains(name)) tensors.insert(name, relative_window_index(window));
   }
 }
