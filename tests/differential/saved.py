@@ -61,8 +61,9 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
     base = encoder_of(model, kind.dialect)
     has_types = any("token_type_embeddings" in name for name in base.state_dict())
     given = inputs_of(draw, kind.dialect, model.config, has_types)
-    # New weights of SqueezeBERT and ConvBERT are not those of layers in groups.
-    mode = draw.choice(["alone", "rest"] if kind_name in ("convbert", "squeezebert") else ["alone", "rest", "fresh"])
+    # New weights of SqueezeBERT and ConvBERT are not those of layers in groups; those of Swin v2, whose norms are of what blocks
+    # add, are so ill-conditioned that transformers itself is off by 4e-5 from float64.
+    mode = draw.choice(["alone", "rest"] if kind_name in ("convbert", "squeezebert", "swinv2") else ["alone", "rest", "fresh"])
     options = {"op": "save_pretrained", "how": mode, "folder": str(folder), "out": str(folder) + "-saved", "seed": draw.getrandbits(31),
                "max_shard_bytes": draw.choice([4000, 10**9]),
                "allow_missing": mode != "rest" and (head != kind.model or kind.dialect in ("bart", "t5") or kind_name in INCOMPLETE)}  # fmt: skip
@@ -137,7 +138,7 @@ def read_layers(config: dict, kind) -> int:
     import transformers
 
     read = getattr(transformers, kind.config).from_dict(dict(config))
-    return getattr(read, "text_config", read).num_hidden_layers
+    return getattr(read, "text_config", getattr(read, "vision_config", read)).num_hidden_layers
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "io/base/text.h"
 #include "io/load/key_map.h"
 #include "io/load/source.h"
 #include "models/encoder/change_back.h"
@@ -90,6 +91,25 @@ void add_frequencies(StateDict& tensors, const EncoderImpl& model,
   if (*structure.frequencies == '\0') return;
   const RotaryEmbedding rotary = rotary_of_layer(*model.encoder->layers->ptr(0));
   if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
+}
+
+// The rows of each layer's table, where the class has them among its weights, as the rest of a
+// folder does.
+void add_window_indices(StateDict& tensors, const EncoderImpl& model,
+                        const EncoderStructure& structure, const std::string& prefix) {
+  if (*structure.window_index == '\0') return;
+  const WindowEncoderOptions& options = model.windows->options;
+  for (int64_t i = 0; i < options.num_layers(); ++i) {
+    const auto [stage, layer] = options.place_of_layer(i);
+    const relative::Grid window = options.stages()[static_cast<std::size_t>(stage)]
+                                      .layers()[static_cast<std::size_t>(layer)]
+                                      .windows()
+                                      .window();
+    const std::string name =
+        prefix +
+        io::fill_pattern(structure.window_index, {std::to_string(stage), std::to_string(layer)});
+    if (!tensors.contains(name)) tensors.insert(name, relative_window_index(window));
+  }
 }
 
 // The encoder's tensors as a file of transformers has them.
@@ -196,6 +216,10 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   }
   const std::string_view own = saved.encoder.model.prefix;
   const bool has_part = own == "text_model." || own == "vision_model.";
+  if (own == "vision_encoder.") {  // of SAM, whose class of it has it inside as well
+    origin.prefix = own;
+    return;
+  }
   if (has_head) {
     const std::string_view old = saved.encoder.model.old_prefix;
     origin.prefix = has_questions && old == "transformer." ? old : own;
@@ -251,6 +275,8 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   add_all(tensors,
           saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
   add_all(tensors, head);
+  add_window_indices(tensors, model, saved.encoder.structure,
+                     saved.encoder.options.origin().prefix);
   if (options.rest_of().empty() && !options.allow_missing()) {
     const std::string name = saved.object["architectures"][0];
     const bool is_base = name == base_class;

@@ -237,9 +237,10 @@ const EncoderLayerKeys kSamKeys[] = {{
 constexpr const char* kComputedPlaces = "*.relative_position_index *.relative_coords_table";
 
 constexpr EncoderStructure swin(std::span<const EncoderLayerKeys> keys, const char* last_norm,
-                                ReadWindows* windows) {
+                                ReadWindows* windows, const char* index = "") {
   return {.keys = keys, .last_norm = last_norm, .raw_hidden_states = true,
-          .pooling = Pooling::Mean, .dropped = kComputedPlaces, .windows = windows};
+          .pooling = Pooling::Mean, .dropped = kComputedPlaces, .windows = windows,
+          .window_index = index};
 }
 
 constexpr EncoderStructure t5(const char* relative_bias, ReadLayers* more) {
@@ -330,7 +331,8 @@ const EncoderStructure kSqueezeBert = {.keys = kSqueezeBertKeys, .pooling = Pool
 const EncoderStructure kSwin = swin(kSwinKeys, "layernorm", read_swin);
 const EncoderStructure kSwinV2 =
     swin(std::span(kSwinKeys).first(1), "layernorm", read_swin_v2);
-const EncoderStructure kDonutSwin = swin(std::span(kSwinKeys).first(1), "", read_donut_swin);
+const EncoderStructure kDonutSwin = swin(std::span(kSwinKeys).first(1), "", read_donut_swin,
+    "encoder.layers.*.blocks.*.attention.self.relative_position_index");
 const EncoderStructure kSam = {.keys = kSamKeys, .raw_hidden_states = true, .windows = read_sam,
     .patches = "patch_embed.projection", .positions = "pos_embed"};
 const EncoderStructure kT5 =

@@ -96,6 +96,8 @@ struct EncoderStructure {
   /// Reads what few classes have besides; null: nothing.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
+  /// Donut: the rows of the table of each pair of tokens, which its class has in each layer.
+  const char* window_index = "";
 };
 
 /// The structures of the encoders that posenc can run.
