@@ -100,9 +100,8 @@ void deberta(benchmark::State& state) {
                                          posenc::relative::ScaleBy::DivideRounded, 3, true,
                                          posenc::relative::MaskPlace::FillLowest};
   run(state, [&] {
-    const at::Tensor term =
-        posenc::relative_term(q, rows_k, length, index) +
-        posenc::relative_term(k, rows_q, length, index, Contract::Key);
+    const at::Tensor term = posenc::relative_term(q, rows_k, length, index) +
+                            posenc::relative_term(k, rows_q, length, index, Contract::Key);
     return posenc::relative_scores(q, k, term, mask, place);
   });
 }
@@ -116,8 +115,8 @@ void xl(benchmark::State& state) {
   const posenc::relative::Place place = {posenc::relative::ScaleOf::Scores,
                                          posenc::relative::ScaleBy::Multiply, 1, true};
   run(state, [&] {
-    const at::Tensor term = posenc::relative_term(q + v, rows, length,
-                                                  posenc::relative::Shift{length - 1});
+    const at::Tensor term =
+        posenc::relative_term(q + v, rows, length, posenc::relative::Shift{length - 1});
     return posenc::relative_scores(q + u, k, term, {}, place);
   });
 }
