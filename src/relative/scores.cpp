@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/result_type.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
@@ -53,8 +52,13 @@ class Scale {
       rounded_ = at::scalar_tensor(std::sqrt(square_), at::kFloat).to(q.options());
   }
 
-  // The same in the memory of x.
+  // The same in the memory of x, if it is float32: in half precision LibTorch rounds a scalar that
+  // it multiplies in place.
   void apply_(at::Tensor& x) const {
+    if (x.scalar_type() != at::kFloat) {
+      x = (*this)(x);
+      return;
+    }
     switch (by_) {
       case ScaleBy::Multiply: x.mul_(std::pow(square_, -0.5)); return;
       case ScaleBy::Divide: x.div_(std::sqrt(square_)); return;
@@ -78,9 +82,9 @@ class Scale {
   at::Tensor rounded_;
 };
 
-// x + other, in the memory of x where that has the dtype of the sum.
+// x + other, in the memory of x where both are float32.
 void add_(at::Tensor& x, const at::Tensor& other) {
-  if (at::result_type(x, other) == x.scalar_type()) {
+  if (x.scalar_type() == at::kFloat && other.scalar_type() == at::kFloat) {
     x.add_(other);
   } else {
     x = x + other;

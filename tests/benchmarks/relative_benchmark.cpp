@@ -3,6 +3,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 

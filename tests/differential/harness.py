@@ -25,6 +25,7 @@ FLOOR = 16
 RULES = {
     "bits": (None, None, "the same IEEE operations in the same order"),
     "sums": (64, 8, "sums in another order; badly conditioned where Python's own error says so"),
+    "gradients": (512, 0, "sums of up to a million terms, which Python adds up one after another"),
     "exact": (4, 0, "rounded once from float64, by another library's sine"),
     "attention": (8, 8, "as sums, of a softmax; a bias that is rounded before it is added shows"),
     "frozen": (256, 16, "as sums; its exponentials and its order of products are its own"),

@@ -41,7 +41,7 @@ def gradients(draw: Draw, name: str) -> Case | None:
     found = torch.autograd.grad(list(outputs.values()), list(leaves.values()), list(cotangents.values()), allow_unused=True)
     expected = {f"grad.{key}": value for key, value in zip(leaves, found) if value is not None}
     tensors = case.tensors | {f"cotangent.{key}": value for key, value in cotangents.items()}
-    return Case({"op": "relative", "settings": case.settings}, tensors, expected, "sums")
+    return Case({"op": "relative", "settings": case.settings}, tensors, expected, "gradients")
 
 
 def distances(draw: Draw) -> torch.Tensor:
