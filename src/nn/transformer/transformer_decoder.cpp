@@ -119,9 +119,9 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));
   const auto mask = AttentionMaskAccess::queries(cache.memory_mask, length, x.size(1));
-  const auto own = with_alibi(
-      with_shared_bias({}, relative_attention_bias, x.size(1), length + x.size(1), length),
-      options.alibi(), options.layer().num_heads(), x);
+  const auto alibi = with_alibi({}, options.alibi(), options.layer().num_heads(), x).after(length);
+  const auto own =
+      with_shared_bias(alibi, relative_attention_bias, x.size(1), length + x.size(1), length);
   return all_or_nothing(cache, [&] {
     for (size_t i = 0; i < cache.layers.size(); ++i) {
       const bool is_last = i + 1 == cache.layers.size();
