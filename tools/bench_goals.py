@@ -171,10 +171,9 @@ def goals() -> list[tuple]:
                 add(section, f"{title}{suffix}{IN_8_BITS}", f"decode/{act}/posenc_int8/{size}/{threads}", f"decode/{act}/{theirs}/{size}/{threads}", least)
     for shape, of_one_row in (("nllb", 1.7), ("t5", 2.3)):
         for batch, beams in ((1, 1), (8, 1), (32, 1), (1, 4), (8, 4)):
-            rows = batch * beams
             title = f"greedy, batch {batch}" if beams == 1 else f"four beams, batch {batch}"
             act, case = f"{shape}/decode" + ("_beams" if beams > 1 else ""), f"{batch}/16/1"
-            leasts = {1: (1.3, of_one_row, 1.5), 4: (1.8, 3, 1.1), 8: (1.8, 3, 1.1), 32: (1.05, 1.6, 1.1)}[rows]
+            leasts = {1: (1.3, of_one_row, 1.5), 4: (1.8, 3, 1.1), 8: (1.8, 3, 1.1), 32: (1.05, 1.6, 1.1)}[batch * beams]
             for theirs, least in zip(("ctranslate2", "hf"), leasts):
                 add(shape, title, f"{act}/posenc/{case}", f"{act}/{theirs}/{case}", least)
             add(shape, title + IN_8_BITS, f"{act}/posenc_int8/{case}", f"{act}/ctranslate2_int8/{case}", leasts[2])

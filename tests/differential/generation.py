@@ -79,6 +79,18 @@ def settings_of(draw: Draw, vocab: int, pad: int, end: int) -> dict:
     return found
 
 
+def rare_settings(draw: Draw, subject: "Subject") -> list[dict]:
+    """What random settings seldom decide: an end among the bad words, a forced end before the least length, and a sequence
+    that is complete with the first token."""
+    start = subject.model.generation_config.decoder_start_token_id
+    vocab, beams = min(subject.source, subject.target), draw.choice([1, 2])
+    first = subject.model.generation_config.bos_token_id if start is None else start
+    biases = [[[first, token], 9.0] for token in draw.sample(range(vocab), vocab // 3)]
+    return [{"num_beams": beams, "eos_token_id": 7, "max_new_tokens": 12, "bad_words_ids": [[7]], "sequence_bias": [[[7], 3.0]]},
+            {"num_beams": beams, "eos_token_id": 7, "max_new_tokens": 4, "min_new_tokens": 6, "forced_eos_token_id": 7},
+            {"num_beams": beams, "max_new_tokens": 2, "sequence_bias": biases}]  # fmt: skip
+
+
 def sampling_of(draw: Draw, vocab: int) -> dict:
     """Settings of one sampled token, with one or two of the filters and a few processors that move them."""
     filters = {"temperature": draw.choice([0.5, 0.8, 1.7, 3.0]), "top_k": draw.choice([0, 1, 2, 7, vocab + 9]), "top_p": draw.choice([0.0, 0.3, 0.7, 0.95, 1.0, 1.5]),
@@ -330,17 +342,17 @@ def fills_of(subject: Subject, settings: dict) -> set[int]:
     return {subject.pad, *([ends] if isinstance(ends, int) else ends or [])}
 
 
-def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool) -> Failure | None:
-    """A search, or 3,000 samples of one token."""
+def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool, rare: dict | None = None) -> Failure | None:
+    """A search, or 3,000 samples of one token; with settings of its own or these."""
     vocab = min(subject.source, subject.target)
     end = draw.choice([7, draw.randrange(vocab)])
-    settings = sampling_of(draw, vocab) if samples else settings_of(draw, vocab, subject.pad, end)
+    settings = rare or (sampling_of(draw, vocab) if samples else settings_of(draw, vocab, subject.pad, end))
     settings = without_positions(draw, subject, settings)
     whole = subject.settings | settings
     if is_void(whole):
         return None
     reads_source = whole.get("encoder_repetition_penalty", 1.0) != 1.0 or whole.get("encoder_no_repeat_ngram_size", 0) > 0
-    given = inputs_of(draw, subject, vocab if reads_source else subject.source, 0 if subject.kind == "fsmt" or samples else 5)
+    given = inputs_of(draw, subject, vocab if reads_source else subject.source, 0 if subject.kind == "fsmt" or samples or rare else 5)
     if samples:
         given = {name: value[:1] for name, value in given.items()}
     more = ["--plain"] if draw.coin(0.3) else []
@@ -401,6 +413,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             own = programs.within(kind)
             subject = subject_of(draw, own.folder / "model", kind)
             found = [check_search(draw, own, subject, samples=number == SEARCHES) for number in range(SEARCHES + 1)]
+            found += [check_search(draw, own, subject, samples=False, rare=one) for one in rare_settings(draw, subject)]
             found += [check_forced(draw, own, subject), check_attention(draw, own, subject)]
             failures += [one for one in found if one]
             count += len(found)

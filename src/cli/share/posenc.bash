@@ -29,6 +29,8 @@ _posenc() {
     'fill --top') return ;;
     'tokenize --max-length') return ;;
     'generate --set') return ;;
+    'generate --coverage-penalty') return ;;
+    'generate --seed') return ;;
     'translate --beams') return ;;
     'translate --max-length') return ;;
     'translate --n-best') return ;;
@@ -54,7 +56,7 @@ _posenc() {
     fill) options='-h --help --text --top' ;;
     tokenize) options='-h --help --pair --no-special --max-length --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    generate) options='-h --help --in --out --set --plain --int8 --logits' ;;
+    generate) options='-h --help --in --out --set --plain --int8 --attention --coverage-penalty --seed --logits' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --int8 --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
