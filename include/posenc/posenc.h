@@ -1,5 +1,6 @@
 #pragma once
 
+// posenc-budget: one line a header
 // posenc, except for what few programs need: <posenc/models/inspect_folder.h>, which finds the
 // weights in a folder of Hugging Face, <posenc/nn/table_module.h> and
 // <posenc/core/checkpointable.h>, which are for classes of your own. This header does not
@@ -100,12 +101,14 @@
 #include "posenc/nn/transformer/conformer_encoder_layer.h"
 #include "posenc/nn/transformer/conformer_feed_forward.h"
 #include "posenc/nn/transformer/conformer_options.h"
+#include "posenc/nn/transformer/convolution_neck.h"
 #include "posenc/nn/transformer/disentangled_encoder_layer.h"
 #include "posenc/nn/transformer/disentangled_options.h"
 #include "posenc/nn/transformer/encoder_layer_base.h"
 #include "posenc/nn/transformer/gated_feed_forward.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/layer_scale.h"
+#include "posenc/nn/transformer/patch_merging.h"
 #include "posenc/nn/transformer/relative_embeddings.h"
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/shifted_encoder_layer.h"

@@ -1,9 +1,10 @@
+// posenc-budget: one command: the tensors that come in, the search, those that go out
 // posenc generate: targets of an encoder-decoder in a folder, with safetensors as input and output.
 
 #include "models/generate/folder.h"
 #include "models/seq2seq/load.h"
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
@@ -199,7 +200,7 @@ StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
   if (options.max_length()) options.max_length(*options.max_length() - padding);
   options.min_length(options.min_length() - padding);
   options.coverage_penalty(arguments.coverage_penalty).return_attention(arguments.attention);
-  if (arguments.seed) options.generator(at::detail::createCPUGenerator(*arguments.seed));
+  if (arguments.seed) at::manual_seed(*arguments.seed);
   const auto found =
       with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& mask) {
         return generate(any, inputs.src, mask, options);

@@ -1,3 +1,5 @@
+// posenc-budget: one attention: its blocks of queries, its scores, its sums
+
 #include "inference/relative_attention.h"
 
 #include <ATen/Parallel.h>

@@ -1,3 +1,5 @@
+// posenc-budget: one step of a search: its cache, its masks, its attentions
+
 #include "inference/step_decoder.h"
 
 #include <ATen/Parallel.h>

@@ -9,7 +9,7 @@ checkpoint   not a peer: writes FOLDER/model, the checkpoint that posenc loads
 
 Answers each line of stdin, `ACT BATCH LENGTH BEAMS THREADS`, with `SECONDS FINGERPRINT MEGABYTES`: the time of one
 call, a hash of the tokens that it produced (`-` for the encoder), and the peak memory of the process during the call.
-ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (so many tokens for each source as the shape has steps).
+ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (as many tokens for each source as the shape has steps).
 
 SHAPE, of random weights: `marian`, the default, of which alone there are encoders; `nllb`, that of NLLB-200's 600 million
 parameters; `t5`, that of T5-base.

@@ -1,3 +1,5 @@
+// posenc-budget: the tests of one class
+
 #include "posenc/functional/attention_mask.h"
 
 #include <gtest/gtest.h>

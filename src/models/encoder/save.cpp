@@ -1,4 +1,5 @@
 // save_pretrained() of an encoder, alone or with a head.
+// posenc-budget: one procedure: names, shards and files of one folder
 
 #include <torch/nn/module.h>
 

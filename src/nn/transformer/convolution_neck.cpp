@@ -1,7 +1,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "posenc/nn/transformer/window_encoder.h"
+#include "posenc/nn/transformer/convolution_neck.h"
 
 namespace posenc {
 

@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 #include "nn/weights.h"
-#include "posenc/nn/transformer/window_encoder.h"
+#include "posenc/nn/transformer/patch_merging.h"
 
 namespace posenc {
 

@@ -19,7 +19,7 @@ int64_t width_after(const WindowStageOptions& stage) {
 
 void check_stage(const WindowStageOptions& options) {
   TORCH_CHECK_VALUE(!options.layers().empty(),
-                    "[WindowStage] there must be at least one layer. Got none");
+                    "[WindowStage] there must be at least one layer. Got no layer");
   const int64_t width = width_before(options);
   for (const WindowEncoderLayerOptions& layer : options.layers()) {
     TORCH_CHECK_VALUE(layer.layer().d_model() == width,
@@ -34,7 +34,7 @@ void check_stage(const WindowStageOptions& options) {
 void check_stages(const WindowEncoderOptions& options) {
   const auto& stages = options.stages();
   TORCH_CHECK_VALUE(!stages.empty(), "[", kWindowEncoder,
-                    "] there must be at least one stage. Got none");
+                    "] there must be at least one stage. Got no stage");
   for (const WindowStageOptions& stage : stages) check_stage(stage);
   for (size_t i = 1; i < stages.size(); ++i) {
     TORCH_CHECK_VALUE(width_before(stages[i]) == width_after(stages[i - 1]), "[", kWindowEncoder,

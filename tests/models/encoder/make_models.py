@@ -189,7 +189,7 @@ def write(model, given: dict[str, torch.Tensor], path: Path) -> None:
 def write_gradients(name: str, model, out: Path) -> None:
     given = inputs_of(name)
     part = {"bart": lambda: model.get_encoder(), "clip": lambda: model.text_model}.get(name, lambda: model)()
-    if "inputs_embeds" in given:  # of the part behind the convolutions, which zeroes padding in place
+    if "inputs_embeds" in given:  # of the part after the convolutions, which zeroes padding in place
         result = model.encoder(given["inputs_embeds"].clone(), given["attention_mask"].bool())
     else:
         result = part(**given)
