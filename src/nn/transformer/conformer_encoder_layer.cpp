@@ -11,6 +11,17 @@ namespace {
 
 constexpr const char* kConformerLayer = "ConformerEncoderLayer";
 
+// Refuses what a conformer's attention does not have.
+void refuse_others(const ShiftedOptions& own) {
+  const std::pair<const char*, bool> others[] = {{"bi_data", own.bi_data()},
+                                                 {"segments", own.segments()},
+                                                 {"mask_embedding", own.mask_embedding()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[", kConformerLayer, "] ", name,
+                      " of shifted must be false: it is of a ShiftedEncoderLayer. Got true");
+  }
+}
+
 // x (B, L, D) with each of its heads rotated, before it is projected.
 torch::Tensor rotated(RotaryEmbeddingImpl& rotary, const torch::Tensor& x, int64_t heads,
                       const torch::Tensor& position_ids) {
@@ -32,6 +43,7 @@ void ConformerEncoderLayerImpl::reset() {
   check_defaults(kConformerLayer, options, {"conformer", "shifted", "bias", "rotary"});
   TORCH_CHECK_VALUE(!options.shifted() || !options.rotary(), "[", kConformerLayer,
                     "] shifted and rotary must not both be set. Got both");
+  if (options.shifted()) refuse_others(*options.shifted());
   ffn1 = register_module("ffn1", ConformerFeedForward(options));
   norm1 = register_module("norm1", make_norm(options));
   if (options.shifted()) {

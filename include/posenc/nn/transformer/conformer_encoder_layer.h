@@ -18,8 +18,9 @@ namespace posenc POSENC_EXPORT {
 /// A layer of a conformer: x += ffn1(x) / 2, x += self_attn(norm1(x)), x += conv(x), x += ffn2(x) /
 /// 2, x = norm2(x), where ffn1 and ffn2 are networks linear2(activation(linear1(norm(x)))).
 ///
-/// With TransformerLayerOptions::shifted the attention is a ShiftedAttention; with `rotary` the
-/// input of queries and keys is rotated, head by head, before it is projected.
+/// With TransformerLayerOptions::shifted the attention is a ShiftedAttention, without bi_data,
+/// segments and mask_embedding; with `rotary` the input of queries and keys is rotated, head by
+/// head, before it is projected.
 ///
 /// x: (B, L, D)  ->  (B, L, D).
 ///
