@@ -161,7 +161,7 @@ class RelativeHead {
   void add_segments(int64_t begin, int64_t end) {
     const float* const queries = biased_queries(positions_.segment_bias, begin, end);
     const float* const own = positions_.segment_keys.const_data_ptr<float>() + 2 * head_ * width_;
-    const int32_t* const segments = positions_.segments.const_data_ptr<int32_t>() + first_;
+    const int64_t* const segments = positions_.segments.const_data_ptr<int64_t>() + first_;
     for (int64_t i = begin; i < end; ++i) {
       const float* const query = queries + (i - begin) * width_;
       float same = 0.0F, other = 0.0F;

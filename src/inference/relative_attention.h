@@ -16,7 +16,7 @@ struct PositionHeads {
   int64_t reach = 0;
   at::Tensor backward_keys = {};  ///< in place of keys in the second half of the sequences
   at::Tensor key_bias = {};       ///< (H, Dh), added to queries beside the keys of distances
-  /// Integers (rows), kInt: the segment of each packed row. Queries are multiplied by the first
+  /// Integers (rows), kLong: the segment of each packed row. Queries are multiplied by the first
   /// vector of segment_keys (H, 2, Dh) for keys of their own segment, and by the second for others.
   at::Tensor segments = {};
   at::Tensor segment_keys = {};

@@ -89,9 +89,7 @@ Projection shifted_in_proj(const ShiftedAttentionImpl& attention, WeightConverte
 at::Tensor packed_segments(const at::Tensor& segments, const Packing& packing) {
   if (!segments.defined()) return {};
   const at::Tensor all = segments.to(at::kLong).flatten();
-  const at::Tensor rows =
-      packing.packed ? at::index_select(all, 0, at::tensor(packing.places)) : all;
-  return rows.to(at::kInt).contiguous();
+  return packing.packed ? at::index_select(all, 0, at::tensor(packing.places)) : all.contiguous();
 }
 
 PositionHeads shifted_positions(const ShiftedParts& parts, const at::Tensor& keys, int64_t reach,

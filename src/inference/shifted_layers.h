@@ -22,7 +22,7 @@ struct ShiftedParts {
 /// The projection of a ShiftedAttention to queries with their content_bias, keys and values.
 Projection shifted_in_proj(const ShiftedAttentionImpl& attention, WeightConverter& convert);
 
-/// The segment of each row of a packing, kInt; undefined for undefined segments (B, L).
+/// The segment of each row of a packing, kLong; undefined for undefined segments (B, L).
 at::Tensor packed_segments(const at::Tensor& segments, const Packing& packing);
 
 /// The positions of a layer whose keys reach at least as far as a batch.

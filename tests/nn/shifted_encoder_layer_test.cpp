@@ -118,6 +118,17 @@ TEST(ShiftedEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
   EXPECT_TRUE(bit_equal(frozen.forward(beginning), before));
 }
 
+// Of 64 bits, as in transformers: 2^32 is another segment than 0.
+TEST(ShiftedEncoderLayer, SegmentsAreAnyIntegers) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
+  const auto x = torch::randn({2, 4, 8});
+  const auto segments = torch::tensor({{0, 1, 1, 0}, {0, 0, 0, 1}}) * (int64_t{1} << 32);
+  TransformerEncoderRecord nothing;
+  EXPECT_TRUE(near(freeze(encoder).forward_with(x, {}, nothing, {}, segments),
+                   encoder->forward_with(x, {}, nothing, {}, {}, segments)));
+}
+
 TEST(ShiftedEncoderLayer, PaddingAttendsToItselfToo) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
