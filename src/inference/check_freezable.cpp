@@ -309,6 +309,8 @@ void check_convolution(const std::string& name, const ConformerConvolution& hold
   const int64_t size = options.conformer()->conv_kernel_size();
   check_tensor(name + ".depthwise_weight", conv.depthwise_weight, {width, size});
   const auto& norm = module_of(name + ".batch_norm", conv.batch_norm);
+  TORCH_CHECK_VALUE(norm.options.track_running_stats(), "[freeze] ", name,
+                    ".batch_norm: track_running_stats must be true. Got false");
   for (const auto& [part, tensor] :
        {std::pair<const char*, const at::Tensor&>{"weight", norm.weight},
         {"bias", norm.bias},

@@ -38,7 +38,8 @@ FrozenConformerConvolution convolution_of(const ConformerConvolutionImpl& conv,
           .pointwise1 = linear_of(conv.pointwise1, convert),
           .pointwise2 = linear_of(conv.pointwise2, convert),
           .depthwise = (conv.depthwise_weight.detach() * factors.unsqueeze(1)).t().contiguous(),
-          .bias = norm.bias.detach() - norm.running_mean.detach() * factors};
+          .bias = norm.bias.detach() - norm.running_mean.detach() * factors,
+          .activation = conv.options.activation()};
 }
 
 // Rows [first, first + count) of the projection of queries, keys and values.
@@ -208,7 +209,7 @@ class ConformerRun {
           const float* const w = weight + k * width;
           for (int64_t c = 0; c < width; ++c) sum[c] += x[c] * w[c];
         }
-        activate(layer.ffn1.activation, sum, width);
+        activate(layer.conv.activation, sum, width);
       }
     });
   }

@@ -16,6 +16,7 @@ struct FrozenConformerConvolution {
   Norm norm;
   Projection pointwise1, pointwise2;
   at::Tensor depthwise, bias;  ///< (K, D), (D)
+  Activation activation;       ///< after them
 };
 
 /// A frozen ConformerEncoderLayer. Queries and keys have a projection of their own where their

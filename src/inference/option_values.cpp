@@ -83,7 +83,9 @@ void read(const ConformerFeedForwardImpl& network, Values& values) {
 }
 
 void read(const ConformerConvolutionImpl& conv, Values& values) {
-  add(values, {static_cast<double>(conv.options.activation()), conv.batch_norm->options.eps()});
+  const auto& norm = conv.batch_norm->options;
+  add(values, {static_cast<double>(conv.options.activation()), norm.eps(),
+               static_cast<double>(norm.track_running_stats())});
 }
 
 void read(const WindowEncoderLayerImpl& layer, Values& values) {

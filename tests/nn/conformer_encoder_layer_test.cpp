@@ -96,6 +96,21 @@ TEST(ConformerEncoderLayer, FrozenLayersComputeTheSame) {
   }
 }
 
+// Options of the parts of a layer, changed before it is frozen and afterwards.
+TEST(ConformerEncoderLayer, FrozenConvolutionsHaveOptionsOfTheirOwn) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(conformer(3), 1)));
+  auto& conv = *encoder->layers->at<ConformerEncoderLayerImpl>(0).conv;
+  conv.options.activation(Activation::GELU);
+  const auto x = torch::randn({2, 5, 8});
+  const auto frozen = freeze(encoder);
+  EXPECT_TRUE(near(frozen.forward(x), encoder->forward(x)));
+  conv.batch_norm->options.track_running_stats(false);
+  EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of layers.0.conv");
+  EXPECT_ERROR(freeze(encoder), c10::ValueError,
+               "[freeze] layers.0.conv.batch_norm: track_running_stats must be true. Got false");
+}
+
 TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
   EXPECT_ERROR(ConformerEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
                "[ConformerEncoderLayer] conformer must be set");
