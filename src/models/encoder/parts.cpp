@@ -50,7 +50,7 @@ void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
 }
 
 // What an encoder of features takes.
-void check_features(const EncoderInputs& inputs) {
+void check_features(const EncoderOptions& options, const EncoderInputs& inputs) {
   TORCH_CHECK_VALUE(inputs.inputs_embeds().defined(),
                     "[Encoder] an encoder of features takes them as inputs_embeds (B, L, D). Got "
                     "an undefined tensor");
@@ -61,6 +61,11 @@ void check_features(const EncoderInputs& inputs) {
   for (const auto& [name, tensor] : of_text) {
     TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of features takes no ", name);
   }
+  TORCH_CHECK_VALUE(!inputs.position_ids().defined() || options.encoder().layer().rotary(),
+                    "[Encoder] an encoder of features without a rotary embedding takes no "
+                    "position_ids. Got ",
+                    inputs.position_ids().defined() ? inputs.position_ids().sizes()
+                                                    : at::IntArrayRef());
 }
 
 }  // namespace
@@ -96,7 +101,7 @@ bool sees_padding(const EncoderOptions& options) {
 
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {
-  if (takes_features(options)) check_features(inputs);
+  if (takes_features(options)) check_features(options, inputs);
   if (inputs.inputs_embeds().defined()) return check_embeds(options, input, inputs);
   TORCH_CHECK_VALUE(
       input.defined(), "[Encoder] ",

@@ -447,6 +447,24 @@ TEST(EncoderErrors, ImagesComeWithoutTheInputsOfText) {
   }
 }
 
+TEST(EncoderErrors, FeaturesComeWithoutTheInputsOfText) {
+  Encoder model(EncoderOptions(small_options().encoder()));
+  model->eval();
+  const auto frozen = freeze(model);
+  const int64_t width = model->options.encoder().layer().d_model();
+  const auto given = EncoderInputs().inputs_embeds(torch::ones({2, 4, width}));
+  const auto ids = torch::ones({2, 4}, torch::kLong);
+  const std::pair<const char*, EncoderInputs> all[] = {
+      {"an encoder of features takes no token_type_ids", EncoderInputs(given).token_type_ids(ids)},
+      {"an encoder of features takes no task_type_ids", EncoderInputs(given).task_type_ids(ids)},
+      {"an encoder of features without a rotary embedding takes no position_ids. Got [2, 4]",
+       EncoderInputs(given).position_ids(ids)}};
+  for (const auto& one : all) {
+    EXPECT_ERROR(model->forward({}, one.second), c10::ValueError, one.first);
+    EXPECT_ERROR(frozen.forward({}, one.second), c10::ValueError, one.first);
+  }
+}
+
 TEST(EncoderErrors, OptionsThatContradict) {
   const auto made = [](const EncoderOptions& options) { return Encoder(options); };
   auto neither = small_options().embeddings(std::nullopt);
