@@ -241,7 +241,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         return alibi(draw, kind_name, heads, text)
     if kind_name in ("beit", "data2vec-vision"):
         del vision["qkv_bias"]
-        return {**vision, **{name: draw.coin() for name in WINDOW_SETTINGS}, "layer_scale_init_value": draw.choice([0, 0.1, 1.0]),
+        return {**vision, **{name: draw.coin() for name in WINDOW_SETTINGS}, "layer_scale_init_value": draw.choice([0.0, 0.1, 1.0]),
                 "drop_path_rate": draw.choice([0.0, 0.2])}  # fmt: skip
     if kind_name == "layoutlmv3":
         return {**text, **document(draw, heads)}

@@ -31,7 +31,8 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     if KINDS[kind_name].dialect in ROTATING:
         with_defined_rows(given, model.config.pad_token_id)
     # Some classes have parts beside the encoder and its head, which are copied then.
-    options = {"folder": str(folder), "out": f"{folder}-saved", "keeps_rest": kind_name in INCOMPLETE or draw.coin()}
+    keeps_rest = kind_name in INCOMPLETE or getattr(model.config, "visual_embed", False) or draw.coin()
+    options = {"folder": str(folder), "out": f"{folder}-saved", "keeps_rest": keeps_rest}
     # Training changes the zeros between the groups of a layer.
     if head.endswith("ForSequenceClassification") and kind_name not in ("convbert", "squeezebert") and draw.coin():
         given["wanted"] = draw.integers(len(LABELS), len(given["input_ids"]))
