@@ -50,7 +50,8 @@ class RelativeHead {
     term_ = scratch(Scratch::Hidden, size * length_);
     const bool has_keys_alone = keys_.defined() && is_dense_ && !bias.defined() &&
                                 !positions_.queries.defined() && !positions_.segments.defined() &&
-                                !input_.mask.is_causal && !input_.window;
+                                !input_.mask.by_distance.defined() && !input_.mask.is_causal &&
+                                !input_.window;
     for (int64_t begin = 0; begin < length_; begin += kQueries) {
       const int64_t end = std::min(begin + kQueries, length_);
       if (has_keys_alone) {

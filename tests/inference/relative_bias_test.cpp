@@ -7,6 +7,7 @@
 
 #include "inference/models.h"
 #include "posenc/models/generate.h"
+#include "posenc/sinusoid/preset.h"
 #include "support/compare.h"
 #include "support/threads.h"
 
@@ -235,6 +236,28 @@ TEST(FrozenAlibi, ExcludesRelativeBiases) {
   options.alibi(relative::Alibi{}).relative(relative::Buckets{});
   EXPECT_ERROR(TransformerEncoderImpl{options}, c10::ValueError,
                "[TransformerEncoder] alibi must be without a relative position bias");
+}
+
+// Layers with positions of another kind have the slopes of a mask as well.
+TEST(FrozenRelativeBias, SlopesOfAMaskAreAddedToOtherPositions) {
+  const torch::NoGradGuard no_grad;
+  const auto layer = [] { return TransformerLayerOptions(8, 2).d_ff(12); };
+  const auto terms = [](bool keys, bool queries) {
+    return DisentangledOptions(6).content_to_position(keys).position_to_content(queries);
+  };
+  const ShiftedOptions shifted(preset("transformer_xl", 8));
+  for (const TransformerLayerOptions& own :
+       {layer().disentangled(terms(true, false)), layer().disentangled(terms(true, true)),
+        layer().qkv_bias(false).out_bias(false).shifted(shifted),
+        layer().conformer(ConformerOptions(3)).shifted(shifted),
+        layer().conformer(ConformerOptions(3))}) {
+    auto encoder = with_own_weights(TransformerEncoder(TransformerEncoderOptions(own, 2)));
+    const auto frozen = freeze(encoder);
+    const auto x = torch::randn({2, 9, 8});
+    const auto mask = AttentionMask::slopes(torch::tensor({0.4, 0.9}));
+    EXPECT_TRUE(within(Op::Layers, frozen.forward(x, mask), encoder->forward(x, mask)));
+    EXPECT_FALSE(torch::allclose(encoder->forward(x), encoder->forward(x, mask), 1e-3, 1e-3));
+  }
 }
 
 TEST(FrozenRelativeBias, ATableThatChangesIsNoticed) {
