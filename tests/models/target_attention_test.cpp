@@ -101,6 +101,23 @@ TEST(TargetAttention, OfScoresIsThatOfTheSearch) {
   });
 }
 
+// The slopes of a mask are a part of the weights, in frozen models too.
+TEST(TargetAttention, OfScoresHasSlopes) {
+  auto model = tiny_model(tiny(), 0);
+  const auto slopes = torch::linspace(0.4, 0.9, model->decoder->options.layer().num_heads());
+  const std::vector<Tokens> targets = {{1, 4, 5}, {1, 6, 3, 7}, {1, 8, 5}};
+  for (const auto& own : {AttentionMask(), AttentionMask::causal(), without_padding()}) {
+    const auto mask = own & AttentionMask::slopes(slopes);
+    const auto expected = score_with_attention(*model, padded(), mask, targets);
+    const auto without = score_with_attention(*model, padded(), own, targets);
+    const auto frozen = score_with_attention(freeze(model), padded(), mask, targets);
+    for (size_t b = 0; b < 3; ++b) {
+      EXPECT_TRUE(torch::allclose(frozen[b].attention, expected[b].attention, 1e-5, 1e-6)) << b;
+      EXPECT_FALSE(torch::allclose(without[b].attention, expected[b].attention, 1e-3, 1e-3)) << b;
+    }
+  }
+}
+
 // The tokens of a prefix have no weights of their own in the result.
 TEST(TargetAttention, BeginsAfterThePrefix) {
   with_both([](auto& model, TransformerImpl& modules) {
