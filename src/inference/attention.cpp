@@ -1,6 +1,7 @@
 #include "inference/attention.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -62,6 +63,9 @@ void attend(const AttentionInput& input, float* out) {
   }
   const at::Tensor& relative = input.relative.defined() ? input.relative : input.mask.by_distance;
   if (relative.defined()) {
+    TORCH_CHECK_VALUE(relative.size(0) == sizes.heads,
+                      "[AttentionMask] slopes() takes a slope for each of the ", sizes.heads,
+                      " heads. Got ", relative.size(0));
     request.relative = relative.const_data_ptr<float>() + input.keys.length - 1;
     request.relative_stride = relative.stride(0);
     if (!input.counts_tokens && !input.keys.has_neighbours())

@@ -231,6 +231,21 @@ TEST(FrozenGridBias, IsTheModules) {
   }
 }
 
+// The heads of a layer with a convolution may be others than the stack's.
+TEST(FrozenRelativeBias, SlopesOfAMaskMustBeOfTheHeadsOfEachLayer) {
+  const auto plain = TransformerLayerOptions(16, 2).d_ff(12);
+  const auto other = TransformerLayerOptions(16, 4).d_ff(12).mixing(Mixing::Convolution);
+  auto encoder = with_own_weights(
+      TransformerEncoder(TransformerEncoderOptions(plain, 2).layers({plain, other})));
+  const auto frozen = freeze(encoder);
+  const auto x = torch::randn({2, 9, 16});
+  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), encoder->forward(x).detach()));
+  const auto mask = AttentionMask::slopes(torch::ones({2}));
+  constexpr const char* kWhy = "slopes() takes a slope for each of the 4 heads. Got 2";
+  EXPECT_ERROR(frozen.forward(x, mask), c10::ValueError, kWhy);
+  EXPECT_ERROR(encoder->forward(x, mask), c10::ValueError, kWhy);
+}
+
 TEST(FrozenAlibi, ExcludesRelativeBiases) {
   TransformerEncoderOptions options(TransformerLayerOptions(8, 2), 1);
   options.alibi(relative::Alibi{}).relative(relative::Buckets{});
