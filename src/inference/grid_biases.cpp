@@ -26,20 +26,20 @@ std::optional<std::size_t> GridBiases::add(const GridPositionBias& shared,
 std::shared_ptr<const std::vector<at::Tensor>> GridBiases::of(
     const std::optional<relative::Grid>& grid) const {
   if (sums_.empty()) return nullptr;
-  const relative::Grid to = grid.value_or(sums_[0][0].grid);
   const std::lock_guard lock(mutex_);
-  if (biases_ && last_ == to) return biases_;
+  if (biases_ && last_ == grid) return biases_;
   std::vector<at::Tensor> all;
   for (const auto& tables : sums_) {
     at::Tensor sum;
     for (const Table& table : tables) {
-      const at::Tensor bias = relative_grid_bias(table.weight, table.grid, to);
+      const at::Tensor bias =
+          relative_grid_bias(table.weight, table.grid, grid.value_or(table.grid));
       sum = sum.defined() ? sum + bias : bias;
     }
     all.push_back(sum.transpose(2, 3).contiguous().transpose(2, 3));
   }
   biases_ = std::make_shared<const std::vector<at::Tensor>>(std::move(all));
-  last_ = to;
+  last_ = grid;
   return biases_;
 }
 

@@ -20,7 +20,7 @@ class GridBiases {
   /// nothing if both are null.
   std::optional<std::size_t> add(const GridPositionBias& shared, const GridPositionBias& own);
 
-  /// The biases (1, H, 1 + N, 1 + N) for a grid, that of the tables unless given, with neighbouring
+  /// The biases (1, H, 1 + N, 1 + N) for a grid, that of each table unless given, with neighbouring
   /// queries side by side in memory. Null if there are none.
   std::shared_ptr<const std::vector<at::Tensor>> of(
       const std::optional<relative::Grid>& grid) const;
@@ -33,7 +33,7 @@ class GridBiases {
 
   std::vector<std::vector<Table>> sums_;
   mutable std::mutex mutex_;
-  mutable relative::Grid last_;
+  mutable std::optional<relative::Grid> last_;
   mutable std::shared_ptr<const std::vector<at::Tensor>> biases_;  // for the last grid
 };
 

@@ -285,6 +285,26 @@ TEST(FrozenRelativeBias, ATableThatChangesIsNoticed) {
                "other values in relative_attention_bias.weight");
 }
 
+// Without a grid, the table of each layer is for its own.
+TEST(FrozenGridBias, OfLayersMayBeOfTwoGrids) {
+  const torch::NoGradGuard no_grad;
+  const auto layer = [](relative::Grid grid) {
+    return TransformerLayerOptions(8, 2).d_ff(12).grid_bias(grid);
+  };
+  const auto wide = layer({2, 3}), high = layer({3, 2});
+  auto encoder = with_own_weights(
+      TransformerEncoder(TransformerEncoderOptions(high, 2).layers({high, wide})));
+  const auto frozen = freeze(encoder);
+  const auto x = torch::randn({2, 7, 8});
+  const auto wanted = encoder->forward(x);
+  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), wanted));
+  TransformerEncoderRecord record;
+  const relative::Grid of_all = {3, 2};
+  EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, {}, record, {}, {}, of_all),
+                     encoder->forward_with(x, {}, record, {}, {}, {}, of_all)));
+  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), wanted));
+}
+
 TEST(FrozenRelativeBias, HeadsOfAllLayersOfADecoderAreThoseOfTheStack) {
   const auto layer = [] { return TransformerLayerOptions(8, 2).d_ff(12); };
   Transformer model(TransformerOptions(9, 9).num_heads(2).d_model(8).d_ff(12));
