@@ -55,7 +55,7 @@ def judged(case: Case, got, head: str, dialect: str) -> str:
         return f"architectures {config['architectures']}"
     if any(ending in head for ending in ("Sequence", "Token", "Image")):
         labels = LABELS if "labels" in case.options else [f"{before.get('id2label', {}).get(str(i), f'LABEL_{i}')} changed" for i in range(len(config["id2label"]))]
-        if list(config["id2label"].values()) != labels or list(config["label2id"]) != sorted(labels):
+        if [config["id2label"][str(i)] for i in range(len(labels))] != labels or list(config["label2id"]) != sorted(labels):
             return f"labels {config['id2label']}, {config['label2id']}"
     cls = getattr(transformers, expected)
     model, info = cls.from_pretrained(out, output_loading_info=True)
