@@ -170,6 +170,10 @@ void read(const GridPositionBiasImpl& bias, Values& values) {
   add(values, {static_cast<double>(grid.height), static_cast<double>(grid.width)});
 }
 
+void read(const DocumentPositionBiasImpl& bias, Values& values) {
+  add(values, {bias.options.scale(), static_cast<double>(bias.options.boxes().has_value())});
+}
+
 // Those that matter beside the frequencies, which are a buffer.
 void read(const RotaryEmbeddingImpl& embedding, Values& values) {
   const RotaryOptions& options = embedding.options.rotary();
@@ -233,6 +237,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
                             reader_if<RotaryEmbeddingImpl>,
                             reader_if<RelativePositionBiasImpl>,
                             reader_if<GridPositionBiasImpl>,
+                            reader_if<DocumentPositionBiasImpl>,
                             reader_if<LayerNormImpl>,
                             reader_if<TransformerNormImpl>,
                             reader_if<TokenAndPositionEmbeddingImpl>,

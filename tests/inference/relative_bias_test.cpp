@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <utility>
 
 #include "inference/models.h"
+#include "inference/small_encoder.h"
 #include "posenc/models/generate.h"
 #include "posenc/sinusoid/preset.h"
 #include "support/compare.h"
@@ -310,6 +312,25 @@ TEST(FrozenRelativeBias, HeadsOfAllLayersOfADecoderAreThoseOfTheStack) {
   Transformer model(TransformerOptions(9, 9).num_heads(2).d_model(8).d_ff(12));
   model->decoder->layers->push_back(TransformerDecoderLayer(layer().head_dim(3)));
   EXPECT_ERROR(freeze(model), c10::ValueError, "self_attn: head_dim must be 4");
+}
+
+TEST(FrozenDocumentBias, OptionsAndTablesThatChangeAreNoticed) {
+  const torch::NoGradGuard no_grad;
+  auto options = small_options();
+  options.document_bias(DocumentPositionBiasOptions(4, relative::Buckets{8, 20}));
+  const auto ids = torch::randint(50, {2, 9});
+  const auto refuse = [&](const char* why, const std::function<void(Encoder&)>& change) {
+    auto encoder = small_encoder(options);
+    const auto frozen = freeze(encoder);
+    EXPECT_TRUE(within(Op::Layers, frozen.forward(ids).last_hidden_state,
+                       encoder->forward(ids).last_hidden_state));
+    change(encoder);
+    EXPECT_ERROR(frozen.forward(ids), c10::Error, why);
+  };
+  refuse("other options of document_bias",
+         [](Encoder& encoder) { encoder->document_bias->options.scale(0.5); });
+  refuse("other values in document_bias.places.weight",
+         [](Encoder& encoder) { encoder->document_bias->places->weight.add_(1.0); });
 }
 
 }  // namespace
