@@ -6,9 +6,9 @@ tools/hf_config_classes.py --check    exit 1 if one differs
 
 model_classes.inc has the class of each model type without a head. config_classes.inc has a row for each model type of
 use, with what posenc reads of its class:
-- aliases: a class's attribute_map names the settings that its files may give by another name. Of two names, one is a
-  field of the class and the other is set after all fields; `alias=own` has the own name as a field, `alias:own` the
-  alias.
+- aliases: a class's attribute_map and OLD_NAMES name the settings that its files may give by another name. Of two names,
+  one is a field of the class and the other is set after all fields; `alias=own` has the own name as a field,
+  `alias:own` the alias.
 - optional settings: those that may be null although they have another default. Null then means none.
 - defaults: those of the fields. Where one is null, there is none or the class derives it from other settings, as posenc
   then does; but rope_parameters are those of the class instantiated without arguments. A composite model has the model
@@ -68,6 +68,7 @@ READ = set("""
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers
+OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}}  # which a class takes without a row of its attribute_map
 
 
 def config_classes() -> dict[str, type]:
@@ -93,7 +94,7 @@ def config_classes() -> dict[str, type]:
 def aliases_of(kind: type) -> list[str]:
     """The pairs of a class. Of two fields the own one is set later, to its default if need be: such an alias is none."""
     fields, pairs = set(kind.__dataclass_fields__), []
-    for alias, own in sorted(kind.attribute_map.items()):
+    for alias, own in sorted((kind.attribute_map | OLD_NAMES.get(kind.model_type, {})).items()):
         if alias == own or (alias in fields and own in fields) or not {alias, own} & READ:
             continue
         pairs.append(alias + (":" if alias in fields else "=") + own)

@@ -16,6 +16,8 @@ EXTRA = {
     "gradient_checkpointing": False, "finetuning_task": None, "output_past": True, "architectures": ["AnyModel"],
     "_num_labels": 3, "summary_type": "first", "tokenizer_class": "AnyTokenizer", "xla_device": None, "_commit_hash": None,
 }  # fmt: skip
+# Names that a class takes for others, beside those of its attribute_map.
+OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}}
 # Errors of a class for what it does not take: the file then stays as it was.
 REFUSALS = (AssertionError, AttributeError, KeyError, LookupError, RuntimeError, StrictDataclassError, TypeError, ValueError)
 
@@ -33,7 +35,8 @@ def default_of(kind: type) -> dict:
 
 
 def with_aliases(draw: Draw, kind: type, settings: dict) -> dict:
-    pairs = [(alias, own) for alias, own in kind.attribute_map.items() if own in settings and alias not in settings and draw.coin()]
+    names = kind.attribute_map | OLD_NAMES.get(kind.model_type, {})
+    pairs = [(alias, own) for alias, own in names.items() if own in settings and alias not in settings and draw.coin()]
     renamed = {own: alias for alias, own in pairs}
     return {renamed.get(key, key): value for key, value in settings.items()}
 

@@ -42,6 +42,20 @@ TEST(EncoderConfig, BartTakesTheUsualNames) {
   EXPECT_EQ(usual.embeddings()->d_model(), 512);
 }
 
+// BloomConfig has no such setting, but takes it for hidden_size: the files of BLOOM itself.
+TEST(EncoderConfig, BloomTakesTheNameOfItsFirstFiles) {
+  const json config = {
+      {"model_type", "bloom"}, {"n_embed", 24}, {"num_attention_heads", 3}, {"n_layer", 5}};
+  const auto options = of(config);
+  EXPECT_EQ(options.encoder().layer().d_model(), 24);
+  EXPECT_EQ(options.encoder().layer().num_heads(), 3);
+  EXPECT_EQ(options.encoder().num_layers(), 5);
+  EXPECT_EQ(options.embeddings()->d_model(), 24);
+  json both = config;
+  both["hidden_size"] = 48;
+  EXPECT_ERROR(of(both), c10::ValueError, "n_embed and hidden_size are two names of one setting");
+}
+
 // XLMRobertaXLOutput has none.
 TEST(EncoderConfig, XlmRobertaXLDropsOutNothingAfterTheFeedForward) {
   const auto layer =
