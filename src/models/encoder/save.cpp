@@ -241,6 +241,20 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
   }
 }
 
+// LayoutLMv3's class has tables of boxes even where it does not use them: beside no table of places.
+void add_unused_tables(StateDict& tensors, const EncoderConfig& config) {
+  const Settings& settings = config.settings;
+  if (config.model.type != std::string_view("layoutlmv3") ||
+      !settings.flag("has_spatial_attention_bias") || settings.flag("has_relative_attention_bias"))
+    return;
+  const int64_t heads = config.options.encoder().layer().num_heads();
+  for (const char* const table : {"rel_pos_x_bias", "rel_pos_y_bias"}) {
+    const std::string name = config.options.origin().prefix + "encoder." + table + ".weight";
+    if (!tensors.contains(name))
+      tensors.insert(name, at::zeros({heads, settings.whole("rel_2d_pos_bins", 1, INT32_MAX)}));
+  }
+}
+
 // Those that are not the head's.
 StateDict without(const StateDict& tensors, const std::set<std::string>& names) {
   StateDict others;
@@ -278,6 +292,7 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   add_all(tensors, head);
   add_window_indices(tensors, model, saved.encoder.structure,
                      saved.encoder.options.origin().prefix);
+  add_unused_tables(tensors, saved.encoder);
   if (options.rest_of().empty() && !options.allow_missing()) {
     const std::string name = saved.object["architectures"][0];
     const bool is_base = name == base_class;
