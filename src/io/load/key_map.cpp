@@ -261,6 +261,8 @@ std::optional<KeyMatch> find_rule(std::string_view name, const KeyMap& map) {
 
 std::string fill_pattern(std::string_view pattern, const PatternRuns& runs) {
   const auto parts = parts_between_stars(pattern);
+  TORCH_INTERNAL_ASSERT(runs.size() + 1 >= parts.size(), "[fill_pattern] ", runs.size(),
+                        " runs for the asterisks of ", pattern);
   std::string name(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
     name += runs[i - 1];

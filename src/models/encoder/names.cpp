@@ -368,8 +368,9 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   add_embeddings(map, config);
   if (config.options.windows()) add_windows(map, config);
   add_layers(map, config, layouts);
-  if (is_named(structure.last_norm) && config.options.encoder().norm())
-    add_norm(map, structure.last_norm, "encoder.norm");
+  const auto& windows = config.options.windows();
+  const bool has_norm = windows ? windows->norm() : config.options.encoder().norm();
+  if (is_named(structure.last_norm) && has_norm) add_norm(map, structure.last_norm, "encoder.norm");
   if (is_named(structure.relative_bias)) {
     const TransformerEncoderOptions& stack = config.options.encoder();
     const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn." : "encoder.";

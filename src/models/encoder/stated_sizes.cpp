@@ -27,6 +27,7 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
 void add_grid_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
                     const std::string& prefix) {
   const TransformerEncoderOptions& stack = config.options.encoder();
+  if (!stack.layer().grid_bias() && !stack.grid_bias()) return;
   std::vector<std::string> own, shared;
   for (const EncoderLayerKeys& keys : config.structure.keys) {
     own.push_back(prefix + io::fill_pattern(keys.layer + std::string(keys.grid_bias), {"0"}));
