@@ -39,11 +39,11 @@ at::Tensor window_partition(const at::Tensor& x, Grid window, int64_t shift) {
   const at::Tensor padded =
       pads ? at::constant_pad_nd(x, {0, 0, 0, all.width - grid.width, 0, all.height - grid.height})
            : x;
+  const int64_t down = all.height / window.height, across = all.width / window.width;
   return rolled(padded, -shift)
-      .reshape({x.size(0), all.height / window.height, window.height, all.width / window.width,
-                window.width, x.size(3)})
+      .reshape({x.size(0), down, window.height, across, window.width, x.size(3)})
       .transpose(2, 3)
-      .reshape({x.size(0), -1, window.height * window.width, x.size(3)});
+      .reshape({x.size(0), down * across, window.height * window.width, x.size(3)});
 }
 
 at::Tensor window_unpartition(const at::Tensor& windows, Grid grid, Grid window, int64_t shift) {

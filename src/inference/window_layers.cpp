@@ -244,7 +244,7 @@ at::Tensor WindowStages::run(const at::Tensor& x, TransformerEncoderRecord& reco
   at::Tensor rows = x.clone(at::MemoryFormat::Contiguous).flatten(0, 2);
   const auto add_map = [&] {
     if (!record.output_hidden_states) return;
-    const at::Tensor own = rows.clone().view({batch, -1, rows.size(1)});
+    const at::Tensor own = rows.clone().view({batch, map.height * map.width, rows.size(1)});
     record.hidden_states.push_back(records_layers_ ? own.unflatten(1, {map.height, map.width})
                                                    : own);
   };
@@ -266,7 +266,7 @@ at::Tensor WindowStages::run(const at::Tensor& x, TransformerEncoderRecord& reco
     float* const data = rows.data_ptr<float>();
     normalise({data, data, rows.size(0), rows.size(1), row_regime(rows.size(0))}, last_);
   }
-  return rows.view({batch, -1, rows.size(1)});
+  return rows.view({batch, map.height * map.width, rows.size(1)});
 }
 
 }  // namespace posenc::inference

@@ -71,6 +71,8 @@ TEST(WindowPartition, HasAnInverse) {
     EXPECT_EQ(windows.sizes(), (std::vector<int64_t>{2, 8, 6, 3}));
     EXPECT_TRUE(bit_equal(functional::window_unpartition(windows, {5, 7}, {3, 2}, shift), x));
   }
+  EXPECT_EQ(functional::window_partition(x.narrow(0, 0, 0), {3, 2}, 1).sizes(),
+            (std::vector<int64_t>{0, 8, 6, 3}));
   const auto rows = functional::window_partition(torch::arange(16).view({1, 4, 4, 1}), {2, 2}, 1);
   EXPECT_TRUE(bit_equal(rows[0][0].flatten(), torch::tensor({5, 6, 9, 10})));
   EXPECT_TRUE(bit_equal(rows[0][3].flatten(), torch::tensor({15, 12, 3, 0})));
@@ -171,6 +173,24 @@ TEST(WindowEncoder, FrozenEqualsItsSource) {
           EXPECT_TRUE(near(got.hidden_states[i], wanted.hidden_states[i])) << i;
       }
     }
+  }
+}
+
+TEST(WindowEncoder, TakesAnEmptyBatch) {
+  const torch::NoGradGuard no_grad;
+  const auto images = torch::randn({0, 3, 17, 10});
+  const auto inputs = EncoderInputs().output_hidden_states(true);
+  for (const auto positions : {WindowPositions::None, WindowPositions::Table,
+                               WindowPositions::Continuous, WindowPositions::Axes}) {
+    auto model = encoder_of(two_stages(positions, false));
+    const auto wanted = model->forward(images, inputs);
+    const auto got = freeze(model).forward(images, inputs);
+    EXPECT_EQ(wanted.last_hidden_state.sizes(), (std::vector<int64_t>{0, 15, 16}));
+    EXPECT_EQ(got.last_hidden_state.sizes(), wanted.last_hidden_state.sizes());
+    EXPECT_EQ(got.pooled.sizes(), wanted.pooled.sizes());
+    ASSERT_EQ(got.hidden_states.size(), wanted.hidden_states.size());
+    for (size_t i = 0; i < got.hidden_states.size(); ++i)
+      EXPECT_EQ(got.hidden_states[i].sizes(), wanted.hidden_states[i].sizes());
   }
 }
 
