@@ -427,7 +427,7 @@ void check_layer_norm(const std::string& name, const LayerNorm& holder, int64_t 
 void check_freezable(const WindowEncoderImpl& encoder, const std::string& prefix) {
   TORCH_CHECK_VALUE(!encoder.stages->is_empty(), "[freeze] ", prefix,
                     "stages must contain at least one stage. Got no stage");
-  int64_t width = encoder.options.stages().front().layers().front().layer().d_model();
+  int64_t width = encoder.options.first_layer().d_model();
   for (size_t i = 0; i < encoder.stages->size(); ++i) {
     const std::string name = prefix + "stages." + std::to_string(i) + ".";
     const WindowStageImpl& stage = encoder.stage(i);

@@ -22,9 +22,7 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(is_image || !options.windows(),
                     "[Encoder] windows must be of an encoder of images. Got ",
                     is_text ? "token ids" : "features");
-  const int64_t first = options.windows()
-                            ? options.windows()->stages().front().layers().front().layer().d_model()
-                            : width;
+  const int64_t first = options.windows() ? options.windows()->first_layer().d_model() : width;
   const int64_t embeddings = is_text    ? options.embeddings()->d_model()
                              : is_image ? options.patches()->d_model()
                                         : first;

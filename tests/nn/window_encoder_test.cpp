@@ -138,6 +138,11 @@ TEST(WindowEncoder, RefusesStagesThatDoNotFollow) {
   options.stages().front().downsample(std::nullopt);
   EXPECT_ERROR(WindowEncoder{options}, c10::ValueError, "d_model of stage 1");
   EXPECT_ERROR(WindowEncoder(WindowEncoderOptions({})), c10::ValueError, "at least one stage");
+  const WindowEncoderOptions none({}), hollow({options.stages().front(), WindowStageOptions({})});
+  const VisionEmbeddingsOptions patches(8, 2, 8);
+  EXPECT_ERROR(EncoderOptions(patches, none), c10::ValueError, "at least one stage");
+  EXPECT_ERROR(EncoderOptions(patches, hollow), c10::ValueError, "at least one layer");
+  EXPECT_ERROR(WindowEncoder{hollow}, c10::ValueError, "at least one layer");
   auto necked = two_stages(WindowPositions::Table, false).neck(ConvolutionNeckOptions(16, 4));
   EXPECT_ERROR(WindowEncoder{necked}, c10::ValueError, "norm must be false with a neck");
 }

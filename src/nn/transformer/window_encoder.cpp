@@ -31,10 +31,18 @@ void check_stage(const WindowStageOptions& options) {
                     ". Got ", options.downsample()->d_model());
 }
 
-void check_stages(const WindowEncoderOptions& options) {
-  const auto& stages = options.stages();
+void check_not_empty(const std::vector<WindowStageOptions>& stages) {
   TORCH_CHECK_VALUE(!stages.empty(), "[", kWindowEncoder,
                     "] there must be at least one stage. Got no stage");
+  for (const WindowStageOptions& stage : stages) {
+    TORCH_CHECK_VALUE(!stage.layers().empty(), "[", kWindowEncoder,
+                      "] a stage must have at least one layer. Got no layer");
+  }
+}
+
+void check_stages(const WindowEncoderOptions& options) {
+  const auto& stages = options.stages();
+  check_not_empty(stages);
   for (const WindowStageOptions& stage : stages) check_stage(stage);
   for (size_t i = 1; i < stages.size(); ++i) {
     TORCH_CHECK_VALUE(width_before(stages[i]) == width_after(stages[i - 1]), "[", kWindowEncoder,
@@ -113,7 +121,13 @@ std::pair<int64_t, int64_t> WindowEncoderOptions::place_of_layer(int64_t i) cons
   return {stage, i};
 }
 
+const TransformerLayerOptions& WindowEncoderOptions::first_layer() const {
+  check_not_empty(stages());
+  return stages().front().layers().front().layer();
+}
+
 const TransformerLayerOptions& WindowEncoderOptions::last_layer() const {
+  check_not_empty(stages());
   return stages().back().layers().back().layer();
 }
 

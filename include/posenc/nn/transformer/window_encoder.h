@@ -84,7 +84,10 @@ struct WindowEncoderOptions {
   int64_t num_layers() const;
   /// The stage of the i-th of all layers, and its number in that.
   std::pair<int64_t, int64_t> place_of_layer(int64_t i) const;
-  /// The options of the last layer.
+  /// The options of the first layer. Throws c10::ValueError without a stage, and for one without a
+  /// layer.
+  const TransformerLayerOptions& first_layer() const;
+  /// The same of the last layer.
   const TransformerLayerOptions& last_layer() const;
 };
 
