@@ -123,6 +123,12 @@ TEST(WindowEncoderLayer, RefusesOptionsThatItHasNot) {
                "norm_first must be true");
   EXPECT_ERROR(layer(window_options(8, 2).qk_norm(true).norm_kind(NormKind::RMS), windows),
                c10::ValueError, "qk_norm must be its default");
+  EXPECT_ERROR(layer(window_options(8, 2).grid_bias(Grid{4, 4}), windows), c10::ValueError,
+               "grid_bias must be its default");
+  EXPECT_ERROR(layer(window_options(8, 2).conformer(ConformerOptions(3)), windows), c10::ValueError,
+               "conformer must be its default");
+  EXPECT_ERROR(layer(window_options(8, 2).shifted(ShiftedOptions(SinusoidOptions(8))), windows),
+               c10::ValueError, "shifted must be its default");
   EXPECT_ERROR(layer(window_options(8, 2), WindowOptions({4, 4}).shift(4)), c10::ValueError,
                "shift must lie in [0, 4)");
   EXPECT_ERROR(layer(window_options(8, 2), WindowOptions({4, 3}).shift(1)), c10::ValueError,

@@ -21,6 +21,9 @@ void check_window_layer(const WindowEncoderLayerOptions& options) {
   const std::pair<const char*, bool> others[] = {
       {"bottleneck", layer.bottleneck().has_value()},
       {"disentangled", layer.disentangled().has_value()},
+      {"conformer", layer.conformer().has_value()},
+      {"shifted", layer.shifted().has_value()},
+      {"grid_bias", layer.grid_bias().has_value()},
       {"layer_scale", layer.layer_scale().has_value()},
       {"window", layer.window().has_value()},
       {"mixing", layer.mixing() != Mixing::Attention},
