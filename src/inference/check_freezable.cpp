@@ -384,8 +384,8 @@ void check_places(const std::string& name, const WindowAttentionImpl& attention)
       break;
     case WindowPositions::Continuous:
       check_tensor(name + "logit_scale", attention.logit_scale, {heads, 1, 1});
-      check_linear(name + "continuous_position_bias_mlp.0", attention.coordinates, 2, hidden);
-      check_linear(name + "continuous_position_bias_mlp.2", attention.entries, hidden, heads);
+      check_linear(name + "coordinates", attention.coordinates, 2, hidden);
+      check_linear(name + "entries", attention.entries, hidden, heads);
       break;
     case WindowPositions::Axes:
       check_tensor(name + "rel_pos_h", attention.rel_pos_h, {down, width});

@@ -237,6 +237,20 @@ TEST(WindowEncoder, FrozenNoticesAChange) {
   EXPECT_ERROR(freeze(narrow), c10::ValueError, "relative_position_bias_table must be [25, 2]");
 }
 
+TEST(WindowEncoder, ClonesAllPositions) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 6, 8});
+  for (const auto positions : {WindowPositions::None, WindowPositions::Table,
+                               WindowPositions::Continuous, WindowPositions::Axes}) {
+    auto model = drawn(WindowEncoder(two_stages(positions, false)));
+    const auto copy = std::dynamic_pointer_cast<WindowEncoderImpl>(model->clone());
+    const auto wanted = model->forward(x);
+    EXPECT_TRUE(bit_equal(copy->forward(x), wanted));
+    for (auto& parameter : model->parameters()) parameter.zero_();
+    EXPECT_TRUE(bit_equal(copy->forward(x), wanted)) << "they share no weights";
+  }
+}
+
 TEST(WindowEncoder, ClonesAndMoves) {
   const torch::NoGradGuard no_grad;
   auto model = drawn(WindowEncoder(two_stages(WindowPositions::Continuous, true)));

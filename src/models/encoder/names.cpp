@@ -233,9 +233,12 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
   if (keys.places != nullptr) {
-    for (const char* name : {"relative_position_bias_table", "logit_scale",
-                             "continuous_position_bias_mlp.*", "rel_pos_h", "rel_pos_w"})
+    for (const char* name :
+         {"relative_position_bias_table", "logit_scale", "rel_pos_h", "rel_pos_w"})
       map.emplace_back(from + keys.places + name, to + "self_attn." + name);
+    const std::string network = from + keys.places + "continuous_position_bias_mlp.";
+    map.emplace_back(network + "0.*", to + "self_attn.coordinates.*");
+    map.emplace_back(network + "2.*", to + "self_attn.entries.*");
   }
   const std::pair<Part, const char*> of_positions[] = {
       {&EncoderLayerKeys::pos_key, "self_attn.pos_key.*"},

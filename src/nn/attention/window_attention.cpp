@@ -1,7 +1,6 @@
 #include "posenc/nn/attention/window_attention.h"
 
 #include <torch/nn/init.h>
-#include <torch/nn/modules/container/modulelist.h>
 
 #include <cmath>
 #include <ostream>
@@ -60,17 +59,13 @@ void WindowAttentionImpl::register_positions() {
       relative_position_bias_table =
           register_parameter("relative_position_bias_table", torch::empty({down * across, heads}));
       break;
-    case WindowPositions::Continuous: {
+    case WindowPositions::Continuous:
       logit_scale = register_parameter("logit_scale", torch::empty({heads, 1, 1}));
-      // The names of torch.nn.Sequential, whose second module has no tensors.
-      const auto network = register_module("continuous_position_bias_mlp",
-                                           std::make_shared<torch::nn::ModuleListImpl>());
-      coordinates = network->register_module(
-          "0", make_linear(torch::nn::LinearOptions(2, kHiddenCoordinates)));
-      entries = network->register_module(
-          "2", make_linear(torch::nn::LinearOptions(kHiddenCoordinates, heads).bias(false)));
+      coordinates = register_module("coordinates",
+                                    make_linear(torch::nn::LinearOptions(2, kHiddenCoordinates)));
+      entries = register_module(
+          "entries", make_linear(torch::nn::LinearOptions(kHiddenCoordinates, heads).bias(false)));
       break;
-    }
     case WindowPositions::Axes:
       rel_pos_h = register_parameter("rel_pos_h", torch::empty({down, width}));
       rel_pos_w = register_parameter("rel_pos_w", torch::empty({across, width}));

@@ -55,9 +55,9 @@ struct WindowAttentionOptions {
 ///
 /// Keys: `in_proj_weight` (3 E, E), `in_proj_bias` (3 E), `out_proj.weight` (E, E), `out_proj.bias`
 /// (E); `relative_position_bias_table` ((2 h - 1) (2 w - 1), H); or `logit_scale` (H, 1, 1),
-/// `continuous_position_bias_mlp.0.weight` (512, 2), `continuous_position_bias_mlp.0.bias` (512),
-/// `continuous_position_bias_mlp.2.weight` (H, 512); or `rel_pos_h` (2 h - 1, Dh), `rel_pos_w`
-/// (2 w - 1, Dh).
+/// `coordinates.weight` (512, 2), `coordinates.bias` (512), `entries.weight` (H, 512), which
+/// files have as `continuous_position_bias_mlp.0` and `.2`; or `rel_pos_h` (2 h - 1, Dh),
+/// `rel_pos_w` (2 w - 1, Dh).
 ///
 /// Errors: c10::ValueError for options that do not fit, for windows that are not (B, windows, N, E)
 /// and a mask of another shape.
