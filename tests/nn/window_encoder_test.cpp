@@ -105,6 +105,20 @@ TEST(WindowAttention, IsAttentionWithTheMaskOfWindows) {
   }
 }
 
+TEST(WindowAttention, ReturnsTheWeightsOfItsClass) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({1, 3, 4, 8});
+  for (const auto positions : {WindowPositions::None, WindowPositions::Table,
+                               WindowPositions::Continuous, WindowPositions::Axes}) {
+    const WindowOptions windows = WindowOptions({2, 2}).positions(positions);
+    auto attention = drawn(WindowAttention(WindowAttentionOptions(8, 2, windows).dropout(0.5)));
+    attention->train();
+    const auto weights = std::get<1>(attention->forward_with_weights(x));
+    const bool is_sam = positions == WindowPositions::None || positions == WindowPositions::Axes;
+    EXPECT_EQ(weights.ne(0).all().item<bool>(), is_sam) << "SAM's are before the dropout";
+  }
+}
+
 TEST(WindowEncoderLayer, ShiftsAMapThatHasRoom) {
   const WindowOptions windows = WindowOptions({4, 4}).shift(2);
   EXPECT_EQ(windows.shift_of({5, 9}), 2);

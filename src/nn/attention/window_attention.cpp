@@ -175,8 +175,12 @@ torch::Tensor WindowAttentionImpl::run(const torch::Tensor& x, const torch::Tens
   const torch::Tensor all = scores(q, k, mask);
   const auto type =
       at::isReducedFloatingType(all.scalar_type()) ? torch::kFloat : all.scalar_type();
-  const torch::Tensor weights = drop(*dropout, all.softmax(-1, type).to(all.scalar_type()));
-  if (shares != nullptr) *shares = weights;
+  const torch::Tensor shared = all.softmax(-1, type).to(all.scalar_type());
+  const torch::Tensor weights = drop(*dropout, shared);
+  // Swin's classes return them after the dropout, SAM's before it.
+  const WindowPositions positions = options.windows().positions();
+  const bool is_sam = positions == WindowPositions::Axes || positions == WindowPositions::None;
+  if (shares != nullptr) *shares = is_sam ? shared : weights;
   return out_proj->forward(torch::matmul(weights, v).transpose(2, 3).flatten(3));
 }
 

@@ -76,7 +76,8 @@ class WindowAttentionImpl : public Cloneable<WindowAttentionImpl> {
   /// Returns the attention of each window. `mask`, (windows, N, N), real, is added to the scores;
   /// it may be undefined.
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& mask = {});
-  /// forward() and the weights, (B, windows, H, N, N).
+  /// forward() and the weights, (B, windows, H, N, N): in training after the dropout, as in Swin,
+  /// or with WindowPositions::None and Axes before it, as in SAM.
   std::tuple<torch::Tensor, torch::Tensor> forward_with_weights(const torch::Tensor& x,
                                                                 const torch::Tensor& mask = {});
 
