@@ -19,15 +19,15 @@
 namespace posenc {
 namespace relative {
 
-void check_grid(const char* what, Grid grid) {
+void check_grid(const char* what, Grid grid, const char* module) {
   TORCH_CHECK_VALUE(grid.height > 0 && grid.width > 0 && grid.height <= kMostPatches &&
                         grid.width <= kMostPatches / grid.height,
-                    "[RelativePositionBias] ", what, " must have positive sides, and at most ",
+                    "[", module, "] ", what, " must have positive sides, and at most ",
                     kMostPatches, " patches. Got ", grid.height, " x ", grid.width);
 }
 
 void check_windows(const char* module, Grid grid, int64_t window) {
-  check_grid("a grid", grid);
+  check_grid("a grid", grid, module);
   TORCH_CHECK_VALUE(window > 0, "[", module, "] the window must be positive. Got ", window);
   TORCH_CHECK_VALUE(grid.height % window == 0 && grid.width % window == 0, "[", module,
                     "] the sides of the grid must be multiples of ", window, ", the window. Got ",

@@ -418,6 +418,8 @@ TEST(AttentionMask, HasWindowsOfAGrid) {
 }
 
 TEST(AttentionMask, RefusesWindowsThatDoNotFit) {
+  EXPECT_ERROR(AttentionMask::window(-4, 4, 2), c10::ValueError,
+               "[AttentionMask] a grid must have positive sides");
   EXPECT_ERROR(AttentionMask::window(4, 5, 2), c10::ValueError, "must be multiples of 2");
   EXPECT_ERROR(AttentionMask::window(4, 4, 0), c10::ValueError,
                "the window must be positive. Got 0");
