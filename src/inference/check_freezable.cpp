@@ -340,6 +340,16 @@ void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer
   check_norm(name + ".norm2", layer.norm2, width);
 }
 
+// What the layers' tables of distances are computed from.
+void check_table_positions(const TransformerEncoderImpl& encoder, const std::string& prefix) {
+  const auto& own = encoder.options.layer().shifted();
+  if (!own) return;
+  const std::string name = prefix + "shifted_positions";
+  const auto& positions = module_of(name, encoder.shifted_positions);
+  TORCH_CHECK_VALUE(positions.options.shifted() == own, "[freeze] ", name,
+                    ": shifted must be that of the rest of the model. Got another");
+}
+
 void check_beside_layers(const TransformerEncoderImpl& encoder, const std::string& prefix) {
   const TransformerLayerOptions& stack = encoder.options.layer();
   const DisentangledOptions& own = *stack.disentangled();
@@ -452,6 +462,7 @@ void check_freezable(const TransformerEncoderImpl& encoder, const std::string& p
     check_layers<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder, prefix);
     return check_beside_layers(encoder, prefix);
   }
+  check_table_positions(encoder, prefix);
   if (encoder.options.layer().conformer()) {
     return check_layers<ConformerEncoderLayerImpl>("ConformerEncoder", encoder, prefix);
   }

@@ -74,6 +74,21 @@ void read(const ShiftedAttentionImpl& attention, Values& values) {
                static_cast<double>(positions.segments())});
 }
 
+// Those that decide the rows of single positions.
+void read(const ShiftedPositionsImpl& positions, Values& values) {
+  const auto& own = positions.options.shifted();
+  values.push_back(static_cast<double>(own.has_value()));
+  if (!own) return;
+  const SinusoidOptions& of = own->sinusoid();
+  add(values,
+      {static_cast<double>(own->clamp_len()), static_cast<double>(own->bi_data()),
+       static_cast<double>(of.dim()), static_cast<double>(of.frequency()),
+       static_cast<double>(of.index()), static_cast<double>(of.divisor()), of.shift(), of.base(),
+       of.max_frequency(), of.min_period(), static_cast<double>(of.phase()), of.angle_scale(),
+       static_cast<double>(of.layout()), static_cast<double>(of.cos_first()),
+       static_cast<double>(of.post())});
+}
+
 void read(const ConformerEncoderLayerImpl& layer, Values& values) {
   add_layer(layer.options, values);
 }
@@ -251,6 +266,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
                             reader_if<ConvolutionBesideImpl>,
                             reader_if<ShiftedEncoderLayerImpl>,
                             reader_if<ShiftedAttentionImpl>,
+                            reader_if<ShiftedPositionsImpl>,
                             reader_if<ConformerEncoderLayerImpl>,
                             reader_if<ConformerFeedForwardImpl>,
                             reader_if<ConformerConvolutionImpl>,

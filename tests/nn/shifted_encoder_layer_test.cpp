@@ -127,6 +127,20 @@ TEST(ShiftedEncoderLayer, SegmentsAreAnyIntegers) {
   TransformerEncoderRecord nothing;
   EXPECT_TRUE(near(freeze(encoder).forward_with(x, {}, nothing, {}, segments),
                    encoder->forward_with(x, {}, nothing, {}, {}, segments)));
+TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
+  const auto x = torch::randn({2, 4, 8});
+  for (const ShiftedOptions& other :
+       {positions().clamp_len(1), positions().bi_data(true),
+        positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
+    const auto frozen = freeze(encoder);
+    encoder->shifted_positions->options.shifted(other);
+    EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of shifted_positions");
+    EXPECT_ERROR(freeze(encoder), c10::ValueError,
+                 "[freeze] shifted_positions: shifted must be that of the rest of the model");
+    encoder->shifted_positions->options.shifted(positions());
+  }
 }
 
 TEST(ShiftedEncoderLayer, PaddingAttendsToItselfToo) {
