@@ -140,6 +140,17 @@ TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
     EXPECT_ERROR(freeze(encoder), c10::ValueError,
                  "[freeze] shifted_positions: shifted must be that of the rest of the model");
     encoder->shifted_positions->options.shifted(positions());
+TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
+  for (const bool bi_data : {false, true}) {
+    const auto options = layer_of(positions().bi_data(bi_data)).dropout(0.1);
+    auto encoder = TransformerEncoder(TransformerEncoderOptions(options, 1));
+    for (const auto& x : {torch::zeros({0, 5, 8}), torch::zeros({2, 0, 8})}) {
+      EXPECT_EQ(freeze(encoder).forward(x).sizes(), x.sizes());
+      for (const bool is_training : {false, true}) {
+        encoder->train(is_training);
+        EXPECT_EQ(encoder->forward(x).sizes(), x.sizes());
+      }
+    }
   }
 }
 

@@ -126,7 +126,7 @@ torch::Tensor ShiftedAttentionImpl::scores_of(const torch::Tensor& q, const torc
   torch::Tensor rows = position_proj->forward(table)
                            .unflatten(-1, {options.num_heads(), -1})
                            .transpose(1, 2);  // (G, H, R, Dh)
-  if (groups > 1 && groups < batch) rows = rows.repeat_interleave(batch / groups, 0);
+  if (groups > 1 && groups != batch) rows = rows.repeat_interleave(batch / groups, 0);
   scores =
       scores + relative_term(biased(q, position_bias), rows, length, relative::Shift{length - 1});
   if (!segments.defined()) return scores;
