@@ -110,6 +110,7 @@ ShiftedLayers::ShiftedLayers(const TransformerEncoderImpl& encoder, WeightConver
       width_(encoder.options.layer().d_model()),
       last_(encoder.norm) {
   num_heads = encoder.options.layer().num_heads();
+  convert.derived(encoder.shifted_positions->mask_emb, 0);  // which no layer reads
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     const auto& layer = layer_of<ShiftedEncoderLayerImpl>("ShiftedEncoder", encoder.layers, i);
     layers_.push_back(shifted_layer(layer, convert));

@@ -152,6 +152,11 @@ TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
       }
     }
   }
+TEST(ShiftedEncoderLayer, FrozenBytesAreOfWhatIsKept) {
+  const auto bytes_of = [](const ShiftedOptions& own) {
+    return freeze(TransformerEncoder(TransformerEncoderOptions(layer_of(own), 1))).bytes().own;
+  };
+  EXPECT_EQ(bytes_of(positions().mask_embedding(true)), bytes_of(positions()));
 }
 
 TEST(ShiftedEncoderLayer, PaddingAttendsToItselfToo) {
