@@ -127,6 +127,8 @@ TEST(ShiftedEncoderLayer, SegmentsAreAnyIntegers) {
   TransformerEncoderRecord nothing;
   EXPECT_TRUE(near(freeze(encoder).forward_with(x, {}, nothing, {}, segments),
                    encoder->forward_with(x, {}, nothing, {}, {}, segments)));
+}
+
 TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
@@ -140,6 +142,9 @@ TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
     EXPECT_ERROR(freeze(encoder), c10::ValueError,
                  "[freeze] shifted_positions: shifted must be that of the rest of the model");
     encoder->shifted_positions->options.shifted(positions());
+  }
+}
+
 TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
   for (const bool bi_data : {false, true}) {
     const auto options = layer_of(positions().bi_data(bi_data)).dropout(0.1);
@@ -152,6 +157,8 @@ TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
       }
     }
   }
+}
+
 TEST(ShiftedEncoderLayer, FrozenBytesAreOfWhatIsKept) {
   const auto bytes_of = [](const ShiftedOptions& own) {
     return freeze(TransformerEncoder(TransformerEncoderOptions(layer_of(own), 1))).bytes().own;
