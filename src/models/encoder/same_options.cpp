@@ -90,6 +90,8 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
     add("clamp_len", own->clamp_len());
     add("bi_data", own->bi_data());
     add("segments", own->segments());
+    add("qkv_bias", layer.qkv_bias().value_or(layer.bias()));
+    add("out_bias", layer.out_bias().value_or(layer.bias()));
   }
   if (const auto& own = layer.conformer()) {
     add("conv_kernel_size", own->conv_kernel_size());
@@ -180,6 +182,8 @@ void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
                       (!rotates || layers[i].rotary()->rotary() == own.rotary()->rotary());
     TORCH_CHECK_VALUE(same, where.where(), "the rotary embedding of layer ", i,
                       " must be that of the encoder. Got another");
+    TORCH_CHECK_VALUE(layers[i].shifted() == own.shifted(), where.where(), "shifted of layer ", i,
+                      " must be that of the encoder: its sinusoid and mask_embedding. Got another");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "io/files.h"
 #include "models/encoder/tiny_folder.h"
@@ -196,6 +197,31 @@ TEST(SavePretrained, RefusesSettingsOfOtherLayers) {
 }
 
 // Its layers have no prefix of their own, so that all names look like those of a layer.
+// What an XLNet's config.json and weights have no place for.
+TEST(SavePretrained, RefusesOtherPositionsAndBiasesThanXlnets) {
+  const auto of_xlnet = encoder_options_from_hf(small_config("xlnet", {{"d_inner", 12}}).dump());
+  const TempDir out;
+  const auto refusal = [&](const std::function<void(TransformerLayerOptions&)>& change) {
+    EncoderOptions options = of_xlnet;
+    change(options.encoder().layer());
+    Encoder model(options);
+    return message_of([&] { save_pretrained(model, out / "new"); });
+  };
+  EXPECT_EQ(refusal([](TransformerLayerOptions&) {}), "");
+  fs::remove_all(out / "new");
+  EXPECT_CONTAINS(
+      refusal([](TransformerLayerOptions& layer) { layer.shifted()->sinusoid().base(50.0); }),
+      "shifted of layer 0 must be that of the encoder");
+  EXPECT_CONTAINS(
+      refusal([](TransformerLayerOptions& layer) { layer.shifted()->mask_embedding(false); }),
+      "shifted of layer 0 must be that of the encoder");
+  EXPECT_CONTAINS(refusal([](TransformerLayerOptions& layer) { layer.qkv_bias(true); }),
+                  "qkv_bias of layer 0 must be that of the encoder, 1. Got 0");
+  EXPECT_CONTAINS(refusal([](TransformerLayerOptions& layer) { layer.out_bias(true); }),
+                  "out_bias of layer 0 must be that of the encoder, 1. Got 0");
+  EXPECT_FALSE(fs::exists(out / "new"));
+}
+
 TEST(SavePretrained, KeepsTheLanguagesOfXlm) {
   const TempDir out;
   Encoder model(encoder_options_from_hf(
