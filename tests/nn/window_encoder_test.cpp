@@ -128,6 +128,15 @@ TEST(WindowEncoderLayer, ShiftsAMapThatHasRoom) {
   EXPECT_EQ(WindowOptions(windows).needs_room(false).shift_of({3, 3}), 2);
 }
 
+TEST(WindowAttention, RefusesOtherMasks) {
+  WindowAttention attention(WindowAttentionOptions(8, 2, WindowOptions({2, 2})));
+  const auto x = torch::randn({1, 3, 4, 8});
+  EXPECT_ERROR(attention->forward(x, torch::zeros({2, 4, 4})), c10::ValueError,
+               "mask must be (3, 4, 4). Got [2, 4, 4]");
+  EXPECT_ERROR(attention->forward(x, torch::ones({3, 4, 4}, torch::kBool)), c10::TypeError,
+               "mask must be real numbers, which are added to the scores. Got Bool");
+}
+
 TEST(WindowEncoderLayer, RefusesOptionsThatItHasNot) {
   const auto layer = [](const TransformerLayerOptions& options, const WindowOptions& windows) {
     return WindowEncoderLayer(WindowEncoderLayerOptions(options, windows));

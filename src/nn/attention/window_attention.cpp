@@ -163,6 +163,9 @@ torch::Tensor WindowAttentionImpl::run(const torch::Tensor& x, const torch::Tens
                           mask.size(1) == tokens && mask.size(2) == tokens),
       "[", kWindowAttention, "] mask must be (", x.size(1), ", ", tokens, ", ", tokens, "). Got ",
       mask.defined() ? c10::str(mask.sizes()) : "");
+  TORCH_CHECK_TYPE(!mask.defined() || mask.is_floating_point(), "[", kWindowAttention,
+                   "] mask must be real numbers, which are added to the scores. Got ",
+                   mask.defined() ? c10::toString(mask.scalar_type()) : "");
   torch::Tensor bias = in_proj_bias;
   if (bias.defined() && !options.key_bias()) {  // zeros without a gradient
     bias = torch::cat({bias.narrow(0, 0, width), bias.narrow(0, width, width).detach(),

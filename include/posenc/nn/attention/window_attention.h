@@ -38,7 +38,8 @@ struct WindowAttentionOptions {
 /// Self-attention in windows of a grid, whose scores depend on the places of tokens in their
 /// window.
 ///
-/// With q, k, v of H heads of width Dh, and a mask m of each window: scores = q.k / sqrt(Dh) +
+/// With q, k, v of H heads of width Dh, and a mask m of each window, which must be of real numbers
+/// (otherwise a c10::TypeError): scores = q.k / sqrt(Dh) +
 /// (table + m) with WindowPositions::Table; cos(q, k) min(exp(logit_scale), 100) + 16
 /// sigmoid(network) + m + m with Continuous, where transformers adds the mask twice and checkpoints
 /// were trained so; q.k / sqrt(Dh) + q.rel_pos_h + q.rel_pos_w with Axes; q.k / sqrt(Dh) with None.
