@@ -118,7 +118,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     if dialect == "pair":
         dialect, of_inputs = "vision", of_inputs.vision_config
     given = inputs_of(draw, dialect, of_inputs, has_types)
-    if KINDS[kind_name].dialect in ROTATING:
+    if KINDS[kind_name].dialect in (*ROTATING, "alibi"):
         with_defined_rows(given, model.config.pad_token_id)
     logits = logits_of(model, head, dialect, given)
     cases = [Case({"op": "classify", "folder": str(folder), "frozen": frozen}, given, {"logits": logits}) for frozen in (False, True)]

@@ -28,7 +28,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     how = saved(draw, folder, model, None)
     has_types = any("token_type_embeddings" in name for name in model.state_dict())
     given = inputs_of(draw, KINDS[kind_name].dialect, model.config, has_types)
-    if KINDS[kind_name].dialect in ROTATING:
+    if KINDS[kind_name].dialect in (*ROTATING, "alibi"):
         with_defined_rows(given, model.config.pad_token_id)
     # Some classes have parts beside the encoder and its head, which are copied then.
     keeps_rest = kind_name in INCOMPLETE or getattr(model.config, "visual_embed", False) or draw.coin()
