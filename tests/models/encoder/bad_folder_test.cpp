@@ -22,7 +22,7 @@ TEST(BadEncoderFolder, AnotherModelType) {
     EXPECT_ERROR(load_encoder(path), c10::ValueError, text);
   };
   refused("brt",
-          "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
+          "model_type must be that of an encoder; the nearest are bart, bert, beit. Got brt");
   refused("", "Got no model_type");
   refused("longformer",
           "model_type longformer is not supported: it needs attention in a sliding window");
