@@ -80,13 +80,12 @@ void read(const ShiftedPositionsImpl& positions, Values& values) {
   values.push_back(static_cast<double>(own.has_value()));
   if (!own) return;
   const SinusoidOptions& of = own->sinusoid();
-  add(values,
-      {static_cast<double>(own->clamp_len()), static_cast<double>(own->bi_data()),
-       static_cast<double>(of.dim()), static_cast<double>(of.frequency()),
-       static_cast<double>(of.index()), static_cast<double>(of.divisor()), of.shift(), of.base(),
-       of.max_frequency(), of.min_period(), static_cast<double>(of.phase()), of.angle_scale(),
-       static_cast<double>(of.layout()), static_cast<double>(of.cos_first()),
-       static_cast<double>(of.post())});
+  add(values, {static_cast<double>(own->clamp_len()), static_cast<double>(own->bi_data()),
+               static_cast<double>(of.dim()), static_cast<double>(of.frequency()),
+               static_cast<double>(of.index()), static_cast<double>(of.divisor()), of.shift(),
+               of.base(), of.max_frequency(), of.min_period(), static_cast<double>(of.phase()),
+               of.angle_scale(), static_cast<double>(of.layout()),
+               static_cast<double>(of.cos_first()), static_cast<double>(of.post())});
 }
 
 void read(const ConformerEncoderLayerImpl& layer, Values& values) {

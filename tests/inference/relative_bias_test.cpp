@@ -294,8 +294,8 @@ TEST(FrozenGridBias, OfLayersMayBeOfTwoGrids) {
     return TransformerLayerOptions(8, 2).d_ff(12).grid_bias(grid);
   };
   const auto wide = layer({2, 3}), high = layer({3, 2});
-  auto encoder = with_own_weights(
-      TransformerEncoder(TransformerEncoderOptions(high, 2).layers({high, wide})));
+  auto encoder =
+      with_own_weights(TransformerEncoder(TransformerEncoderOptions(high, 2).layers({high, wide})));
   const auto frozen = freeze(encoder);
   const auto x = torch::randn({2, 7, 8});
   const auto wanted = encoder->forward(x);

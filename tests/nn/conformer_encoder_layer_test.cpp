@@ -125,9 +125,9 @@ TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
                    ShiftedOptions(SinusoidOptions(8)))},
                c10::ValueError, "[ConformerEncoderLayer] shifted and rotary must not both be set");
   const ShiftedOptions positions(SinusoidOptions(8));
-  for (const auto& own : {ShiftedOptions(positions).bi_data(true),
-                          ShiftedOptions(positions).segments(true),
-                          ShiftedOptions(positions).mask_embedding(true)}) {
+  for (const auto& own :
+       {ShiftedOptions(positions).bi_data(true), ShiftedOptions(positions).segments(true),
+        ShiftedOptions(positions).mask_embedding(true)}) {
     EXPECT_ERROR(ConformerEncoderLayer{conformer(3).shifted(own)}, c10::ValueError,
                  "of shifted must be false: it is of a ShiftedEncoderLayer. Got true");
   }

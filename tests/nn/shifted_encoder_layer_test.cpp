@@ -133,9 +133,8 @@ TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 4, 8});
-  for (const ShiftedOptions& other :
-       {positions().clamp_len(1), positions().bi_data(true),
-        positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
+  for (const ShiftedOptions& other : {positions().clamp_len(1), positions().bi_data(true),
+                                      positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
     const auto frozen = freeze(encoder);
     encoder->shifted_positions->options.shifted(other);
     EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of shifted_positions");

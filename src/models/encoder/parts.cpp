@@ -61,11 +61,11 @@ void check_features(const EncoderOptions& options, const EncoderInputs& inputs) 
   for (const auto& [name, tensor] : of_text) {
     TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of features takes no ", name);
   }
-  TORCH_CHECK_VALUE(!inputs.position_ids().defined() || options.encoder().layer().rotary(),
-                    "[Encoder] an encoder of features without a rotary embedding takes no "
-                    "position_ids. Got ",
-                    inputs.position_ids().defined() ? inputs.position_ids().sizes()
-                                                    : at::IntArrayRef());
+  TORCH_CHECK_VALUE(
+      !inputs.position_ids().defined() || options.encoder().layer().rotary(),
+      "[Encoder] an encoder of features without a rotary embedding takes no "
+      "position_ids. Got ",
+      inputs.position_ids().defined() ? inputs.position_ids().sizes() : at::IntArrayRef());
 }
 
 }  // namespace

@@ -241,7 +241,8 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
   }
 }
 
-// LayoutLMv3's class has tables of boxes even where it does not use them: beside no table of places.
+// LayoutLMv3's class has tables of boxes even where it does not use them: beside no table of
+// places.
 void add_unused_tables(StateDict& tensors, const EncoderConfig& config) {
   const Settings& settings = config.settings;
   if (config.model.type != std::string_view("layoutlmv3") ||
