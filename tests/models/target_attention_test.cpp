@@ -227,6 +227,28 @@ TEST(CoveragePenalty, FindsTheBestOfAllTargets) {
   EXPECT_GT(others, 0) << "or the penalty would decide nothing";
 }
 
+// "never" stops when no beam can come to a better score, whatever it has yet to attend to. Nearly no
+// length penalty gives the scores of none, and runs to the end.
+TEST(CoveragePenalty, CanStillBeWonBack) {
+  const auto src = torch::randint(3, 10, {200, 5}, torch::kLong);
+  with_both([&](auto& model, TransformerImpl&) {
+    for (const double penalty : {0.3, 1.0}) {
+      const auto with = [&](double length_penalty) {
+        return generate(model, src,
+                        GenerateOptions(kStart, kLast)
+                            .max_new_tokens(12)
+                            .num_beams(2)
+                            .early_stopping(EarlyStopping::Never)
+                            .length_penalty(length_penalty)
+                            .coverage_penalty(penalty));
+      };
+      const auto found = with(0.0), expected = with(1e-12);
+      for (size_t b = 0; b < found.size(); ++b)
+        EXPECT_NEAR(found[b][0].score, expected[b][0].score, 1e-5) << penalty;
+    }
+  });
+}
+
 // A prefix covers its part of the source too; greedy search has the penalty in its score.
 TEST(CoveragePenalty, CountsThePrefix) {
   with_both([](auto& model, TransformerImpl& modules) {

@@ -86,10 +86,12 @@ bool is_done(const Search& search, const Beams& beams, int64_t length) {
   if (beams.finished.size() < beams.columns.size()) return false;
   const GenerateOptions& options = search.options();
   if (options.early_stopping() == EarlyStopping::WhenFull) return true;
-  const bool to_the_end =
-      options.early_stopping() == EarlyStopping::Never && options.length_penalty() > 0;
   const double worst = beams.finished.back().score;
-  if (to_the_end) return search.best_score(best, search.plan.max_new_tokens) <= worst;
+  if (options.early_stopping() == EarlyStopping::Never) {
+    // What a beam does not attend to yet, it may attend to later.
+    const int64_t at = options.length_penalty() > 0 ? search.plan.max_new_tokens : length;
+    return search.best_score(best, at) <= worst;
+  }
   for (size_t beam = 0; beam < beams.columns.size(); ++beam) {
     const float own = beams.log_probabilities[beam];
     if (own > kDead && search.score(own, length, beams.attention[beam]) > worst) return false;
