@@ -72,11 +72,16 @@ std::function<bool(const GeneratedToken& token)> stream_text(
         const std::pair row(token.source, token.sequence);
         auto stream = streams.find(row);
         if (stream == streams.end()) {
-          stream = streams.emplace(row, tokenizer.decode_stream(skip_special_tokens)).first;
+          DecodeStream begun = tokenizer.decode_stream(skip_special_tokens);
           if (!prefixes.empty()) {
             const auto own = prefixes.size() == 1 ? 0 : static_cast<std::size_t>(token.source);
-            for (const int64_t id : prefixes.at(own)) stream->second.step(id);
+            TORCH_CHECK_VALUE(own < prefixes.size(),
+                              "[stream_text] prefixes must have one list, or one for each source. "
+                              "Got ",
+                              prefixes.size(), " and a token of source ", token.source);
+            for (const int64_t id : prefixes[own]) begun.step(id);
           }
+          stream = streams.emplace(row, std::move(begun)).first;
         }
         return on_text({token.source, token.sequence,
                         stream->second.step(token.token).value_or(std::string())});

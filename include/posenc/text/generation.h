@@ -48,6 +48,7 @@ struct GeneratedText {
 ///
 /// `prefixes` are those of the search: the pieces continue their texts, so that the first one may
 /// begin with a space. Without them it is the beginning of a text.
+/// The function throws c10::ValueError for a token of a source that they have no list for.
 std::function<bool(const GeneratedToken& token)> stream_text(
     const Tokenizer& tokenizer, std::function<bool(const GeneratedText& piece)> on_text,
     bool skip_special_tokens = true, std::vector<std::vector<int64_t>> prefixes = {});
