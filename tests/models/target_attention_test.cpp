@@ -138,6 +138,17 @@ TEST(TargetAttention, BeginsAfterThePrefix) {
   });
 }
 
+// Of targets without tokens too, whatever the default dtype is.
+TEST(TargetAttention, IsFloat32) {
+  const auto model = tiny_model(tiny(), 0);
+  const auto before = torch::get_default_dtype();
+  torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  const std::vector<Tokens> empty(3, Tokens{kStart});
+  const auto scored = score_with_attention(*model, padded(), without_padding(), empty);
+  torch::set_default_dtype(before);
+  for (const auto& one : scored) EXPECT_EQ(one.attention.scalar_type(), torch::kFloat);
+}
+
 TEST(TargetAttention, IsUndefinedUnlessWanted) {
   with_both([](auto& model, TransformerImpl&) {
     for (const int64_t beams : {1, 3}) {
