@@ -70,6 +70,14 @@ CLI::Validator whole(int64_t least, int64_t most) {
   });
 }
 
+CLI::Validator real(double least) {
+  return validator("number", fmt::format("a number of at least {}", least),
+                   [=](const std::string& text) {
+                     const auto value = real_number(text);
+                     return value && *value >= least;
+                   });
+}
+
 CLI::Validator choice(const std::vector<std::string>& words) {
   return choice_of(words, fmt::format("{}", fmt::join(words, " or ")), "",
                    fmt::format("{}", fmt::join(words, "|")));

@@ -27,6 +27,9 @@ std::optional<double> real_number(const std::string& text);
 /// An integer in [least, most].
 CLI::Validator whole(int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
+/// A finite number of at least `least`.
+CLI::Validator real(double least);
+
 /// One of a few `words`, which the help shows.
 CLI::Validator choice(const std::vector<std::string>& words);
 

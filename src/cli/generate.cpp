@@ -301,9 +301,10 @@ void add_generate(CLI::App& app) {
   auto* coverage =
       sub->add_option("--coverage-penalty", arguments->coverage_penalty,
                       "GNMT's penalty of source tokens that are attended to by few of the target's")
-          ->check(CLI::NonNegativeNumber);
+          ->check(real(0.0));
   auto* seed = sub->add_option("--seed", arguments->seed,
-                               "of the samples of do_sample, which then are the same each time");
+                               "of the samples of do_sample, which then are the same each time")
+                   ->check(whole(0));
   sub->add_flag("--logits", arguments->logits,
                 "write only `logits` (B, P, V) of `decoder_input_ids`, each after those before it")
       ->excludes(set)

@@ -114,5 +114,15 @@ TEST_F(Generate, RefusesSettings) {
                  "num_beams must be given once");
 }
 
+// Nothing is cut to the largest seed, or wrapped to it.
+TEST_F(Generate, RefusesNumbers) {
+  for (const std::string seed : {"-1", "1.5", "nan", "18446744073709551616"})
+    EXPECT_CONTAINS(generate(in_, {"--seed=" + seed}).err,
+                    "--seed must be a whole number of at least 0. Got " + seed);
+  for (const std::string penalty : {"-1", "inf", "nan", "much"})
+    EXPECT_CONTAINS(generate(in_, {"--coverage-penalty=" + penalty}).err,
+                    "--coverage-penalty must be a number of at least 0. Got " + penalty);
+}
+
 }  // namespace
 }  // namespace posenc::testing
