@@ -83,7 +83,8 @@ std::vector<std::vector<double>> log_probabilities_of(std::vector<ScoredTarget> 
 std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
                                          const torch::Tensor& src) {
   for (auto& target : found)
-    if (!target.attention.defined()) target.attention = torch::empty({0, src.size(1)}, torch::kFloat);
+    if (!target.attention.defined())
+      target.attention = torch::empty({0, src.size(1)}, torch::kFloat);
   return found;
 }
 

@@ -238,8 +238,8 @@ TEST(CoveragePenalty, FindsTheBestOfAllTargets) {
   EXPECT_GT(others, 0) << "or the penalty would decide nothing";
 }
 
-// "never" stops when no beam can come to a better score, whatever it has yet to attend to. Nearly no
-// length penalty gives the scores of none, and runs to the end.
+// "never" stops when no beam can come to a better score, whatever it has yet to attend to. Nearly
+// no length penalty gives the scores of none, and runs to the end.
 TEST(CoveragePenalty, CanStillBeWonBack) {
   const auto src = torch::randint(3, 10, {200, 5}, torch::kLong);
   with_both([&](auto& model, TransformerImpl&) {

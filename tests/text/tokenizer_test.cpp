@@ -192,8 +192,8 @@ TEST_F(TokenizerTensors, StreamsContinueThePrefix) {
 // A source without a prefix is refused each time: the first error does not begin its text.
 TEST_F(TokenizerTensors, StreamsNeedAPrefixForEachSource) {
   const Tokenizer made = tokenizer();
-  const auto on_token = stream_text(
-      made, [](const GeneratedText&) { return true; }, /*skip_special_tokens=*/true, {{4}, {4}});
+  const auto on_token = stream_text(made, [](const GeneratedText&) { return true; },
+                                    /*skip_special_tokens=*/true, {{4}, {4}});
   for (int time = 0; time < 2; ++time) {
     const std::string text = error_of<c10::ValueError>([&] { on_token({2, 0, 5, -1.0}); });
     EXPECT_NE(text.find("[stream_text] prefixes must have one list, or one for each source. "
