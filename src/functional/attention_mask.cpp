@@ -11,6 +11,7 @@
 #include <limits>
 #include <tuple>
 
+#include "core/tensors.h"
 #include "functional/attention_mask_internals.h"
 #include "posenc/functional/window_partition.h"
 #include "relative/grid_rules.h"
@@ -149,7 +150,7 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
       at::arange(tokens, numbers).view({1, grid.height, grid.width, 1}), {window, window}, shift);
   const at::Tensor own = places.view({-1, window * window});  // (windows, N)
   const at::Tensor apart =
-      shift > 0 ? shifted_window_mask(grid, window, shift, like.scalar_type()).to(like.device())
+      shift > 0 ? sent_to(shifted_window_mask(grid, window, shift, like.scalar_type()), like.device())
                 : at::zeros({1, 1, 1}, like.options().requires_grad(false));
   at::Tensor bias = at::full({tokens, tokens}, kForbidden, like.options().requires_grad(false));
   bias.index_put_({own.unsqueeze(2), own.unsqueeze(1)}, apart);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "core/tensors.h"
+
 namespace posenc::relative {
 namespace {
 
@@ -22,7 +24,7 @@ at::Tensor axis_index(int64_t queries, int64_t keys) {
 }  // namespace
 
 at::Tensor axis_rows(const at::Tensor& table, int64_t queries, int64_t keys) {
-  const at::Tensor index = axis_index(queries, keys).to(table.device());
+  const at::Tensor index = sent_to(axis_index(queries, keys), table.device());
   return table.index_select(0, index.flatten()).view({queries, keys, table.size(1)});
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/tensors.h"
 #include "posenc/relative/resize.h"
 #include "relative/limits.h"
 #include "relative/rows_of_distances.h"
@@ -68,7 +69,7 @@ at::Tensor relative_position_bias(const at::Tensor& table, int64_t queries, int6
   const at::Tensor rows = relative::rows_of_distances(-first, queries + keys - 1, index);
   check_rows(rows, table.size(0));
   if (relative::can_spread(table)) return relative::spread_bias(table, rows, queries, keys);
-  return relative::composed_bias(table, rows.to(table.device()), queries, keys);
+  return relative::composed_bias(table, sent_to(rows, table.device()), queries, keys);
 }
 
 at::Tensor relative_position_bias(const at::Tensor& table, const at::Tensor& queries,
@@ -94,7 +95,7 @@ at::Tensor relative_grid_bias(const at::Tensor& table, relative::Grid from, rela
   constexpr int64_t kOfClassToken = 3;  // rows of the table
   const at::Tensor own =
       resize_relative_table(table, from, to, relative::Resize::BilinearTransposed, kOfClassToken);
-  const at::Tensor index = relative_window_index(to, /*class_token=*/true).to(table.device());
+  const at::Tensor index = sent_to(relative_window_index(to, /*class_token=*/true), table.device());
   return relative_bias_of_indices(own, index);
 }
 

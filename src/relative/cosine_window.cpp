@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "core/tensors.h"
 #include "posenc/relative/bias.h"
 
 namespace posenc::relative {
@@ -34,13 +35,14 @@ at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Ten
 at::Tensor continuous_position_bias(Grid window, Grid pretrained, LogCoordinates coordinates,
                                     const at::Tensor& first_weight, const at::Tensor& first_bias,
                                     const at::Tensor& second_weight) {
-  const at::Tensor inputs = relative_log_coordinates(window, coordinates, pretrained)
-                                .unsqueeze(0)
-                                .to(first_weight.options().requires_grad(false));
+  const at::Tensor inputs = sent_to(relative_log_coordinates(window, coordinates, pretrained)
+                                        .unsqueeze(0)
+                                        .to(first_weight.scalar_type()),
+                                    first_weight.device());
   const at::Tensor table =
       at::linear(at::relu(at::linear(inputs, first_weight, first_bias)), second_weight)
           .view({-1, second_weight.size(0)});
-  const at::Tensor index = relative_window_index(window).to(table.device());
+  const at::Tensor index = sent_to(relative_window_index(window), table.device());
   return at::sigmoid(relative_bias_of_indices(table, index)) * 16;
 }
 

@@ -88,6 +88,16 @@ TEST_F(Generate, RefusesTensors) {
   expect_nothing(in_, {"--logits"}, "--logits needs `decoder_input_ids`");
 }
 
+TEST_F(Generate, ReadsDecimalNumbers) {
+  const auto of_seed = [&](const std::string& seed) {
+    return found(in_, {"--set", "num_beams=1", "--set", "do_sample=true", "--set",
+                       "num_return_sequences=8", "--seed=" + seed});
+  };
+  const auto ten = of_seed("10");
+  EXPECT_TRUE(torch::equal(of_seed("010"), ten));
+  EXPECT_FALSE(torch::equal(of_seed("8"), ten)) << "or equal samples would prove nothing";
+}
+
 TEST_F(Generate, RefusesSettings) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"num_beams=0", "num_beams must be a whole number"},

@@ -16,7 +16,7 @@ from harness import Case, Draw, Failure, Programs, run
 sys.path.append(str(Path(__file__).parents[1] / "relative"))
 for name in ("alibi", "axes", "blocks", "buckets", "clamped", "deberta", "documents", "packages", "shifted", "windows"):
     importlib.import_module(name)
-RELATIVE = importlib.import_module("registry").RELATIVE
+RELATIVE = importlib.import_module("relative_registry").RELATIVE
 T5, modeling = importlib.import_module("buckets").PREFIXES, importlib.import_module("buckets").modeling
 packages = importlib.import_module("packages")
 

@@ -140,7 +140,7 @@ TEST(TargetAttention, BeginsAfterThePrefix) {
 
 // Of targets without tokens too, whatever the default dtype is.
 TEST(TargetAttention, IsFloat32) {
-  const auto model = tiny_model(tiny(), 0);
+  auto model = tiny_model(tiny(), 0);
   const auto before = torch::get_default_dtype();
   torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
   const std::vector<Tokens> empty(3, Tokens{kStart});

@@ -4,7 +4,7 @@ import math
 
 import torch
 from buckets import modeling
-from registry import Case, Draw, Given, additive_mask, relative, softmax_inputs
+from relative_registry import Case, Draw, Given, additive_mask, relative, softmax_inputs
 
 
 @relative("bloom", "falcon")

@@ -2,7 +2,7 @@
 
 import torch
 from buckets import configuration, modeling
-from registry import Case, Draw, Given, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, Given, parameters, relative, softmax_inputs
 
 KINDS = {
     "sam": "SamVisionAttention", "got_ocr2": "GotOcr2VisionAttention", "sam_hq": "SamHQVisionAttention",

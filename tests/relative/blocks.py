@@ -4,7 +4,7 @@ from unittest import mock
 
 import torch
 from buckets import configuration, modeling
-from registry import Case, Draw, Given, flat, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, Given, flat, parameters, relative, softmax_inputs
 from shifted import named, sizes_of
 
 

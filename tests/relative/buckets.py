@@ -4,7 +4,7 @@ import importlib
 import types
 
 import torch
-from registry import Case, Draw, additive_mask, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, additive_mask, parameters, relative, softmax_inputs
 
 
 def modeling(name: str, file: str = ""):

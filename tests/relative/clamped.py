@@ -2,7 +2,7 @@
 
 import torch
 from buckets import bucket_settings, configuration, modeling
-from registry import Case, Draw, additive_mask, flat, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, additive_mask, flat, parameters, relative, softmax_inputs
 from shifted import named, sizes_of
 
 KEYS = {

@@ -30,7 +30,7 @@ import documents  # noqa: F401
 import packages
 import shifted  # noqa: F401
 import windows  # noqa: F401
-from registry import RELATIVE, Case
+from relative_registry import RELATIVE, Case
 
 
 def run(binary: str, threads: int, case: Case) -> dict[str, torch.Tensor] | str:

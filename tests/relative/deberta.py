@@ -2,7 +2,7 @@
 
 import torch
 from buckets import modeling
-from registry import Case, Draw, Given, flat, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, Given, flat, parameters, relative, softmax_inputs
 
 
 DROPOUTS = dict.fromkeys(("deberta", "deberta_v2"), ("hidden_dropout_prob", "attention_probs_dropout_prob")) | {

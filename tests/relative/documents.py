@@ -2,7 +2,7 @@
 
 import torch
 from buckets import bucket_settings, configuration, modeling
-from registry import Case, Draw, flat, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, flat, parameters, relative, softmax_inputs
 
 UDOP = {"udop_1d": "1D", "udop_horizontal": "Horizontal", "udop_vertical": "Vertical"}
 

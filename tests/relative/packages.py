@@ -11,7 +11,7 @@ from unittest import mock
 
 import torch
 from buckets import bucket_settings
-from registry import Case, Draw, Given, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, Given, parameters, relative, softmax_inputs
 
 VERSIONS = {"timm": "1.0.31", "x-transformers": "2.31.10"}
 

@@ -4,7 +4,7 @@ import types
 
 import torch
 from buckets import configuration, modeling
-from registry import Case, Draw, Given, additive_mask, flat, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, Given, additive_mask, flat, parameters, relative, softmax_inputs
 
 CONFORMERS = {
     "wav2vec2_conformer_relative": ("wav2vec2_conformer", "Wav2Vec2ConformerSelfAttention"),

@@ -4,7 +4,7 @@ import types
 
 import torch
 from buckets import configuration, modeling
-from registry import Case, Draw, flat, parameters, relative, softmax_inputs
+from relative_registry import Case, Draw, flat, parameters, relative, softmax_inputs
 
 
 @relative("swin")

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/tensors.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
@@ -101,7 +102,7 @@ torch::Tensor WindowAttentionImpl::position_bias() const {
   const WindowOptions& windows = options.windows();
   if (windows.positions() == WindowPositions::Table) {
     const torch::Tensor index =
-        relative_window_index(windows.window()).to(relative_position_bias_table.device());
+        sent_to(relative_window_index(windows.window()), relative_position_bias_table.device());
     return relative_bias_of_indices(relative_position_bias_table, index);
   }
   if (windows.positions() != WindowPositions::Continuous) return {};

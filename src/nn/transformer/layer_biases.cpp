@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "functional/attention_mask_internals.h"
+#include "core/tensors.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {
@@ -56,7 +57,7 @@ void check_alibi(const char* module, const TransformerLayerOptions& layer, bool 
 AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative::Alibi>& alibi,
                          int64_t heads, const torch::Tensor& like) {
   if (!alibi) return mask;
-  const torch::Tensor slopes = alibi_slopes(heads, *alibi).to(like.device());
+  const torch::Tensor slopes = sent_to(alibi_slopes(heads, *alibi), like.device());
   const torch::Tensor keys = alibi->counts_tokens ? mask.padding_keys() : torch::Tensor();
   if (!keys.defined()) return mask & AttentionMask::slopes(slopes);
   return mask & AttentionMask::additive(alibi_bias_of_tokens(slopes, keys));

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <utility>
 
+#include "core/tensors.h"
 #include "nn/computed_table.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/transformer/shifted_rows.h"
@@ -53,7 +54,7 @@ torch::Tensor ShiftedPositionsImpl::forward(const torch::Tensor& x) {
   const ShiftedOptions& own = *options.shifted();
   check_bi_data("ShiftedPositions", own, x.size(0));
   const int64_t reach = std::max<int64_t>(x.size(1) - 1, 0);
-  const at::Tensor rows = shifted_rows(own, reach, x.scalar_type()).to(x.device());
+  const at::Tensor rows = sent_to(shifted_rows(own, reach, x.scalar_type()), x.device());
   torch::Tensor table = own.bi_data() ? at::stack({rows, rows.flip(0)}) : rows.unsqueeze(0);
   if (!is_training() || dropout->options.p() == 0.0 || x.size(0) == 0) return table;
   return drop(*dropout, table.repeat_interleave(x.size(0) / table.size(0), 0));

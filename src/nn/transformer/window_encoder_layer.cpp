@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/tensors.h"
 #include "nn/transformer/layer_parts.h"
 #include "posenc/functional/window_partition.h"
 
@@ -56,9 +57,9 @@ void check_window_layer(const WindowEncoderLayerOptions& options) {
 torch::Tensor mask_of(relative::Grid map, const WindowOptions& windows, int64_t shift,
                       const torch::Tensor& like) {
   if (shift == 0) return {};
-  return shifted_window_mask(functional::padded_grid(map, windows.window()),
-                             windows.window().height, shift, like.scalar_type())
-      .to(like.device());
+  return sent_to(shifted_window_mask(functional::padded_grid(map, windows.window()),
+                                     windows.window().height, shift, like.scalar_type()),
+                 like.device());
 }
 
 }  // namespace

@@ -133,7 +133,8 @@ TEST(ConfigClass, EveryModelTypeHasOne) {
   for (const auto& type : types) {
     const auto& own = ConfigClass::of(type);
     EXPECT_TRUE(own.has("hidden_size") || own.has("head_dim") || own.has("text_config") ||
-                own.has("memory_attention_hidden_size") || own.has("descriptor_dim"))
+                own.has("memory_attention_hidden_size") || own.has("descriptor_dim") ||
+                own.has("embed_dim") || own.has("vision_config"))
         << type;
   }
 }
