@@ -123,6 +123,7 @@
 #include "posenc/nn/transformer/window_encoder.h"
 #include "posenc/nn/transformer/window_encoder_layer.h"
 #include "posenc/nn/transformer/window_options.h"
+#include "posenc/nn/transformer/window_stage.h"
 #include "posenc/nn/vision_embeddings.h"
 #include "posenc/nn/vision_embeddings_options.h"
 #include "posenc/parallel/clip_grad_norm.h"

@@ -150,8 +150,9 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
       at::arange(tokens, numbers).view({1, grid.height, grid.width, 1}), {window, window}, shift);
   const at::Tensor own = places.view({-1, window * window});  // (windows, N)
   const at::Tensor apart =
-      shift > 0 ? sent_to(shifted_window_mask(grid, window, shift, like.scalar_type()), like.device())
-                : at::zeros({1, 1, 1}, like.options().requires_grad(false));
+      shift > 0
+          ? sent_to(shifted_window_mask(grid, window, shift, like.scalar_type()), like.device())
+          : at::zeros({1, 1, 1}, like.options().requires_grad(false));
   at::Tensor bias = at::full({tokens, tokens}, kForbidden, like.options().requires_grad(false));
   bias.index_put_({own.unsqueeze(2), own.unsqueeze(1)}, apart);
   return bias.view({1, 1, tokens, tokens});

@@ -85,6 +85,10 @@ std::multimap<std::string, Module> modules() {
   const TransformerLayerOptions layer = TransformerLayerOptions(8, 2).d_ff(5);
   const auto encoder = TransformerEncoderOptions(layer, kLayers);
   const auto decoder = TransformerDecoderOptions(layer, kLayers);
+  const WindowEncoderLayerOptions windows(TransformerLayerOptions(layer).norm_first(true),
+                                          WindowOptions({2, 2}));
+  const auto stage = WindowStageOptions(std::vector<WindowEncoderLayerOptions>(kLayers, windows))
+                         .downsample(PatchMergingOptions(8));
   const auto grid = preset("mae_2d", 8, {{"height", 2}});
   const auto bert =
       EncoderEmbeddingsOptions(9, 8).type_vocab_size(2).norm(embeddings::Norm::AfterSum);
@@ -138,6 +142,8 @@ std::multimap<std::string, Module> modules() {
        make<WindowEncoderLayerImpl>(WindowEncoderLayerOptions(
            TransformerLayerOptions(layer).norm_first(true), WindowOptions({2, 2})))},
       {"PatchMerging", make<PatchMergingImpl>(PatchMergingOptions(8))},
+      {"WindowStage", make<WindowStageImpl>(stage)},
+      {"WindowEncoder", make<WindowEncoderImpl>(WindowEncoderOptions({stage}))},
       {"ConvolutionNeck", make<ConvolutionNeckImpl>(ConvolutionNeckOptions(8, 4))},
       {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
       {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},

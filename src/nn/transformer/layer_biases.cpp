@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "functional/attention_mask_internals.h"
 #include "core/tensors.h"
+#include "functional/attention_mask_internals.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {

@@ -57,9 +57,9 @@ void check_window_layer(const WindowEncoderLayerOptions& options) {
 torch::Tensor mask_of(relative::Grid map, const WindowOptions& windows, int64_t shift,
                       const torch::Tensor& like) {
   if (shift == 0) return {};
-  return sent_to(shifted_window_mask(functional::padded_grid(map, windows.window()),
-                                     windows.window().height, shift, like.scalar_type()),
-                 like.device());
+  return posenc::sent_to(shifted_window_mask(functional::padded_grid(map, windows.window()),
+                                             windows.window().height, shift, like.scalar_type()),
+                         like.device());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/embeddings/presets.h"
+#include "models/encoder/structures.h"
 #include "models/hf/config_class.h"
 #include "support/compare.h"
 
@@ -22,7 +23,8 @@ TEST(ModelTypes, ARowHasWhatItsFieldsNeed) {
     EXPECT_TRUE(is_given(row.embeddings) || row.tables == nullptr) << "tables of what preset?";
     EXPECT_TRUE(is_given(row.vision) || row.patches == nullptr) << "patches of what preset?";
     // Windows read all of their options, patches too; a conformer has no embeddings.
-    const bool reads_its_own = is_encoder && (row.layers->windows != nullptr || row.layers->is_conformer);
+    const bool reads_its_own =
+        is_encoder && (row.layers->windows != nullptr || row.layers->is_conformer);
     EXPECT_TRUE(!is_encoder || (is_given(row.embeddings) != is_given(row.vision)) != reads_its_own)
         << "layers take the output of one kind of embeddings";
     // DINOv3 has no model with a head in transformers, and so no prefix.
