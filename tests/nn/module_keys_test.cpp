@@ -156,6 +156,10 @@ std::multimap<std::string, Module> modules() {
       {"RotaryPositionEmbedding2d",
        make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},
       {"RelativePositionBias", make<RelativePositionBiasImpl>(relative::Buckets{8, 20}, 2)},
+      {"GridPositionBias", make<GridPositionBiasImpl>(relative::Grid{2, 2}, 2)},
+      {"DocumentPositionBias",
+       make<DocumentPositionBiasImpl>(DocumentPositionBiasOptions(2, relative::Buckets{8, 20})
+                                          .boxes(relative::Buckets{8, 20}))},
       {"RelativeAttention",
        make<RelativeAttentionImpl>(RelativeAttentionOptions(relative::Clamp{2, 1}, 8))},
       {"RMSNorm", make<RMSNormImpl>(8)},
