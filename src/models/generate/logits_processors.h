@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <map>

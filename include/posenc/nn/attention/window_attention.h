@@ -94,7 +94,8 @@ class WindowAttentionImpl : public Cloneable<WindowAttentionImpl> {
   torch::Tensor logit_scale;                   ///< (H, 1, 1), of Continuous
   torch::nn::Linear coordinates{nullptr},      ///< (2) to (512), of Continuous
       entries{nullptr};                        ///< (512) to (H), of Continuous
-  torch::Tensor rel_pos_h, rel_pos_w;          ///< of Axes
+  torch::Tensor rel_pos_h,                     ///< (2 height - 1, Dh), of Axes
+      rel_pos_w;                               ///< (2 width - 1, Dh), of Axes
   torch::nn::Dropout dropout{nullptr};         ///< of the weights
 
  protected:
