@@ -64,14 +64,11 @@ CLI::Validator whole(int64_t least, int64_t most) {
   const bool open = most == std::numeric_limits<int64_t>::max();
   const std::string range =
       open ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
-  return {[=](std::string& text) {
-            const auto value = whole_number(text);
-            if (!value || *value < least || *value > most)
-              return "must be a whole number " + range + got(text);
-            text = std::to_string(*value);  // CLI11 would read 010 as an octal number
-            return std::string();
-          },
-          "", "number"};
+  return validator("number", "a whole number " + range, [=](const std::string& text) {
+    const auto value = whole_number(text);
+    // CLI11 would read 010 as an octal number.
+    return value && std::to_string(*value) == text && *value >= least && *value <= most;
+  });
 }
 
 CLI::Validator real(double least) {
