@@ -31,6 +31,13 @@ struct WindowStageOptions {
 ///
 /// x: (B, h, w, D)  ->  (B, h, w, D), or (B, ceil(h / 2), ceil(w / 2), 2 D) with a downsample.
 ///
+/// ```cpp
+/// const auto options = posenc::TransformerLayerOptions(32, 4).d_ff(64).norm_first(true);
+/// posenc::WindowStage stage(posenc::WindowStageOptions(
+///     {posenc::WindowEncoderLayerOptions(options, posenc::WindowOptions({4, 4}))}));
+/// torch::Tensor map = stage->forward(torch::randn({2, 8, 6, 32}));  // (2, 8, 6, 32)
+/// ```
+///
 /// Keys: `layers.0.*`, ... (WindowEncoderLayer), `downsample.*` (PatchMerging).
 ///
 /// Errors: those of the layers; at construction, c10::ValueError for no layer and for widths that
