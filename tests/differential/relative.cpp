@@ -5,6 +5,7 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -31,12 +32,16 @@ StateDict relative_case(const Json& options, const StateDict& tensors) {
   RelativeInputs inputs;
   for (const auto& [name, value] : options.at("settings").items())
     inputs.settings.emplace(name, setting_of(value));
+  const bool has_gradients = std::any_of(tensors.begin(), tensors.end(), [](const auto& item) {
+    return item.key().rfind("cotangent.", 0) == 0;
+  });
+  const torch::AutoGradMode mode(has_gradients);
   std::vector<std::string> names;
   std::vector<at::Tensor> leaves, results, cotangents;
   for (const auto& item : tensors) {
     if (item.key().rfind("cotangent.", 0) == 0) continue;
     at::Tensor tensor = item.value();
-    if (tensor.is_floating_point()) {
+    if (has_gradients && tensor.is_floating_point()) {
       tensor = tensor.clone().requires_grad_();
       names.push_back(item.key());
       leaves.push_back(tensor);

@@ -31,18 +31,28 @@ def bits(draw: Draw, name: str) -> Case:
     return Case({"op": "relative", "settings": case.settings}, case.tensors, case.expected, "bits")
 
 
+def in_float32(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {key: value.float() if value.dtype == torch.float64 else value for key, value in tensors.items()}
+
+
 def gradients(draw: Draw, name: str) -> Case | None:
     """None where no output depends on a tensor."""
-    case = RELATIVE[name].case(draw.getrandbits(48), gradients=True)
+    seed = draw.getrandbits(48)
+    case = RELATIVE[name].case(seed, gradients=True)
+    is_table = sum(value.requires_grad for value in case.tensors.values()) == 1  # whose gradient is a sum of cotangents
+    if is_table:  # of up to a million, which Python adds up badly in float32
+        case = RELATIVE[name].case(seed, gradients=True, in_float64=True)
     outputs = {key: value for key, value in case.expected.items() if value.requires_grad}
     leaves = {key: value for key, value in case.tensors.items() if value.requires_grad}
     if not outputs:
         return None
-    cotangents = {key: draw.normal(*value.shape) for key, value in outputs.items()}
+    cotangents = {key: draw.normal(*value.shape).to(value.dtype) for key, value in outputs.items()}
+    if is_table:  # or the sum may be near 0, of which a bound relative to it says nothing
+        cotangents = {key: value.abs() for key, value in cotangents.items()}
     found = torch.autograd.grad(list(outputs.values()), list(leaves.values()), list(cotangents.values()), allow_unused=True)
     expected = {f"grad.{key}": value for key, value in zip(leaves, found) if value is not None}
     tensors = case.tensors | {f"cotangent.{key}": value for key, value in cotangents.items()}
-    return Case({"op": "relative", "settings": case.settings}, tensors, expected, "gradients")
+    return Case({"op": "relative", "settings": case.settings}, in_float32(tensors), in_float32(expected), "gradients")
 
 
 def distances(draw: Draw) -> torch.Tensor:

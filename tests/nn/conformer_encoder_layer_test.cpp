@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "nn/drawn_module.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/sinusoid/rotary_preset.h"
@@ -17,6 +18,8 @@ namespace posenc::conformer_encoder_layer_test {
 namespace {
 
 using testing::bit_equal;
+using testing::drawn;
+using testing::near;
 using testing::Threads;
 
 TransformerLayerOptions conformer(int64_t size) {
@@ -25,23 +28,6 @@ TransformerLayerOptions conformer(int64_t size) {
       .dropout(0.0)
       .activation(Activation::Swish)
       .conformer(ConformerOptions(size));
-}
-
-template <typename Module>
-Module drawn(Module module) {
-  torch::manual_seed(8);
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : module->parameters()) parameter.add_(torch::randn_like(parameter), 0.4);
-  for (auto& item : module->named_buffers()) {
-    if (item.key().find("running") != std::string::npos)
-      item.value().copy_(torch::rand_like(item.value()) + 0.5);
-  }
-  module->eval();
-  return module;
-}
-
-bool near(const torch::Tensor& a, const torch::Tensor& b) {
-  return (a - b).abs().max().item<double>() <= 1e-5 * std::max(1.0, b.abs().max().item<double>());
 }
 
 TEST(ConformerConvolution, SeesTheTokensAround) {

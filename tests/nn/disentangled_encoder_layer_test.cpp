@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "nn/drawn_module.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "support/compare.h"
@@ -18,23 +19,12 @@ namespace posenc::disentangled_encoder_layer_test {
 namespace {
 
 using testing::bit_equal;
+using testing::drawn;
+using testing::near;
 using testing::Threads;
 
 TransformerLayerOptions layer_of(const DisentangledOptions& positions) {
   return TransformerLayerOptions(8, 2).d_ff(7).dropout(0.0).disentangled(positions);
-}
-
-template <typename Module>
-Module drawn(Module module) {
-  torch::manual_seed(8);
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : module->parameters()) parameter.add_(torch::randn_like(parameter), 0.4);
-  module->eval();
-  return module;
-}
-
-bool near(const torch::Tensor& a, const torch::Tensor& b) {
-  return (a - b).abs().max().item<double>() <= 1e-5 * std::max(1.0, b.abs().max().item<double>());
 }
 
 TEST(DisentangledAttention, AddsTheProductsOfEachDistance) {

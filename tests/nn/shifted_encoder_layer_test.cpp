@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/drawn_module.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/sinusoid/table.h"
@@ -18,6 +19,8 @@ namespace posenc::shifted_encoder_layer_test {
 namespace {
 
 using testing::bit_equal;
+using testing::drawn;
+using testing::near;
 using testing::Threads;
 
 ShiftedOptions positions() { return ShiftedOptions(SinusoidOptions(8)).segments(true); }
@@ -25,19 +28,6 @@ ShiftedOptions positions() { return ShiftedOptions(SinusoidOptions(8)).segments(
 TransformerLayerOptions layer_of(const ShiftedOptions& own) {
   return TransformerLayerOptions(8, 2).d_ff(7).dropout(0.0).qkv_bias(false).out_bias(false).shifted(
       own);
-}
-
-template <typename Module>
-Module drawn(Module module) {
-  torch::manual_seed(8);
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : module->parameters()) parameter.add_(torch::randn_like(parameter), 0.4);
-  module->eval();
-  return module;
-}
-
-bool near(const torch::Tensor& a, const torch::Tensor& b) {
-  return (a - b).abs().max().item<double>() <= 1e-5 * std::max(1.0, b.abs().max().item<double>());
 }
 
 torch::Tensor table_of(const ShiftedOptions& own, int64_t length) {

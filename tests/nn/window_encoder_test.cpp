@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string>
 
+#include "nn/drawn_module.h"
 #include "posenc/functional/attention_mask.h"
 #include "posenc/functional/window_partition.h"
 #include "posenc/inference/frozen_encoder.h"
@@ -21,19 +22,11 @@ namespace {
 
 using relative::Grid;
 using testing::bit_equal;
+using testing::drawn;
 using testing::Threads;
 
 TransformerLayerOptions window_options(int64_t width, int64_t heads) {
   return TransformerLayerOptions(width, heads).d_ff(7).dropout(0.0).norm_first(true);
-}
-
-template <typename Module>
-Module drawn(Module module) {
-  torch::manual_seed(3);
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : module->parameters()) parameter.add_(torch::randn_like(parameter), 0.4);
-  module->eval();
-  return module;
 }
 
 bool near(const torch::Tensor& a, const torch::Tensor& b) {

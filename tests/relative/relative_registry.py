@@ -75,14 +75,16 @@ class Reference:
     draw: Callable[[Draw], Case]
     dtypes: frozenset = field(default_factory=lambda: frozenset(DTYPES))
 
-    def case(self, *seed, gradients: bool = False) -> Case:
-        """`gradients`: the expected tensors depend on the others by autograd, in float32."""
+    def case(self, *seed, gradients: bool = False, in_float64: bool = False) -> Case:
+        """`gradients`: the expected tensors depend on the others by autograd, in float32, or of the same numbers in float64."""
         number, dtypes = 0, ["float32"] if gradients else self.dtypes
         while True:
             draw = Draw(self.name, *seed, number, gradients=gradients)
             if draw.name in dtypes:
                 break
             number += 1
+        if in_float64:
+            draw.dtype = torch.float64
         with torch.set_grad_enabled(gradients):
             case = self.draw(draw)
         case.settings = {"preset": self.name, "dtype": draw.name} | case.settings

@@ -61,7 +61,9 @@ RelativeOutputs speecht5(const Given& given) {
   const at::Tensor q = (input.q * std::pow(static_cast<double>(input.head_dim), -0.5))
                            .reshape({-1, input.queries, input.head_dim});
   const at::Tensor k = input.k.reshape({-1, input.keys, input.head_dim});
-  const at::Tensor term = at::matmul(q.transpose(0, 1), rows.transpose(-2, -1)).transpose(0, 1);
+  // With one sequence, queries and keys keep the strides of their projections, but not here.
+  const at::Tensor term =
+      at::matmul(q.contiguous().transpose(0, 1), rows.transpose(-2, -1)).transpose(0, 1);
   at::Tensor scores = (at::bmm(q, k.transpose(1, 2)) + term)
                           .view({input.batch, input.heads, input.queries, input.keys});
   const at::Tensor mask = mask_if_masked(given, input);
@@ -72,7 +74,8 @@ RelativeOutputs speecht5(const Given& given) {
 at::Tensor rows_within(const at::Tensor& table, int64_t reach, int64_t length) {
   const int64_t pad = std::max<int64_t>(length - (reach + 1), 0);
   const int64_t first = std::max<int64_t>(reach + 1 - length, 0);
-  return at::constant_pad_nd(table, {0, 0, pad, pad}).slice(1, first, first + 2 * length - 1);
+  const at::Tensor padded = pad > 0 ? at::constant_pad_nd(table, {0, 0, pad, pad}) : table;
+  return padded.slice(1, first, first + 2 * length - 1);
 }
 
 // Values have a table too.
@@ -84,11 +87,15 @@ RelativeOutputs vits(const Given& given) {
   const auto rows = [&](const char* name) {
     return rows_within(given.tensor(name, {1, 2 * reach + 1, input.head_dim}), reach, length);
   };
-  const at::Tensor v = given.tensor("v", {input.batch, input.heads, length, input.head_dim})
-                           .reshape({-1, length, input.head_dim});
-  const at::Tensor q = (input.q * std::pow(static_cast<double>(input.head_dim), -0.5))
-                           .reshape({-1, length, input.head_dim});
-  const at::Tensor k = input.k.reshape({-1, length, input.head_dim});
+  // With one sequence, reshape() alone would keep the strides of what it is given.
+  const auto of_heads_alone = [&](const at::Tensor& x) {
+    return x.contiguous().view({-1, length, input.head_dim});
+  };
+  const at::Tensor v =
+      of_heads_alone(given.tensor("v", {input.batch, input.heads, length, input.head_dim}));
+  const at::Tensor q =
+      of_heads_alone(input.q * std::pow(static_cast<double>(input.head_dim), -0.5));
+  const at::Tensor k = of_heads_alone(input.k);
   const at::Tensor term =
       relative_shift(at::matmul(q, rows("w.emb_rel_k").transpose(-2, -1)), length, length - 1);
   const at::Tensor mask = mask_if_masked(given, input);

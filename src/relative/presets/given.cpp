@@ -1,11 +1,15 @@
 #include "relative/presets/given.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 
@@ -14,6 +18,23 @@
 
 namespace posenc::relative {
 namespace {
+
+// As LibTorch allocates it: the bits of a product may depend on where its factors begin, and
+// tensors of a file begin anywhere.
+at::Tensor aligned(const at::Tensor& x) {
+  constexpr uintptr_t kAlignment = 64;
+  const bool begins_right =
+      !x.is_cpu() || reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kAlignment == 0;
+  return begins_right ? x : x.clone();
+}
+
+// LibTorch folds a product with a tensor that needs a gradient in another way, also while it
+// records none, and the bits differ. The parameters of a system's class need one.
+at::Tensor as_parameter(const at::Tensor& weight) {
+  const bool is_other =
+      at::GradMode::is_enabled() || weight.requires_grad() || !weight.is_floating_point();
+  return is_other ? weight : weight.detach().set_requires_grad(true);
+}
 
 // "true", "7", "[7, 4]"
 std::string text_of(const RelativeSetting& value) {
@@ -145,7 +166,8 @@ at::Tensor Given::of_rank(const char* name, int64_t rank) const {
   const at::Tensor& given = found->second;
   TORCH_CHECK_VALUE(given.dim() == rank, "[", preset_, "] `", name, "` must have ", rank,
                     " axes. Got ", given.sizes());
-  return given;
+  return std::string_view(name).substr(0, 2) == "w." ? as_parameter(aligned(given))
+                                                     : aligned(given);
 }
 
 at::Tensor Given::added(const char* name, at::IntArrayRef scores) const {

@@ -83,7 +83,9 @@ RelativeOutputs parakeet(const Given& given, const XlNames& names) {
                ? term.masked_fill(attends.logical_not(), -std::numeric_limits<double>::infinity())
                : masked(term, attends, fill_lowest());
   }
-  return {{"scores", relative_scores(parts.q_u, input.k, term, {}, {})}};
+  // Keys of earlier steps come from a cache, which has them head by head.
+  const at::Tensor k = input.keys > input.queries ? input.k.contiguous() : input.k;
+  return {{"scores", relative_scores(parts.q_u, k, term, {}, {})}};
 }
 
 PresetRow parakeet_row(const char* name, const char* source, const char* summary,
