@@ -11,23 +11,23 @@
 
 namespace posenc {
 
+torch::Tensor new_weight(at::IntArrayRef sizes) {
+  return torch_internals::fresh_output(sizes, c10::get_default_dtype_as_scalartype());
+}
+
 torch::nn::Linear make_linear(const torch::nn::LinearOptions& options) {
   if (!SkipInit::is_active()) return torch::nn::Linear(options);
   // Its constructor always draws weights, so construct an empty layer and allocate afterwards.
   torch::nn::Linear linear(torch::nn::LinearOptions(1, 0).bias(options.bias()));
   linear->options = options;
-  linear->weight.set_data(torch::empty({options.out_features(), options.in_features()}));
+  linear->weight.set_data(new_weight({options.out_features(), options.in_features()}));
   if (options.bias()) linear->bias.set_data(torch::empty({options.out_features()}));
   return linear;
 }
 
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, EmbeddingInit init) {
   const bool fresh = !options._weight().defined();
-  if (fresh) {
-    options._weight(
-        torch_internals::fresh_output({options.num_embeddings(), options.embedding_dim()},
-                                      c10::get_default_dtype_as_scalartype()));
-  }
+  if (fresh) options._weight(new_weight({options.num_embeddings(), options.embedding_dim()}));
   torch::nn::Embedding made(options);
   made->options._weight(torch::Tensor());  // otherwise all clones would share this tensor
   if (fresh && !SkipInit::is_active()) reset_embedding(*made, init);

@@ -8,12 +8,16 @@
 
 namespace posenc {
 
-/// Makes a torch::nn::Linear, with uninitialised weights inside a SkipInit.
+/// An uninitialised weight of the default dtype. The memory of a large one is advised to use huge
+/// pages: a product with few rows reads it at the speed of memory, and look-ups in random order
+/// miss the TLB less often.
+torch::Tensor new_weight(at::IntArrayRef sizes);
+
+/// Makes a torch::nn::Linear, with a new_weight() inside a SkipInit.
 torch::nn::Linear make_linear(const torch::nn::LinearOptions& options);
 
-/// Makes a torch::nn::Embedding with `options._weight()`, or with a weight that is drawn, by
-/// default as torch::nn::Embedding draws it. The memory of a drawn weight is advised to use huge
-/// pages, so that look-ups in random order miss the TLB less often.
+/// Makes a torch::nn::Embedding with `options._weight()`, or with a new_weight() that is drawn, by
+/// default as torch::nn::Embedding draws it.
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options,
                                     EmbeddingInit init = EmbeddingInit::StandardNormal);
 

@@ -10,10 +10,10 @@ namespace posenc::platform {
 /// pages.
 void advise_huge_pages(void* fresh, std::size_t bytes);
 
-/// Whether this many bytes are so often fresh from the system that the hint pays off: glibc maps
-/// every block of 32 MB or more, and returns free memory at the top of its heap once that exceeds
-/// twice the largest block so far. For memory in use the hint is one system call without effect.
-inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes >= std::size_t{16} << 20; }
+/// Whether this many bytes hold whole huge pages and are often fresh from the system, as glibc maps
+/// every block of 32 MB or more, and at first smaller ones. For memory in use the hint is one
+/// system call without effect.
+inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes >= std::size_t{4} << 20; }
 
 /// Buffers that a thread keeps from call to call, so that no layer allocates.
 enum class Scratch { Panel, Hidden, Branch, Scores, Rotation, Bytes, Queries };

@@ -47,10 +47,9 @@ const FrozenTransformer& model(posenc::WeightDtype weights, const Shape& shape) 
   const auto known = made.find(key);
   if (known != made.end()) return known->second;
   made.clear();  // one at a time, as in a server
-  const posenc::PythonPeer writer("decode_peers.py", "checkpoint:" + shape.name);
   const auto options = posenc::FreezeOptions().weights(weights);
-  return made
-      .emplace(key, posenc::freeze(posenc::load_seq2seq(writer.file("model")).model, options))
+  const auto folder = peer("checkpoint:" + shape.name).file("model");
+  return made.emplace(key, posenc::freeze(posenc::load_seq2seq(folder).model, options))
       .first->second;
 }
 

@@ -237,6 +237,8 @@ class CTranslate2:
         texts = [[f"w{i}" for i in row] for row in rows]
         steps = SHAPES[SHAPE].steps
         options = {"beam_size": beams, "max_decoding_length": steps, "min_decoding_length": steps, "max_batch_size": 0}
+        if SHAPE != "marian":  # whose vocabulary is without padding
+            options["suppress_sequences"] = [[f"w{SHAPES[SHAPE].pad}"]]
         return lambda: [[int(word[1:]) for word in result.hypotheses[0]]
                         for result in translator.translate_batch(texts, **options)]  # fmt: skip
 

@@ -1,7 +1,7 @@
-// x W^T + b for at most kFewRows rows: every element of the weight, float32 or bfloat16, is read
-// once, in order, and prefetched into L2 a few rows ahead. Up to about four rows memory bandwidth
-// is the limit; beyond that, a tile of sixteen accumulators pays off. Compiled once per instruction
-// set.
+// x W^T + b for at most kFewRows rows, which memory bandwidth limits: every element of the weight,
+// float32 or bfloat16, comes from memory once, prefetched in the order of its addresses, while
+// several of its rows are read side by side. Rows of x beyond those of a tile read it again from
+// the cache. Compiled once per instruction set.
 //
 // The reference path is at::linear; a dot product is made in sixteen partial sums, folded at the
 // end (float_lanes.h).
@@ -12,28 +12,33 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-constexpr int64_t kAheadBytes = 1 << 14;
+constexpr int64_t kAheadBytes = 1 << 15, kLineBytes = 64;
 constexpr int kColumns = 4;  // output columns, or rows of the weight, at a time
 // Rows of x and accumulators at a time: as many as fit in the registers in addition to the
 // operands.
-constexpr int kSums = kRegisters * kBytes / 128, kMostRows = kSums / 2;
+constexpr int kSums = kRegisters * kBytes / 128, kMostRows = kSums / 2 < 4 ? kSums / 2 : 4;
 
 // Adds elements k .. k + 15 of some rows and columns; only `rest` of them, if it is positive.
+// `ahead`: what to prefetch next, or null.
 template <int kRows, int kCols, typename Element>
 POSENC_INLINE void step(const LinearRequestOf<Element>& p, const float* x, const Element* weight,
-                        int64_t rest, Wide (&sums)[kRows][kCols]) {
+                        int64_t rest, const char*& ahead, Wide (&sums)[kRows][kCols]) {
   const auto read = [rest](const auto* from) __attribute__((always_inline)) {
     return rest > 0 ? load_wide(from, rest) : load_wide(from);
   };
+  if (ahead != nullptr) {
+    constexpr int64_t kBlock = kCols * kWide * static_cast<int64_t>(sizeof(Element));
+    for (int64_t line = 0; line < kBlock; line += kLineBytes)
+      __builtin_prefetch(ahead + line, 0, 2);
+    ahead += kBlock;
+  }
   Wide xs[kRows];
-#pragma GCC unroll 8
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) xs[r] = read(x + r * p.x_stride);
 #pragma GCC unroll 4
   for (int c = 0; c < kCols; ++c) {
-    const Element* const w = weight + c * p.inner;
-    __builtin_prefetch(reinterpret_cast<const char*>(w) + kAheadBytes, 0, 2);
-    const Wide ws = read(w);
-#pragma GCC unroll 8
+    const Wide ws = read(weight + c * p.inner);
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) sums[r][c] = fma(xs[r], ws, sums[r][c]);
   }
 }
@@ -41,12 +46,13 @@ POSENC_INLINE void step(const LinearRequestOf<Element>& p, const float* x, const
 // out[r * kColumns + c] = x[r] . weight[c], as sixteen partial sums.
 template <int kRows, int kCols, typename Element>
 POSENC_INLINE void dots(const LinearRequestOf<Element>& p, const float* x, const Element* weight,
-                        Wide* out) {
+                        bool is_first, Wide* out) {
   Wide sums[kRows][kCols] = {};
+  const char* ahead = is_first ? reinterpret_cast<const char*>(weight) + kAheadBytes : nullptr;
   const int64_t whole = p.inner / kWide * kWide;
-  for (int64_t k = 0; k < whole; k += kWide) step(p, x + k, weight + k, 0, sums);
-  if (whole < p.inner) step(p, x + whole, weight + whole, p.inner - whole, sums);
-#pragma GCC unroll 8
+  for (int64_t k = 0; k < whole; k += kWide) step(p, x + k, weight + k, 0, ahead, sums);
+  if (whole < p.inner) step(p, x + whole, weight + whole, p.inner - whole, ahead, sums);
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
     for (int c = 0; c < kCols; ++c) out[r * kColumns + c] = sums[r][c];
@@ -61,9 +67,9 @@ POSENC_INLINE int64_t tiles(const LinearRequestOf<Element>& p, int64_t row, int6
     Wide sums[kRows * kColumns];
 #pragma GCC unroll 4
     for (int c = 0; c < kColumns; c += kCols)
-      dots<kRows, kCols>(p, x, p.weight + (n + c) * p.inner, sums + c);
+      dots<kRows, kCols>(p, x, p.weight + (n + c) * p.inner, row == 0, sums + c);
     const Floats4 bias = p.bias != nullptr ? load<Floats4>(p.bias + n) : Floats4{};
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const Wide* const s = sums + r * kColumns;
       store(p.out + (row + r) * p.out_stride + n, totals(s[0], s[1], s[2], s[3]) + bias);
@@ -77,7 +83,7 @@ template <typename Element>
 void column(const LinearRequestOf<Element>& p, int64_t n) {
   for (int64_t row = 0; row < p.rows; ++row) {
     Wide sum[1];
-    dots<1, 1>(p, p.x + row * p.x_stride, p.weight + n * p.inner, sum);
+    dots<1, 1>(p, p.x + row * p.x_stride, p.weight + n * p.inner, row == 0, sum);
     p.out[row * p.out_stride + n] = total(sum[0]) + (p.bias != nullptr ? p.bias[n] : 0.0f);
   }
 }
@@ -87,7 +93,6 @@ void linear_few(const LinearRequestOf<Element>& p, int64_t begin, int64_t end, f
   int64_t n = begin;
   for (; n + kColumns <= end; n += kColumns) {
     int64_t row = 0;
-    if constexpr (kMostRows >= 8) row = tiles<8>(p, row, n);
     if constexpr (kMostRows >= 4) row = tiles<4>(p, row, n);
     if constexpr (kMostRows >= 2) row = tiles<2>(p, row, n);
     tiles<1>(p, row, n);

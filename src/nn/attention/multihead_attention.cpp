@@ -102,7 +102,7 @@ void MultiheadAttentionImpl::reset() {
   const int64_t query_width = head_dim() * options.num_heads(), kv_width = head_dim() * kv_heads;
   if (kdim == width && vdim == width) {
     in_proj_weight =
-        register_parameter("in_proj_weight", torch::empty({query_width + 2 * kv_width, width}));
+        register_parameter("in_proj_weight", new_weight({query_width + 2 * kv_width, width}));
   } else {
     q_proj_weight = register_parameter("q_proj_weight", torch::empty({query_width, width}));
     k_proj_weight = register_parameter("k_proj_weight", torch::empty({kv_width, kdim}));
