@@ -82,6 +82,26 @@ TEST(ConformerEncoderLayer, FrozenLayersComputeTheSame) {
   }
 }
 
+// Of each kind of positions, the weights of a layer have an axis of heads.
+TEST(ConformerEncoderLayer, RecordsTheWeightsOfEachHead) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8});
+  const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
+  for (const TransformerLayerOptions& kind :
+       {conformer(3), conformer(3).shifted(ShiftedOptions(SinusoidOptions(8))),
+        conformer(3).rotary(rotary)}) {
+    auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2)));
+    TransformerEncoderRecord record;
+    record.output_attentions = true;
+    encoder->forward_with(x, {}, record);
+    ASSERT_EQ(record.attentions.size(), 2U);
+    for (const torch::Tensor& weights : record.attentions) {
+      EXPECT_EQ(weights.sizes(), (std::vector<int64_t>{2, 2, 5, 5}));
+      EXPECT_TRUE(near(weights.sum(-1), torch::ones({2, 2, 5})));
+    }
+  }
+}
+
 // Options of the parts of a layer, changed before it is frozen and afterwards.
 TEST(ConformerEncoderLayer, FrozenConvolutionsHaveOptionsOfTheirOwn) {
   const torch::NoGradGuard no_grad;

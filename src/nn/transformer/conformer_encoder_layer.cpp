@@ -107,7 +107,8 @@ torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
   }
   const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
   if (weights == nullptr) return self_attn->forward(keys, keys, x, mask);
-  std::tie(y, *weights) = self_attn->forward_with_weights(keys, keys, x, mask);
+  std::tie(y, *weights) = self_attn->forward_with_weights(keys, keys, x, mask,
+                                                          /*average_attn_weights=*/false);
   return y;
 }
 
