@@ -108,7 +108,7 @@ struct EncoderOptions {
   /// The id of Pooling::EndToken.
   TORCH_ARG(int64_t, eos_token_id) = 2;
   /// Whether the last of EncoderOutput::hidden_states is before the norm after all layers, as in
-  /// ViT and CLIP; otherwise it is last_hidden_state.
+  /// ViT, CLIP and conformers; otherwise it is last_hidden_state.
   TORCH_ARG(bool, hidden_states_before_norm) = false;
   /// Set by encoder_options_from_hf() and load_encoder(); changes nothing that is computed.
   TORCH_ARG(encoder::Origin, origin) = {};

@@ -343,6 +343,7 @@ const EncoderStructure kXlm = {.keys = kXlmKeys, .embeddings = "", .dropped = "l
     .beside = "lang_embeddings", .more = read_xlm};
 const EncoderStructure kWav2Vec2Conformer = {.keys = kConformerKeys,
     .attention_output_dropout = Rate::Attention, .last_norm = "encoder.layer_norm",
+    .raw_hidden_states = true,
     .dropped = "masked_spec_embed feature_extractor.* feature_projection.* adapter.* "
                "encoder.pos_conv_embed.* *.inv_freq",
     .beside = "feature_extractor", .frequencies = "encoder.embed_positions.inv_freq",
