@@ -116,13 +116,16 @@ class Settings {
   /// One id in [0, vocab), or nothing where there is none.
   std::optional<int64_t> token_if(std::string_view name, int64_t vocab) const;
 
-  /// What `make` returns; its c10::ValueError gets the place of these settings in front.
+  /// What `make` returns; its c10::ValueError gets the place of these settings in front, unless it
+  /// is that of one of them and has it.
   template <typename Make>
   auto placing_errors(const Make& make) const {
     try {
       return make();
     } catch (const c10::ValueError& error) {
-      TORCH_CHECK_VALUE(false, where(), error.what_without_backtrace());
+      const std::string what = error.what_without_backtrace();
+      if (what.starts_with(where())) throw;
+      TORCH_CHECK_VALUE(false, where(), what);
     }
   }
 

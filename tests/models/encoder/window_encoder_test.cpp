@@ -67,6 +67,8 @@ TEST(WindowConfig, FitsWindowsOfSwinV2ToTheirMaps) {
 TEST(WindowConfig, RefusesWhatTransformersCannotRun) {
   const auto refused = [](const json& config, const char* text) {
     EXPECT_ERROR(read(config), c10::ValueError, text);
+    const std::string message = testing::message_of([&] { read(config); });
+    EXPECT_EQ(message.rfind("[encoder_options_from_hf]"), 0U) << "once, in front: " << message;
   };
   refused(with(small_swin(), "depths", json::array()), "depths must have the number of layers");
   refused(with(small_swin(), "depths", {1, 0}), "depths must have the number of layers");
