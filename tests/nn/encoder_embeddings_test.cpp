@@ -195,6 +195,20 @@ TEST(EncoderEmbeddings, LoadsOldFilesWithTheirBuffers) {
   EXPECT_THROW(load_state_dict(*to, file), WeightsError);
 }
 
+// Without boxes theirs are zeros, and sides of up to 1023 do not fit narrow ids.
+TEST(EncoderEmbeddings, TakesNarrowIdsWithTablesOfBoxes) {
+  for (const bool side_by_side : {false, true}) {
+    auto options = small_bert().box_positions(20);
+    if (side_by_side)
+      options = EncoderEmbeddingsOptions(9, 6).position_rows(6).box_positions(20);
+    if (side_by_side) options.coordinate_size(1).shape_size(1);
+    EncoderEmbeddings embeddings(options);
+    const torch::Tensor expected = embeddings->forward(embeddings_ids());
+    for (const auto type : {torch::kByte, torch::kChar, torch::kShort, torch::kInt})
+      EXPECT_TRUE(bit_equal(embeddings->forward(embeddings_ids().to(type)), expected)) << type;
+  }
+}
+
 TEST(EncoderEmbeddings, DropsOnlyInTraining) {
   EncoderEmbeddings embeddings(small_bert().dropout(0.5));
   EXPECT_TRUE((embeddings->forward(embeddings_ids()) == 0).any().item<bool>());

@@ -67,7 +67,7 @@ at::Tensor add_boxes(at::Tensor x, const at::Tensor& ids, const EncoderEmbedding
   std::vector<at::Tensor> parts;
   for (const auto& [table, index] : box_rows(weights, options.bbox())) {
     const bool is_side = table == &weights.h_positions || table == &weights.w_positions;
-    at::Tensor row = index.defined() ? index : at::zeros_like(ids);
+    at::Tensor row = index.defined() ? index : at::zeros_like(ids, at::kLong);
     if (!is_sum && is_side) row = row.clamp(0, kMostSide);
     parts.push_back(lookup(kBoxes, row, *table));
     if (is_sum) x = x + parts.back();
