@@ -109,21 +109,24 @@ void check_stated_sizes(const char* caller, const std::string& folder,
 void check_finite(const char* caller, const torch::nn::Module& model, const std::string& path,
                   const std::function<std::string(const std::string&)>& name_in_file,
                   const std::function<bool(const std::string&)>& may_be_minus_infinity) {
-  for (const auto& item : model.named_parameters()) {
-    if (item.value().numel() == 0) continue;
-    const auto [least, most] =
-        at::aminmax(item.value().detach());  // both are NaN if any element is
+  const auto check = [&](const std::string& name, const at::Tensor& tensor) {
+    if (tensor.numel() == 0) return;
+    const auto [least, most] = at::aminmax(tensor.detach());  // both are NaN if any element is
     const double range[] = {least.item<double>(), most.item<double>()};
-    if (std::all_of(std::begin(range), std::end(range), [&](double value) {
-          return std::isfinite(value) ||
-                 (std::isinf(value) && value < 0 && may_be_minus_infinity(item.key()));
-        })) {
-      continue;
-    }
+    const bool is_finite = std::all_of(std::begin(range), std::end(range), [&](double value) {
+      return std::isfinite(value) ||
+             (std::isinf(value) && value < 0 && may_be_minus_infinity(name));
+    });
+    if (is_finite) return;
     throw WeightsError(WeightsErrorCode::Corrupt, "must be finite numbers. Got infinity or NaN")
-        .in_tensor(name_in_file(item.key()))
+        .in_tensor(name_in_file(name))
         .in_file(path)
         .in_function(caller);
+  };
+  for (const auto& item : model.named_parameters()) check(item.key(), item.value());
+  for (const auto& item : model.named_buffers()) {  // others are computed
+    const bool is_read = item.key().find(".batch_norm.running_") != std::string::npos;
+    if (is_read) check(item.key(), item.value());
   }
 }
 

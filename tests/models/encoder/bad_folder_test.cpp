@@ -6,6 +6,7 @@
 
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -54,6 +55,27 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
     auto folder = TinyFolder::bert();
     folder.config[name] = value;
     EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
+  }
+}
+
+TEST(BadEncoderFolder, StatisticsThatAreNotFinite) {
+  TinyFolder folder;
+  folder.config = {{"model_type", "wav2vec2-conformer"}, {"hidden_size", 8},
+                   {"num_attention_heads", 2},           {"num_hidden_layers", 1},
+                   {"intermediate_size", 6},             {"conv_depthwise_kernel_size", 3}};
+  const TempDir whole;
+  save_pretrained(Encoder(encoder_options_from_hf(folder.config.dump())), whole / "whole",
+                  SavePretrainedOptions().allow_missing(true));
+  for (const auto& item : load_safetensors(whole / "whole/model.safetensors").tensors)
+    folder.tensors.insert(item.key(), item.value().clone());
+  EXPECT_NO_THROW(load_encoder(folder.write()));
+  for (const char* const part : {"running_mean", "running_var"}) {
+    const std::string name = std::string("encoder.layers.0.conv_module.batch_norm.") + part;
+    const torch::Tensor first = folder.tensors[name].select(0, 0);
+    const torch::Tensor before = first.clone();
+    first.fill_(NAN);
+    EXPECT_ERROR(load_encoder(folder.write()), WeightsError, part);
+    first.copy_(before);
   }
 }
 
