@@ -19,7 +19,8 @@ struct SavePretrainedOptions {
   TORCH_ARG(std::string, config) = "";
   /// The class in transformers that the folder is of, such as `BertForSequenceClassification`.
   /// Unless set, that of `rest_of`, or else the model type's class without a head, such as
-  /// `BertModel`, or with that of a Classifier.
+  /// `BertModel`, or with that of a Classifier; `T5EncoderModel` for an encoder whose config.json
+  /// names it.
   TORCH_ARG(std::string, architecture) = "";
   /// The tensors of a head, by the names that they have in the file: `classifier.weight`. A
   /// Classifier has its own.

@@ -229,6 +229,18 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   }
 }
 
+// The class of an encoder alone, if the configuration is of that: T5EncoderModel in place of T5Model,
+// which has a decoder.
+std::string class_without_decoder(const nlohmann::json& config, const std::string& base_class) {
+  constexpr std::string_view kModel = "Model";
+  if (!base_class.ends_with(kModel)) return base_class;
+  const std::string alone =
+      base_class.substr(0, base_class.size() - kModel.size()) + "EncoderModel";
+  const auto classes = config.find("architectures");
+  const bool is_alone = classes != config.end() && *classes == nlohmann::json::array({alone});
+  return is_alone ? alone : base_class;
+}
+
 void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
                       const std::string& own_class) {
   if (!options.architecture().empty()) {
@@ -281,7 +293,8 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
                    : hf::model_class_of(saved.object["model_type"].get<std::string>()));
   const bool has_class = classifier != nullptr && !base_class.empty();
   set_architecture(saved, options,
-                   has_class ? head_class(base_class, classifier->options.kind()) : base_class);
+                   has_class ? head_class(base_class, classifier->options.kind())
+                             : class_without_decoder(saved.object, base_class));
   StateDict tensors = encoder_tensors(model, saved.encoder);
   check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
                      encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));

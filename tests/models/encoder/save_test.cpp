@@ -54,6 +54,21 @@ TEST(SavePretrained, WritesWhatWasLoaded) {
                         model->forward(ids_to_save()).pooled));
 }
 
+TEST(SavePretrained, KeepsTheClassThatHasNoDecoder) {
+  json config = {{"model_type", "t5"}, {"architectures", {"T5EncoderModel"}},
+                 {"vocab_size", 11},   {"d_model", 8},
+                 {"d_kv", 4},          {"num_heads", 2},
+                 {"num_layers", 1},    {"d_ff", 6}};
+  const TempDir out;
+  save_pretrained(Encoder(encoder_options_from_hf(config.dump())), out / "alone");
+  EXPECT_EQ(config_in(out / "alone")["architectures"], json({"T5EncoderModel"}));
+  save_pretrained(load_encoder(out / "alone"), out / "again");
+  EXPECT_EQ(config_in(out / "again")["architectures"], json({"T5EncoderModel"}));
+  config["architectures"] = {"T5ForConditionalGeneration"};
+  EXPECT_ERROR(save_pretrained(Encoder(encoder_options_from_hf(config.dump())), out / "whole"),
+               c10::ValueError, "a T5Model must have its decoder");
+}
+
 TEST(SavePretrained, SplitsLargeWeightsAndRemovesThoseOfAnEarlierSave) {
   auto model = load_encoder(TinyFolder::bert().write());
   const TempDir out;
