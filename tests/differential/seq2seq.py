@@ -116,7 +116,7 @@ def old_names(draw: Draw, tensors: dict[str, Tensor], kind: str) -> dict[str, Te
     if draw.coin(0.2) and HEAD not in tensors and kind != "fsmt":
         tensors = {name.removeprefix("model."): value for name, value in tensors.items()}
         tensors.pop("final_logits_bias", None)
-        return tensors
+        return tensors | ({"encoder.version": torch.tensor([3.0]), "decoder.version": torch.tensor([3.0])} if draw.coin(0.3) else {})
     if draw.coin(0.3):
         tensors.pop("final_logits_bias", None)
     if draw.coin(0.2):

@@ -121,7 +121,7 @@ VocabularyNames bart_vocabulary(const Settings& config, const Seq2SeqStructure& 
 
 KeyMap bart_renames(const Seq2SeqStructure&) {
   return {
-      {"model.*.version", ""},
+      {"*.version", ""},
       {"*.embed_positions.weights", ""},  // M2M-100's, which are computed
       {"*.embed_positions._float_tensor", ""},
       {"classification_head.*", ""},
