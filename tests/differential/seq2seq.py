@@ -166,7 +166,7 @@ def model_of(draw: Draw, folder: Path, kind: str, positions: int | None = None):
     if kind in t5.KINDS:
         settings = t5.rewritten(draw, settings)
     if draw.coin(0.2):  # the first layers
-        settings |= {key: draw.randint(1, settings[key]) for key in layers}
+        settings |= {key: draw.randint(1, settings[key]) for key in layers if key in settings}
     if draw.coin(0.15):
         settings["num_hidden_layers"] = draw.randint(1, settings[layers[0]])  # which wins
     text = written(draw, type(config), settings)

@@ -58,6 +58,8 @@ def rewritten(draw: Draw, whole: dict) -> dict:
         derived = {"dense_act_fn": "gelu_new" if whole["feed_forward_proj"] == "gated-gelu" else stated[-1], "is_gated_act": stated[0] == "gated"}
         if whole[name] == derived[name] and draw.coin(0.7):
             del whole[name]
+    if whole["num_decoder_layers"] == whole["num_layers"] and draw.coin():
+        del whole["num_decoder_layers"]  # its default, whatever num_hidden_layers says
     if draw.coin():
         whole.pop("scale_decoder_outputs", None)
         whole |= draw.choice([{}, {"tie_word_embeddings": False}, {"tie_word_embeddings": True}])

@@ -215,5 +215,51 @@ TEST_F(Seq2SeqFolder, PositionsThatCountTokensGrow) {
   expect_value_error("pad_token_id must be a token, which has no position");
 }
 
+// A tiny T5 of two layers each.
+class T5Folder : public Seq2SeqFolder {
+ protected:
+  T5Folder() {
+    config_ = {{"model_type", "t5"}, {"vocab_size", 11}, {"d_model", 8},    {"d_kv", 4},
+               {"num_heads", 2},     {"d_ff", 5},        {"num_layers", 2}, {"bos_token_id", 2}};
+    tensors_.clear();
+    tensor("shared.weight", {11, 8});
+    for (const std::string stack : {"encoder", "decoder"}) {
+      tensor(stack + ".final_layer_norm.weight", {8});
+      tensor(stack + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight", {32, 2});
+      for (const std::string number : {"0", "1"}) block(stack, number);
+    }
+  }
+  void block(const std::string& stack, const std::string& number) {
+    const std::string in = stack + ".block." + number + ".layer.";
+    std::vector<std::string> attentions = {"0.SelfAttention."};
+    if (stack == "decoder") attentions.emplace_back("1.EncDecAttention.");
+    for (const std::string& name : attentions)
+      for (const char* part : {"q", "k", "v", "o"}) tensor(in + name + part + ".weight", {8, 8});
+    const std::string last = std::to_string(attentions.size());
+    tensor(in + last + ".DenseReluDense.wi.weight", {5, 8});
+    tensor(in + last + ".DenseReluDense.wo.weight", {8, 5});
+    for (std::size_t i = 0; i <= attentions.size(); ++i)
+      tensor(in + std::to_string(i) + ".layer_norm.weight", {8});
+  }
+};
+
+// By default the decoder is as deep as the encoder is by the name that transformers reads first.
+TEST_F(T5Folder, TheDecoderHasTheEarlierNumberOfLayers) {
+  const auto layers = [&] {
+    const auto model = load().model;
+    return std::pair(model->options.num_encoder_layers(), model->options.num_decoder_layers());
+  };
+  EXPECT_EQ(layers(), std::pair(int64_t{2}, int64_t{2}));
+  config_["num_hidden_layers"] = 1;
+  EXPECT_EQ(layers(), std::pair(int64_t{1}, int64_t{2}));
+  config_["num_decoder_layers"] = nullptr;
+  EXPECT_EQ(layers(), std::pair(int64_t{1}, int64_t{2}));
+  config_["num_decoder_layers"] = 1;
+  EXPECT_EQ(layers(), std::pair(int64_t{1}, int64_t{1}));
+  config_.erase("num_decoder_layers");
+  config_.erase("num_layers");
+  expect_value_error("which lack decoder.block.5.layer.0.SelfAttention.q.weight. Got 6");
+}
+
 }  // namespace
 }  // namespace posenc::testing

@@ -30,14 +30,19 @@ const hf::ModelType& seq2seq_type(const Settings& config, const std::string& onl
 }
 
 // The settings as the class has them. Of two names of one setting, transformers takes the one that
-// it reads later.
+// it reads later. T5's decoder has by default as many layers as the encoder by the earlier name,
+// which may be the class's default.
 Settings settings_of_class(const Settings& config, const std::string& type) {
+  const hf::ConfigClass& known = hf::ConfigClass::of(type);
   nlohmann::json settings = config.object();
-  for (const auto& alias : hf::ConfigClass::of(type).aliases()) {
-    const std::string_view early = alias.name_is_field ? alias.name : alias.own;
-    const std::string_view late = alias.name_is_field ? alias.own : alias.name;
+  for (const auto& alias : known.aliases()) {
+    const std::string early(alias.name_is_field ? alias.name : alias.own);
+    const std::string late(alias.name_is_field ? alias.own : alias.name);
     const auto found = settings.find(late);
-    if (found != settings.end() && !found->is_null()) settings.erase(std::string(early));
+    if (found == settings.end() || found->is_null()) continue;
+    if (early == "num_layers" && settings.value("num_decoder_layers", nlohmann::json()).is_null())
+      settings["num_decoder_layers"] = settings.value(early, known.default_of(early));
+    settings.erase(early);
   }
   const Settings own = config.with(std::move(settings)).of(type);
   // Null is a value of few settings; of the tie, whose default it stands for.
