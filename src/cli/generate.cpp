@@ -82,6 +82,20 @@ GenerateInputs inputs_in(const StateDict& given, const std::string& path) {
   return inputs;
 }
 
+// The layers would refuse them too, but do not know the tensor's name.
+void check_ids(const at::Tensor& ids, const char* name, int64_t vocab, int64_t most) {
+  if (ids.size(1) > most)
+    fail("`{}` must have at most the model's {} positions; it is {}", name, most, shape_of(ids));
+  const auto* const first = ids.const_data_ptr<int64_t>();
+  const auto* const end = first + ids.numel();
+  const auto* const outside =
+      std::find_if(first, end, [&](int64_t id) { return id < 0 || id >= vocab; });
+  if (outside == end) return;
+  const int64_t place = outside - first;
+  fail("`{}` must have ids in [0, {}), the model's vocabulary. Got {} at index [{}, {}]", name,
+       vocab, *outside, place / ids.size(1), place % ids.size(1));
+}
+
 // The number of columns before the first that counts, for each row of the prefix.
 std::vector<int64_t> padding_of(const at::Tensor& mask) {
   std::vector<int64_t> padding;
@@ -261,6 +275,10 @@ void generate_tensors(const GenerateArguments& arguments) {
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
   Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder);
+  const auto& sizes = model.model->options;
+  check_ids(inputs.src, "input_ids", sizes.src_vocab(), sizes.most_tokens());
+  if (inputs.prefix.defined())
+    check_ids(inputs.prefix, "decoder_input_ids", sizes.tgt_vocab(), sizes.most_tokens());
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs);
   save_tensors(arguments.output, result);

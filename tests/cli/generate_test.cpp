@@ -84,7 +84,17 @@ TEST_F(Generate, RefusesTensors) {
                        {"decoder_input_ids", ids_},
                        {"decoder_attention_mask", torch::tensor({{1, 1, 0, 1}, {1, 1, 1, 1}})}}),
                  {}, "row 0 of `decoder_attention_mask` must be zeros and then ones");
-  expect_nothing(dict({{"input_ids", ids_ + 100'000}}), {}, "100");
+  expect_nothing(dict({{"input_ids", ids_ + 100'000}}), {}, "`input_ids` must have ids in [0, ");
+  expect_nothing(dict({{"input_ids", ids_ - 6}}), {}, "Got -1 at index [0, 2]");
+  const auto many = torch::full({2, 100'000}, 7, torch::kLong);
+  expect_nothing(dict({{"input_ids", many}}), {}, "`input_ids` must have at most the model's ");
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{}, {"--logits"}}) {
+    expect_nothing(dict({{"input_ids", ids_}, {"decoder_input_ids", ids_ + 100'000}}), flags,
+                   "`decoder_input_ids` must have ids in [0, ");
+    expect_nothing(dict({{"input_ids", ids_}, {"decoder_input_ids", many}}), flags,
+                   "`decoder_input_ids` must have at most the model's ");
+  }
   expect_nothing(in_, {"--logits"}, "--logits needs `decoder_input_ids`");
 }
 
