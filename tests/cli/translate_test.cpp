@@ -220,6 +220,26 @@ TEST_F(Translate, LanguagesAreTokens) {
                  "--src-lang: the model's tokenizer has tokens for target languages only");
 }
 
+// M2M100's tokens of languages are not among those that its tokenizer counts.
+TEST_F(Translate, LanguagesAfterTheVocabulary) {
+  const std::string folder = copy("shared");
+  std::filesystem::rename(folder + "/source.spm", folder + "/sentencepiece.bpe.model");
+  std::filesystem::remove(folder + "/target.spm");
+  auto vocabulary = json::parse(read_bytes(folder + "/vocab.json"));
+  vocabulary["unused"] = vocabulary[">>de<<"];
+  vocabulary.erase(">>de<<");
+  write_bytes(folder + "/vocab.json", vocabulary.dump());
+  write_bytes(folder + "/tokenizer_config.json",
+              R"({"tokenizer_class": "M2M100Tokenizer", "src_lang": "en"})");
+  const auto refusal = [&](const std::string& option, const std::string& language) {
+    return translate(folder, "six\n", {option, language}).err;
+  };
+  EXPECT_CONTAINS(refusal("--src-lang", "enn"), "has no language enn; did you mean en?");
+  EXPECT_CONTAINS(refusal("--tgt-lang", "zhu"), "has no language zhu; did you mean z");
+  EXPECT_CONTAINS(refusal("--src-lang", "de"), "line 1 has the token \"__de__\" with id ")
+      << "more than the model has";
+}
+
 TEST_F(Translate, OverridesBeamsAndLength) {
   const std::string text = "two hundred and five, ninety-nine\n";
   const auto own = translate(marian_path("untied"), text).out;  // greedy

@@ -56,10 +56,11 @@ struct Known {
 Known languages_of(const Tokenizer& tokenizer) {
   Known known;
   const int64_t tokens = tokenizer.vocab_size();
-  for (int64_t id = 0; id < tokens; ++id) {
+  // Those of M2M100 follow the tokens that are counted.
+  for (int64_t id = 0;; ++id) {
     const auto token = tokenizer.id_to_token(id);
-    if (!token) continue;
-    const auto code = code_of(*token);
+    const auto code = token ? code_of(*token) : std::nullopt;
+    if (!code && id >= tokens) break;
     if (!code) continue;
     known.codes.push_back(*code);
     known.ids.push_back(id);
