@@ -261,5 +261,18 @@ TEST_F(T5Folder, TheDecoderHasTheEarlierNumberOfLayers) {
   expect_value_error("which lack decoder.block.5.layer.0.SelfAttention.q.weight. Got 6");
 }
 
+TEST_F(T5Folder, PositionsBoundTheDefaultLengthOfASearchAlone) {
+  const auto generated = [&](std::optional<int64_t> most) {
+    auto loaded = load();
+    loaded.generation.max_new_tokens(most);
+    return generate(loaded.model, torch::full({1, 12}, 3, torch::kLong), loaded.generation)[0][0]
+        .tokens.size();
+  };
+  EXPECT_EQ(generated(std::nullopt), 20u) << "nothing ends it";
+  config_["max_position_embeddings"] = 9;
+  EXPECT_EQ(generated(std::nullopt), 8u);
+  EXPECT_EQ(generated(30), 30u);
+}
+
 }  // namespace
 }  // namespace posenc::testing

@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kWidestT5 = 1 << 20;
 constexpr int64_t kMostT5Tokens = 1 << 24;
 constexpr int64_t kMostT5Layers = 1000;
+constexpr int64_t kMostT5Positions = 1 << 30;
 
 // transformers sets scale_decoder_outputs from tie_word_embeddings, which it then forces to be
 // true; what a file has of it wins.
@@ -54,6 +55,9 @@ TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& st
       .relative(t5_buckets(config, /*bidirectional=*/true))
       .decoder_relative(t5_buckets(config, /*bidirectional=*/false))
       .relative_in_each_layer(structure.relative_in_each_layer);
+  // Positions are relative; transformers bounds the default length of a search by it all the same.
+  if (config.has("max_position_embeddings"))
+    options.max_len(config.whole("max_position_embeddings", 1, kMostT5Positions));
   if (scales_output(config, structure))
     options.output_scale(1.0 / std::sqrt(static_cast<double>(d_model)));
   return options;
