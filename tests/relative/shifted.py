@@ -120,14 +120,16 @@ FACTORS = ("phi", "pi", "psi", "omega")
 def funnel(draw: Draw, name: str) -> Case:
     batch, heads, keys, width = sizes_of(draw)
     pooled = keys > 1 and draw.coin()
-    queries, size = (keys + 1) // 2 if pooled else keys, heads * width
+    queries, size = keys, heads * width
+    if pooled:  # with truncate_seq, or one more without it
+        queries = draw.choice([(keys + 1) // 2, keys // 2 + 1])
     library, kind = modeling("funnel"), "relative_shift" if name == "funnel" else "factorized"
     config = library.FunnelConfig(d_model=size, n_head=heads, d_head=width, attention_type=kind, attention_dropout=0.0)
     module = draw.module(library.FunnelRelMultiheadAttention(config, block_index=0))
     given = draw.query_key(batch, heads, queries, keys, width)
-    shift = 2 if pooled else 1
+    shift = 2 if queries != keys else 1
     if name == "funnel":
-        given["pe"] = draw.normal(2 * keys + shift - 1, size)
+        given["pe"] = draw.normal(shift * queries + keys, size)  # as get_position_embeds() makes them
         tables = [[given["pe"], given["pe"]]]
     else:
         given |= {table: draw.normal(queries if table in ("phi", "pi") else keys, size) for table in FACTORS}

@@ -5,6 +5,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/where.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -181,7 +182,14 @@ RelativeOutputs funnel(const Given& given) {
   const QueriesAndKeys& input = parts.input;
   // A block that pools has half of the queries.
   const int64_t step = input.queries != input.keys ? 2 : 1;
-  const at::Tensor pe = given.tensor("pe", {2 * input.keys + step - 1, parts.kernel.size(0)});
+  const int64_t reached = step * input.queries + input.keys;
+  const at::Tensor pe = given.tensor("pe", {kAny, parts.kernel.size(0)});
+  // The class makes the rows that are reached. Its comment counts one more where the number of keys
+  // is even, which it takes as well.
+  given.require(pe.size(0) == reached || pe.size(0) == std::max(reached, 2 * input.keys + step - 1),
+                "`pe` must have " + std::to_string(reached) +
+                    " rows, from the last key of the first query to the first key of the last",
+                std::to_string(pe.size(0)));
   const at::Tensor rows = at::einsum("td,dnh->tnh", {pe, parts.kernel});
   const at::Tensor positional =
       at::einsum("binh,tnh->bnit", {parts.q + parts.bias(given, "w.r_r_bias"), rows});
