@@ -1,5 +1,6 @@
 // The list of presets, and the call of one.
 
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -71,8 +72,18 @@ RelativeOutputs relative_outputs(std::string_view preset, const RelativeInputs& 
     TORCH_CHECK_VALUE(name.starts_with("w.") || is_taken(row.preset, name), "[", row.preset.name,
                       "] the tensors must be among those that the preset takes. Got `", name, "`");
   }
+  const bool is_recorded =
+      at::GradMode::is_enabled() &&
+      std::any_of(inputs.tensors.begin(), inputs.tensors.end(),
+                  [](const auto& entry) { return entry.second.requires_grad(); });
+  // Without a gradient to record, the parameters are made ones that need it, for the class's bits.
+  const at::AutoGradMode recording(is_recorded);
   try {
-    return row.compute(relative::Given(row.preset.name, inputs));
+    RelativeOutputs outputs = row.compute(relative::Given(row.preset.name, inputs));
+    if (!is_recorded) {
+      for (auto& [name, tensor] : outputs) tensor = tensor.detach();
+    }
+    return outputs;
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     if (text.starts_with("[")) throw;

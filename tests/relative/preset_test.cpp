@@ -53,6 +53,22 @@ TEST(RelativePreset, ComputesFromSettingsAndTensors) {
       bit_equal(outputs.at("bias"), relative_position_bias(table, 4, 6, relative::Buckets{}, 2)));
 }
 
+// The bits are those of the class's parameters, which need a gradient, also where none is recorded.
+TEST(RelativePreset, HasTheSameBitsWithoutGradients) {
+  torch::manual_seed(1);
+  for (int i = 0; i < 40; ++i) {
+    RelativeInputs inputs{{{"dtype", std::string("float32")}, {"reach", int64_t{2}}, {"masked", false}},
+                          {{"w.emb_rel_k", torch::randn({1, 5, 64})},
+                           {"w.emb_rel_v", torch::randn({1, 5, 64})}}};
+    for (const char* name : {"q", "k", "v"}) inputs.tensors[name] = torch::randn({3, 1, 1, 64});
+    const RelativeOutputs recording = relative_outputs("vits", inputs);
+    const torch::NoGradGuard no_grad;
+    const RelativeOutputs outputs = relative_outputs("vits", inputs);
+    EXPECT_TRUE(bit_equal(recording.at("scores"), outputs.at("scores")));
+    EXPECT_FALSE(recording.at("output").requires_grad());
+  }
+}
+
 TEST(RelativePreset, NamesWhatIsMissingOrWrong) {
   for (const std::string& name : find_relative_preset("t5").settings) {
     RelativeInputs inputs = t5_inputs();
