@@ -6,6 +6,7 @@
 #include <set>
 
 #include "posenc/relative/bias.h"
+#include "posenc/relative/window.h"
 #include "support/compare.h"
 
 namespace posenc {
@@ -101,6 +102,34 @@ RelativeInputs swin_inputs() {
            {"k", torch::randn({4, 3, 16, 8})},
            {"mask", torch::zeros({2, 16, 16})},
            {"w.relative_position_bias_table", torch::randn({49, 3})}}};
+}
+
+// timm's class applies the sigmoid where the heads come last, whose bits depend on the place.
+TEST(RelativePreset, SquashesInTheOrderOfTimm) {
+  torch::manual_seed(1);
+  for (int i = 0; i < 20; ++i) {
+    const auto first = torch::randn({16, 2}), bias = torch::randn({16}), second = torch::randn({3, 16});
+    const RelativeInputs inputs{{{"dtype", std::string("float32")},
+                                 {"window", std::vector<int64_t>{3, 7}},
+                                 {"hidden", int64_t{16}},
+                                 {"prefix", int64_t{1}},
+                                 {"mode", std::string("swin")},
+                                 {"pretrained_window", int64_t{0}},
+                                 {"heads", int64_t{3}}},
+                                {{"w.mlp.fc1.weight", first},
+                                 {"w.mlp.fc1.bias", bias},
+                                 {"w.mlp.fc2.weight", second}}};
+    const auto inner =
+        torch::relu(torch::linear(relative_log_coordinates({3, 7}, relative::LogCoordinates::TimmSwin),
+                                  first, bias));
+    const auto pairs = torch::linear(inner, second)
+                           .view({-1, 3})
+                           .index_select(0, relative_window_index({3, 7}).flatten())
+                           .view({21, 21, 3});
+    const auto wanted = torch::constant_pad_nd(torch::sigmoid(pairs.permute({2, 0, 1})) * 16, {1, 0, 1, 0});
+    EXPECT_TRUE(bit_equal(relative_outputs("timm_mlp", inputs).at("bias"),
+                          wanted.unsqueeze(0).contiguous()));
+  }
 }
 
 // Of another window, of other lengths and shapes.

@@ -64,9 +64,14 @@ RelativeOutputs timm_mlp(const Given& given) {
           .to(first.scalar_type());
   const at::Tensor inner = at::relu(at::linear(coordinates, first, first_bias));
   const at::Tensor table = at::linear(inner, second, second_bias).view({-1, heads});
-  at::Tensor bias = relative_bias_of_indices(table, relative_window_index(window));
+  // The sigmoid's bits depend on an entry's place in memory, where the class has the heads last.
+  const int64_t tokens = window.height * window.width;
+  at::Tensor bias = table.index_select(0, relative_window_index(window).flatten())
+                        .view({tokens, tokens, heads})
+                        .permute({2, 0, 1});
   if (swin) bias = at::sigmoid(bias) * 16;
-  return {{"bias", at::constant_pad_nd(bias, {prefix, 0, prefix, 0})}};
+  return {{"bias",
+           at::constant_pad_nd(bias, {prefix, 0, prefix, 0}).unsqueeze(0).contiguous()}};
 }
 
 // The table is (H, 2 h - 1, 2 w - 1), and distances are key - query.
