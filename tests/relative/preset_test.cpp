@@ -157,6 +157,19 @@ TEST(RelativePreset, NamesWhatDoesNotFitAWindow) {
                "[donut_swin] `window` must be at least 1, of at most 16777216 patches");
 }
 
+// gcvit's class makes the transposed keys contiguous, whose product has other bits.
+TEST(RelativePreset, MultipliesContiguousKeysInGcvit) {
+  torch::manual_seed(1);
+  for (int i = 0; i < 10; ++i) {
+    const auto q = torch::randn({1, 10, 3, 16}).transpose(1, 2), k = torch::randn({1, 3, 10, 16});
+    const RelativeInputs inputs{
+        {{"dtype", std::string("float32")}, {"window", std::vector<int64_t>{5, 2}}},
+        {{"q", q}, {"k", k}, {"w.rel_pos.relative_position_bias_table", torch::zeros({27, 3})}}};
+    EXPECT_TRUE(bit_equal(relative_outputs("timm_gcvit", inputs).at("scores"),
+                          torch::matmul(q * 0.25, k.transpose(-2, -1).contiguous())));
+  }
+}
+
 RelativeInputs layout_inputs() {
   return {{{"dtype", std::string("float32")},
            {"num_buckets", int64_t{32}},

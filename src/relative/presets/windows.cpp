@@ -70,9 +70,16 @@ RelativeOutputs swin_scores(const Given& given, const char* table, const Place& 
   return window_scores(given, queries_and_keys(given), table, place, true);
 }
 
-RelativeOutputs timm_scores(const Given& given, const char* table, bool has_mask) {
-  return window_scores(given, fused_queries_and_keys(given, Fused::Parts), table, {ScaleOf::Query},
-                       has_mask);
+RelativeOutputs timm_swin(const Given& given) {
+  return window_scores(given, fused_queries_and_keys(given, Fused::Parts), kTable, {ScaleOf::Query},
+                       true);
+}
+
+// The class makes the transposed keys contiguous, whose product adds in another order.
+RelativeOutputs timm_gcvit(const Given& given, const char* table) {
+  QueriesAndKeys input = fused_queries_and_keys(given, Fused::Parts);
+  input.k = input.k.transpose(-1, -2).contiguous().transpose(-1, -2);
+  return window_scores(given, input, table, {ScaleOf::Query}, false);
 }
 
 // Cosines times a learned scale of each head, and a bias. The mask is added once or twice.
@@ -225,14 +232,14 @@ PresetRows window_presets() {
         {"window", "masked"},
         {"q", "k", kTable, "mask"},
         {"scores"}},
-       [=](const Given& given) { return timm_scores(given, kTable, true); }},
+       timm_swin},
       {{"timm_gcvit",
         "timm 1.0.31 gcvit.WindowAttentionGlobal",
         "(q * D^-0.5).k, + bias",
         {"window"},
         {"q", "k", kGcTable},
         {"scores"}},
-       [=](const Given& given) { return timm_scores(given, kGcTable, false); }},
+       [=](const Given& given) { return timm_gcvit(given, kGcTable); }},
       cosine_row("timm_swinv2", "timm 1.0.31 swin_transformer_v2.WindowAttention",
                  "cosine attention; a network of coordinates; the mask once",
                  {"cpb_mlp", LogCoordinates::TimmSwinV2, MaskPlace::AfterTerm, true}),
