@@ -96,6 +96,21 @@ TEST(RelativePreset, NamesWhatIsMissingOrWrong) {
                "[t5] the tensors must have `w.relative_attention_bias.weight`");
 }
 
+// Also where a preset has no other use for it: float32 weights beside bfloat16 are an error.
+TEST(RelativePreset, NeedsADtypeThatItsWeightsHave) {
+  RelativeInputs inputs = t5_inputs();
+  inputs.settings.erase("dtype");
+  EXPECT_ERROR(relative_outputs("t5", inputs), c10::ValueError,
+               "[t5] the settings must have `dtype`");
+  inputs.settings["dtype"] = std::string("float64");
+  EXPECT_ERROR(relative_outputs("t5", inputs), c10::ValueError,
+               "[t5] `dtype` must be float32, bfloat16 or float16. Got float64");
+  inputs.settings["dtype"] = std::string("bfloat16");
+  EXPECT_ERROR(relative_outputs("t5", inputs), c10::TypeError,
+               "[t5] `w.relative_attention_bias.weight` must have the dtype of the settings, "
+               "bfloat16. Got Float");
+}
+
 RelativeInputs swin_inputs() {
   return {{{"dtype", std::string("float32")}, {"window", int64_t{4}}, {"masked", true}},
           {{"q", torch::randn({4, 3, 16, 8})},

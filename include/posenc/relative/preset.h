@@ -32,7 +32,7 @@ struct RelativePreset {
   std::string name;                   ///< its name
   std::string source;                 ///< the class and the system, with its version
   std::string summary;                ///< its distinguishing features, in a few words
-  std::vector<std::string> settings;  ///< the settings that it needs; none has a default
+  std::vector<std::string> settings;  ///< those that it needs, beside `dtype`; without defaults
   std::vector<std::string> tensors;   ///< the tensors that it takes; some only with some settings
   std::vector<std::string> outputs;   ///< the tensors that it returns
 };

@@ -73,6 +73,8 @@ RelativeOutputs mvit(const Given& given) {
   const at::Tensor q = given.tensor("q", {kAny, kAny, prefix + query_tokens, kAny});
   const at::Tensor scores =
       given.tensor("scores", {q.size(0), q.size(1), prefix + query_tokens, prefix + key_tokens});
+  given.require_dtype("q", q);
+  given.require_dtype("scores", scores);
   const auto [down, across] =
       axis_terms(given, q.slice(2, prefix), queries, keys, AxisResize::Never);
   at::Tensor result = scores.clone();

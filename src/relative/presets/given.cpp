@@ -166,8 +166,9 @@ at::Tensor Given::of_rank(const char* name, int64_t rank) const {
   const at::Tensor& given = found->second;
   TORCH_CHECK_VALUE(given.dim() == rank, "[", preset_, "] `", name, "` must have ", rank,
                     " axes. Got ", given.sizes());
-  return std::string_view(name).substr(0, 2) == "w." ? as_parameter(aligned(given))
-                                                     : aligned(given);
+  if (std::string_view(name).substr(0, 2) != "w.") return aligned(given);
+  require_dtype(name, given);
+  return as_parameter(aligned(given));
 }
 
 at::Tensor Given::added(const char* name, at::IntArrayRef scores) const {

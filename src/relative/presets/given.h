@@ -19,7 +19,10 @@ constexpr int64_t kAny = -1;
 /// setting or tensor, and the rule: c10::ValueError, and c10::TypeError for another dtype.
 class Given {
  public:
-  Given(std::string_view preset, const RelativeInputs& inputs) : preset_(preset), inputs_(inputs) {}
+  /// Throws for settings without a dtype(), which a preset without tensors has too.
+  Given(std::string_view preset, const RelativeInputs& inputs) : preset_(preset), inputs_(inputs) {
+    dtype();
+  }
 
   bool flag(const char* name) const;
   /// An integer that is at least `least`.
