@@ -56,9 +56,9 @@ struct StatedSize {
 void check_stated_sizes(const char* caller, const std::string& folder,
                         const io::TensorSource& source, const std::vector<StatedSize>& stated);
 
-/// Throws WeightsError unless all parameters, and the statistics of batch norms, are finite numbers;
-/// those for which `may_be_minus_infinity` is true may also be -inf. `name_in_file` translates names
-/// for the message.
+/// Throws WeightsError unless all parameters, and the statistics of batch norms, are finite
+/// numbers; those for which `may_be_minus_infinity` is true may also be -inf. `name_in_file`
+/// translates names for the message.
 void check_finite(const char* caller, const torch::nn::Module& model, const std::string& path,
                   const std::function<std::string(const std::string&)>& name_in_file,
                   const std::function<bool(const std::string&)>& may_be_minus_infinity);

@@ -199,8 +199,7 @@ TEST(EncoderEmbeddings, LoadsOldFilesWithTheirBuffers) {
 TEST(EncoderEmbeddings, TakesNarrowIdsWithTablesOfBoxes) {
   for (const bool side_by_side : {false, true}) {
     auto options = small_bert().box_positions(20);
-    if (side_by_side)
-      options = EncoderEmbeddingsOptions(9, 6).position_rows(6).box_positions(20);
+    if (side_by_side) options = EncoderEmbeddingsOptions(9, 6).position_rows(6).box_positions(20);
     if (side_by_side) options.coordinate_size(1).shape_size(1);
     EncoderEmbeddings embeddings(options);
     const torch::Tensor expected = embeddings->forward(embeddings_ids());

@@ -229,8 +229,8 @@ void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const R
   }
 }
 
-// The class of an encoder alone, if the configuration is of that: T5EncoderModel in place of T5Model,
-// which has a decoder.
+// The class of an encoder alone, if the configuration is of that: T5EncoderModel in place of
+// T5Model, which has a decoder.
 std::string class_without_decoder(const nlohmann::json& config, const std::string& base_class) {
   constexpr std::string_view kModel = "Model";
   if (!base_class.ends_with(kModel)) return base_class;

@@ -7,6 +7,7 @@
 #include <ATen/ops/sqrt.h>
 
 #include <algorithm>
+#include <string>
 
 #include "posenc/relative/index.h"
 #include "posenc/relative/scores.h"
@@ -22,8 +23,13 @@ struct Terms {
   int64_t count() const { return 1 + (c2p ? 1 : 0) + (p2c ? 1 : 0); }
 };
 
+// The class of DeBERTa v1 scales by the number of words, of any words.
 Terms terms_of(const Given& given) {
-  return {given.lists("terms", "c2p"), given.lists("terms", "p2c")};
+  const Terms terms = {given.lists("terms", "c2p"), given.lists("terms", "p2c")};
+  const int64_t words = given.words("terms");
+  given.require(words + 1 == terms.count(), "`terms` must be c2p, p2c, both or none, once each",
+                std::to_string(words) + " words");
+  return terms;
 }
 
 // (L, E) of all heads -> (H, L, D)

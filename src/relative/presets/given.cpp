@@ -118,6 +118,11 @@ bool Given::lists(const char* name, std::string_view word) const {
   wrong(name, "a list of words");
 }
 
+int64_t Given::words(const char* name) const {
+  const auto* words = std::get_if<std::vector<std::string>>(&setting(name));
+  return words ? static_cast<int64_t>(words->size()) : 0;
+}
+
 Grid Given::grid(const char* name, int64_t least) const {
   Grid grid;
   if (const int64_t* side = std::get_if<int64_t>(&setting(name))) {
@@ -166,9 +171,8 @@ at::Tensor Given::of_rank(const char* name, int64_t rank) const {
   const at::Tensor& given = found->second;
   TORCH_CHECK_VALUE(given.dim() == rank, "[", preset_, "] `", name, "` must have ", rank,
                     " axes. Got ", given.sizes());
-  if (std::string_view(name).substr(0, 2) != "w.") return aligned(given);
-  require_dtype(name, given);
-  return as_parameter(aligned(given));
+  return std::string_view(name).substr(0, 2) == "w." ? as_parameter(aligned(given))
+                                                     : aligned(given);
 }
 
 at::Tensor Given::added(const char* name, at::IntArrayRef scores) const {

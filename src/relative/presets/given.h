@@ -31,6 +31,8 @@ class Given {
   std::string text(const char* name) const;
   /// Whether the list of words has this one.
   bool lists(const char* name, std::string_view word) const;
+  /// How many words the list has.
+  int64_t words(const char* name) const;
   /// Height and width: a list of two integers, or one for both; each is at least `least`.
   Grid grid(const char* name, int64_t least = 1) const;
   /// The dtype of the settings: float32, bfloat16 or float16.

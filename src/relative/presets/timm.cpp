@@ -70,8 +70,7 @@ RelativeOutputs timm_mlp(const Given& given) {
                         .view({tokens, tokens, heads})
                         .permute({2, 0, 1});
   if (swin) bias = at::sigmoid(bias) * 16;
-  return {{"bias",
-           at::constant_pad_nd(bias, {prefix, 0, prefix, 0}).unsqueeze(0).contiguous()}};
+  return {{"bias", at::constant_pad_nd(bias, {prefix, 0, prefix, 0}).unsqueeze(0).contiguous()}};
 }
 
 // The table is (H, 2 h - 1, 2 w - 1), and distances are key - query.

@@ -60,9 +60,12 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
 
 TEST(BadEncoderFolder, StatisticsThatAreNotFinite) {
   TinyFolder folder;
-  folder.config = {{"model_type", "wav2vec2-conformer"}, {"hidden_size", 8},
-                   {"num_attention_heads", 2},           {"num_hidden_layers", 1},
-                   {"intermediate_size", 6},             {"conv_depthwise_kernel_size", 3}};
+  folder.config = {{"model_type", "wav2vec2-conformer"},
+                   {"hidden_size", 8},
+                   {"num_attention_heads", 2},
+                   {"num_hidden_layers", 1},
+                   {"intermediate_size", 6},
+                   {"conv_depthwise_kernel_size", 3}};
   const TempDir whole;
   save_pretrained(Encoder(encoder_options_from_hf(folder.config.dump())), whole / "whole",
                   SavePretrainedOptions().allow_missing(true));
