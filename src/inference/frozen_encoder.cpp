@@ -14,7 +14,6 @@
 #include "inference/relative_bias.h"
 #include "inference/window_layers.h"
 #include "models/encoder/parts.h"
-#include "models/option_values.h"
 #include "nn/encoder_embeddings_internals.h"
 #include "nn/transformer/layer_parts.h"
 
@@ -125,14 +124,10 @@ functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeigh
   return weights;
 }
 
-// A module with options of its own, in eval mode, on the memory of the source's weights. Its parts
-// are made by its options, so that theirs cannot be others.
+// A module with options of its own, in eval mode, on the memory of the source's weights.
 template <typename Impl>
-std::shared_ptr<Impl> detached_module(const std::string& name, const Impl& source) {
+std::shared_ptr<Impl> detached_module(const Impl& source) {
   auto own = std::dynamic_pointer_cast<Impl>(source.clone());
-  const std::string other = first_with_other_options(source, *own);
-  TORCH_CHECK_VALUE(other.empty(), "[freeze] ", name, ".", other, " must have the options that ",
-                    name, " gives it. Got others");
   const auto weights = source.named_parameters();
   for (auto& item : own->named_parameters()) item.value().set_data(weights[item.key()].detach());
   own->eval();
@@ -208,8 +203,7 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
   FrozenEncoderParts parts = {model.options, StaleCheck(model)};
   if (model.windows) {
     parts.windows.emplace(*model.windows, convert);
-    if (model.windows->neck)
-      parts.neck = ConvolutionNeck(detached_module("encoder.neck", *model.windows->neck));
+    if (model.windows->neck) parts.neck = ConvolutionNeck(detached_module(*model.windows->neck));
   } else {
     parts.layers.emplace(freeze_part(*model.encoder, convert));
   }
@@ -219,17 +213,14 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
     parts.convert_tokens(convert);
     parts.embeddings = detached(parts.embeddings);
   } else if (model.patches) {
-    parts.patches = VisionEmbeddings(detached_module("embeddings", *model.patches));
+    parts.patches = VisionEmbeddings(detached_module(*model.patches));
   }
-  if (model.pooler_norm)
-    parts.pooler_norm = LayerNorm(detached_module("pooler_norm", *model.pooler_norm));
+  if (model.pooler_norm) parts.pooler_norm = LayerNorm(detached_module(*model.pooler_norm));
   if (model.attention_pooler) {
-    parts.attention_pooler =
-        AttentionPooling(detached_module("attention_pooler", *model.attention_pooler));
+    parts.attention_pooler = AttentionPooling(detached_module(*model.attention_pooler));
   }
   if (model.document_bias)
-    parts.document_bias =
-        DocumentPositionBias(detached_module("document_bias", *model.document_bias));
+    parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
   if (model.pooler) {
     parts.pooler_weight = model.pooler->weight.detach();
     if (model.pooler->bias.defined()) parts.pooler_bias = model.pooler->bias.detach();

@@ -4,7 +4,10 @@
 
 #include <torch/nn/modules/conv.h>
 
+#include <cstdint>
+
 #include "posenc/models/encoder.h"
+#include "posenc/models/output_projection.h"
 #include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/layer_norm.h"
@@ -274,6 +277,13 @@ void read_values(const EncoderImpl& encoder, OptionNumbers& values) {
                       static_cast<double>(encoder.options.token_dropout_id().value_or(-1))});
 }
 
+// Its weight may be the table of another module: which one it is, by an address below 2^53.
+void read_values(const OutputProjectionImpl& output, OptionNumbers& values) {
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(output.effective_weight().unsafeGetTensorImpl());
+  values.push_back(static_cast<double>(address));
+}
+
 template <typename Impl>
 OptionReader reader_if(const torch::nn::Module& module) {
   if (module.as<Impl>() == nullptr) return nullptr;
@@ -315,6 +325,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
                             reader_if<WindowAttentionImpl>,
                             reader_if<PatchMergingImpl>,
                             reader_if<WindowEncoderImpl>,
+                            reader_if<OutputProjectionImpl>,
                             reader_if<torch::nn::Conv1dImpl>,
                             reader_if<torch::nn::Conv2dImpl>}) {
     if (const OptionReader found = reader(module)) return found;

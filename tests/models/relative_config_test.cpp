@@ -41,7 +41,8 @@ TEST(RelativeConfig, IsOfAKnownPreset) {
 
 // A file may have nothing but its model type: what is not refused has the class's own numbers.
 TEST(RelativeConfig, TakesTheDefaultsOfTheClass) {
-  const std::set<std::string> without = {"beit", "deberta", "deberta-v2", "falcon"};
+  const std::set<std::string> without = {"beit", "data2vec-vision", "deberta", "deberta-v2",
+                                         "falcon"};
   for (const RelativeModel& model : relative_models()) {
     const std::string config = R"({"model_type": ")" + model.model_type + "\"}";
     if (without.count(model.model_type) == 0) {

@@ -20,6 +20,8 @@ namespace {
 
 using nlohmann::json;
 using testing::bit_equal;
+using testing::Op;
+using testing::within;
 
 json small_swin(const std::string& type = "swin") {
   return {{"model_type", type}, {"image_size", 16},    {"patch_size", 2}, {"embed_dim", 8},
@@ -139,15 +141,11 @@ TEST(WindowModel, NoticesOtherOptionsOfItsNeck) {
     frozen.forward(images);
     change(*sam->windows->neck);
     EXPECT_ERROR(frozen.forward(images), c10::Error, "Got other options of encoder.neck.conv2");
-    EXPECT_ERROR(freeze(sam), c10::ValueError,
-                 "[freeze] encoder.neck.conv2 must have the options that encoder.neck gives it. "
-                 "Got others");
+    EXPECT_TRUE(within(Op::Layers, freeze(sam).forward(images).last_hidden_state,
+                       sam->forward(images).last_hidden_state));
     EXPECT_ERROR(save_pretrained(sam, path), c10::ValueError,
                  "the options of encoder.neck.conv2 must be those that the encoder gives it");
   }
-  Encoder sam(read(small_sam()));
-  sam->windows->neck->layer_norm1->options.eps(0.5);
-  EXPECT_ERROR(freeze(sam), c10::ValueError, "[freeze] encoder.neck.layer_norm1 must have");
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
