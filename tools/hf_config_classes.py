@@ -65,6 +65,9 @@ READ = set("""
     rel_pos_bins max_rel_pos rel_2d_pos_bins max_rel_2d_pos has_relative_attention_bias has_spatial_attention_bias
     coordinate_size shape_size
     relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
+    position_buckets share_att_key num_buckets max_bucket_distance relative_max_distance ngram alibi attention_type
+    position_bias_num_buckets position_bias_max_distance segment_types
+    left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

@@ -178,8 +178,9 @@ void add_encode(CLI::App& app) {
   sub->add_flag(
          "--head", arguments->head,
          "also `logits` of the model's head: labels of sequences or images (B, labels) or "
-         "tokens (B, L, labels), answers to questions (B, L, 2: start, end), or words for masks "
-         "(B, L, V)")
+         "tokens (B, L, labels), answers to questions (B, L, 2: start, end), words for masks "
+         "(B, L, V), or a score of each choice (B, 1), where the rows are the choices of a "
+         "question")
       ->excludes(text);
   add_int8(*sub, arguments->text.weights);
   add_text_options(*sub, arguments->text, text);

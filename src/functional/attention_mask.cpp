@@ -339,7 +339,10 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
                                            int64_t count) {
   AttentionMask some = mask;
   for (auto* parts : {&some.allowed_, &some.biases_}) {
-    for (auto& part : *parts) part.mask = rows_of(part.mask, first, count);
+    for (auto& part : *parts) {
+      part.mask = rows_of(part.mask, first, count);
+      if (part.allowed.defined()) part.allowed = rows_of(part.allowed, first, count);
+    }
   }
   return some.after(first);
 }
@@ -347,7 +350,8 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
 AttentionMask AttentionMaskAccess::sequences(const AttentionMask& mask, const at::Tensor& rows) {
   AttentionMask some = mask;
   for (auto& part : some.biases_) {
-    if (part.mask.size(0) > 1) part.mask = part.mask.index_select(0, rows);
+    for (at::Tensor* of : {&part.mask, &part.allowed})
+      if (of->defined() && of->size(0) > 1) *of = of->index_select(0, rows);
   }
   return some;
 }
@@ -384,20 +388,28 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
   };
+  if (biases.size() > 1) {  // what a resolved bias forbids, the others do not change
+    for (const auto& one : biases)
+      if (one.allowed.defined()) allow(one.allowed);
+  }
   if (!all_causal) allow(distances(shape, like) <= *causal);
   if (!all_first) allow(distances(shape, like) >= *mask.first_);
   for (const at::Tensor& one : keys) check_device(one, like), allow(keys_as_scores(one, shape));
   for (const auto& one : pairs)
     check_device(one.mask, like), allow(as_scores(one.mask, one.of_heads, shape));
-  if (!allowed.defined()) return {bias};
+  if (!allowed.defined())
+    return {bias, false, {}, biases.size() == 1 ? biases[0].allowed : at::Tensor()};
   if (!bias.defined()) bias = at::zeros({1, 1, 1, 1}, like.options().requires_grad(false));
-  return {bias.masked_fill(allowed.logical_not(), kForbidden)};
+  return {bias.masked_fill(allowed.logical_not(), kForbidden), false, {}, allowed};
 }
 
 AttentionMask AttentionMask::resolved(const AttentionShape& shape, const at::Tensor& like) const {
   const ScoreMask mask = AttentionMaskAccess::resolve(*this, shape, like);
   if (mask.is_causal) return causal();
-  return mask.bias.defined() ? additive(mask.bias) : AttentionMask();
+  if (!mask.bias.defined()) return {};
+  AttentionMask one = additive(mask.bias);
+  one.biases_[0].allowed = mask.allowed;
+  return one;
 }
 
 }  // namespace posenc

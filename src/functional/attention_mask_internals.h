@@ -11,6 +11,9 @@ struct ScoreMask {
   /// What slopes() adds, in frozen models only: AttentionMaskAccess::by_distance(). Undefined where
   /// nothing is added, or where the bias has it.
   at::Tensor by_distance = {};
+  /// Where the boolean parts of the mask allow a score, (B|1, H|1, L|1, S|1); undefined where they
+  /// allow all. The bias is -inf elsewhere, whatever is added to it: a NaN too.
+  at::Tensor allowed = {};
 };
 
 /// What attention, decoders and frozen models need of a mask.

@@ -61,7 +61,7 @@ void attend(const AttentionInput& input, float* out) {
     request.bias = bias.const_data_ptr<float>();
     std::copy_n(bias.strides().begin(), 4, request.bias_strides);
   }
-  const at::Tensor& relative = input.relative.defined() ? input.relative : input.mask.by_distance;
+  const at::Tensor& relative = input.mask.by_distance;
   if (relative.defined()) {
     TORCH_CHECK_VALUE(relative.size(0) == sizes.heads,
                       "[AttentionMask] slopes() takes a slope for each of the ", sizes.heads,

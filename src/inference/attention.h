@@ -33,10 +33,7 @@ struct AttentionInput {
   ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
   std::optional<int64_t> window = std::nullopt;  ///< of TransformerLayerOptions
   int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps
-  /// What is added by distance, as in RelativeBias::by_distance() of the packing's length; that of
-  /// the mask unless it is defined.
-  at::Tensor relative = {};
-  /// Whether these distances count rows, and not what was between them.
+  /// Whether the distances of the mask count rows, and not what was between them.
   bool counts_tokens = false;
   const float* const* masks = nullptr;  ///< those of SequenceAttentionRequest, by keys
 };

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "functional/attention_weights.h"
 #include "functional/fourier_mixing.h"
@@ -91,8 +92,9 @@ class EncoderRun {
     const int64_t keys = layer.sizes.query_width(), kv_width = layer.sizes.kv_width();
     inference::attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
                        projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_,
-                       layer.sizes, layer.score_scale, mask_of(layer), layer.window,
-                       layer.context_width(), relative_.of(layer.relative), stack_.counts_tokens},
+                       layer.sizes, layer.score_scale,
+                       relative_.of(layer.relative, mask_of(layer), packing_, stack_.counts_tokens),
+                       layer.window, layer.context_width(), stack_.counts_tokens},
                       context_.data_ptr<float>());
   }
 
@@ -101,6 +103,8 @@ class EncoderRun {
     ScoreMask own = mask_;
     const at::Tensor bias = packing_.kept_pairs((*grid_biases_)[*layer.grid_bias]);
     own.bias = own.bias.defined() ? own.bias + bias : bias;
+    if (own.allowed.defined())
+      own.bias.masked_fill_(own.allowed.logical_not(), -std::numeric_limits<double>::infinity());
     return own;
   }
 
@@ -162,14 +166,14 @@ class EncoderRun {
   std::optional<ConvolutionRun> convolution_;
 };
 
-// Attention of a decoder's layer. `relative`: as in AttentionInput.
+// Attention of a decoder's layer.
 at::Tensor attend(const HeadSizes& sizes, float scale, const at::Tensor& query,
                   const at::Tensor& keys, const Packing& packing, const Packing& key_packing,
-                  const ScoreMask& mask, const at::Tensor& relative = {}) {
+                  const ScoreMask& mask) {
   const int64_t width = sizes.kv_width();
   const at::Tensor out = at::empty({query.size(0), sizes.query_width()}, at::kFloat);
   inference::attend({query, keys.narrow(1, 0, width), keys.narrow(1, width, width), packing,
-                     key_packing, sizes, scale, mask, std::nullopt, 0, relative},
+                     key_packing, sizes, scale, mask, std::nullopt, 0},
                     out.data_ptr<float>());
   return out;
 }
@@ -227,8 +231,8 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
     });
     const at::Tensor own =
         attend(stack.sizes, layer.score_scale, projected.narrow(1, 0, head_width),
-               projected.narrow(1, head_width, kv_width), packing, packing, mask,
-               relative.of(layer.relative));
+               projected.narrow(1, head_width, kv_width), packing, packing,
+               relative.of(layer.relative, mask, packing, /*counts_tokens=*/false));
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at * head_width, head_width,
                     {}, layer.after_attention);

@@ -87,7 +87,7 @@ ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads, const 
   }
   // Rows keep their order, so that those before a row are those before it in the whole sequence.
   const ScoreMask rest = AttentionMaskAccess::resolve(own, shape, like);
-  return {kept_pairs(rest.bias), rest.is_causal, by_distance};
+  return {kept_pairs(rest.bias), rest.is_causal, by_distance, kept_pairs(rest.allowed)};
 }
 
 ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
@@ -101,7 +101,8 @@ ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_
     rest = rest & AttentionMask::additive(at::zeros({1, 1, 1, 1}, like.options()));
   const ScoreMask resolved = AttentionMaskAccess::resolve(rest, shape, like);
   return {kept(resolved.bias, 3), resolved.is_causal,
-          AttentionMaskAccess::by_distance(own, shape, like, /*room=*/0)};
+          AttentionMaskAccess::by_distance(own, shape, like, /*room=*/0),
+          kept(resolved.allowed, 3)};
 }
 
 at::Tensor Packing::pack(const at::Tensor& x) const {

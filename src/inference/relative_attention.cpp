@@ -63,8 +63,8 @@ class RelativeHead {
       add_keys(begin, end);
       if (positions_.queries.defined()) add_queries(begin, end);
       if (positions_.segments.defined()) add_segments(begin, end);
-      if (bias.defined()) add_bias(bias, begin, end);
       if (input_.mask.by_distance.defined()) add_by_distance(begin, end);
+      if (bias.defined()) add_bias(bias, begin, end);
       if (input_.mask.is_causal) hide_later_keys(begin, end);
       if (input_.window) hide_far_keys(begin, end);
       attend(begin, end, term_, length_, out + begin * out_stride, out_stride);
@@ -175,14 +175,19 @@ class RelativeHead {
     }
   }
 
+  // -inf hides a NaN too.
   void add_bias(const at::Tensor& bias, int64_t begin, int64_t end) {
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
     const float* const from =
         bias.const_data_ptr<float>() + sequence_ * bias.stride(0) + head_ * bias.stride(1);
     const int64_t step = bias.stride(3);
     for (int64_t i = begin; i < end; ++i) {
       const float* const row = from + i * bias.stride(2);
       float* const to = term_ + (i - begin) * length_;
-      for (int64_t j = 0; j < length_; ++j) to[j] += row[j * step];
+      for (int64_t j = 0; j < length_; ++j) {
+        const float own = row[j * step];
+        to[j] = own == kNever ? kNever : to[j] + own;
+      }
     }
   }
 

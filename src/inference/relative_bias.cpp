@@ -85,7 +85,8 @@ ScoreMask with_whole_bias(const ScoreMask& mask, int64_t queries, int64_t keys) 
 DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
                            const std::optional<AlibiSlopes>& alibi, const ScoreMask& mask,
                            int64_t length)
-    : others_(mask.by_distance) {
+    : others_(mask.by_distance),
+      others_have_nan_(others_.defined() && others_.isnan().any().item<bool>()) {
   if (alibi) {
     const at::Tensor own = alibi->by_distance(length);
     others_ = others_.defined() ? own + others_ : own;
@@ -93,14 +94,28 @@ DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
   for (const RelativeBias& bias : biases) {
     rows_.push_back(bias.by_distance(length));
     if (others_.defined()) rows_.back().add_(others_);
+    have_nan_.push_back(bias.has_nan || others_have_nan_);
   }
+}
+
+ScoreMask DistanceRows::of(const std::optional<std::size_t>& bias, const ScoreMask& own,
+                           const Packing& packing, bool counts_tokens) const {
+  ScoreMask mask = own;
+  mask.by_distance = bias ? rows_[*bias] : others_;
+  const bool has_nan = bias ? have_nan_[*bias] : others_have_nan_;
+  if (!has_nan || !mask.allowed.defined()) return mask;
+  const int64_t length = packing.length;
+  const at::Tensor whole = with_whole_bias({{}, false, mask.by_distance}, length, length).bias;
+  const at::Tensor pairs = (counts_tokens ? whole : packing.kept_pairs(whole)) + mask.bias;
+  return {pairs.masked_fill(mask.allowed.logical_not(), -std::numeric_limits<double>::infinity()),
+          mask.is_causal};
 }
 
 std::size_t add_bias(std::vector<RelativeBias>& all, const RelativePositionBiasImpl& bias) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].table.is_same(bias.weight) && all[i].index == bias.options.index()) return i;
   }
-  all.push_back({bias.weight, bias.options.index()});
+  all.push_back({bias.weight, bias.options.index(), bias.weight.isnan().any().item<bool>()});
   return all.size() - 1;
 }
 

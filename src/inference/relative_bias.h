@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "functional/attention_mask_internals.h"
+#include "inference/packing.h"
 #include "posenc/nn/relative_position_bias.h"
 #include "posenc/relative/alibi.h"
 
@@ -18,6 +19,7 @@ namespace posenc::inference {
 struct RelativeBias {
   at::Tensor table;
   relative::Index index;
+  bool has_nan;  ///< in the table, which does not change once it is frozen
 
   /// (H, 2 length - 1 and room for a panel of queries): entry length - 1 + d is that of a query d
   /// tokens after its key, so that neighbouring queries of a key have neighbouring entries.
@@ -61,14 +63,17 @@ class DistanceRows {
   DistanceRows(const std::vector<RelativeBias>& biases, const std::optional<AlibiSlopes>& alibi,
                const ScoreMask& mask, int64_t length);
 
-  /// The sum (H, .) for a layer with one of these biases, or none; undefined if nothing is added.
-  const at::Tensor& of(const std::optional<std::size_t>& bias) const {
-    return bias ? rows_[*bias] : others_;
-  }
+  /// The mask of a layer with one of these biases, or none: `own`, with the sum (H, .) of what is
+  /// added by distance. Where that has a NaN beside scores that are not allowed, it is in the bias
+  /// of all pairs instead, which is -inf there.
+  ScoreMask of(const std::optional<std::size_t>& bias, const ScoreMask& own, const Packing& packing,
+               bool counts_tokens) const;
 
  private:
   std::vector<at::Tensor> rows_;
-  at::Tensor others_;  // of layers without a relative bias
+  std::vector<bool> have_nan_;  // of these rows
+  at::Tensor others_;           // of layers without a relative bias
+  bool others_have_nan_;
 };
 
 /// The number of `bias` among those of the layers so far, where it is added unless one is the same.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "inference/option_values.h"
+#include "models/option_values.h"
 #include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {

@@ -20,51 +20,48 @@ struct RelativeReader {
   RelativeOptions& options;
 
   // A setting of the preset: that of the configuration, or the class's default.
-  void whole(const char* setting, const char* key, int64_t usual, int64_t least = 1) const {
-    options.settings[setting] = config.whole(key, usual, least, kMost);
-  }
-  void flag(const char* setting, const char* key, bool usual) const {
-    options.settings[setting] = config.flag_if(key).value_or(usual);
+  void whole(const char* setting, const char* key, int64_t least = 1) const {
+    options.settings[setting] = config.whole(key, least, kMost);
   }
   void heads(const char* key = "num_attention_heads") const {
     options.settings["heads"] = config.whole(key, 1, kMost);
   }
   // Height and width; a number stands for both.
-  std::vector<int64_t> sides(const char* key, int64_t usual) const {
+  std::vector<int64_t> sides(const char* key) const {
     if (config.value(key).is_array()) {
       const auto sides = config.wholes_if(key).value_or(std::vector<int64_t>());
       if (sides.size() != 2 || sides[0] < 1 || sides[1] < 1)
         config.refuse(key, "must be an integer, or height and width");
       return sides;
     }
-    const int64_t side = config.whole(key, usual, 1, kMost);
+    const int64_t side = config.whole(key, 1, kMost);
     return {side, side};
   }
   void patches(const char* setting) const {
-    const auto image = sides("image_size", 224), patch = sides("patch_size", 16);
+    const auto image = sides("image_size"), patch = sides("patch_size");
     if (image[0] < patch[0] || image[1] < patch[1])
       config.refuse("patch_size", "must be at most image_size");
     options.settings[setting] = std::vector<int64_t>{image[0] / patch[0], image[1] / patch[1]};
   }
-  void need(const char* key, const char* usual, const std::string& value) const {
-    if (config.text_if(key).value_or(usual) != value)
+  void need(const char* key, const std::string& value) const {
+    if (config.text_if(key) != value)
       config.refuse(key, "must be " + value + ", as the others have no relative positions");
   }
   // The table of the preset that the kind of positions names.
   void by_kind(const char* relative, const char* relative_key) const {
-    const std::string kind = config.text_if("position_embeddings_type").value_or("relative");
+    const std::string kind = config.text_if("position_embeddings_type").value_or("");
     if (kind != "relative" && (kind != "relative_key" || relative_key[0] == '\0'))
       config.refuse("position_embeddings_type", "must be one with relative positions");
     options.preset = kind == "relative" ? relative : relative_key;
     if (kind == "relative") return;
-    whole("left", "left_max_position_embeddings", 64, 0);
-    whole("right", "right_max_position_embeddings", 8, 0);
+    whole("left", "left_max_position_embeddings", 0);
+    whole("right", "right_max_position_embeddings", 0);
   }
 };
 
 void read_t5(const RelativeReader& of) {
-  of.whole("num_buckets", "relative_attention_num_buckets", 32);
-  of.whole("max_distance", "relative_attention_max_distance", 128);
+  of.whole("num_buckets", "relative_attention_num_buckets");
+  of.whole("max_distance", "relative_attention_max_distance");
   of.heads("num_heads");
   if (of.options.preset != "pix2struct") of.options.settings["bidirectional"] = !of.decoder;
 }
@@ -72,40 +69,41 @@ void read_t5(const RelativeReader& of) {
 void read_mpnet(const RelativeReader& of) { of.heads(); }
 
 void read_wavlm(const RelativeReader& of) {
-  of.whole("num_buckets", "num_buckets", 320);
-  of.whole("max_distance", "max_bucket_distance", 800);
+  of.whole("num_buckets", "num_buckets");
+  of.whole("max_distance", "max_bucket_distance");
   of.heads();
 }
 
 void read_cpmant(const RelativeReader& of) {
-  of.whole("num_buckets", "position_bias_num_buckets", 512);
-  of.whole("max_distance", "position_bias_max_distance", 2048);
-  of.whole("segments", "segment_types", 32);
+  of.whole("num_buckets", "position_bias_num_buckets");
+  of.whole("max_distance", "position_bias_max_distance");
+  of.whole("segments", "segment_types");
   of.heads();
 }
 
 void read_layoutlm(const RelativeReader& of) {
-  of.whole("num_buckets", "rel_pos_bins", 32);
-  of.whole("max_distance", "max_rel_pos", 128);
-  of.whole("num_buckets_2d", "rel_2d_pos_bins", 64);
-  of.whole("max_distance_2d", "max_rel_2d_pos", 256);
+  of.whole("num_buckets", "rel_pos_bins");
+  of.whole("max_distance", "max_rel_pos");
+  of.whole("num_buckets_2d", "rel_2d_pos_bins");
+  of.whole("max_distance_2d", "max_rel_2d_pos");
 }
 
 void read_prophetnet(const RelativeReader& of) {
-  of.whole("num_buckets", "num_buckets", 32);
-  of.whole("max_distance", "relative_max_distance", 128);
-  of.whole("ngram", "ngram", 2);
+  of.whole("num_buckets", "num_buckets");
+  of.whole("max_distance", "relative_max_distance");
+  of.whole("ngram", "ngram");
 }
 
 void read_bloom(const RelativeReader& of) { of.heads("n_head"); }
 
 void read_falcon(const RelativeReader& of) {
-  if (!of.config.flag_if("alibi").value_or(false))
+  if (!of.config.flag("alibi"))
     of.config.refuse("alibi", "must be true: the others have rotary positions");
   of.heads();
 }
 
 void read_mpt(const RelativeReader& of) {
+  // MptAttentionConfig, whose defaults are not among those of the classes of model types.
   const Settings attention = of.config.inside_if_given("attn_config");
   if (!attention.flag_if("alibi").value_or(true))
     attention.refuse("alibi", "must be true: the others have no relative positions");
@@ -114,11 +112,11 @@ void read_mpt(const RelativeReader& of) {
 }
 
 void read_swin(const RelativeReader& of) {
-  of.options.settings["window"] = of.sides("window_size", 7);
+  of.options.settings["window"] = of.sides("window_size");
 }
 
 void read_cosine(const RelativeReader& of) {
-  of.options.settings["window"] = of.sides("window_size", 8);
+  of.options.settings["window"] = of.sides("window_size");
   const auto pretrained = of.config.wholes_if("pretrained_window_sizes");
   // One for each stage; checkpoints have the same in all.
   if (pretrained && std::adjacent_find(pretrained->begin(), pretrained->end(),
@@ -129,24 +127,22 @@ void read_cosine(const RelativeReader& of) {
 }
 
 void read_beit(const RelativeReader& of) {
-  if (!of.config.flag_if("use_relative_position_bias").value_or(false) &&
-      !of.config.flag_if("use_shared_relative_position_bias").value_or(false))
+  if (!of.config.flag("use_relative_position_bias") &&
+      !of.config.flag("use_shared_relative_position_bias"))
     of.config.refuse("use_relative_position_bias", "must be true, or the shared one");
   of.patches("window");
   of.heads();
 }
 
 void read_sam(const RelativeReader& of) {
-  if (!of.config.flag_if("use_rel_pos").value_or(true))
-    of.config.refuse("use_rel_pos", "must be true");
+  if (!of.config.flag("use_rel_pos")) of.config.refuse("use_rel_pos", "must be true");
   of.patches("table_grid");
 }
 
 void read_deberta(const RelativeReader& of) {
-  if (!of.config.flag_if("relative_attention").value_or(of.options.preset == "sew_d"))
-    of.config.refuse("relative_attention", "must be true");
+  if (!of.config.flag("relative_attention")) of.config.refuse("relative_attention", "must be true");
   int64_t most = of.config.whole_if("max_relative_positions").value_or(-1);
-  if (most < 1) most = of.config.whole("max_position_embeddings", 512, 1, kMost);
+  if (most < 1) most = of.config.whole("max_position_embeddings", 1, kMost);
   of.options.settings["max_relative"] = most;
   const nlohmann::json& given = of.config.value("pos_att_type");
   std::vector<std::string> terms;
@@ -162,39 +158,36 @@ void read_deberta(const RelativeReader& of) {
       terms.push_back(text.substr(begin, end - begin));
       begin = end + 1;
     }
-  } else if (of.options.preset == "sew_d") {
-    terms = {"p2c", "c2p"};
   }
   of.options.settings["terms"] = terms;
   if (of.options.preset == "deberta") return;
-  of.whole("buckets", "position_buckets", of.options.preset == "sew_d" ? 256 : -1, -1);
-  of.flag("share_key", "share_att_key", of.options.preset == "sew_d");
+  // The configuration class of DeBERTa v2 has neither; its layers take these where a file has none.
+  of.options.settings["buckets"] = of.config.whole("position_buckets", -1, -1, kMost);
+  of.options.settings["share_key"] = of.config.flag("share_att_key", false);
 }
 
 void read_speecht5(const RelativeReader& of) {
-  of.whole("max_length", "encoder_max_relative_position", 160);
+  of.whole("max_length", "encoder_max_relative_position");
 }
 
-void read_vits(const RelativeReader& of) { of.whole("reach", "window_size", 4); }
+void read_vits(const RelativeReader& of) { of.whole("reach", "window_size"); }
 
 void read_funnel(const RelativeReader& of) {
-  const std::string kind = of.config.text_if("attention_type").value_or("relative_shift");
+  const std::string kind = of.config.text("attention_type");
   if (kind != "relative_shift" && kind != "factorized")
     of.config.refuse("attention_type", "must be relative_shift or factorized");
   if (kind == "factorized") of.options.preset = "funnel_factorized";
 }
 
-void read_conformer(const RelativeReader& of) {
-  of.need("position_embeddings_type", "relative", "relative");
-}
+void read_conformer(const RelativeReader& of) { of.need("position_embeddings_type", "relative"); }
 void read_bert_conformer(const RelativeReader& of) {
   of.by_kind("wav2vec2_bert_relative", "wav2vec2_bert_relative_key");
 }
 void read_seamless(const RelativeReader& of) { of.by_kind("seamless_m4t_relative", ""); }
 void read_seamless_v2(const RelativeReader& of) {
-  of.need("position_embeddings_type", "relative_key", "relative_key");
-  of.whole("left", "left_max_position_embeddings", 64, 0);
-  of.whole("right", "right_max_position_embeddings", 8, 0);
+  of.need("position_embeddings_type", "relative_key");
+  of.whole("left", "left_max_position_embeddings", 0);
+  of.whole("right", "right_max_position_embeddings", 0);
 }
 void read_nothing(const RelativeReader&) {}
 

@@ -37,6 +37,10 @@ torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Ten
   const torch::NoGradGuard no_grad;
   const torch::Tensor by_place = places.ptr()->forward(length, length);
   if (!x) return by_place * options.scale();
+  TORCH_CHECK_TYPE(
+      !bbox.defined() || at::isIntegralType(bbox.scalar_type(), /*includeBool=*/false),
+      "[DocumentPositionBias] bbox must be integers, as real ones have no bucket. Got ",
+      bbox.scalar_type());
   TORCH_CHECK_VALUE(
       !bbox.defined() || (bbox.dim() == 3 && bbox.size(1) == length && bbox.size(2) == 4),
       "[DocumentPositionBias] bbox must be (B, ", length, ", 4). Got ", bbox.sizes());

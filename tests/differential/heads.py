@@ -26,12 +26,13 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "bart", "features", "t5", "sam") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "bart", "features", "sam") or kind_name in WITHOUT:
             continue
         stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS
                   if hasattr(transformers, stem + ending) and f"{kind_name}/{ending}" not in WITHOUT
-                  and (ending != "ForMultipleChoice" or kind_name in WITH_CHOICES)]  # fmt: skip
+                  and (ending != "ForMultipleChoice" or kind_name in WITH_CHOICES)
+                  and (ending == "ForTokenClassification" or kind.dialect != "t5")]  # other heads of T5 are on its decoder  # fmt: skip
     return found
 
 

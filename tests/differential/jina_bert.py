@@ -83,7 +83,10 @@ def one(draw: Draw, programs: Programs, number: int) -> tuple[list[Case], str]:
         parameter.copy_(draw.normal(*parameter.shape) * 0.3 + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     folder = Path(programs.folder) / f"jina-{number}"
     folder.mkdir()
-    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / "model.safetensors")
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    if draw.coin(0.3):  # which the class has without ALiBi
+        tensors["embeddings.position_embeddings.weight"] = draw.normal(40, config["hidden_size"])
+    save_file(tensors, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config))
     batch, length = draw.randint(1, 3), draw.choice([1, 4, 17, 61])
     given = {"input_ids": draw.integers(30, batch, length)}

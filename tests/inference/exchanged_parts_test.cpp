@@ -150,7 +150,10 @@ TEST(ExchangedParts, AnOutputTiedToAnotherEmbedding) {
   EXPECT_TRUE(bit_equal(model->final_layer->effective_weight(),
                         model->src_embedding->token_embedding->weight));
   const auto memory = model->encode(src);
-  EXPECT_TRUE(within(Op::Layers, freeze(model).decode(tgt, memory), model->decode(tgt, memory)));
+  const auto frozen = freeze(model);
+  EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory), model->decode(tgt, memory)));
+  model->final_layer->tie(model->tgt_embedding->token_embedding);
+  EXPECT_ERROR(frozen.decode(tgt, memory), c10::Error, "Got other options of final_layer");
 }
 
 // A buffer that no layer uses may have any integer type, and change.

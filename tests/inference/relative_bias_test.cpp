@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -305,6 +306,43 @@ TEST(FrozenGridBias, OfLayersMayBeOfTwoGrids) {
   EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, {}, record, {}, {}, of_all),
                      encoder->forward_with(x, {}, record, {}, {}, {}, of_all)));
   EXPECT_TRUE(within(Op::Layers, frozen.forward(x), wanted));
+}
+
+// What a table has for tokens that may not see each other does not count: a NaN at a distance at
+// which none does. Of a table of the stack, and of each layer.
+TEST(FrozenRelativeBias, ANaNBesideScoresThatAreNotAllowedIsNotSeen) {
+  const torch::NoGradGuard no_grad;
+  const int64_t length = 70;
+  const auto x = torch::randn({2, length, 8}), places = torch::arange(length);
+  const auto near = AttentionMask::allowed_pairs((places.unsqueeze(1) - places).abs() < 4);
+  auto tokens = torch::ones({2, length}, torch::kBool);
+  tokens[0].slice(0, 61).fill_(false);
+  tokens[1].slice(0, 5, 60, 9).fill_(false);
+  const AttentionMask masks[] = {
+      near, near & AttentionMask::key_padding(tokens),
+      near & AttentionMask::additive_pairs(torch::randn({length, length}))};
+  for (const bool is_shared : {true, false}) {
+    SCOPED_TRACE(is_shared);
+    TransformerLayerOptions layer = TransformerLayerOptions(8, 2).d_ff(12).dropout(0.0);
+    if (!is_shared) layer.relative(relative::Clamp{5, 5});
+    TransformerEncoderOptions options(layer, 2);
+    if (is_shared) options.relative(relative::Clamp{5, 5});
+    auto encoder = with_own_weights(TransformerEncoder(options));
+    for (const auto& item : encoder->named_parameters()) {
+      if (!item.key().ends_with("relative_attention_bias.weight")) continue;
+      item.value().slice(0, 0, 2).fill_(NAN);  // distances of 4 and more
+      item.value().slice(0, 9).fill_(NAN);
+    }
+    const auto frozen = freeze(encoder);
+    for (const AttentionMask& mask : masks) {
+      const auto kept = mask.padding_keys().defined() ? tokens : torch::ones_like(tokens);
+      const auto expected = encoder->forward(x, mask).index({kept});
+      EXPECT_FALSE(expected.isnan().any().item<bool>());
+      EXPECT_TRUE(within(Op::Layers, frozen.forward(x, mask).index({kept}), expected));
+    }
+    const auto all = frozen.forward(x, {});
+    EXPECT_TRUE(all.isnan().all().item<bool>()) << "where they may";
+  }
 }
 
 TEST(FrozenRelativeBias, HeadsOfAllLayersOfADecoderAreThoseOfTheStack) {

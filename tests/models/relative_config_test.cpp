@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <set>
+
 #include "posenc/io/load.h"
 #include "posenc/nn/relative_position_bias.h"
 #include "support/compare.h"
@@ -35,6 +37,24 @@ TEST(RelativeConfig, HasASettingOfTheFileOrItsClass) {
 TEST(RelativeConfig, IsOfAKnownPreset) {
   for (const RelativeModel& model : relative_models())
     EXPECT_EQ(find_relative_preset(model.preset).name, model.preset) << model.model_type;
+}
+
+// A file may have nothing but its model type: what is not refused has the class's own numbers.
+TEST(RelativeConfig, TakesTheDefaultsOfTheClass) {
+  const std::set<std::string> without = {"beit", "data2vec-vision", "deberta", "deberta-v2",
+                                         "falcon"};
+  for (const RelativeModel& model : relative_models()) {
+    const std::string config = R"({"model_type": ")" + model.model_type + "\"}";
+    if (without.count(model.model_type) == 0) {
+      EXPECT_NO_THROW(relative_options_from_hf(config)) << config;
+    }
+  }
+  const auto sew_d = relative_options_from_hf(R"({"model_type": "sew-d"})");
+  EXPECT_EQ(whole_of(sew_d, "buckets"), 256);
+  EXPECT_TRUE(std::get<bool>(sew_d.settings.at("share_key")));
+  EXPECT_EQ(std::get<std::vector<std::string>>(sew_d.settings.at("terms")),
+            (std::vector<std::string>{"p2c", "c2p"}));
+  EXPECT_EQ(whole_of(relative_options_from_hf(R"({"model_type": "wavlm"})"), "max_distance"), 800);
 }
 
 // transformers 5.23 renamed Swin's table.

@@ -130,6 +130,13 @@ TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
   EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(rotary).shifted(
                    ShiftedOptions(SinusoidOptions(8)))},
                c10::ValueError, "[ConformerEncoderLayer] shifted and rotary must not both be set");
+  RotaryEmbeddingOptions of_heads = rotary, of_values = rotary;
+  of_heads.rotary().applied_to(rotary::AppliedTo::Heads);
+  EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(of_heads)}, c10::ValueError,
+               "[ConformerEncoderLayer] rotary must have applied_to(AppliedTo::HiddenStates)");
+  of_values.rotary().rotary_value(true);
+  EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(of_values)}, c10::ValueError,
+               "[ConformerEncoderLayer] rotary must have rotary_value(false)");
   const ShiftedOptions positions(SinusoidOptions(8));
   for (const auto& own :
        {ShiftedOptions(positions).bi_data(true), ShiftedOptions(positions).segments(true),

@@ -67,6 +67,8 @@ TEST(DocumentPositionBiasModule, AddsPlacesAndBoxes) {
   EXPECT_FALSE(module->forward(4, bbox).requires_grad());
   EXPECT_EQ(module->forward(4).sizes(), at::IntArrayRef({1, 2, 4, 4}));
   EXPECT_THROW(module->forward(5, bbox), c10::ValueError);
+  EXPECT_ERROR(module->forward(4, bbox.to(torch::kFloat)), c10::TypeError,
+               "[DocumentPositionBias] bbox must be integers");
   std::ostringstream text;
   text << *module;
   EXPECT_EQ(text.str().rfind("posenc::DocumentPositionBias(num_heads=2, boxes=true)(", 0), 0U);

@@ -88,7 +88,9 @@ class AttentionMask {
   /// in additive().
   static AttentionMask attn_mask_torch_nn(const at::Tensor& mask);
 
-  /// Both masks combined: a key must be allowed by both, and biases are added.
+  /// Both masks combined: a key must be allowed by both, and biases are added. What a bias has for
+  /// a key that a boolean mask excludes does not count, as in the `sdpa` attention of transformers:
+  /// it may be NaN.
   AttentionMask operator&(const AttentionMask& other) const;
 
   /// Whether every query may attend to every key, for any shape.
@@ -118,7 +120,8 @@ class AttentionMask {
   // Over queries and keys, (..., L, S).
   struct Pairs {
     at::Tensor mask;
-    bool of_heads = false;  // three axes are (B * H, L, S), never (B, L, S)
+    bool of_heads = false;    // three axes are (B * H, L, S), never (B, L, S)
+    at::Tensor allowed = {};  // of a resolved() bias: ScoreMask::allowed
   };
 
   // ALiBi's slopes (H), and the number of keys before query 0.

@@ -48,7 +48,8 @@ struct DocumentPositionBiasOptions {
 /// Keys: `places.weight`, `x.weight` and `y.weight` (buckets, H), which are `rel_pos_bias.weight`,
 /// `rel_pos_x_bias.weight` and `rel_pos_y_bias.weight` (H, buckets) in LayoutLMv3.
 ///
-/// Errors: those of RelativePositionBias; c10::ValueError for a bbox of another shape.
+/// Errors: those of RelativePositionBias; c10::ValueError for a bbox of another shape, and
+/// c10::TypeError for one that is not of integers, which transformers refuses too.
 ///
 /// Source: transformers 5.23, `LayoutLMv3Encoder`.
 class DocumentPositionBiasImpl : public Cloneable<DocumentPositionBiasImpl> {

@@ -530,7 +530,8 @@ void read_xlm(const Settings& config, const hf::ModelType&, EncoderOptions& opti
 void read_xlnet(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
   TransformerLayerOptions& layer = own_layer(options);
   const int64_t width = layer.d_model(), head_dim = width / layer.num_heads();
-  if (config.whole("d_head", head_dim, INT64_MIN, INT64_MAX) != head_dim) {
+  const int64_t stated = config.whole("d_head", head_dim, INT64_MIN, INT64_MAX);
+  if (stated != 0 && stated != head_dim) {  // to transformers, zero says nothing
     config.refuse("d_head", "must be " + config.key("hidden_size") + " / " +
                                 config.key("num_attention_heads") + ", " +
                                 std::to_string(head_dim));
@@ -545,7 +546,7 @@ void read_xlnet(const Settings& config, const hf::ModelType&, EncoderOptions& op
       .qkv_bias(false)
       .out_bias(false)
       .shifted(ShiftedOptions(preset("transformer_xl", width))
-                   .clamp_len(std::max<int64_t>(0, config.whole("clamp_len", -1, INT32_MAX)))
+                   .clamp_len(std::max<int64_t>(0, config.whole("clamp_len", INT64_MIN, INT32_MAX)))
                    .bi_data(config.flag("bi_data"))
                    .segments(true)
                    .mask_embedding(true));

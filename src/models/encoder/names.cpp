@@ -12,6 +12,7 @@
 #include "io/base/text.h"
 #include "io/load/key_map.h"
 #include "models/encoder/parts.h"
+#include "models/hf/model_types.h"
 
 namespace posenc {
 namespace {
@@ -41,6 +42,12 @@ std::string layer_name(const std::string& name, const EncoderConfig& config, int
   const int64_t inner = inner_layers(config);
   const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
   return io::fill_pattern(name, {group, layer});
+}
+
+// What the class has only with a switch that is off here, which transformers then ignores in a
+// file.
+void drop_unused(KeyMap& map, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) map.emplace_back(pattern, "");
 }
 
 // Old files have gamma and beta, as TensorFlow calls them. Messages have the first of two names.
@@ -103,10 +110,23 @@ void add_convolution(KeyMap& map, const std::string& from, const std::string& to
 
 // What an encoder of DeBERTa has beside its layers. Files may have positions that it does not use.
 void add_relative_positions(KeyMap& map, const EncoderConfig& config) {
-  map.emplace_back("encoder.rel_embeddings.weight", "encoder.relative_embeddings.weight");
-  add_norm(map, "encoder.LayerNorm", "encoder.relative_embeddings.norm");
-  map.emplace_back("encoder.conv.conv.*", "encoder.conv.conv.*");
-  add_norm(map, "encoder.conv.LayerNorm", "encoder.conv.norm");
+  const DisentangledOptions& own = *config.options.encoder().layer().disentangled();
+  if (own.relative_attention()) {
+    map.emplace_back("encoder.rel_embeddings.weight", "encoder.relative_embeddings.weight");
+  } else {
+    drop_unused(map, {"encoder.rel_embeddings.*"});
+  }
+  if (own.norm_relative_embeddings()) {
+    add_norm(map, "encoder.LayerNorm", "encoder.relative_embeddings.norm");
+  } else {
+    drop_unused(map, {"encoder.LayerNorm.*"});
+  }
+  if (own.conv_kernel_size() > 0) {
+    map.emplace_back("encoder.conv.conv.*", "encoder.conv.conv.*");
+    add_norm(map, "encoder.conv.LayerNorm", "encoder.conv.norm");
+  } else {
+    drop_unused(map, {"encoder.conv.*"});
+  }
   const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
   if (embeddings.position_ids() != embeddings::PositionIds::None) return;
   map.emplace_back("embeddings." + embeddings.names().positions + ".*", "");
@@ -130,14 +150,21 @@ void add_shifted(KeyMap& map, const EncoderConfig& config, const std::string& fr
 }
 
 // What a layer of a conformer has besides.
-void add_conformer(KeyMap& map, const std::string& from, const std::string& to) {
+void add_conformer(KeyMap& map, const EncoderConfig& config, const std::string& from,
+                   const std::string& to) {
   add_norm(map, from + "ffn1_layer_norm", to + "ffn1.norm");
   add_norm(map, from + "ffn2_layer_norm", to + "ffn2.norm");
   map.emplace_back(from + "ffn2.intermediate_dense.*", to + "ffn2.linear1.*");
   map.emplace_back(from + "ffn2.output_dense.*", to + "ffn2.linear2.*");
-  map.emplace_back(from + "self_attn.linear_pos.*", to + "self_attn.position_proj.*");
-  map.emplace_back(from + "self_attn.pos_bias_u", to + "self_attn.content_bias");
-  map.emplace_back(from + "self_attn.pos_bias_v", to + "self_attn.position_bias");
+  const std::string attention = from + "self_attn.";
+  if (config.options.encoder().layer().shifted()) {
+    map.emplace_back(attention + "linear_pos.*", to + "self_attn.position_proj.*");
+    map.emplace_back(attention + "pos_bias_u", to + "self_attn.content_bias");
+    map.emplace_back(attention + "pos_bias_v", to + "self_attn.position_bias");
+  } else {
+    drop_unused(map,
+                {attention + "linear_pos.*", attention + "pos_bias_u", attention + "pos_bias_v"});
+  }
   const std::string in_file = from + "conv_module.", own = to + "conv.";
   add_norm(map, in_file + "layer_norm", own + "norm");
   map.emplace_back(KeySource::squeezed(in_file + "pointwise_conv1.weight", 2),
@@ -167,7 +194,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   const bool convolves = config.structure.mixing == Mixing::Convolution;
   if (convolves) add_convolution(map, from, to);
   if (config.structure.is_shifted) add_shifted(map, config, from, to);
-  if (config.structure.is_conformer) add_conformer(map, from, to);
+  if (config.structure.is_conformer) add_conformer(map, config, from, to);
   const std::string attention = convolves ? "conv_attn." : "self_attn.";
   const std::string network = has_bottleneck                  ? "last_ffn."
                               : config.structure.is_conformer ? "ffn1."
@@ -233,20 +260,27 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
   if (keys.places != nullptr) {
+    const std::string places = from + keys.places;
+    const WindowEncoderLayerOptions& first = config.options.windows()->stages()[0].layers()[0];
+    if (first.windows().positions() == WindowPositions::None)
+      drop_unused(map, {places + "rel_pos_h", places + "rel_pos_w"});
     for (const char* name :
          {"relative_position_bias_table", "logit_scale", "rel_pos_h", "rel_pos_w"})
-      map.emplace_back(from + keys.places + name, to + "self_attn." + name);
-    const std::string network = from + keys.places + "continuous_position_bias_mlp.";
+      map.emplace_back(places + name, to + "self_attn." + name);
+    const std::string network = places + "continuous_position_bias_mlp.";
     map.emplace_back(network + "0.*", to + "self_attn.coordinates.*");
     map.emplace_back(network + "2.*", to + "self_attn.entries.*");
   }
-  const std::pair<Part, const char*> of_positions[] = {
-      {&EncoderLayerKeys::pos_key, "self_attn.pos_key.*"},
-      {&EncoderLayerKeys::pos_query, "self_attn.pos_query.*"}};
-  for (const auto& [part, name] : of_positions) {
-    if (is_named(keys.*part)) map.emplace_back(tensors(part), to + name);
-  }
   const TransformerLayerOptions& layer = config.options.encoder().layer();
+  const auto& terms = layer.disentangled();
+  const bool projects = terms && terms->relative_attention() && !terms->share_att_key();
+  const std::tuple<Part, bool, const char*> of_positions[] = {
+      {&EncoderLayerKeys::pos_key, projects && terms->content_to_position(), "self_attn.pos_key.*"},
+      {&EncoderLayerKeys::pos_query, projects && terms->position_to_content(),
+       "self_attn.pos_query.*"}};
+  for (const auto& [part, is_used, name] : of_positions) {
+    if (is_named(keys.*part)) map.emplace_back(tensors(part), is_used ? to + name : "");
+  }
   const std::tuple<Part, bool, const char*> parameters[] = {
       {&EncoderLayerKeys::scale1, layer.layer_scale().has_value(), "layer_scale1.lambda1"},
       {&EncoderLayerKeys::scale2, layer.layer_scale().has_value(), "layer_scale2.lambda1"},
@@ -302,15 +336,28 @@ void add_layers(KeyMap& map, const EncoderConfig& config,
   }
 }
 
+// Whether the class has positions of patches by a setting.
+bool may_have_positions(const EncoderConfig& config) {
+  for (const char* setting :
+       {"use_absolute_position_embeddings", "use_absolute_embeddings", "use_abs_pos"}) {
+    if (config.settings.is_known(setting)) return true;
+  }
+  return false;
+}
+
 // The embeddings' modules are named by the last component of their names in the file.
 void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   if (config.options.patches()) {  // its names are those of the files
-    // Models for masked images have a mask token, which encoding does not need.
-    if (!config.options.patches()->mask_token()) map.emplace_back("embeddings.mask_token", "");
-    if (is_named(config.structure.patch_norm)) {
-      add_norm(map, config.structure.patch_norm,
-               "embeddings." + config.options.patches()->names().norm);
+    const VisionEmbeddingsOptions& patches = *config.options.patches();
+    if (patches.position_table() == vision::PositionTable::None && may_have_positions(config)) {
+      const bool is_outside = is_named(config.structure.positions);
+      drop_unused(map, {is_outside ? config.structure.positions
+                                   : "embeddings." + patches.names().positions});
     }
+    // Models for masked images have a mask token, which encoding does not need.
+    if (!patches.mask_token()) drop_unused(map, {"embeddings.mask_token"});
+    if (is_named(config.structure.patch_norm))
+      add_norm(map, config.structure.patch_norm, "embeddings." + patches.names().norm);
     map.emplace_back("embeddings.position_ids", "");  // a buffer of older releases
     return;
   }
@@ -318,6 +365,8 @@ void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   const auto& structure = config.structure;
   const embeddings::Names& names = config.options.embeddings()->names();
   const std::string to = "embeddings.";
+  // With ALiBi, the code of JinaBERT has no positions.
+  if (&config.model == &hf::jina_bert()) drop_unused(map, {to + names.positions + ".*"});
   add_norm(map, structure.embeddings + names.norm, to + names.norm);
   if (is_named(structure.norm)) add_norm(map, structure.norm, to + names.norm);
   if (structure.embeddings != to) {
@@ -373,7 +422,11 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   add_layers(map, config, layouts);
   const auto& windows = config.options.windows();
   const bool has_norm = windows ? windows->norm() : config.options.encoder().norm();
-  if (is_named(structure.last_norm) && has_norm) add_norm(map, structure.last_norm, "encoder.norm");
+  if (is_named(structure.last_norm) && has_norm) {
+    add_norm(map, structure.last_norm, "encoder.norm");
+  } else if (is_named(structure.last_norm)) {  // BEiT, whose pooler has it instead
+    drop_unused(map, {structure.last_norm + std::string(".*")});
+  }
   if (is_named(structure.relative_bias)) {
     const TransformerEncoderOptions& stack = config.options.encoder();
     const std::string to = stack.layer().relative() ? "encoder.layers.*.self_attn." : "encoder.";
@@ -414,11 +467,16 @@ void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource
   }
 }
 
-// The layers of each stage beyond those of the model.
+// The layers of each stage beyond those of the model, the stages beyond them, and what the last has
+// for the next.
 void drop_later_layers_of_stages(KeyMap& map, const EncoderConfig& config,
                                  const io::TensorSource& source, const std::string& prefix) {
   const std::string layer = config.structure.keys.front().layer;
   const auto& stages = config.options.windows()->stages();
+  const auto count = static_cast<int64_t>(stages.size());
+  const std::string stage = layer.substr(0, layer.find('*'));
+  drop_later_layers(map, source, prefix, stage + "*.", {count});
+  map.emplace(map.begin(), stage + std::to_string(count - 1) + ".downsample.*", "");
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t star = layer.find('*');
     const std::string own = layer.substr(0, star) + std::to_string(i) + layer.substr(star + 1);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "models/encoder/parts.h"
+#include "models/option_values.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {
@@ -187,6 +189,20 @@ void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
   }
 }
 
+// The options of the modules inside others, which config.json does not tell apart from those of the
+// modules around them.
+void check_parts_of_modules(const Settings& where, const EncoderImpl& model) {
+  EncoderOptions options = model.options;
+  if (model.encoder && !model.encoder->layers->is_empty()) {
+    const std::vector<TransformerLayerOptions> layers = layer_options(model);
+    options.encoder().num_layers(static_cast<int64_t>(layers.size())).layers(layers);
+  }
+  const SkipInit skip;
+  const std::string other = first_with_other_options(model, *Encoder(options));
+  TORCH_CHECK_VALUE(other.empty(), where.where(), "the options of ", other,
+                    " must be those that the encoder gives it. Got others");
+}
+
 NamedValues values_of(const EncoderOptions& options) {
   NamedValues values;
   const auto add = [&](const char* name, auto value) {
@@ -239,6 +255,7 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
   const NamedValues wanted = values_of(model.options), got = values_of(saved.options);
   check_equal(config, wanted, got, "the layers in their order");
   check_same_layers(saved, model);
+  check_parts_of_modules(config, model);
 }
 
 }  // namespace posenc

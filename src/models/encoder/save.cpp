@@ -311,7 +311,10 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
     const std::string name = saved.object["architectures"][0];
     const bool is_base = name == base_class;
     if (is_base) check_has_pooler(saved, tensors, name);
-    if (is_base || classifier != nullptr) check_has_beside(saved.encoder, tensors, name);
+    // A head on an encoder alone has no decoder beside it: T5ForTokenClassification.
+    const bool has_decoder = saved.encoder.structure.beside == std::string_view("decoder");
+    if (is_base || (classifier != nullptr && !has_decoder))
+      check_has_beside(saved.encoder, tensors, name);
   }
   write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
 }

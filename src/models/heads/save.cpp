@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "models/option_values.h"
+#include "posenc/core/skip_init.h"
+
 namespace posenc {
 namespace {
 
@@ -37,6 +40,14 @@ void check_same_head(const EncoderHeadOptions& own, const HeadConfig& config,
                       " of the head must be that of the Classifier, ", wanted[i].second, ". Got ",
                       got[i].second);
   }
+}
+
+// The options of the norm, which are those of the head.
+void check_parts_of_head(const EncoderHeadImpl& head, const Settings& settings) {
+  const SkipInit skip;
+  const std::string other = first_with_other_options(head, *EncoderHead(head.options));
+  TORCH_CHECK_VALUE(other.empty(), settings.where(), "the options of ", other,
+                    " of the head must be those that the head gives it. Got others");
 }
 
 }  // namespace
@@ -96,6 +107,7 @@ StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
                        const Settings& settings) {
   const EncoderHeadImpl& head = *model.head;
   check_same_head(head.options, config, settings);
+  check_parts_of_head(head, settings);
   const HeadStructure& structure = config.structure;
   StateDict tensors;
   const auto add = [&](const std::string& name, const at::Tensor& tensor) {

@@ -204,6 +204,8 @@ const HeadStructures kSplinter = {
 const HeadStructures kSqueezeBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
     .masked = squeezed_masked()};
 const HeadStructures kSwin = {.image = {.out = "classifier", .rows = Rows::Pooled}};
+const HeadStructures kT5 = {.sequence = {.lacks = "the decoder under it"}, .token = kToken,
+    .question = {.lacks = "the decoder under it"}};
 const HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
 const HeadStructures kViT = image_head(Rows::Pooled);
 const HeadStructures kXlm = {

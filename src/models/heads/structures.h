@@ -63,7 +63,7 @@ namespace heads {
 extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta,
     kDebertaV2, kDecoder, kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte,
     kLayoutLMv3, kLuke, kMobileBert, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer,
-    kSplinter, kSqueezeBert, kSwin, kVisionMean, kViT, kXlm, kXlnet;
+    kSplinter, kSqueezeBert, kSwin, kT5, kVisionMean, kViT, kXlm, kXlnet;
 
 }  // namespace heads
 }  // namespace posenc

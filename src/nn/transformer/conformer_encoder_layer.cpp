@@ -22,6 +22,19 @@ void refuse_others(const ShiftedOptions& own) {
   }
 }
 
+// Refuses rotations of something else than the hidden states before they are projected.
+void check_rotation(const RotaryOptions& rotary, int64_t head_dim) {
+  TORCH_CHECK_VALUE(rotary.rotary_dim() == head_dim, "[", kConformerLayer,
+                    "] rotary must rotate the ", head_dim, " channels of a head. Got ",
+                    rotary.rotary_dim());
+  TORCH_CHECK_VALUE(rotary.applied_to() == posenc::rotary::AppliedTo::HiddenStates, "[",
+                    kConformerLayer,
+                    "] rotary must have applied_to(AppliedTo::HiddenStates): a conformer rotates "
+                    "them before it projects queries and keys. Got another");
+  TORCH_CHECK_VALUE(!rotary.rotary_value(), "[", kConformerLayer,
+                    "] rotary must have rotary_value(false): values are not rotated. Got true");
+}
+
 // x (B, L, D) with each of its heads rotated, before it is projected.
 torch::Tensor rotated(RotaryEmbeddingImpl& rotary, const torch::Tensor& x, int64_t heads,
                       const torch::Tensor& position_ids) {
@@ -53,10 +66,7 @@ void ConformerEncoderLayerImpl::reset() {
     self_attn = register_module("self_attn", make_self_attention(plain.rotary(std::nullopt)));
   }
   if (options.rotary()) {
-    TORCH_CHECK_VALUE(
-        options.rotary()->rotary().rotary_dim() == options.d_model() / options.num_heads(), "[",
-        kConformerLayer, "] rotary must rotate the ", options.d_model() / options.num_heads(),
-        " channels of a head. Got ", options.rotary()->rotary().rotary_dim());
+    check_rotation(options.rotary()->rotary(), options.d_model() / options.num_heads());
     RotaryEmbeddingOptions own = *options.rotary();
     own.head_axis(posenc::rotary::HeadAxis::AfterLength);
     rotary = register_module("rotary", RotaryEmbedding(own));

@@ -295,7 +295,26 @@ TEST(Classifier, IsNotSavedAsSomethingElse) {
   model->head->options.activation(Elementwise::Tanh);
   EXPECT_ERROR(save_pretrained(model, out / "new"), c10::ValueError,
                "activation of the head must be that of the Classifier");
+  model = load_classifier(masked_folder().write());
+  model->head->norm->options.eps(0.5);
+  EXPECT_ERROR(save_pretrained(model, out / "new"), c10::ValueError,
+               "the options of norm of the head must be those that the head gives it");
   EXPECT_EQ(out.entries(), 0U);
+}
+
+// Its classes for sequences and questions have the decoder too.
+TEST(Classifier, OfT5IsForTokensAlone) {
+  EXPECT_EQ(encoder_head_kinds("t5"), std::vector<head::Kind>{head::Kind::Token});
+  EXPECT_EQ(encoder_head_kinds("umt5"), std::vector<head::Kind>{head::Kind::Token});
+  TinyFolder folder;
+  folder.config = {{"model_type", "t5"}, {"architectures", {"T5ForSequenceClassification"}},
+                   {"d_model", 8},       {"num_heads", 2},
+                   {"d_kv", 4},          {"num_layers", 1},
+                   {"vocab_size", 11},   {"d_ff", 12}};
+  folder.add("transformer.encoder.block.0.layer.0.SelfAttention.q.weight", {8, 8});
+  EXPECT_CONTAINS(message_of([&] { load_classifier(folder.write()); }),
+                  "the head of model_type t5 for a label of a sequence is not supported: it needs "
+                  "the decoder under it");
 }
 
 }  // namespace

@@ -56,6 +56,15 @@ TEST(EncoderConfig, BloomTakesTheNameOfItsFirstFiles) {
   EXPECT_ERROR(of(both), c10::ValueError, "n_embed and hidden_size are two names of one setting");
 }
 
+// XLNetConfig takes a d_head of zero for none, and XLNetModel every clamp_len below 1.
+TEST(EncoderConfig, XlnetTakesNumbersThatSayNothing) {
+  json config = {{"model_type", "xlnet"}, {"d_model", 8}, {"n_head", 2},    {"n_layer", 1},
+                 {"d_inner", 12},         {"d_head", 0},  {"clamp_len", -7}};
+  EXPECT_EQ(of(config).encoder().layer().shifted()->clamp_len(), 0);
+  config["d_head"] = 3;
+  EXPECT_ERROR(of(config), c10::ValueError, "d_head must be d_model / n_head, 4. Got 3");
+}
+
 // XLMRobertaXLOutput has none.
 TEST(EncoderConfig, XlmRobertaXLDropsOutNothingAfterTheFeedForward) {
   const auto layer =

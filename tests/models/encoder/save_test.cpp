@@ -211,7 +211,6 @@ TEST(SavePretrained, RefusesSettingsOfOtherLayers) {
   EXPECT_FALSE(fs::exists(out / "new"));
 }
 
-// Its layers have no prefix of their own, so that all names look like those of a layer.
 // What an XLNet's config.json and weights have no place for.
 TEST(SavePretrained, RefusesOtherPositionsAndBiasesThanXlnets) {
   const auto of_xlnet = encoder_options_from_hf(small_config("xlnet", {{"d_inner", 12}}).dump());
@@ -237,6 +236,38 @@ TEST(SavePretrained, RefusesOtherPositionsAndBiasesThanXlnets) {
   EXPECT_FALSE(fs::exists(out / "new"));
 }
 
+// Options of the modules in a layer, of which config.json knows only what the layer gives them.
+TEST(SavePretrained, RefusesModulesWithOptionsOfTheirOwn) {
+  const TempDir out;
+  const auto refusal = [&](const char* type, const std::function<void(EncoderImpl&)>& change) {
+    Encoder model(encoder_options_from_hf(small_config(type, {{"d_inner", 12}}).dump()));
+    change(*model);
+    return message_of([&] { save_pretrained(model, out / "new"); });
+  };
+  EXPECT_EQ(refusal("bert", [](EncoderImpl&) {}), "");
+  fs::remove_all(out / "new");
+  const auto layer = [](EncoderImpl& model) -> TransformerEncoderLayerImpl& {
+    return model.encoder->layers->at<TransformerEncoderLayerImpl>(1);
+  };
+  EXPECT_CONTAINS(
+      refusal("bert", [&](EncoderImpl& model) { layer(model).self_attn->options.scale(0.5); }),
+      "the options of encoder.layers.1.self_attn must be those that the encoder gives it");
+  EXPECT_CONTAINS(
+      refusal("bert", [&](EncoderImpl& model) { layer(model).norm2->options.eps(0.5); }),
+      "the options of encoder.layers.1.norm2 must be those");
+  EXPECT_CONTAINS(
+      refusal("bert", [](EncoderImpl& model) { model.embeddings->options.layer_norm_eps(0.5); }),
+      "the options of embeddings must be those");
+  EXPECT_CONTAINS(refusal("xlnet",
+                          [](EncoderImpl& model) {
+                            auto& own = model.encoder->layers->at<ShiftedEncoderLayerImpl>(0);
+                            own.self_attn->options.positions().clamp_len(2);
+                          }),
+                  "the options of encoder.layers.0.self_attn must be those");
+  EXPECT_FALSE(fs::exists(out / "new"));
+}
+
+// Its layers have no prefix of their own, so that all names look like those of a layer.
 TEST(SavePretrained, KeepsTheLanguagesOfXlm) {
   const TempDir out;
   Encoder model(encoder_options_from_hf(

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,6 +20,8 @@ namespace {
 
 using nlohmann::json;
 using testing::bit_equal;
+using testing::Op;
+using testing::within;
 
 json small_swin(const std::string& type = "swin") {
   return {{"model_type", type}, {"image_size", 16},    {"patch_size", 2}, {"embed_dim", 8},
@@ -119,6 +122,33 @@ TEST(WindowModel, IsSavedAndLoaded) {
                           model->forward(images).last_hidden_state))
         << config;
   }
+}
+
+// The convolutions of SAM's neck are torch's own, whose options a program may change.
+TEST(WindowModel, NoticesOtherOptionsOfItsNeck) {
+  const torch::NoGradGuard no_grad;
+  const auto images = torch::randn({1, 3, 12, 12});
+  const testing::TempDir folder;
+  const std::string path = (folder.path() / "saved").string();
+  const std::function<void(ConvolutionNeckImpl&)> changes[] = {
+      [](ConvolutionNeckImpl& neck) { neck.conv2->options.stride(2); },
+      [](ConvolutionNeckImpl& neck) { neck.conv2->options.padding(0); },
+      [](ConvolutionNeckImpl& neck) { neck.conv2->options.padding(torch::kSame); },
+      [](ConvolutionNeckImpl& neck) { neck.conv2->options.dilation(2); },
+      [](ConvolutionNeckImpl& neck) { neck.conv2->options.padding_mode(torch::kReflect); }};
+  for (const auto& change : changes) {
+    Encoder sam(read(small_sam()));
+    sam->eval();
+    const auto frozen = freeze(sam);
+    frozen.forward(images);
+    change(*sam->windows->neck);
+    EXPECT_ERROR(frozen.forward(images), c10::Error, "Got other options of encoder.neck.conv2");
+    EXPECT_TRUE(within(Op::Layers, freeze(sam).forward(images).last_hidden_state,
+                       sam->forward(images).last_hidden_state));
+    EXPECT_ERROR(save_pretrained(sam, path), c10::ValueError,
+                 "the options of encoder.neck.conv2 must be those that the encoder gives it");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(WindowModel, RefusesATableOfAnotherWindow) {

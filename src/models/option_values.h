@@ -2,9 +2,10 @@
 
 #include <torch/nn/module.h>
 
+#include <string>
 #include <vector>
 
-namespace posenc::inference {
+namespace posenc {
 
 /// Appends the options of a module that decide what its forward computes in eval mode, as numbers.
 using OptionReader = void (*)(const torch::nn::Module& module, std::vector<double>& values);
@@ -13,4 +14,9 @@ using OptionReader = void (*)(const torch::nn::Module& module, std::vector<doubl
 /// images are copied by freeze().
 OptionReader option_reader(const torch::nn::Module& module);
 
-}  // namespace posenc::inference
+/// The name of the first module below `got` whose options compute something else than those of the
+/// module of that name below `expected`; empty if there is none.
+std::string first_with_other_options(const torch::nn::Module& got,
+                                     const torch::nn::Module& expected);
+
+}  // namespace posenc
