@@ -13,7 +13,7 @@ SECTIONS = {
     "adam": "Optimisers",
     "tables": "Tables",
     "rotary": "Rotary embedding of q and k (32 heads of 128 channels each)",
-    "relative": "Relative positions: biases, and the scores of attention up to the softmax, against transformers' classes",
+    "relative": "Relative positions: biases, and the scores and weights of attention, against transformers' classes",
     "embeddings": "BERT's embeddings (D = 768), eval",
     "embeddings_train": "BERT's embeddings, a training step: forward, dropout 0.1, backward",
     "load": "Loading weights",
@@ -108,10 +108,14 @@ def goals() -> list[tuple]:
         ("t5_bias_train", 512, "T5's bias, 12 heads, 512 x 512, with the gradient of its table", 4),
         ("t5_step", 64, "T5's bias of a decoder's step, 64 keys", None), ("t5_step", 512, "T5's bias of a decoder's step, 512 keys", 10),
         ("t5_step", 2048, "T5's bias of a decoder's step, 2,048 keys", None),
-        ("alibi", 512, "BLOOM's scores, 12 heads, 512 x 512", None), ("swin", 7, "Swin's weights, 64 windows of 7 x 7, 3 heads", 2),
+        ("alibi", 512, "BLOOM's weights, 12 heads, 512 x 512", 5), ("alibi_scores", 512, "BLOOM's scores with its bits, 12 heads, 512 x 512", None), ("swin", 7, "Swin's weights, 64 windows of 7 x 7, 3 heads", 2),
         ("swin", 12, "Swin's weights, 64 windows of 12 x 12, 3 heads", 2), ("deberta", 128, "DeBERTa's scores, 12 heads, 128 x 128, of tables that are projected once", 3),
-        ("xl", 512, "Transformer-XL's scores, 8 heads, 512 x 512, of a table that is projected once", 3)):  # fmt: skip
+        ("xl", 512, "Transformer-XL's scores, 8 heads, 512 x 512, of a table that is projected once", 3),
+        ("xl_weights", 512, "Transformer-XL's weights, 8 heads, 512 x 512, of a table that is projected once", None)):  # fmt: skip
         add("relative", title, f"relative/{case}/posenc/{size}", f"relative/{case}/transformers/{size}", least)
+    for case, title in (("alibi", "BLOOM's: LibTorch's product alone, the time that is left to nothing else"),
+                        ("xl", "Transformer-XL's: LibTorch's two products of 512 x 512 alone")):  # fmt: skip
+        add("relative", title, f"relative/{case}/products/512", f"relative/{case}/transformers/512")
     add("relative", "T5's bias, 12 heads, 512 x 512, against a contiguous one", "relative/t5_bias/posenc/512",
         "relative/t5_bias_contiguous/transformers/512")  # fmt: skip
     for kind, theirs, least in (("pt", "memcpy", 1 / 1.3), ("safetensors", "memcpy", 1 / 1.3), ("pt", "torch_load", 4),

@@ -31,7 +31,7 @@ LAYERS = {
     "sinusoid": {"sinusoid", "kernels", "platform", "core", "torch_internals"},
     "io": {"io", "parallel", "platform", "core", "torch_internals"},
     "identify": {"identify", "sinusoid", "core"},
-    "relative": {"relative", "core", "torch_internals"},
+    "relative": {"relative", "kernels", "platform", "core", "torch_internals"},
     "functional": {"functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "nn": {"nn", "functional", "relative", "sinusoid", "core", "torch_internals"},
     "models": {"models", "nn", "functional", "relative", "sinusoid", "io", "core"},

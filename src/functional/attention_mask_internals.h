@@ -8,8 +8,8 @@ namespace posenc {
 struct ScoreMask {
   at::Tensor bias;         ///< added to the scores, (B|1, H|1, L|1, S|1); undefined for none
   bool is_causal = false;  ///< query i may attend to keys 0 .. i; the bias is then undefined
-  /// What slopes() adds, in frozen models only: AttentionMaskAccess::by_distance(). Undefined where
-  /// nothing is added, or where the bias has it.
+  /// What slopes() adds, where it is not in the bias: AttentionMaskAccess::by_distance(). Undefined
+  /// where nothing is added, or where the bias has it.
   at::Tensor by_distance = {};
   /// Where the boolean parts of the mask allow a score, (B|1, H|1, L|1, S|1); undefined where they
   /// allow all. The bias is -inf elsewhere, whatever is added to it: a NaN too.

@@ -1,21 +1,19 @@
 #include "posenc/functional/multihead_attention.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "core/check.h"
 #include "functional/attention_mask_internals.h"
 #include "functional/attention_weights.h"
+#include "relative/weights.h"
 
 namespace posenc::functional {
 namespace {
@@ -87,8 +85,14 @@ void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tens
                     " and ", key.sizes());
 }
 
+AttentionShape shape_of(const Heads& heads) {
+  const at::Tensor& query = heads.query;
+  return {query.size(0), query.size(1), query.size(2), heads.key.size(2)};
+}
+
 // Checks the heads; returns the mask of their scores.
-ScoreMask score_mask(const Heads& heads, const MultiheadAttentionFuncOptions& options) {
+ScoreMask score_mask(const Heads& heads, const AttentionMask& mask,
+                     const MultiheadAttentionFuncOptions& options) {
   check_dropout("MultiheadAttention", options.dropout());
   const at::Tensor& query = heads.query;
   for (const at::Tensor* one : {&heads.key, &heads.value}) {  // size 1 would silently broadcast
@@ -99,8 +103,16 @@ ScoreMask score_mask(const Heads& heads, const MultiheadAttentionFuncOptions& op
                       "(B, Hkv, S, Dh) and (B, Hkv, S, Dv) of one batch, where Hkv divides H. Got ",
                       query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
   }
-  return AttentionMaskAccess::resolve(
-      options.mask(), {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
+  return AttentionMaskAccess::resolve(mask, shape_of(heads), query);
+}
+
+// The same, with slopes by distance: a tensor of all pairs would be rounded in half precision.
+ScoreMask score_mask_by_distance(const Heads& heads, const MultiheadAttentionFuncOptions& options) {
+  const AttentionMask& mask = options.mask();
+  if (heads.query.scalar_type() != at::kFloat) return score_mask(heads, mask, options);
+  ScoreMask found = score_mask(heads, AttentionMaskAccess::without_slopes(mask), options);
+  found.by_distance = AttentionMaskAccess::by_distance(mask, shape_of(heads), heads.query, 0);
+  return found;
 }
 
 // The output projection of the heads' results, (B, H, L, Dh) -> (B, L, E).
@@ -124,17 +136,17 @@ at::Tensor repeated_heads(const at::Tensor& x, int64_t group) {
 
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const ScoreMask& mask,
                              std::optional<double> given_scale) {
-  const double scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
-  const int64_t group = query.size(1) / key.size(1);
-  at::Tensor scores = at::matmul(query * scale, repeated_heads(key, group).transpose(-2, -1));
-  if (mask.is_causal) {
-    const at::Tensor later =
-        at::ones({query.size(2), key.size(2)}, query.options().dtype(at::kBool)).triu(1);
-    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
-  } else if (mask.bias.defined()) {
-    scores = scores + mask.bias;
+  relative::Rules rules = {};
+  rules.mask = mask.bias;
+  if (mask.by_distance.defined()) {  // in the order of queries minus keys
+    const int64_t count = query.size(2) + key.size(2) - 1;
+    rules.term = relative::Distances{mask.by_distance.narrow(1, 0, count).flip(1)};
   }
-  return at::_safe_softmax(scores, -1).to(query.scalar_type());
+  rules.place.scale_of = relative::ScaleOf::Query;
+  rules.scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
+  rules.masked_row = relative::MaskedRow::Zeros;
+  rules.is_causal = mask.is_causal;
+  return relative::weights(query, repeated_heads(key, query.size(1) / key.size(1)), rules);
 }
 
 Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -166,7 +178,7 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
                         const MultiheadAttentionFuncOptions& options) {
-  const ScoreMask mask = score_mask(heads, options);
+  const ScoreMask mask = score_mask(heads, options.mask(), options);
   std::optional<at::Tensor> score_bias;
   if (mask.bias.defined()) score_bias = mask.bias;
   const at::Tensor context = at::scaled_dot_product_attention(
@@ -179,7 +191,7 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
 std::tuple<at::Tensor, at::Tensor> attend_heads_with_weights(
     const Heads& heads, const MultiheadAttentionWeights& weights,
     const MultiheadAttentionFuncOptions& options, bool average_attn_weights) {
-  const ScoreMask mask = score_mask(heads, options);
+  const ScoreMask mask = score_mask_by_distance(heads, options);
   const int64_t group = heads.query.size(1) / heads.key.size(1);  // heads that share keys
   at::Tensor shares = attention_weights(heads.query, heads.key, mask, options.scale());
   if (options.training() && options.dropout() > 0.0)

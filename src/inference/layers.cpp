@@ -257,8 +257,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
         functional::attention_weights(
             heads(query, packing, sizes.heads),
             heads(remembered.narrow(1, 0, sizes.kv_width()), memory_packing, sizes.kv_heads),
-            with_whole_bias(memory_mask, packing.length, memory_packing.length),
-            stack.layers.back().cross_score_scale)
+            memory_mask, stack.layers.back().cross_score_scale)
             .mean(1);
   }
   if (stack.last) each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });

@@ -11,6 +11,7 @@
 
 #include "kernels/dispatch.h"
 #include "platform/memory.h"
+#include "relative/products.h"
 
 namespace posenc::inference {
 namespace {
@@ -100,8 +101,9 @@ class RelativeHead {
       queries = biased_queries(positions_.key_bias, begin, end);
       stride = width_;
     }
-    multiply(queries, stride, end - begin,
-             PositionHeads::rows(keys_, positions_.reach, head_, lowest), width_, count, products);
+    relative::multiply(queries, stride, end - begin,
+                       PositionHeads::rows(keys_, positions_.reach, head_, lowest), width_, count,
+                       products);
     return {*this, products, begin, lowest, count};
   }
 
@@ -142,9 +144,9 @@ class RelativeHead {
       const int64_t lowest = place(first) - place(end - 1);
       const int64_t count = place(last - 1) - place(begin) - lowest + 1;
       float* const products = scratch(Scratch::Branch, (last - first) * count);
-      multiply(key_ + first * stride_, stride_, last - first,
-               PositionHeads::rows(positions_.queries, positions_.reach, head_, lowest), width_,
-               count, products);
+      relative::multiply(key_ + first * stride_, stride_, last - first,
+                         PositionHeads::rows(positions_.queries, positions_.reach, head_, lowest),
+                         width_, count, products);
       for (int64_t i = begin; i < end; ++i) {
         const float* const from = products - place(i) - lowest;
         float* const to = term_ + (i - begin) * length_;
@@ -222,26 +224,9 @@ class RelativeHead {
   // `term` is added to the scores; that of a query is `term_stride` from that of the one before.
   void attend(int64_t begin, int64_t end, const float* term, int64_t term_stride, float* out,
               int64_t out_stride) {
-    const int64_t none = 0, queries = end - begin;
-    kernel::SequenceAttentionRequest request = {};
-    request.query = query_ + begin * stride_;
-    request.query_stride = stride_;
-    request.keys = key_;
-    request.values = value_;
-    request.key_stride = stride_;
-    request.heads = request.sequences = 1;
-    request.width = width_;
-    request.query_first = request.key_first = &none;
-    request.query_lengths = &queries;
-    request.key_lengths = &length_;
-    request.scale = input_.scale;
-    request.bias = term;
-    request.bias_strides[2] = term_stride;
-    request.bias_strides[3] = 1;
-    request.out = out;
-    request.out_stride = out_stride;
-    float* const memory = scratch(Scratch::Scores, kernel::sequence_floats(width_, length_));
-    kernels::chosen().attention_sequence.attend(request, 0, 1, memory);
+    attend_with_term({query_ + begin * stride_, key_, value_, stride_, width_, end - begin, length_,
+                      input_.scale},
+                     term, term_stride, out, out_stride);
   }
 
   // The mean of all values.
@@ -266,21 +251,6 @@ class RelativeHead {
 
 }  // namespace
 
-void multiply(const float* x, int64_t stride, int64_t rows, const float* vectors, int64_t width,
-              int64_t count, float* out) {
-  kernel::LinearRequest request = {};
-  request.x = x;
-  request.x_stride = stride;
-  request.rows = rows;
-  request.weight = vectors;
-  request.inner = width;
-  request.outer = count;
-  request.out = out;
-  request.out_stride = count;
-  float* const memory = scratch(Scratch::Panel, kernel::scratch_floats(width));
-  kernels::chosen().linear_many.run(request, 0, count, memory);
-}
-
 int64_t reach_of(const Packing& packing) {
   int64_t reach = 0;
   for (std::size_t b = 0; b < packing.lengths.size(); ++b) {
@@ -300,6 +270,30 @@ at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t 
   const at::Tensor blind = mask.bias.eq(kNever).all(-1);
   if (!blind.any().item<bool>()) return {};
   return blind.expand({packing.batch, heads, packing.length}).contiguous();
+}
+
+void attend_with_term(const OneHead& head, const float* term, int64_t term_stride, float* out,
+                      int64_t out_stride) {
+  const int64_t none = 0;
+  kernel::SequenceAttentionRequest request = {};
+  request.query = head.query;
+  request.query_stride = head.stride;
+  request.keys = head.keys;
+  request.values = head.values;
+  request.key_stride = head.stride;
+  request.heads = request.sequences = 1;
+  request.width = head.width;
+  request.query_first = request.key_first = &none;
+  request.query_lengths = &head.queries;
+  request.key_lengths = &head.tokens;
+  request.scale = head.scale;
+  request.bias = term;
+  request.bias_strides[2] = term_stride;
+  request.bias_strides[3] = 1;
+  request.out = out;
+  request.out_stride = out_stride;
+  const int64_t floats = kernel::sequence_floats(head.width, head.tokens);
+  kernels::chosen().attention_sequence.attend(request, 0, 1, scratch(Scratch::Scores, floats));
 }
 
 void attend_relative(const AttentionInput& input, const PositionHeads& positions,

@@ -28,10 +28,16 @@ struct PositionHeads {
   }
 };
 
-/// out (rows, count) = x (rows, width) times `count` vectors (count, width); the rows of x are
-/// `stride` apart.
-void multiply(const float* x, int64_t stride, int64_t rows, const float* vectors, int64_t width,
-              int64_t count, float* out);
+/// Queries and tokens of one head of one sequence; all rows are `stride` apart.
+struct OneHead {
+  const float *query, *keys, *values;
+  int64_t stride, width, queries, tokens;
+  float scale;  ///< of the scores
+};
+
+/// softmax(scores + term) v: the term of a query is `term_stride` from that of the one before.
+void attend_with_term(const OneHead& head, const float* term, int64_t term_stride, float* out,
+                      int64_t out_stride);
 
 /// The largest distance of two tokens of a sequence.
 int64_t reach_of(const Packing& packing);

@@ -2,11 +2,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/inference.h"
 #include "nn/transformer/layer_parts.h"
@@ -67,19 +65,6 @@ ScoreMask mask_by_distance(const AttentionMask& mask, const AttentionShape& shap
   all.by_distance =
       AttentionMaskAccess::by_distance(mask, shape, like, kernels::inference::kPanelRows);
   return all;
-}
-
-ScoreMask with_whole_bias(const ScoreMask& mask, int64_t queries, int64_t keys) {
-  if (!mask.by_distance.defined()) return mask;
-  // Query i and key j have entry keys - 1 + i - j.
-  const at::Tensor rows = mask.by_distance.narrow(1, 0, queries + keys - 1);
-  at::Tensor bias = rows.unfold(1, keys, 1).flip(2).unsqueeze(0);  // (1, H, L, S)
-  if (mask.bias.defined()) bias = bias + mask.bias;
-  if (mask.is_causal) {
-    const at::Tensor later = at::ones({queries, keys}, at::kBool).triu(1);
-    bias = bias.masked_fill(later, -std::numeric_limits<double>::infinity());
-  }
-  return {bias};
 }
 
 DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,

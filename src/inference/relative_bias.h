@@ -54,9 +54,6 @@ AttentionMask with_token_distances(const AttentionMask& mask,
 ScoreMask mask_by_distance(const AttentionMask& mask, const AttentionShape& shape,
                            const at::Tensor& like);
 
-/// The same mask with what is added by distance in its bias, for attention that is no kernel's.
-ScoreMask with_whole_bias(const ScoreMask& mask, int64_t queries, int64_t keys);
-
 /// What is added to the scores of a call by distance: of relative biases, of ALiBi and of a mask.
 class DistanceRows {
  public:

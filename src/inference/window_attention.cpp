@@ -13,6 +13,7 @@
 #include "kernels/dispatch.h"
 #include "platform/memory.h"
 #include "relative/cosine_window.h"
+#include "relative/products.h"
 
 namespace posenc::inference {
 namespace {
@@ -57,8 +58,8 @@ class AxesHead {
       const int64_t count = std::min(kQueriesAtOnce, tokens - begin);
       const float* const x = query_ + begin * stride_;
       const int64_t width = input_.sizes.head_dim;
-      multiply(x, stride_, count, down_, width, down, products);
-      multiply(x, stride_, count, across_, width, across, products + count * down);
+      relative::multiply(x, stride_, count, down_, width, down, products);
+      relative::multiply(x, stride_, count, across_, width, across, products + count * down);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t row = (begin + i) / window_.width, column = (begin + i) % window_.width;
         add_axes(products + i * down + (window_.height - 1 - row),
@@ -66,7 +67,8 @@ class AxesHead {
                  term + i * term_stride);
         if (mask_ != nullptr) add_mask(begin + i, tokens, term + i * term_stride);
       }
-      attend(begin, count, tokens, term, term_stride, out);
+      attend_with_term({x, key_, value_, stride_, width, count, tokens, input_.scale}, term,
+                       term_stride, out + out_offset_ + begin * out_stride_, out_stride_);
     }
   }
 
@@ -79,30 +81,6 @@ class AxesHead {
   }
   void add_mask(int64_t query, int64_t tokens, float* to) const {
     for (int64_t j = 0; j < tokens; ++j) to[j] += mask_[j * tokens + query];
-  }
-
-  void attend(int64_t begin, int64_t count, int64_t tokens, const float* term, int64_t term_stride,
-              float* out) const {
-    const int64_t none = 0;
-    kernel::SequenceAttentionRequest request = {};
-    request.query = query_ + begin * stride_;
-    request.query_stride = stride_;
-    request.keys = key_;
-    request.values = value_;
-    request.key_stride = stride_;
-    request.heads = request.sequences = 1;
-    request.width = input_.sizes.head_dim;
-    request.query_first = request.key_first = &none;
-    request.query_lengths = &count;
-    request.key_lengths = &tokens;
-    request.scale = input_.scale;
-    request.bias = term;
-    request.bias_strides[2] = term_stride;
-    request.bias_strides[3] = 1;
-    request.out = out + out_offset_ + begin * out_stride_;
-    request.out_stride = out_stride_;
-    const int64_t floats = kernel::sequence_floats(request.width, tokens);
-    kernels::chosen().attention_sequence.attend(request, 0, 1, scratch(Scratch::Scores, floats));
   }
 
   const AttentionInput& input_;

@@ -23,6 +23,7 @@ namespace {
    inference::base::add_norm_kernels,             \
    inference::base::activation_kernels,           \
    inference::base::topk_kernels,                 \
+   inference::base::weights_kernels,              \
    sincos::base::sincos_kernels,                  \
    int8::isa::quantize_int8_kernels,              \
    int8::isa::linear_int8_kernels},

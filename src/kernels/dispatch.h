@@ -8,6 +8,10 @@
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"
 
+namespace posenc::kernels::inference {
+struct WeightsKernels;  // weights.h
+}
+
 namespace posenc::kernels {
 
 // The operations compiled for one instruction set. All sets give the same bits, except that in the
@@ -30,6 +34,7 @@ struct Kernels {
   const inference::AddNormKernels& add_norm;
   const inference::ActivationKernels& activation;
   const inference::TopkKernels& topk;
+  const inference::WeightsKernels& weights;
   const sincos::SincosKernels& sincos;
   const int8::QuantizeKernels& quantize_int8;
   const int8::LinearKernels& linear_int8;

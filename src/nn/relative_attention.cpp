@@ -47,6 +47,11 @@ torch::Tensor RelativeAttentionImpl::forward(const torch::Tensor& q, const torch
   TORCH_CHECK_VALUE(q.dim() == 4 && k.dim() == 4,
                     "[RelativeAttention] q must be (B, H, Q, D) and k (B, H, K, D). Got ",
                     q.sizes(), " and ", k.sizes());
+  const auto* shift = std::get_if<relative::Shift>(&options.index());
+  if (shift != nullptr && !of_keys && offset >= 0) {
+    const relative::DistanceVectors term = {q, weight, {shift->origin - offset}};
+    return relative_scores(q, k, term, mask, options.place());
+  }
   const torch::Tensor term = relative_term(of_keys ? k : q, weight, of_keys ? q.size(2) : k.size(2),
                                            options.index(), options.contract(), offset);
   return relative_scores(q, k, term, mask, options.place());

@@ -14,15 +14,12 @@
 #include "posenc/relative/bias.h"
 
 namespace posenc::relative {
-namespace {
 
 at::Tensor normalized(const at::Tensor& x) {
   constexpr double kEpsilon = 1e-12;
   return x /
          at::linalg_vector_norm(x, 2, at::IntArrayRef({-1}), true).clamp_min(kEpsilon).expand_as(x);
 }
-
-}  // namespace
 
 at::Tensor cosine_scale(const at::Tensor& logit_scale) {
   return at::clamp(logit_scale, std::nullopt, std::log(1.0 / 0.01)).exp();

@@ -7,6 +7,9 @@ namespace posenc::relative {
 /// exp(logit_scale), at most 100.
 at::Tensor cosine_scale(const at::Tensor& logit_scale);
 
+/// Vectors of the length 1, along the last axis.
+at::Tensor normalized(const at::Tensor& x);
+
 /// The cosines of queries and keys times the cosine_scale() of each head. q, k: (..., H, N, D),
 /// logit_scale: (H, 1, 1)  ->  (..., H, N, N).
 at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& logit_scale);

@@ -1,6 +1,7 @@
 #include "posenc/relative/scores.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -9,45 +10,101 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "posenc/relative/term.h"
 #include "relative/broadcasts.h"
 #include "relative/masked.h"
+#include "relative/weights.h"
 
 namespace posenc {
 namespace relative {
 
 namespace {
 
-void check_queries_and_keys(const at::Tensor& q, const at::Tensor& k) {
-  TORCH_CHECK_TYPE(q.scalar_type() == k.scalar_type(),
-                   "[relative_scores] q and k must have the same dtype. Got ", q.scalar_type(),
-                   " and ", k.scalar_type());
-  TORCH_CHECK_VALUE(q.dim() >= 2 && q.dim() == k.dim() && q.size(-1) == k.size(-1),
-                    "[relative_scores] q must be (..., Q, D) and k (..., K, D). Got ", q.sizes(),
-                    " and ", k.sizes());
+void check_queries_and_keys(const char* who, const at::Tensor& q, const at::Tensor& k) {
+  TORCH_CHECK_TYPE(q.scalar_type() == k.scalar_type(), "[", who,
+                   "] q and k must have the same dtype. Got ", q.scalar_type(), " and ",
+                   k.scalar_type());
+  TORCH_CHECK_VALUE(q.dim() >= 2 && q.dim() == k.dim() && q.size(-1) == k.size(-1), "[", who,
+                    "] q must be (..., Q, D) and k (..., K, D). Got ", q.sizes(), " and ",
+                    k.sizes());
   TORCH_CHECK_VALUE(broadcasts(q.sizes().slice(0, q.dim() - 2), k.sizes().slice(0, k.dim() - 2)),
-                    "[relative_scores] q and k must be of the same heads and sequences. Got ",
-                    q.sizes(), " and ", k.sizes());
+                    "[", who, "] q and k must be of the same heads and sequences. Got ", q.sizes(),
+                    " and ", k.sizes());
 }
 
 // A term or a mask, where it is defined.
-void check_added(const char* name, const at::Tensor& x, const at::Tensor& q, const at::Tensor& k) {
+void check_added(const char* who, const char* name, const at::Tensor& x, const at::Tensor& q,
+                 const at::Tensor& k) {
   if (!x.defined()) return;
   std::vector<int64_t> scores(static_cast<std::size_t>(q.dim()));
   for (int64_t i = 0; i + 2 < q.dim(); ++i)
     scores[static_cast<std::size_t>(i)] = std::max(q.size(i), k.size(i));
   scores.rbegin()[1] = q.size(-2);
   scores.rbegin()[0] = k.size(-2);
-  TORCH_CHECK_VALUE(broadcasts_to(x.sizes(), scores), "[relative_scores] the ", name,
+  TORCH_CHECK_VALUE(broadcasts_to(x.sizes(), scores), "[", who, "] the ", name,
                     " must fit the scores, ", at::IntArrayRef(scores), ". Got ", x.sizes());
+}
+
+// Rows of sizes (..., Q, R), of which each query reads those of `keys` keys.
+void check_shift(const char* who, at::IntArrayRef sizes, int64_t keys, int64_t origin,
+                 int64_t step) {
+  const int64_t queries = sizes.end()[-2], rows = sizes.end()[-1];
+  TORCH_CHECK_VALUE(
+      keys >= 0 && step > 0 && origin >= 0 && queries - 1 <= origin / step && origin <= rows - keys,
+      "[", who,
+      "] the rows must reach from the first key of the last query to the last key of the first: ",
+      keys, " keys from row ", origin, ", and for each of ", queries, " queries ", step,
+      " rows before. Got ", sizes);
+}
+
+// A term that is never a tensor, as relative_term() has it.
+void check_vectors(const char* who, const DistanceVectors& term, const at::Tensor& q,
+                   const at::Tensor& k) {
+  TORCH_CHECK_VALUE(term.x.defined() && term.rows.defined(), "[", who,
+                    "] x and rows of distance vectors must be defined. Got an undefined tensor");
+  check_term(who, term.x, term.rows, k.size(-2), term.index, 0);
+  TORCH_CHECK_VALUE(q.dim() == 4 && term.x.size(2) == q.size(2), "[", who,
+                    "] x of distance vectors must be (B, H, Q, D) for the queries of q. Got ",
+                    term.x.sizes(), " beside ", q.sizes());
+  check_added(who, "term", term.x.narrow(-1, 0, 1), q, k);
+  check_added(who, "term", term.rows.select(-1, 0).select(-1, 0).unsqueeze(-1).unsqueeze(-1), q, k);
+  check_shift(who, {term.x.size(2), term.rows.size(-2)}, k.size(-2), term.index.origin, 1);
+}
+
+void check_distances(const char* who, const Distances& term, const at::Tensor& q,
+                     const at::Tensor& k) {
+  const int64_t count = q.size(-2) + k.size(-2) - 1;
+  const at::Tensor& entries = term.entries;
+  TORCH_CHECK_VALUE(q.dim() >= 3 && entries.defined() && entries.dim() == 2 &&
+                        entries.size(0) == std::max(q.size(-3), k.size(-3)) &&
+                        entries.size(1) == count,
+                    "[", who,
+                    "] entries of distances must be (H, Q + K - 1) for the heads, queries "
+                    "and keys of q ",
+                    q.sizes(), " and k ", k.sizes(), ". Got ",
+                    entries.defined() ? c10::str(entries.sizes()) : "an undefined tensor");
+}
+
+// Each query's entries are a part of its head's, which begins one later for the query before.
+at::Tensor pairs_of_distances(const Distances& term, int64_t queries, int64_t keys) {
+  const at::Tensor& entries = term.entries;
+  if (queries == 0 || keys == 0) return entries.new_zeros({entries.size(0), queries, keys});
+  return entries.unfold(1, keys, 1)
+      .index_select(1, at::arange(queries - 1, -1, -1,
+                                  entries.options().dtype(at::kLong).requires_grad(false)));
 }
 
 // The scale of a Place, for heads as wide as those of q.
 class Scale {
  public:
-  Scale(const at::Tensor& q, const Place& place)
-      : by_(place.scale_by), square_(static_cast<double>(q.size(-1) * place.products)) {
+  Scale(const at::Tensor& q, const Place& place, std::optional<double> factor)
+      : by_(factor ? ScaleBy::Multiply : place.scale_by),
+        square_(static_cast<double>(q.size(-1) * place.products)),
+        factor_(factor.value_or(std::pow(square_, -0.5))),
+        given_(factor.has_value()) {
     if (by_ == ScaleBy::DivideRounded)
       rounded_ = at::scalar_tensor(std::sqrt(square_), at::kFloat).to(q.options());
   }
@@ -60,7 +117,7 @@ class Scale {
       return;
     }
     switch (by_) {
-      case ScaleBy::Multiply: x.mul_(std::pow(square_, -0.5)); return;
+      case ScaleBy::Multiply: x.mul_(factor_); return;
       case ScaleBy::Divide: x.div_(std::sqrt(square_)); return;
       case ScaleBy::DivideRounded: break;
     }
@@ -68,17 +125,19 @@ class Scale {
   }
   at::Tensor operator()(const at::Tensor& x) const {
     switch (by_) {
-      case ScaleBy::Multiply: return x * std::pow(square_, -0.5);
+      case ScaleBy::Multiply: return x * factor_;
       case ScaleBy::Divide: return x / std::sqrt(square_);
       case ScaleBy::DivideRounded: break;
     }
     return x / rounded_;
   }
-  double inverse() const { return 1.0 / std::sqrt(square_); }
+  // Of the product in one sum.
+  double factor() const { return given_ ? factor_ : 1.0 / std::sqrt(square_); }
 
  private:
   ScaleBy by_;
-  double square_;
+  double square_, factor_;
+  bool given_;
   at::Tensor rounded_;
 };
 
@@ -91,17 +150,86 @@ void add_(at::Tensor& x, const at::Tensor& other) {
   }
 }
 
+// What is added to the scores beside a mask that comes after it; undefined for nothing.
+at::Tensor added_of(const at::Tensor& term, const at::Tensor& mask, const Place& place,
+                    const Scale& scale) {
+  const at::Tensor added = term.defined() && place.scales_term ? scale(term) : term;
+  if (!mask.defined() || place.mask_place != MaskPlace::WithTerm) return added;
+  return added.defined() ? added + mask : mask;
+}
+
 // (B, H, Q, K) from one batched product that also adds the term.
 at::Tensor product_onto_term(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
                              double alpha) {
-  const int64_t width = q.size(-1);
-  const at::Tensor keys = k.reshape({-1, k.size(-2), width}).transpose(-1, -2);
-  const at::Tensor onto = term.reshape({-1, term.size(-2), term.size(-1)});
-  return at::baddbmm(onto, q.reshape({-1, q.size(-2), width}), keys, 1.0, alpha)
-      .view({q.size(0), -1, q.size(-2), k.size(-2)});
+  const int64_t batch = std::max(q.size(0), k.size(0)), heads = std::max(q.size(1), k.size(1));
+  const auto flat = [&](const at::Tensor& x) {
+    const int64_t rows = x.dim() > 1 ? x.size(-2) : 1;
+    return x.expand({batch, heads, rows, x.size(-1)}).reshape({-1, rows, x.size(-1)});
+  };
+  return at::baddbmm(flat(term), flat(q), flat(k).transpose(-1, -2), 1.0, alpha)
+      .view({batch, heads, q.size(-2), k.size(-2)});
 }
 
 }  // namespace
+
+at::Tensor pairs_of(const Term& term, const at::Tensor& q, const at::Tensor& k) {
+  if (const auto* pairs = std::get_if<at::Tensor>(&term)) return *pairs;
+  if (const auto* row = std::get_if<Distances>(&term))
+    return pairs_of_distances(*row, q.size(-2), k.size(-2));
+  const auto& vectors = std::get<DistanceVectors>(term);
+  return relative_term(vectors.x, vectors.rows, k.size(-2), vectors.index);
+}
+
+void check_scores(const char* who, const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
+  check_queries_and_keys(who, q, k);
+  const auto* const pairs = std::get_if<at::Tensor>(&rules.term);
+  if (pairs != nullptr) check_added(who, "term", *pairs, q, k);
+  if (const auto* row = std::get_if<Distances>(&rules.term)) check_distances(who, *row, q, k);
+  if (const auto* vectors = std::get_if<DistanceVectors>(&rules.term))
+    check_vectors(who, *vectors, q, k);
+  check_added(who, "mask", rules.mask, q, k);
+  const MaskPlace mask_place = rules.place.mask_place;
+  TORCH_CHECK_TYPE(!rules.mask.defined() || mask_place != MaskPlace::FillLowest ||
+                       rules.mask.scalar_type() == at::kBool,
+                   "[", who, "] a mask to fill by must be bool. Got ",
+                   rules.mask.defined() ? c10::toString(rules.mask.scalar_type()) : "");
+  const bool is_added = pairs == nullptr || pairs->defined() ||
+                        (rules.mask.defined() && mask_place == MaskPlace::WithTerm);
+  TORCH_CHECK_VALUE(
+      rules.place.scale_of != ScaleOf::ProductInOneSum || (is_added && q.dim() == 4), "[", who,
+      "] q must be (B, H, Q, D), beside a term, to be added in one operation. Got ", q.sizes());
+}
+
+at::Tensor composed_scores(const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
+  const Place& place = rules.place;
+  const at::Tensor& mask = rules.mask;
+  const at::Tensor term = pairs_of(rules.term, q, k);
+  const Scale scale(q, place, rules.scale);
+  if (place.scale_of == ScaleOf::ProductInOneSum)
+    return masked(product_onto_term(q, k, added_of(term, mask, place, scale), scale.factor()), mask,
+                  place);
+  const at::Tensor queries = place.scale_of == ScaleOf::Query ? scale(q) : q;
+  const at::Tensor keys = k.transpose(-1, -2);
+  at::Tensor scores = at::matmul(queries, place.scale_of == ScaleOf::Key ? scale(keys) : keys);
+  if (place.in_float32) scores = scores.to(at::kFloat);
+  Rules rest = {term, mask, place, rules.scale};
+  if (place.scale_of == ScaleOf::Query || place.scale_of == ScaleOf::Key)
+    rest.place.scale_of = ScaleOf::Nothing;
+  // The product is new memory, which the rest of the operations reuse.
+  if (scores.is_contiguous() && can_weigh(scores, {}, rest) && !is_recorded(scores, {}, rest)) {
+    finish_scores_(scores, rest, q.size(-1));
+    return scores;
+  }
+  if (place.scale_of == ScaleOf::Scores) scale.apply_(scores);
+  const at::Tensor added = added_of(term, mask, place, scale);
+  if (added.defined()) add_(scores, added);
+  if (place.scale_of == ScaleOf::ScoresAndTerm) scale.apply_(scores);
+  if (mask.defined() && place.mask_place == MaskPlace::AfterTerm) {
+    add_(scores, mask);
+    return scores;
+  }
+  return masked(scores, mask, place);
+}
 
 at::Scalar lowest(at::ScalarType dtype) {
   switch (dtype) {
@@ -127,48 +255,19 @@ at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Place&
 
 }  // namespace relative
 
-at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
+at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const relative::Term& term,
                            const at::Tensor& mask, const relative::Place& place) {
-  using relative::ScaleOf;
-  relative::check_queries_and_keys(q, k);
-  relative::check_added("term", term, q, k);
-  relative::check_added("mask", mask, q, k);
-  const relative::Scale scale(q, place);
-  at::Tensor added = term.defined() && place.scales_term ? scale(term) : term;
-  const bool with_term = mask.defined() && place.mask_place == relative::MaskPlace::WithTerm;
-  if (with_term) added = added.defined() ? added + mask : mask;
-  at::Tensor scores;
-  if (place.scale_of == ScaleOf::ProductInOneSum) {
-    TORCH_CHECK_VALUE(added.defined() && q.dim() == 4,
-                      "[relative_scores] q must be (B, H, Q, D), beside a term, to be added in one "
-                      "operation. Got ",
-                      q.sizes());
-    return masked(relative::product_onto_term(q, k, added, scale.inverse()), mask, place);
-  }
-  const at::Tensor queries = place.scale_of == ScaleOf::Query ? scale(q) : q;
-  const at::Tensor keys = k.transpose(-1, -2);
-  scores = at::matmul(queries, place.scale_of == ScaleOf::Key ? scale(keys) : keys);
-  if (place.in_float32) scores = scores.to(at::kFloat);
-  // The product is new memory, which the rest of the operations reuse.
-  if (place.scale_of == ScaleOf::Scores) scale.apply_(scores);
-  if (added.defined()) relative::add_(scores, added);
-  if (place.scale_of == ScaleOf::ScoresAndTerm) scale.apply_(scores);
-  if (mask.defined() && place.mask_place == relative::MaskPlace::AfterTerm) {
-    relative::add_(scores, mask);
-    return scores;
-  }
-  return masked(scores, mask, place);
+  const relative::Rules rules = {term, mask, place};
+  relative::check_scores("relative_scores", q, k, rules);
+  const bool is_rule = !std::holds_alternative<at::Tensor>(term);
+  if (is_rule && relative::can_weigh(q, k, rules) && !relative::is_recorded(q, k, rules))
+    return relative::weighed(q, k, rules, relative::Weighed::Scores);
+  return relative::composed_scores(q, k, rules);
 }
 
 at::Tensor relative_shift(const at::Tensor& x, int64_t keys, int64_t origin, int64_t step) {
   TORCH_CHECK_VALUE(x.dim() >= 2, "[relative_shift] x must be (..., Q, R). Got ", x.sizes());
-  const int64_t queries = x.size(-2), rows = x.size(-1);
-  TORCH_CHECK_VALUE(
-      keys >= 0 && step > 0 && origin >= 0 && queries - 1 <= origin / step && origin <= rows - keys,
-      "[relative_shift] the rows must reach from the first key of the last query to "
-      "the last key of the first: ",
-      keys, " keys from row ", origin, ", and for each of ", queries, " queries ", step,
-      " rows before. Got ", x.sizes());
+  relative::check_shift("relative_shift", x.sizes(), keys, origin, step);
   const at::Tensor whole = x.contiguous();
   std::vector<int64_t> sizes = whole.sizes().vec(), strides = whole.strides().vec();
   sizes.back() = keys;

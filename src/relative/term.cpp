@@ -12,39 +12,37 @@
 #include "posenc/relative/scores.h"
 #include "relative/broadcasts.h"
 #include "relative/limits.h"
+#include "relative/weights.h"
 
 namespace posenc {
-namespace {
 
-void check_term(const at::Tensor& x, const at::Tensor& rows, int64_t others,
-                const relative::Index& index, int64_t offset) {
-  TORCH_CHECK_TYPE(x.scalar_type() == rows.scalar_type(),
-                   "[relative_term] x and rows must have the same dtype. Got ", x.scalar_type(),
-                   " and ", rows.scalar_type());
-  TORCH_CHECK_VALUE(x.dim() == 4, "[relative_term] x must be (B, H, L, D). Got ", x.sizes());
-  TORCH_CHECK_VALUE(rows.dim() >= 2 && rows.dim() <= 4 && rows.size(-1) == x.size(-1),
-                    "[relative_term] rows must be (R, ", x.size(-1),
+void relative::check_term(const char* who, const at::Tensor& x, const at::Tensor& rows,
+                          int64_t others, const Index& index, int64_t offset) {
+  TORCH_CHECK_TYPE(x.scalar_type() == rows.scalar_type(), "[", who,
+                   "] x and rows must have the same dtype. Got ", x.scalar_type(), " and ",
+                   rows.scalar_type());
+  TORCH_CHECK_VALUE(x.dim() == 4, "[", who, "] x must be (B, H, L, D). Got ", x.sizes());
+  TORCH_CHECK_VALUE(rows.dim() >= 2 && rows.dim() <= 4 && rows.size(-1) == x.size(-1), "[", who,
+                    "] rows must be (R, ", x.size(-1),
                     "), or have axes of heads and sequences before. Got ", rows.sizes());
   TORCH_CHECK_VALUE(
-      relative::broadcasts(x.sizes().slice(0, 2), rows.sizes().slice(0, rows.dim() - 2)),
-      "[relative_term] rows must be of the heads and sequences of x, or of one. Got ", rows.sizes(),
-      " beside ", x.sizes());
-  TORCH_CHECK_VALUE(others >= 0, "[relative_term] the number of keys must not be negative. Got ",
+      relative::broadcasts(x.sizes().slice(0, 2), rows.sizes().slice(0, rows.dim() - 2)), "[", who,
+      "] rows must be of the heads and sequences of x, or of one. Got ", rows.sizes(), " beside ",
+      x.sizes());
+  TORCH_CHECK_VALUE(others >= 0, "[", who, "] the number of keys must not be negative. Got ",
                     others);
-  TORCH_CHECK_VALUE(offset >= 0 && std::max(offset, others) <= relative::kMostPositions,
-                    "[relative_term] offset must not be negative, and positions must be at most ",
+  TORCH_CHECK_VALUE(offset >= 0 && std::max(offset, others) <= relative::kMostPositions, "[", who,
+                    "] offset must not be negative, and positions must be at most ",
                     relative::kMostPositions, ". Got offset ", offset, " and ", others, " others");
   const int64_t wanted = relative_rows(index);
-  TORCH_CHECK_VALUE(wanted == 0 || rows.size(-2) == wanted, "[relative_term] rows must have ",
-                    wanted, " rows, one for each index. Got ", rows.sizes());
+  TORCH_CHECK_VALUE(wanted == 0 || rows.size(-2) == wanted, "[", who, "] rows must have ", wanted,
+                    " rows, one for each index. Got ", rows.sizes());
 }
-
-}  // namespace
 
 at::Tensor relative_term(const at::Tensor& x, const at::Tensor& rows, int64_t others,
                          const relative::Index& index, relative::Contract contract,
                          int64_t offset) {
-  check_term(x, rows, others, index, offset);
+  relative::check_term("relative_term", x, rows, others, index, offset);
   const bool of_keys = contract == relative::Contract::Key;
   const at::Tensor products = at::matmul(x, rows.transpose(-1, -2));  // (B, H, L, R)
   const auto* shift = std::get_if<relative::Shift>(&index);

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/log2.h>
 #include <ATen/ops/sign.h>
@@ -55,9 +56,17 @@ at::Tensor differences(const at::Tensor& queries, const at::Tensor& keys) {
 
 at::Tensor relative_window_index(Grid window, bool class_token) {
   relative::check_grid("a window", window);
-  const auto [rows, columns] = patches_of(window, 1);
-  at::Tensor index = (differences(rows, rows) + (window.height - 1)) * (2 * window.width - 1) +
-                     differences(columns, columns) + (window.width - 1);
+  const int64_t across = 2 * window.width - 1, tokens = window.height * window.width;
+  at::Tensor index = at::empty({tokens, tokens}, at::kLong);
+  int64_t* to = index.data_ptr<int64_t>();
+  for (int64_t query = 0; query < tokens; ++query) {
+    const int64_t row = query / window.width, column = query % window.width;
+    for (int64_t r = 0; r < window.height; ++r) {
+      // That of the first key of the row; those of the others decrease.
+      const int64_t first = (row - r + window.height - 1) * across + column + window.width - 1;
+      for (int64_t c = 0; c < window.width; ++c) *to++ = first - c;
+    }
+  }
   if (!class_token) return index;
   const int64_t distances = (2 * window.height - 1) * (2 * window.width - 1);
   index = at::constant_pad_nd(index, {1, 0, 1, 0});

@@ -25,6 +25,10 @@ SavedVariable save_for_backward(const at::Tensor& input) {
   return SavedVariable(input, /*is_output=*/false);
 }
 
+SavedVariable save_result(const at::Tensor& result) {
+  return SavedVariable(result, /*is_output=*/true);
+}
+
 void check_not_released(bool saved) { TORCH_CHECK(saved, torch::autograd::ERR_BACKWARD_TWICE); }
 
 void set_inputs(BackwardNode& node, at::ArrayRef<at::Tensor> inputs) {

@@ -47,6 +47,10 @@ class BackwardNode : public torch::autograd::Node {
 /// Saves an input for backward.
 SavedVariable save_for_backward(const at::Tensor& input);
 
+/// Saves the result of a node, of which set_output() has made the node the origin: to be unpacked
+/// with its getptr().
+SavedVariable save_result(const at::Tensor& result);
+
 /// Throws PyTorch's error for a second backward unless `saved` has survived the first.
 void check_not_released(bool saved);
 

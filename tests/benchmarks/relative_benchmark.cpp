@@ -1,5 +1,5 @@
 // Relative positions against transformers' own classes (relative_peers.py): biases, and the scores
-// of attention up to the softmax. One thread; tools/bench.py prints the ratios.
+// and the weights of attention. One thread; tools/bench.py prints the ratios.
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -7,10 +7,12 @@
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "posenc/relative/alibi.h"
 #include "posenc/relative/bias.h"
 #include "posenc/relative/preset.h"
 #include "posenc/relative/scores.h"
 #include "posenc/relative/term.h"
+#include "posenc/relative/window.h"
 
 namespace {
 
@@ -64,7 +66,21 @@ at::Tensor heads_of(int64_t batch, int64_t heads, int64_t length, int64_t width)
   return at::randn({batch, length, heads, width}).transpose(1, 2);
 }
 
+// BLOOM's weights: the slopes of the tokens' positions, scale, mask and softmax.
 void alibi(benchmark::State& state) {
+  const int64_t length = state.range(0), width = 64;
+  const at::Tensor q = heads_of(1, kHeads, length, width), k = heads_of(1, kHeads, length, width);
+  const at::Tensor is_token = at::ones({1, length}, at::kLong);
+  const at::Tensor mask = at::zeros({1, 1, length, length});
+  const at::Tensor slopes = posenc::alibi_slopes(kHeads).view({1, kHeads, 1, 1});
+  run(state, [&] {
+    const at::Tensor term = slopes * posenc::alibi_positions(is_token).view({1, 1, 1, length});
+    return posenc::relative_weights(q, k, term, mask, {});
+  });
+}
+
+// The scores alone, by the preset, which has BLOOM's bits.
+void alibi_scores(benchmark::State& state) {
   const int64_t length = state.range(0), width = 64;
   preset(state, "bloom_scores",
          {{{"dtype", std::string("float32")}},
@@ -74,17 +90,22 @@ void alibi(benchmark::State& state) {
            {"additive", at::zeros({1, 1, length, length})}}});
 }
 
+// Swin's weights, as WindowAttention computes them.
 void swin(benchmark::State& state) {
   const int64_t window = state.range(0), windows = 64, heads = 3, width = 32;
   const int64_t tokens = window * window, rows = (2 * window - 1) * (2 * window - 1);
-  const RelativeInputs inputs = {
-      {{"dtype", std::string("float32")}, {"window", window}, {"masked", true}},
-      {{"q", heads_of(windows, heads, tokens, width)},
-       {"k", heads_of(windows, heads, tokens, width)},
-       {"mask", at::zeros({windows, tokens, tokens})},
-       {"w.relative_position_bias.relative_position_bias_table", at::randn({rows, heads})}}};
-  run(state,
-      [&] { return posenc::relative_outputs("swin_scores", inputs).at("scores").softmax(-1); });
+  const at::Tensor q = heads_of(windows, heads, tokens, width);
+  const at::Tensor k = heads_of(windows, heads, tokens, width);
+  const at::Tensor mask = at::zeros({windows, 1, tokens, tokens});
+  const at::Tensor table = at::randn({rows, heads});
+  const posenc::relative::Place place = {posenc::relative::ScaleOf::Scores,
+                                         posenc::relative::ScaleBy::Multiply, 1, false,
+                                         posenc::relative::MaskPlace::WithTerm};
+  run(state, [&] {
+    const at::Tensor index = posenc::relative_window_index({window, window});
+    return posenc::relative_weights(q, k, posenc::relative_bias_of_indices(table, index), mask,
+                                    place);
+  });
 }
 
 // DeBERTa v2's terms of tables that are projected once, as in a frozen model.
@@ -106,7 +127,9 @@ void deberta(benchmark::State& state) {
   });
 }
 
-// A conformer's scores of a table that is projected once, as in a frozen model.
+// A conformer's scores of a table that is projected once, as in a frozen model;
+// kWeights: up to the softmax, or with it.
+template <bool kWeights>
 void xl(benchmark::State& state) {
   const int64_t length = state.range(0), heads = 8, width = 64;
   const at::Tensor q = heads_of(1, heads, length, width), k = heads_of(1, heads, length, width);
@@ -115,10 +138,28 @@ void xl(benchmark::State& state) {
   const posenc::relative::Place place = {posenc::relative::ScaleOf::Scores,
                                          posenc::relative::ScaleBy::Multiply, 1, true};
   run(state, [&] {
-    const at::Tensor term =
-        posenc::relative_term(q + v, rows, length, posenc::relative::Shift{length - 1});
-    return posenc::relative_scores(q + u, k, term, {}, place);
+    const posenc::relative::DistanceVectors term = {q + v, rows, {length - 1}};
+    return kWeights ? posenc::relative_weights(q + u, k, term, {}, place)
+                    : posenc::relative_scores(q + u, k, term, {}, place);
   });
+}
+
+// The two products of these scores as LibTorch's batched products, without what puts them together:
+// what they cost at least.
+void xl_products(benchmark::State& state) {
+  const int64_t length = state.range(0), heads = 8, width = 64;
+  const at::Tensor q = at::randn({heads, length, width}), k = at::randn({heads, width, length});
+  const at::Tensor rows = at::randn({heads, width, length});
+  at::Tensor out = at::empty({heads, length, length}), other = at::empty_like(out);
+  run(state, [&] { return at::bmm_out(out, q, k), at::bmm_out(other, q, rows); });
+}
+
+// The product of BLOOM's scores.
+void alibi_products(benchmark::State& state) {
+  const int64_t length = state.range(0), width = 64;
+  const at::Tensor q = at::randn({kHeads, length, width}), k = at::randn({kHeads, width, length});
+  at::Tensor out = at::empty({kHeads, length, length});
+  run(state, [&] { return at::bmm_out(out, q, k); });
 }
 
 #define POSENC_RELATIVE(name, function) \
@@ -127,8 +168,12 @@ POSENC_RELATIVE("t5_bias", t5_bias)->Arg(128)->Arg(512)->Arg(1024);
 POSENC_RELATIVE("t5_bias_train", t5_bias_train)->Arg(512);
 POSENC_RELATIVE("t5_step", t5_step)->Arg(64)->Arg(512)->Arg(2048);
 POSENC_RELATIVE("alibi", alibi)->Arg(512);
+POSENC_RELATIVE("alibi_scores", alibi_scores)->Arg(512);
 POSENC_RELATIVE("swin", swin)->Arg(7)->Arg(12);
 POSENC_RELATIVE("deberta", deberta)->Arg(128);
-POSENC_RELATIVE("xl", xl)->Arg(512);
+POSENC_RELATIVE("xl", xl<false>)->Arg(512);
+POSENC_RELATIVE("xl_weights", xl<true>)->Arg(512);
+BENCHMARK(alibi_products)->Name("relative/alibi/products")->Unit(benchmark::kMicrosecond)->Arg(512);
+BENCHMARK(xl_products)->Name("relative/xl/products")->Unit(benchmark::kMicrosecond)->Arg(512);
 
 }  // namespace

@@ -53,7 +53,7 @@ def t5_step(keys: int) -> Callable:
     return lambda: module.compute_bias(1, keys, past_seen_tokens=keys - 1)
 
 
-def alibi(length: int) -> Callable:
+def alibi_scores(length: int) -> Callable:
     """BLOOM's: the slopes, the product in one operation, and the mask."""
     build = modeling("bloom").build_alibi_tensor
     q, k = torch.randn(HEADS, length, 64), torch.randn(HEADS, length, 64)
@@ -64,6 +64,12 @@ def alibi(length: int) -> Callable:
         return found.view(1, HEADS, length, length) + additive
 
     return scores
+
+
+def alibi(length: int) -> Callable:
+    """BLOOM's scores and, in float32, their softmax."""
+    scores = alibi_scores(length)
+    return lambda: nn.functional.softmax(scores(), dim=-1, dtype=torch.float32)
 
 
 def given(x: Tensor) -> nn.Module:
@@ -136,18 +142,22 @@ def deberta(length: int) -> Callable:
     return until_softmax(lambda: module(hidden, mask, relative_pos=relative, rel_embeddings=table))
 
 
-def xl(length: int) -> Callable:
+def xl(length: int, with_softmax: bool = False) -> Callable:
     heads, width = 8, 64
     config = settings(hidden_size=heads * width, num_attention_heads=heads, attention_dropout=0.0, position_embeddings_type="relative")
     module = modeling("wav2vec2_conformer").Wav2Vec2ConformerSelfAttention(config).eval()
     q, k = torch.randn(1, heads, length, width), torch.randn(1, heads, length, width)
     module.linear_q, module.linear_k, module.linear_v = given(q), given(k), given(k)
     hidden, pe = torch.randn(1, length, heads * width), torch.randn(1, 2 * length - 1, heads * width)
-    return until_softmax(lambda: module(hidden, None, pe))
+    return until_softmax(lambda: module(hidden, None, pe), with_softmax)
 
 
-CASES = {t5_bias: (128, 512, 1024), t5_bias_contiguous: (512,), t5_bias_train: (512,), t5_step: (64, 512, 2048), alibi: (512,),
-         swin: (7, 12), deberta: (128,), xl: (512,)}  # fmt: skip
+def xl_weights(length: int) -> Callable:
+    return xl(length, with_softmax=True)
+
+
+CASES = {t5_bias: (128, 512, 1024), t5_bias_contiguous: (512,), t5_bias_train: (512,), t5_step: (64, 512, 2048), alibi: (512,), alibi_scores: (512,),
+         swin: (7, 12), deberta: (128,), xl: (512,), xl_weights: (512,)}  # fmt: skip
 
 
 def cases(timed: Callable) -> dict:

@@ -1,6 +1,7 @@
 // Attention weights as a result, beside those of LibTorch's own MultiheadAttention.
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/init.h>
 #include <torch/nn/modules/activation.h>
 
@@ -110,6 +111,27 @@ TEST(AttentionWeights, AreCausalShareKeysAndFollowTheLayout) {
       x.transpose(0, 1), x.transpose(0, 1), x.transpose(0, 1), AttentionMask::causal());
   EXPECT_TRUE(within(Op::Layers, other.transpose(0, 1), out));
   EXPECT_TRUE(within(Op::Layers, same, weights));
+}
+
+// Slopes are read by distance, also with other masks, and have a gradient.
+TEST(AttentionWeights, FallByTheirSlopes) {
+  MultiheadAttention attention(kWidth, kHeads);
+  const auto x = torch::randn({2, kQueries, kWidth}), y = torch::randn({2, kKeys, kWidth});
+  const auto slopes = torch::rand({kHeads}).requires_grad_();
+  const auto tokens = torch::ones({2, kKeys}, torch::kLong);
+  tokens[1].slice(0, 4).zero_();
+  const AttentionMask masks[] = {AttentionMask::slopes(slopes),
+                                 AttentionMask::slopes(slopes) & AttentionMask::causal(),
+                                 AttentionMask::slopes(slopes) & AttentionMask::key_padding(tokens),
+                                 AttentionMask::slopes(slopes).after(2)};
+  for (const AttentionMask& mask : masks) {
+    const auto [out, weights] = attention->forward_with_weights(x, y, y, mask, false);
+    const auto wanted = attention->forward(x, y, y, mask);
+    EXPECT_TRUE(within(Op::Layers, out, wanted));
+    const auto cotangent = torch::randn_like(out);
+    EXPECT_TRUE(within(Op::Layers, torch::autograd::grad({out}, {slopes}, {cotangent})[0],
+                       torch::autograd::grad({wanted}, {slopes}, {cotangent})[0]));
+  }
 }
 
 }  // namespace

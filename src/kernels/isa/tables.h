@@ -8,6 +8,10 @@
 #include "kernels/sets.h"
 #include "kernels/sincos.h"
 
+namespace posenc::kernels::inference {
+struct WeightsKernels;  // weights.h
+}
+
 #define POSENC_DECLARE(isa, base, runs)                                \
   namespace posenc::kernels::embed::isa {                              \
   extern const GatherKernels gather_kernels;                           \
@@ -27,6 +31,7 @@
   extern const AddNormKernels add_norm_kernels;                        \
   extern const ActivationKernels activation_kernels;                   \
   extern const TopkKernels topk_kernels;                               \
+  extern const WeightsKernels weights_kernels;                         \
   }                                                                    \
   namespace posenc::kernels::sincos::isa {                             \
   extern const SincosKernels sincos_kernels;                           \

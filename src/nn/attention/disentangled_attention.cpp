@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/attention/masked_scores.h"
+#include "nn/attention/masked_weights.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
@@ -147,16 +147,18 @@ torch::Tensor DisentangledAttentionImpl::run(const torch::Tensor& x, const torch
     return part.unflatten(-1, {heads, -1}).transpose(1, 2);
   };
   const torch::Tensor q = of_heads(parts[0]), k = of_heads(parts[1]), v = of_heads(parts[2]);
-  torch::Tensor scores = torch::matmul(q, k.transpose(-1, -2));
   const bool drops = table.defined() && options.positions().relative_attention();
   const auto [keys, queries] =
       position_heads(drops ? drop(*position_dropout, table) : torch::Tensor());
   const relative::Index index = options.positions().index();
   const int64_t length = x.size(1);
-  if (keys.defined()) scores = scores + relative_term(q, keys, length, index);
-  if (queries.defined())
-    scores = scores + relative_term(k, queries, length, index, relative::Contract::Key);
-  const torch::Tensor weights = drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
+  torch::Tensor term;
+  if (keys.defined()) term = relative_term(q, keys, length, index);
+  if (queries.defined()) {
+    const torch::Tensor of_keys = relative_term(k, queries, length, index, relative::Contract::Key);
+    term = term.defined() ? term + of_keys : of_keys;
+  }
+  const torch::Tensor weights = drop(*dropout, masked_weights(q, k, term, scale(), mask));
   if (shares != nullptr) *shares = weights;
   const torch::Tensor context = torch::matmul(weights, v);
   return out_proj->forward(context.transpose(1, 2).flatten(2));

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/attention/masked_scores.h"
+#include "nn/attention/masked_weights.h"
 #include "nn/attention/segments.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
@@ -117,20 +117,18 @@ std::tuple<torch::Tensor, torch::Tensor> ShiftedAttentionImpl::forward_with_weig
   return {out, weights};
 }
 
-torch::Tensor ShiftedAttentionImpl::scores_of(const torch::Tensor& q, const torch::Tensor& k,
-                                              const torch::Tensor& table,
-                                              const torch::Tensor& segments) {
+relative::Term ShiftedAttentionImpl::term_of(const torch::Tensor& q, const torch::Tensor& table,
+                                             const torch::Tensor& segments) {
   const int64_t batch = q.size(0), length = q.size(2), groups = table.size(0);
-  torch::Tensor scores = torch::matmul(biased(q, content_bias), k.transpose(-1, -2));
-  if (length == 0) return scores;
+  if (length == 0) return {};
   torch::Tensor rows = position_proj->forward(table)
                            .unflatten(-1, {options.num_heads(), -1})
                            .transpose(1, 2);  // (G, H, R, Dh)
   if (groups > 1 && groups != batch) rows = rows.repeat_interleave(batch / groups, 0);
-  scores =
-      scores + relative_term(biased(q, position_bias), rows, length, relative::Shift{length - 1});
-  if (!segments.defined()) return scores;
-  return scores + segment_term(biased(q, segment_bias), segment_embed, segments);
+  const relative::DistanceVectors of_distances = {biased(q, position_bias), rows, {length - 1}};
+  if (!segments.defined()) return of_distances;
+  return relative_term(of_distances.x, rows, length, of_distances.index) +
+         segment_term(biased(q, segment_bias), segment_embed, segments);
 }
 
 torch::Tensor ShiftedAttentionImpl::run(const torch::Tensor& x, const torch::Tensor& table,
@@ -154,8 +152,10 @@ torch::Tensor ShiftedAttentionImpl::run(const torch::Tensor& x, const torch::Ten
   const auto of_heads = [&](const torch::Tensor& part) {
     return part.unflatten(-1, {heads, -1}).transpose(1, 2);
   };
-  const torch::Tensor scores = scores_of(of_heads(parts[0]), of_heads(parts[1]), table, segments);
-  const torch::Tensor weights = drop(*dropout, masked_scores(scores * scale(), mask).softmax(-1));
+  const torch::Tensor q = of_heads(parts[0]);
+  const torch::Tensor weights =
+      drop(*dropout, masked_weights(biased(q, content_bias), of_heads(parts[1]),
+                                    term_of(q, table, segments), scale(), mask));
   if (shares != nullptr) *shares = weights;
   const torch::Tensor context = torch::matmul(weights, of_heads(parts[2]));
   return out_proj->forward(context.transpose(1, 2).flatten(2));

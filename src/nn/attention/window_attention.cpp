@@ -112,17 +112,17 @@ torch::Tensor WindowAttentionImpl::position_bias() const {
 }
 
 // (B, W, H, N, N)
-torch::Tensor WindowAttentionImpl::scores(const torch::Tensor& q, const torch::Tensor& k,
-                                          const torch::Tensor& mask) const {
+torch::Tensor WindowAttentionImpl::weights(const torch::Tensor& q, const torch::Tensor& k,
+                                           const torch::Tensor& mask) const {
   using relative::MaskPlace;
   using relative::ScaleBy;
   using relative::ScaleOf;
   const torch::Tensor of_heads = mask.defined() ? mask.unsqueeze(1) : mask;  // (W, 1, N, N)
   switch (options.windows().positions()) {
-    case WindowPositions::Continuous: {
-      const torch::Tensor all = relative::cosine_scores(q, k, logit_scale) + position_bias();
-      return mask.defined() ? all + of_heads + of_heads : all;
-    }
+    case WindowPositions::Continuous:
+      return relative_weights(relative::normalized(q) * relative::cosine_scale(logit_scale),
+                              relative::normalized(k), position_bias(), of_heads,
+                              {ScaleOf::Nothing, ScaleBy::Multiply, 1, false, MaskPlace::Twice});
     case WindowPositions::Axes: {
       const relative::Grid window = options.windows().window();
       const auto [down, across] =
@@ -131,14 +131,14 @@ torch::Tensor WindowAttentionImpl::scores(const torch::Tensor& q, const torch::T
       const torch::Tensor term =
           (down + across)
               .reshape({q.size(0), q.size(1), q.size(2), tokens_of(window), tokens_of(window)});
-      return relative_scores(q, k, term, of_heads, {ScaleOf::Query});
+      return relative_weights(q, k, term, of_heads, {ScaleOf::Query});
     }
     case WindowPositions::Table:
-      return relative_scores(q, k, position_bias(), of_heads,
-                             {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm});
+      return relative_weights(q, k, position_bias(), of_heads,
+                              {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm});
     case WindowPositions::None: break;
   }
-  return relative_scores(q, k, {}, of_heads, {});
+  return relative_weights(q, k, {}, of_heads, {});
 }
 
 torch::Tensor WindowAttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& mask) {
@@ -176,10 +176,7 @@ torch::Tensor WindowAttentionImpl::run(const torch::Tensor& x, const torch::Tens
                                   .unflatten(-1, {3, heads, width / heads})
                                   .permute({3, 0, 1, 4, 2, 5});  // (3, B, W, H, N, Dh)
   const torch::Tensor q = parts[0], k = parts[1], v = parts[2];
-  const torch::Tensor all = scores(q, k, mask);
-  const auto type =
-      at::isReducedFloatingType(all.scalar_type()) ? torch::kFloat : all.scalar_type();
-  const torch::Tensor shared = all.softmax(-1, type).to(all.scalar_type());
+  const torch::Tensor shared = this->weights(q, k, mask);
   const torch::Tensor weights = drop(*dropout, shared);
   // Swin's classes return them after the dropout, SAM's before it.
   const WindowPositions positions = options.windows().positions();

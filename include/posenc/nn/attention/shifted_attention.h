@@ -13,6 +13,7 @@
 #include "posenc/export.h"
 #include "posenc/functional/attention_mask.h"
 #include "posenc/nn/transformer/shifted_options.h"
+#include "posenc/relative/scores.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -104,8 +105,8 @@ class ShiftedAttentionImpl : public Cloneable<ShiftedAttentionImpl> {
                                   {3, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  torch::Tensor scores_of(const torch::Tensor& q, const torch::Tensor& k,
-                          const torch::Tensor& table, const torch::Tensor& segments);
+  relative::Term term_of(const torch::Tensor& q, const torch::Tensor& table,
+                         const torch::Tensor& segments);
   torch::Tensor run(const torch::Tensor& x, const torch::Tensor& table, const AttentionMask& mask,
                     const torch::Tensor& segments, torch::Tensor* weights);
 };

@@ -102,9 +102,9 @@ class WindowAttentionImpl : public Cloneable<WindowAttentionImpl> {
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  torch::Tensor run(const torch::Tensor& x, const torch::Tensor& mask, torch::Tensor* weights);
-  torch::Tensor scores(const torch::Tensor& q, const torch::Tensor& k,
-                       const torch::Tensor& mask) const;
+  torch::Tensor run(const torch::Tensor& x, const torch::Tensor& mask, torch::Tensor* shares);
+  torch::Tensor weights(const torch::Tensor& q, const torch::Tensor& k,
+                        const torch::Tensor& mask) const;
   void register_positions();
 };
 
