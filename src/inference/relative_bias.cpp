@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/inference.h"
 #include "nn/transformer/layer_parts.h"
@@ -90,7 +91,8 @@ ScoreMask DistanceRows::of(const std::optional<std::size_t>& bias, const ScoreMa
   const bool has_nan = bias ? have_nan_[*bias] : others_have_nan_;
   if (!has_nan || !mask.allowed.defined()) return mask;
   const int64_t length = packing.length;
-  const at::Tensor whole = with_whole_bias({{}, false, mask.by_distance}, length, length).bias;
+  const at::Tensor rows = mask.by_distance.narrow(1, 0, 2 * length - 1);
+  const at::Tensor whole = rows.unfold(1, length, 1).flip(2).unsqueeze(0);  // (1, H, L, L)
   const at::Tensor pairs = (counts_tokens ? whole : packing.kept_pairs(whole)) + mask.bias;
   return {pairs.masked_fill(mask.allowed.logical_not(), -std::numeric_limits<double>::infinity()),
           mask.is_causal};

@@ -19,11 +19,11 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 const int64_t kKeys[] = {1, 2, 15, 16, 17, 31, 32, 33, 49, 100, 144};
 
 // What is added to a row of products, and how; tensors are rows of a wider one.
-struct Case {
+struct WeightsCase {
   torch::Tensor products, term, mask, allowed;
   WeightsRequest request = {};
 
-  explicit Case(int64_t keys) {
+  explicit WeightsCase(int64_t keys) {
     products = torch::randn({kRows, keys + 3}).narrow(1, 0, keys);
     request.rows = kRows;
     request.keys = keys;
@@ -77,7 +77,7 @@ struct Case {
 };
 
 // Draws how scores are put together.
-void draw(Case& c, int64_t number) {
+void draw(WeightsCase& c, int64_t number) {
   WeightsRequest& r = c.request;
   r.divides = number % 2 == 1;
   switch (number / 2 % 3) {
@@ -99,7 +99,7 @@ TEST(AttentionWeights, ScoresHaveTheBitsOfLibTorch) {
   torch::manual_seed(testing::seed(31));
   for (const int64_t keys : kKeys) {
     for (int64_t number = 0; number < kCases; ++number) {
-      Case c(keys);
+      WeightsCase c(keys);
       draw(c, number);
       c.request.is_softmax = false;
       c.request.fill = std::numeric_limits<float>::lowest();
@@ -116,7 +116,7 @@ TEST(AttentionWeights, AreTheSoftmaxOfTheScores) {
   torch::manual_seed(testing::seed(32));
   for (const int64_t keys : kKeys) {
     for (int64_t number = 0; number < kCases; ++number) {
-      Case c(keys);
+      WeightsCase c(keys);
       draw(c, number);
       if (c.allowed.defined()) c.allowed.select(1, 0).fill_(true);  // no row is masked whole
       c.products = c.products * 4.0;
@@ -133,7 +133,7 @@ TEST(AttentionWeights, OfCausalRowsAreZerosAfterThem) {
   torch::manual_seed(testing::seed(33));
   for (const int64_t keys : kKeys) {
     for (const int64_t first : {0, 9, 40}) {
-      Case c(keys);
+      WeightsCase c(keys);
       c.request.scales_products = true;
       c.request.first_causal = first;
       const auto later = torch::arange(keys) > (torch::arange(kRows).unsqueeze(1) + first);
@@ -149,7 +149,7 @@ TEST(AttentionWeights, OfCausalRowsAreZerosAfterThem) {
 
 TEST(AttentionWeights, OfMaskedRowsAreOfTheirKind) {
   for (const int64_t keys : kKeys) {
-    Case c(keys);
+    WeightsCase c(keys);
     c.allowed = torch::ones({kRows, keys}, torch::kBool);
     c.allowed.select(0, 4).fill_(false);
     const auto row = [&](const Kernels& use, MaskedRow kind) {
@@ -172,7 +172,7 @@ TEST(AttentionWeights, OfNotANumberAreNone) {
   for (const int64_t keys : kKeys) {
     for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
       for (const MaskedRow kind : {MaskedRow::NaN, MaskedRow::Zeros, MaskedRow::Alike}) {
-        Case c(keys);
+        WeightsCase c(keys);
         c.request.masked_row = kind;
         c.products.select(0, 2).fill_(kNever);
         c.products.select(0, 2).select(0, keys - 1).fill_(value);
