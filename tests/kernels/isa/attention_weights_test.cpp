@@ -14,7 +14,7 @@ namespace {
 using testing::bit_equal;
 using testing::Op;
 
-constexpr int64_t kRows = 7;
+constexpr int64_t kWeightRows = 7;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 const int64_t kKeys[] = {1, 2, 15, 16, 17, 31, 32, 33, 49, 100, 144};
 
@@ -24,13 +24,13 @@ struct WeightsCase {
   WeightsRequest request = {};
 
   explicit WeightsCase(int64_t keys) {
-    products = torch::randn({kRows, keys + 3}).narrow(1, 0, keys);
-    request.rows = kRows;
+    products = torch::randn({kWeightRows, keys + 3}).narrow(1, 0, keys);
+    request.rows = kWeightRows;
     request.keys = keys;
     request.scale = 0.3F;
   }
   torch::Tensor rows() const {
-    return torch::randn({kRows, request.keys + 5}).narrow(1, 2, request.keys);
+    return torch::randn({kWeightRows, request.keys + 5}).narrow(1, 2, request.keys);
   }
 
   torch::Tensor scaled(const torch::Tensor& x) const {
@@ -53,9 +53,9 @@ struct WeightsCase {
   }
 
   torch::Tensor run(const Kernels& use, bool in_place) const {
-    const torch::Tensor from = torch::empty({kRows, request.keys + 3}).narrow(1, 0, request.keys);
+    const torch::Tensor from = torch::empty({kWeightRows, request.keys + 3}).narrow(1, 0, request.keys);
     from.copy_(products);
-    const torch::Tensor out = in_place ? from : torch::full({kRows, request.keys}, 7.0);
+    const torch::Tensor out = in_place ? from : torch::full({kWeightRows, request.keys}, 7.0);
     WeightsRequest own = request;
     own.products = from.const_data_ptr<float>();
     own.products_stride = from.stride(0);
@@ -71,7 +71,7 @@ struct WeightsCase {
     own.out = out.data_ptr<float>();
     own.out_stride = out.stride(0);
     use.weights.weigh(own, 0, 3);
-    use.weights.weigh(own, 3, kRows);
+    use.weights.weigh(own, 3, kWeightRows);
     return out.clone();
   }
 };
@@ -86,11 +86,11 @@ void draw(WeightsCase& c, int64_t number) {
     default: break;
   }
   if (number % 5 != 0) c.term = c.rows();
-  if (number % 5 == 4) c.term = torch::randn({c.request.keys}).expand({kRows, c.request.keys});
+  if (number % 5 == 4) c.term = torch::randn({c.request.keys}).expand({kWeightRows, c.request.keys});
   r.scales_term = number % 7 == 3;
   if (number % 3 != 0) c.mask = c.rows();
   r.added_mask = static_cast<AddedMask>(number % 4 % 3);
-  if (number % 4 == 0) c.allowed = torch::rand({kRows, c.request.keys}) < 0.7;
+  if (number % 4 == 0) c.allowed = torch::rand({kWeightRows, c.request.keys}) < 0.7;
 }
 
 constexpr int64_t kCases = 24;
@@ -136,7 +136,7 @@ TEST(AttentionWeights, OfCausalRowsAreZerosAfterThem) {
       WeightsCase c(keys);
       c.request.scales_products = true;
       c.request.first_causal = first;
-      const auto later = torch::arange(keys) > (torch::arange(kRows).unsqueeze(1) + first);
+      const auto later = torch::arange(keys) > (torch::arange(kWeightRows).unsqueeze(1) + first);
       const auto wanted = c.scores(c.products).to(torch::kDouble).masked_fill(later, kNever);
       expect_on_each_set(Op::Linear, wanted.softmax(-1), [&](const Kernels& use) {
         const auto got = c.run(use, true);
@@ -150,7 +150,7 @@ TEST(AttentionWeights, OfCausalRowsAreZerosAfterThem) {
 TEST(AttentionWeights, OfMaskedRowsAreOfTheirKind) {
   for (const int64_t keys : kKeys) {
     WeightsCase c(keys);
-    c.allowed = torch::ones({kRows, keys}, torch::kBool);
+    c.allowed = torch::ones({kWeightRows, keys}, torch::kBool);
     c.allowed.select(0, 4).fill_(false);
     const auto row = [&](const Kernels& use, MaskedRow kind) {
       c.request.masked_row = kind;
