@@ -32,20 +32,20 @@ at::Tensor forbidden(const at::Tensor& mask, MaskedRow masked_row) {
 }
 
 at::Tensor composed_weights(const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
+  const auto dtype = q.scalar_type();
+  const bool is_alike = rules.masked_row == MaskedRow::Alike;
   at::Tensor scores = composed_scores(q, k, rules);
-  const at::Scalar filled =
-      rules.masked_row == MaskedRow::Alike ? lowest(scores.scalar_type()) : at::Scalar(kNever);
+  if (is_alike) scores = scores.to(dtype);  // a mask for half precision may be float32
+  const at::Scalar filled = is_alike ? lowest(dtype) : at::Scalar(kNever);
   if (rules.is_causal) {
     const at::Tensor later = at::ones({scores.size(-2), scores.size(-1)},
                                       scores.options().dtype(at::kBool).requires_grad(false))
                                  .triu(1);
     scores = scores.masked_fill(later, filled);
   }
-  const auto dtype = q.scalar_type();
   switch (rules.masked_row) {
     case MaskedRow::Zeros: return at::_safe_softmax(scores, -1).to(dtype);
     case MaskedRow::Alike: {
-      scores = scores.to(dtype);  // a mask for half precision may be float32
       const at::Tensor never = forbidden(rules.mask, rules.masked_row);
       return (never.defined() ? scores.masked_fill(never, filled) : scores).softmax(-1);
     }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "kernels/isa/sets.h"
 #include "support/seed.h"
@@ -77,30 +78,33 @@ struct WeightsCase {
 };
 
 // Draws how scores are put together.
-void draw(WeightsCase& c, int64_t number) {
+void draw(WeightsCase& c, std::mt19937& random) {
+  const auto below = [&](uint32_t n) { return random() % n; };
   WeightsRequest& r = c.request;
-  r.divides = number % 2 == 1;
-  switch (number / 2 % 3) {
-    case 0: r.scales_products = true; break;
-    case 1: r.scales_sum = true; break;
-    default: break;
+  r.divides = below(4) == 0;
+  const auto scaled = below(3);
+  r.scales_products = scaled == 0;
+  r.scales_sum = scaled == 1;
+  r.scales_term = below(3) == 0;
+  switch (below(4)) {
+    case 0: break;
+    case 1: c.term = torch::randn({r.keys}).expand({kWeightRows, r.keys}); break;
+    default: c.term = c.rows();
   }
-  if (number % 5 != 0) c.term = c.rows();
-  if (number % 5 == 4) c.term = torch::randn({c.request.keys}).expand({kWeightRows, c.request.keys});
-  r.scales_term = number % 7 == 3;
-  if (number % 3 != 0) c.mask = c.rows();
-  r.added_mask = static_cast<AddedMask>(number % 4 % 3);
-  if (number % 4 == 0) c.allowed = torch::rand({kWeightRows, c.request.keys}) < 0.7;
+  if (below(3) > 0) c.mask = c.rows();
+  r.added_mask = static_cast<AddedMask>(below(3));
+  if (below(4) == 0) c.allowed = torch::rand({kWeightRows, r.keys}) < 0.7;
 }
 
-constexpr int64_t kCases = 24;
+constexpr int kCases = 32;
 
 TEST(AttentionWeights, ScoresHaveTheBitsOfLibTorch) {
   torch::manual_seed(testing::seed(31));
+  std::mt19937 random(testing::seed(31));
   for (const int64_t keys : kKeys) {
-    for (int64_t number = 0; number < kCases; ++number) {
+    for (int number = 0; number < kCases; ++number) {
       WeightsCase c(keys);
-      draw(c, number);
+      draw(c, random);
       c.request.is_softmax = false;
       c.request.fill = std::numeric_limits<float>::lowest();
       const torch::Tensor wanted = c.scores(c.products);
@@ -114,10 +118,11 @@ TEST(AttentionWeights, ScoresHaveTheBitsOfLibTorch) {
 
 TEST(AttentionWeights, AreTheSoftmaxOfTheScores) {
   torch::manual_seed(testing::seed(32));
+  std::mt19937 random(testing::seed(32));
   for (const int64_t keys : kKeys) {
-    for (int64_t number = 0; number < kCases; ++number) {
+    for (int number = 0; number < kCases; ++number) {
       WeightsCase c(keys);
-      draw(c, number);
+      draw(c, random);
       if (c.allowed.defined()) c.allowed.select(1, 0).fill_(true);  // no row is masked whole
       c.products = c.products * 4.0;
       const auto wanted = c.scores(c.products).to(torch::kDouble).softmax(-1);
