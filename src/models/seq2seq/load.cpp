@@ -33,7 +33,8 @@ const hf::ModelType& seq2seq_type(const Settings& config, const std::string& onl
 // it reads later.
 Settings settings_of_class(const Settings& config, const std::string& type) {
   nlohmann::json settings = config.object();
-  for (const auto& alias : hf::ConfigClass::of(type).aliases()) {
+  const hf::ConfigClass& known = hf::ConfigClass::of(type);
+  for (const auto& alias : known.aliases()) {
     const std::string_view early = alias.name_is_field ? alias.name : alias.own;
     const std::string_view late = alias.name_is_field ? alias.own : alias.name;
     const auto found = settings.find(late);
@@ -42,7 +43,8 @@ Settings settings_of_class(const Settings& config, const std::string& type) {
   const Settings own = config.with(std::move(settings)).of(type);
   // Null is a value of few settings; of the tie, whose default it stands for.
   for (const auto& [name, value] : own.object().items())
-    if (value.is_null() && !own.value(name).is_null() && name != "tie_word_embeddings")
+    if (value.is_null() && name != "tie_word_embeddings" &&
+        (known.refuses_null(name) || !own.value(name).is_null()))
       own.refuse(name, "must be left out or have a value");
   if (!own.flag("is_encoder_decoder")) own.refuse("is_encoder_decoder", "must be true");
   return own;
