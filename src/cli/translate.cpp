@@ -53,6 +53,13 @@ void add_translate(CLI::App& app) {
   auto* json = sub->add_flag("--json")->description(
       "write a JSON object for each line, with `line` and `translations`, best first, each with "
       "`text` and `score`");
+  auto* alignments =
+      sub->add_flag("--alignments")
+          ->description(
+              "with --json, also write `source_ids`, and for each translation its `ids` and "
+              "`alignment`: "
+              "the place in `source_ids` of the token that each of them attends to most");
+  alignments->needs(json);
   add_int8(*sub, options->weights);
   sub->add_flag(
       "--truncate", options->truncate,
@@ -61,9 +68,11 @@ void add_translate(CLI::App& app) {
       "Example:\n  posenc translate --model opus-mt-en-de letter.txt > brief.txt\n"
       "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4\n"
       "  posenc translate --model nllb --src-lang eng_Latn --tgt-lang fra_Latn --json letter.txt");
-  sub->callback([options, n_best, json] {
+  sub->callback([options, n_best, json, alignments] {
     if (n_best->count() > 0) options->format = LineFormat::Scores;
     if (json->count() > 0) options->format = LineFormat::Json;
+    options->search.alignments = alignments->count() > 0;
+    if (options->search.alignments) options->format = LineFormat::AlignedJson;
     translate_lines(*options);
   });
 }

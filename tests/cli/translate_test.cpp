@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "io/files.h"
 #include "models/marian/live.h"
+#include "posenc/io/safetensors.h"
 #include "posenc/models/marian.h"
 #include "posenc/text/tokenizer.h"
 #include "support/search_reference.h"
@@ -200,6 +201,40 @@ TEST_F(Translate, WritesJson) {
   EXPECT_EQ(json::parse(objects[1])["translations"][0]["text"], "");
 }
 
+// As `posenc generate --attention` of the same ids has it.
+TEST_F(Translate, WritesAlignments) {
+  const std::string shared = marian_path("shared"), text = "two hundred and five\n\nsix\n";
+  EXPECT_EQ(translate(shared, text, {"--alignments"}).status, 2) << "without --json";
+  const auto plain = lines_of(translate(shared, text, {"--n-best", "2", "--json"}).out);
+  const auto result = translate(shared, text, {"--n-best", "2", "--json", "--alignments"});
+  const auto objects = lines_of(result.out);
+  ASSERT_EQ(objects.size(), 3u) << result.err;
+  for (const std::size_t line : {0, 2}) {
+    const auto one = json::parse(objects[line]);
+    const std::vector<int64_t> source = one["source_ids"];
+    StateDict given;
+    given.insert("input_ids", torch::tensor(source).unsqueeze(0));
+    ASSERT_EQ(posenc({"generate", shared, "--in", safetensors("in", given), "--out", file("out"),
+                      "--attention", "--set", "num_return_sequences=2"})
+                  .status,
+              0);
+    const auto found = load_safetensors(file("out")).tensors;
+    for (int64_t i = 0; i < 2; ++i) {
+      const auto& translation = one["translations"][static_cast<std::size_t>(i)];
+      const std::vector<int64_t> ids = translation["ids"], alignment = translation["alignment"];
+      const auto count = static_cast<int64_t>(ids.size());
+      ASSERT_EQ(alignment.size(), ids.size());
+      EXPECT_TRUE(torch::equal(found["sequences"][i].narrow(0, 1, count), torch::tensor(ids)));
+      EXPECT_TRUE(torch::equal(found["attention"][i].narrow(0, 1, count).argmax(1),
+                               torch::tensor(alignment)));
+      EXPECT_EQ(translation["text"],
+                json::parse(plain[line])["translations"][static_cast<std::size_t>(i)]["text"]);
+    }
+  }
+  EXPECT_EQ(json::parse(objects[1])["source_ids"], json::array());
+  EXPECT_EQ(json::parse(objects[1])["translations"][0]["alignment"], json::array());
+}
+
 TEST_F(Translate, PrefixesOfLinesAndOfTranslations) {
   const std::string shared = marian_path("shared");
   EXPECT_EQ(translate(shared, "seven\n\n", {"--prefix", "six "}).out,
@@ -247,6 +282,20 @@ TEST_F(Translate, OverridesBeamsAndLength) {
   EXPECT_LT(translate(marian_path("untied"), text, {"--max-length", "3"}).out.size(), own.size());
   expect_refused(translate(marian_path("untied"), text, {"--max-length", "49"}), "translate",
                  "max_new_tokens must be at most the model's max_len 48. Got 49");
+}
+
+// What the command line replaces may be a setting that posenc does not have.
+TEST_F(Translate, OverridesSamplingWithBeams) {
+  const std::string text = "two hundred and five, ninety-nine\n";
+  const auto expected = translate(marian_path("shared"), text, {"--beams", "2"}).out;
+  const auto model = copy("shared");
+  set(model + "/generation_config.json", "do_sample", true);
+  set(model + "/generation_config.json", "num_beams", 4);
+  set(model + "/generation_config.json", "num_return_sequences", 4);
+  expect_refused(translate(model, text), "translate", "do_sample must be false with beams");
+  EXPECT_EQ(translate(model, text, {"--beams", "2"}).out, expected);
+  EXPECT_EQ(translate(model, text, {"--beams", "1"}).out,
+            translate(marian_path("shared"), text, {"--beams", "1"}).out);
 }
 
 TEST_F(Translate, ALineThatIsTooLong) {

@@ -31,7 +31,7 @@ void run(const std::string& from, const std::string& to) {
         marian_ops(),        model_ops(),    module_ops(),    optimizer_ops(), rotary_ops(),
         rotary_taker_ops(),  output_ops(),   pair_ops(),      saved_ops(),     sentence_ops(),
         sentence_text_ops(), seq2seq_ops(),  sinusoid_ops(),  training_ops(),  vision_ops(),
-        relative_ops()})
+        relative_ops(),      search_ops()})
     ops.insert(some.begin(), some.end());
   const SafetensorsFile file = load_safetensors(from);
   const auto cases = Json::parse(file.metadata.at("cases"));

@@ -57,8 +57,19 @@ StateDict seq2seq(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+// Those alone of a plain model.
+StateDict seq2seq_logits(const Json& options, const StateDict& tensors) {
+  Transformer model = load_seq2seq(options.at("folder")).model;
+  const torch::NoGradGuard no_grad;
+  StateDict results;
+  results.insert("logits", model->forward(tensors["src"], tensors["tgt"],
+                                          AttentionMask::key_padding(tensors["mask"]),
+                                          AttentionMask::causal()));
+  return results;
+}
+
 }  // namespace
 
-Ops seq2seq_ops() { return {{"seq2seq", seq2seq}}; }
+Ops seq2seq_ops() { return {{"seq2seq", seq2seq}, {"seq2seq_logits", seq2seq_logits}}; }
 
 }  // namespace posenc::differential

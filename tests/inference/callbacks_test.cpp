@@ -65,6 +65,35 @@ TEST(GenerateCallback, MayNotChangeAFrozenModel) {
   }
 }
 
+// Before the next step computes with the new weights: no criterion sees a token of theirs.
+TEST(GenerateCallback, ACriterionMayNotChangeTheModel) {
+  for (const auto& search : kSearches) {
+    for (const bool is_frozen : {true, false}) {
+      auto model = tiny_model();
+      const auto frozen = freeze(model);
+      std::size_t longest = 0;
+      auto changing = search;
+      changing.stopping_criteria([&](const std::vector<int64_t>& columns) {
+        const torch::NoGradGuard no_grad;
+        longest = std::max(longest, columns.size());
+        if (columns.size() < 3) return false;
+        if (is_frozen)
+          model->final_layer->bias.mul_(2.0);
+        else
+          model->train();
+        return false;
+      });
+      if (is_frozen) {
+        EXPECT_ERROR(generate(frozen, source(), {}, changing), c10::Error, "freeze it again");
+      } else {
+        EXPECT_ERROR(generate(model, source(), {}, changing), c10::ValueError,
+                     "[generate] the model must be in eval mode");
+      }
+      EXPECT_EQ(longest, 3u);
+    }
+  }
+}
+
 TEST(GenerateCallback, MayNotSwitchToTraining) {
   for (const auto& search : kSearches) {
     auto model = tiny_model();

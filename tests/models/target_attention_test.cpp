@@ -286,9 +286,10 @@ TEST(CoveragePenalty, MustNotReward) {
   const auto options = [](double penalty) {
     return GenerateOptions(kStart, kLast).max_new_tokens(3).coverage_penalty(penalty);
   };
-  for (const double wrong : {-0.1, std::numeric_limits<double>::infinity()})
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double wrong : {-0.1, 1e31, kInfinity, std::nan("")})
     EXPECT_ERROR(generate(model, padded(), without_padding(), options(wrong)), c10::ValueError,
-                 "coverage_penalty must be finite and not negative");
+                 "coverage_penalty must lie between 0 and 1e+30");
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ struct GenerateOptions {
   /// the target's tokens attend to a position of the source together, their weights in
   /// Hypothesis::attention and those of the prefix (Wu et al. 2016, equation 14; CTranslate2's
   /// option). A position without any, such as padding, does not count. Beams are compared without
-  /// it; 0: off.
+  /// it; 0: off; at most 1e30.
   TORCH_ARG(double, coverage_penalty) = 0.0;
   /// Returns Hypothesis::attention.
   TORCH_ARG(bool, return_attention) = false;

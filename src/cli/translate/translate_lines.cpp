@@ -97,9 +97,10 @@ class WindowWriter {
     const std::size_t before = line_;
     for (; line_ < window_.numbers.size(); ++line_) {
       if (window_.is_blank[line_]) {
-        write_line({Translation()});
+        write_line({Translation()}, {});
       } else if (source_ < found.size() && !found[source_].empty()) {
-        write_line(found[source_++]);
+        write_line(found[source_], window_.sources[source_]);
+        ++source_;
       } else {
         break;
       }
@@ -113,13 +114,18 @@ class WindowWriter {
   }
 
  private:
-  void write_line(const std::vector<Translation>& all) const {
-    if (format_ == LineFormat::Json) {
+  void write_line(const std::vector<Translation>& all, const std::vector<int64_t>& source) const {
+    const bool is_aligned = format_ == LineFormat::AlignedJson;
+    if (format_ == LineFormat::Json || is_aligned) {
       auto translations = nlohmann::json::array();
-      for (const auto& one : all)
+      for (const auto& one : all) {
         translations.push_back({{"score", one.score}, {"text", one.text}});
-      const nlohmann::json line = {{"line", window_.numbers[line_]},
-                                   {"translations", std::move(translations)}};
+        if (is_aligned)
+          translations.back().update({{"ids", one.ids}, {"alignment", one.alignment}});
+      }
+      nlohmann::json line = {{"line", window_.numbers[line_]},
+                             {"translations", std::move(translations)}};
+      if (is_aligned) line["source_ids"] = source;
       fmt::print("{}\n", line.dump());
       return;
     }

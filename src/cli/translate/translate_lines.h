@@ -16,13 +16,15 @@ struct SearchOptions {
   std::string src_lang, tgt_lang;  ///< codes of languages; empty: the folder's own
   std::string prefix;              ///< text before each line
   std::string target_prefix;       ///< text that begins each translation
+  bool alignments = false;         ///< whether each token's place in the source is wanted
 };
 
 /// What is written for each line.
 enum class LineFormat {
-  Text,    ///< the translation
-  Scores,  ///< LINE, SCORE and TEXT of each translation
-  Json,    ///< an object with all of them
+  Text,         ///< the translation
+  Scores,       ///< LINE, SCORE and TEXT of each translation
+  Json,         ///< an object with all of them
+  AlignedJson,  ///< the same with the ids of tokens, and which of the source's each attends to most
 };
 
 /// The arguments of `posenc translate`.

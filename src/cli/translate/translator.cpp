@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
 #include "cli/error.h"
 #include "io/base/file.h"
+#include "models/generate/folder.h"
 #include "posenc/functional/pad_sequences.h"
 
 namespace posenc::cli {
@@ -57,6 +59,32 @@ void begin_with(const std::string& text, const Tokenizer& tokenizer, bool has_ta
   options.prefixes({std::move(prefix)});
 }
 
+// The folder's settings of the search with those of the command line in their place, so that one
+// that is replaced need not be one that posenc has.
+GenerateOptions search_settings(const std::string& folder, const Seq2SeqWeights& weights,
+                                const SearchOptions& options) {
+  auto overrides = nlohmann::json::object();
+  if (options.beams > 0) {
+    overrides["num_beams"] = std::max(options.beams, options.n_best);
+    overrides["do_sample"] = false;
+  }
+  overrides["num_return_sequences"] = 1;
+  if (options.max_length > 0) overrides["max_new_tokens"] = options.max_length;
+  GenerateOptions generation = generate_options(
+      generation_settings(folder, weights.config, overrides), weights.model->options.tgt_vocab());
+  if (!generation.do_sample())
+    generation.num_beams(std::max(generation.num_beams(), options.n_best));
+  return generation.num_return_sequences(options.n_best).return_attention(options.alignments);
+}
+
+// The column of the largest value in each row.
+std::vector<int64_t> largest_in_rows(const torch::Tensor& weights) {
+  if (weights.numel() == 0) return {};
+  const auto places = weights.argmax(1);
+  const auto* const first = places.const_data_ptr<int64_t>();
+  return {first, first + places.numel()};
+}
+
 std::string one_line(std::string text) {
   for (char& byte : text) {
     if (byte == '\n' || byte == '\r') byte = ' ';
@@ -67,7 +95,8 @@ std::string one_line(std::string text) {
 }  // namespace
 
 Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
-    : loaded_(load_seq2seq(checked(folder))),
+    : loaded_(load_seq2seq_weights("load_seq2seq", checked(folder))),
+      generation_(search_settings(folder, loaded_, options)),
       tokenizer_(Tokenizer::from_folder(folder)),
       languages_(tokenizer_, options.src_lang, options.tgt_lang),
       prefix_(options.prefix),
@@ -76,15 +105,9 @@ Translator::Translator(const std::string& folder, const SearchOptions& options, 
       frozen_(freeze(std::move(loaded_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
   const auto& sizes = frozen_.options();
-  GenerateOptions& generation = loaded_.generation;
-  languages_.set_target(generation);
-  begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation);
-  if (options.beams > 0) generation.num_beams(options.beams).do_sample(false);
-  if (options.max_length > 0) generation.max_new_tokens(options.max_length);
-  if (!generation.do_sample())
-    generation.num_beams(std::max(generation.num_beams(), options.n_best));
-  generation.num_return_sequences(options.n_best);
-  const int64_t rows = std::max(generation.num_beams(), generation.num_return_sequences());
+  languages_.set_target(generation_);
+  begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation_);
+  const int64_t rows = std::max(generation_.num_beams(), generation_.num_return_sequences());
   batch_rows_ = std::max<int64_t>(1, kMostLogits / (rows * sizes.tgt_vocab()));
 }
 
@@ -101,7 +124,7 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
   const auto padded =
       functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(loaded_.pad));
-  return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), loaded_.generation);
+  return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), generation_);
 }
 
 void Translator::translate(
@@ -121,11 +144,16 @@ void Translator::translate(
                                          order.begin() + static_cast<std::ptrdiff_t>(end));
     const auto found = search(sources, batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const auto& prefixes = loaded_.generation.prefixes();
+      const auto& prefixes = generation_.prefixes();
       for (const auto& one : found[i]) {
         auto tokens = prefixes.empty() ? one.tokens : prefixes.front();
         if (!prefixes.empty()) tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
-        result[batch[i]].push_back({one_line(tokenizer_.decode(tokens)), one.score});
+        Translation translation = {one_line(tokenizer_.decode(tokens)), one.score};
+        if (generation_.return_attention()) {
+          translation.ids = one.tokens;
+          translation.alignment = largest_in_rows(one.attention);
+        }
+        result[batch[i]].push_back(std::move(translation));
       }
     }
     if (!after_batch(result, begin = end)) return;

@@ -7,8 +7,9 @@
 
 #include "cli/translate/languages.h"
 #include "cli/translate/translate_lines.h"
+#include "models/seq2seq/load.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/seq2seq.h"
+#include "posenc/models/generate.h"
 #include "posenc/text/tokenizer.h"
 
 namespace posenc::cli {
@@ -17,6 +18,9 @@ namespace posenc::cli {
 struct Translation {
   std::string text;
   double score = 0.0;
+  /// With SearchOptions::alignments, the tokens after a target prefix, and for each the token of
+  /// the source, counted from 0, that it attends to most.
+  std::vector<int64_t> ids = {}, alignment = {};
 };
 
 /// Translates texts with the encoder-decoder in a folder.
@@ -52,7 +56,8 @@ class Translator {
   std::vector<std::vector<Hypothesis>> search(const std::vector<std::vector<int64_t>>& sources,
                                               const std::vector<std::size_t>& batch);
 
-  Seq2SeqModel loaded_;  ///< without its model, which frozen_ replaces
+  Seq2SeqWeights loaded_;  ///< without its model, which frozen_ replaces
+  GenerateOptions generation_;
   Tokenizer tokenizer_;
   Languages languages_;
   std::string prefix_;

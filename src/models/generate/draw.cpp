@@ -55,14 +55,12 @@ Tensor typical_p(const Tensor& scores, double mass) {
   const auto [sorted, places] = distance.sort(1, /*descending=*/false);
   const auto sums = scores.gather(1, places).softmax(1).cumsum(1);
   const auto last = (sums < mass).sum(1, /*keepdim=*/true).clamp_max(scores.size(1) - 1);
-  auto removed = sorted > sorted.gather(1, last);
-  removed.select(1, 0).fill_(false);
-  return without(scores, places, removed);
+  return without(scores, places, sorted > sorted.gather(1, last));
 }
 
 }  // namespace
 
-Tensor draw(const Tensor& scores, const GenerateOptions& options) {
+Tensor filtered(const Tensor& scores, const GenerateOptions& options) {
   // Relative to the best, so that a low temperature cannot turn all of them into -inf.
   Tensor kept = (scores - scores.amax(1, /*keepdim=*/true)) / options.temperature();
   if (options.top_h()) kept = top_h(kept, *options.top_h());
@@ -82,7 +80,14 @@ Tensor draw(const Tensor& scores, const GenerateOptions& options) {
     const auto least = (entropy(kept).neg().exp() * std::sqrt(eta)).clamp_max(eta);
     kept = at_least(kept, kept.softmax(1), least);
   }
-  return kept.softmax(1).multinomial(1, /*replacement=*/false, options.generator()).squeeze(1);
+  return kept;
+}
+
+Tensor draw(const Tensor& scores, const GenerateOptions& options) {
+  return filtered(scores, options)
+      .softmax(1)
+      .multinomial(1, /*replacement=*/false, options.generator())
+      .squeeze(1);
 }
 
 }  // namespace posenc

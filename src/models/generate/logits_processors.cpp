@@ -3,6 +3,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -14,6 +15,22 @@ using Tokens = std::vector<int64_t>;
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
+
+constexpr int64_t kBlock = 256;
+
+// Without a branch for each, so that the search for the few that are not finite costs little.
+bool is_finite_block(const float* values) {
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t others = 0;
+  for (int64_t i = 0; i < kBlock; ++i)
+    others |= static_cast<uint32_t>((std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent);
+  return others == 0;
+}
+
+float finite(float value) {
+  if (std::isnan(value)) return 0.0F;
+  return value > 0.0F ? kLargest : -kLargest;
+}
 
 bool contains(const Tokens& tokens, int64_t token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
@@ -74,24 +91,28 @@ class LogitsProcessors::Scores {
   void ban(const Tokens& tokens) {
     for (const int64_t token : tokens) ban(token);
   }
+  // As a bias, which leaves what is NaN.
+  void add_ban(int64_t token) { logits_[token] += kBanned; }
   // Only these remain, with probability 1 each.
   void force(const Tokens& tokens) {
     std::fill(logits_, logits_ + vocab_, kBanned);
     for (const int64_t token : tokens) logits_[token] = 0.0F;
     *largest_ = *rest_ = 0.0F;
   }
+  // Without a finite sum no token has a log probability: each is NaN.
+  void spread_nan() {
+    if (has_sum()) return;
+    if (are_log_probabilities_)
+      std::fill(logits_, logits_ + vocab_, std::numeric_limits<float>::quiet_NaN());
+    *largest_ = *rest_ = 0.0F;
+  }
   void make_finite() {
-    const bool has_sum = std::isfinite(*largest_) && std::isfinite(*rest_);
-    for (int64_t token = 0; token < vocab_; ++token) {
-      float value = get(token);
-      if (std::isnan(value)) value = 0.0F;
-      if (std::isinf(value)) value = value > 0.0F ? kLargest : -kLargest;
-      if (has_sum)
-        set(token, value);
-      else
-        logits_[token] = value;
+    for (int64_t begin = 0; begin < vocab_; begin += kBlock) {
+      const int64_t end = std::min(begin + kBlock, vocab_);
+      if (end - begin == kBlock && is_finite_block(logits_ + begin)) continue;
+      for (int64_t token = begin; token < end; ++token)
+        if (!std::isfinite(logits_[token])) set(token, finite(logits_[token]));
     }
-    if (!has_sum) *largest_ = *rest_ = 0.0F;
   }
   // Multiplies negative scores by `factor` and divides the others by it.
   void scale(const Tokens& tokens, float factor) {
@@ -102,6 +123,8 @@ class LogitsProcessors::Scores {
   }
 
  private:
+  bool has_sum() const { return std::isfinite(*largest_) && std::isfinite(*rest_); }
+
   float *logits_, *largest_, *rest_;
   int64_t vocab_;
   bool are_log_probabilities_;
@@ -204,6 +227,7 @@ void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
   const Tokens& columns = *row.columns;
   const int64_t length = generated(row);
   const Tokens* const forced = this->forced(row);
+  if (options_.remove_invalid_values()) scores.spread_nan();
   if (forced != nullptr) {
     scores.force(*forced);
   } else {
@@ -214,9 +238,9 @@ void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
     if (options_.repetition_penalty() != 1.0)
       scores.scale(distinct(columns), static_cast<float>(options_.repetition_penalty()));
     ban_ngrams(scores, row);
-    scores.ban(banned_);
+    for (const int64_t token : banned_) scores.add_ban(token);
     for (const Tokens& sequence : banned_sequences_)
-      if (lacks_last_of(columns, sequence)) scores.ban(sequence.back());
+      if (lacks_last_of(columns, sequence)) scores.add_ban(sequence.back());
     if (length < lengths_.least) scores.ban(options_.eos_ids());
   }
   if (options_.remove_invalid_values()) scores.make_finite();

@@ -93,8 +93,8 @@ void check_beams(const GenerateOptions& options, int64_t most) {
   TORCH_CHECK_VALUE(!options.on_token() || options.num_beams() == 1,
                     "[generate] on_token needs num_beams 1, since beams may be replaced. Got ",
                     options.num_beams());
-  TORCH_CHECK_VALUE(std::isfinite(options.coverage_penalty()) && options.coverage_penalty() >= 0.0,
-                    "[generate] coverage_penalty must be finite and not negative. Got ",
+  TORCH_CHECK_VALUE(options.coverage_penalty() >= 0.0 && options.coverage_penalty() <= kMostPenalty,
+                    "[generate] coverage_penalty must lie between 0 and ", kMostPenalty, ". Got ",
                     options.coverage_penalty());
   TORCH_CHECK_VALUE(std::isfinite(options.length_penalty()),
                     "[generate] length_penalty must be finite. Got ", options.length_penalty());

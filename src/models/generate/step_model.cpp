@@ -102,6 +102,7 @@ void Search::check_choice(float score, int64_t length, int64_t source) {
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {
+  if (options().stopping_criteria()) decoder.check_unchanged();  // it was called for each candidate
   const int64_t written = step + 1 - plan.longest_prefix;
   if (!options().progress() || written <= 0) return true;
   const bool more = options().progress()({written, plan.max_new_tokens, finished, plan.sources});

@@ -98,7 +98,8 @@ struct Search {
   /// c10::ValueError if there is none: the logits are NaN, or all are -inf.
   static void check_choice(float score, int64_t length, int64_t source);
   /// Calls the caller's progress function after a step of the decoder, unless a prefix is still
-  /// being read, and checks the model after it. Returns false if the search should stop.
+  /// being read, and checks the model after it and after the stopping criteria. Returns false if
+  /// the search should stop.
   bool go_on(int64_t step, int64_t finished) const;
 };
 
@@ -110,6 +111,10 @@ Hypotheses beam_search(Search& search);
 
 /// Greedy search or sampling, with one row for each returned sequence.
 Hypotheses row_search(Search& search);
+
+/// The scores (R, V) with the temperature and filters of sampling: -inf for tokens that are not
+/// drawn.
+torch::Tensor filtered(const torch::Tensor& scores, const GenerateOptions& options);
 
 /// Samples one id per row of scores (R, V) according to the options: (R).
 torch::Tensor draw(const torch::Tensor& scores, const GenerateOptions& options);

@@ -34,6 +34,11 @@ struct ClassRow {
 
 namespace {
 
+// The settings of a class that posenc does not read and that may not be null.
+struct UnreadRow {
+  std::string_view model_type, names;
+};
+
 #include "models/hf/config_classes.inc"
 
 }  // namespace
@@ -44,6 +49,8 @@ ConfigClass::ConfigClass(const ClassRow& row)
     const std::size_t middle = pair.find_first_of("=:");
     aliases_.push_back({pair.substr(0, middle), pair.substr(middle + 1), pair[middle] == ':'});
   }
+  if (const UnreadRow* const unread = detail::find_named(kUnreadSettings, row.model_type))
+    unread_ = words_of(unread->names);
 }
 
 // A class is parsed when it is first asked for.
@@ -117,6 +124,13 @@ const nlohmann::json& ConfigClass::default_of(std::string_view name) const {
   static const nlohmann::json kNone;
   const auto found = defaults_.find(own_name(name));
   return found == defaults_.end() ? kNone : *found;
+}
+
+bool ConfigClass::refuses_null(std::string_view name) const {
+  const auto is_among = [&](const std::vector<std::string_view>& names) {
+    return std::find(names.begin(), names.end(), own_name(name)) != names.end();
+  };
+  return is_among(unread_) || (!default_of(name).is_null() && !is_among(optional_));
 }
 
 std::string_view ConfigClass::part_type(std::string_view part) const {

@@ -41,6 +41,8 @@ class ConfigClass {
   const nlohmann::json& default_of(std::string_view name) const;
   /// The model type of a part, such as `text_config`; empty if there is none.
   std::string_view part_type(std::string_view part) const;
+  /// Whether the class takes no null for the setting, whatever reads it.
+  bool refuses_null(std::string_view name) const;
   /// Whether the class has such a setting.
   bool has(std::string_view name) const { return defaults_.contains(own_name(name)); }
 
@@ -53,6 +55,7 @@ class ConfigClass {
 
   std::vector<Alias> aliases_;
   std::vector<std::string_view> optional_;  // settings that may be null
+  std::vector<std::string_view> unread_;    // others that may not
   nlohmann::json defaults_;
 };
 

@@ -47,7 +47,8 @@ Settings settings_of_class(const Settings& config, const std::string& type) {
   const Settings own = config.with(std::move(settings)).of(type);
   // Null is a value of few settings; of the tie, whose default it stands for.
   for (const auto& [name, value] : own.object().items())
-    if (value.is_null() && !own.value(name).is_null() && name != "tie_word_embeddings")
+    if (value.is_null() && name != "tie_word_embeddings" &&
+        (known.refuses_null(name) || !own.value(name).is_null()))
       own.refuse(name, "must be left out or have a value");
   if (!own.flag("is_encoder_decoder")) own.refuse("is_encoder_decoder", "must be true");
   return own;
