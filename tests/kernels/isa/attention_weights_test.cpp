@@ -54,7 +54,8 @@ struct WeightsCase {
   }
 
   torch::Tensor run(const Kernels& use, bool in_place) const {
-    const torch::Tensor from = torch::empty({kWeightRows, request.keys + 3}).narrow(1, 0, request.keys);
+    const torch::Tensor from =
+        torch::empty({kWeightRows, request.keys + 3}).narrow(1, 0, request.keys);
     from.copy_(products);
     const torch::Tensor out = in_place ? from : torch::full({kWeightRows, request.keys}, 7.0);
     WeightsRequest own = request;
