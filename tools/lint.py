@@ -66,7 +66,7 @@ ASIDE = {"include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
-ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|int8|rotary|sets|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$")
+ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|int8|rotary|sets|sincos|sincos_types|weights)\.h$|(string|math|stdint|stddef)\.h$")
 # The only files that use intrinsics, and where these come from.
 ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon.h": "arm_neon.h"}
 
@@ -96,7 +96,7 @@ CLI_MAY = {
 # these stay.
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
-    "src/functional/multihead_attention.cpp": "_safe_softmax: that of scaled_dot_product_attention, zeros for a row of -inf",
+    "src/relative/weights.cpp": "_safe_softmax: that of scaled_dot_product_attention, zeros for a row of -inf; _softmax_backward_data: from a result",
     "src/functional/embed/row_gradient.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",

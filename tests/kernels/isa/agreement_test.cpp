@@ -15,6 +15,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
+#include "kernels/weights.h"
 #include "platform/memory.h"
 
 namespace posenc::kernels {
@@ -382,6 +383,33 @@ TEST(KernelBits, AttentionOfSequences) {
 TEST(KernelBits, AttentionInAWindow) {
   expect_hashes(0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
                 [](const Kernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
+}
+
+TEST(KernelBits, AttentionWeights) {
+  expect_hashes(0x023d0dd4ba1324b8, 0x3094ab89c618c70f, [](const Kernels& use, Hash& hash) {
+    constexpr int64_t kRows = 5, kMost = 70;
+    Numbers numbers(17);
+    const auto products = numbers.floats(kRows * kMost), term = numbers.floats(kRows * kMost);
+    const auto mask = numbers.floats(kRows * kMost);
+    for (const int64_t keys : {3, 16, 23, 64, 70}) {
+      for (const bool divides : {false, true}) {
+        std::vector<float> out(static_cast<size_t>(kRows * keys));
+        inference::WeightsRequest w = {};
+        w.products = products.data();
+        w.rows = kRows;
+        w.keys = w.products_stride = w.out_stride = keys;
+        w.scale = 0.3F;
+        w.divides = divides;
+        w.scales_products = w.scales_term = true;
+        w.term = term.data();
+        w.mask = mask.data();
+        w.term_stride = w.mask_stride = kMost;
+        w.out = out.data();
+        use.weights.weigh(w, 0, kRows);
+        hash.add(out);
+      }
+    }
+  });
 }
 
 TEST(KernelBits, AddNorm) {
