@@ -270,9 +270,8 @@ TEST_F(Translate, LanguagesAfterTheVocabulary) {
     return translate(folder, "six\n", {option, language}).err;
   };
   EXPECT_CONTAINS(refusal("--src-lang", "enn"), "has no language enn; did you mean en?");
-  EXPECT_CONTAINS(refusal("--tgt-lang", "zhu"), "has no language zhu; did you mean z");
-  EXPECT_CONTAINS(refusal("--src-lang", "de"), "line 1 has the token \"__de__\" with id ")
-      << "more than the model has";
+  EXPECT_CONTAINS(refusal("--tgt-lang", "zhu"), "has no language zhu; did you mean ");
+  EXPECT_CONTAINS(refusal("--src-lang", "de"), "line 1 has the token '__de__' with id ");
 }
 
 TEST_F(Translate, OverridesBeamsAndLength) {

@@ -227,7 +227,8 @@ TEST(RelativePreset, NamesItselfWherePyTorchFindsTheFault) {
   inputs.tensors["q"] = torch::zeros({4, 3, 16, 8}, torch::kBFloat16);
   inputs.tensors["k"] = torch::zeros({4, 3, 16, 8}, torch::kBFloat16);
   EXPECT_ERROR(relative_outputs("donut_swin", inputs), c10::TypeError, "[donut_swin] `q`");
-  RelativeInputs gates = {{{"causal", true}, {"heads", int64_t{2}}},
+  RelativeInputs gates = {
+      {{"dtype", std::string("float32")}, {"causal", true}, {"heads", int64_t{2}}},
                           {{"hidden", torch::zeros({1, 3, 4}, torch::kDouble)},
                            {"w.to_forget_gates.0.weight", torch::zeros({2, 4})},
                            {"w.to_forget_gates.0.bias", torch::zeros({2})}}};

@@ -29,12 +29,20 @@ const hf::ModelType& seq2seq_type(const Settings& config, const std::string& onl
                         known);
 }
 
+// Null is a value of few settings, also where another name of the setting has one that counts.
+void check_nulls(const Settings& config, const hf::ConfigClass& known) {
+  for (const auto& [name, value] : config.object().items())
+    if (value.is_null() && (known.refuses_null(name) || !known.value_in(config.object(), name).is_null()))
+      config.refuse(name, "must be left out or have a value", value);
+}
+
 // The settings as the class has them. Of two names of one setting, transformers takes the one that
 // it reads later. T5's decoder has by default as many layers as the encoder by the earlier name,
 // which may be the class's default.
 Settings settings_of_class(const Settings& config, const std::string& type) {
   const hf::ConfigClass& known = hf::ConfigClass::of(type);
   nlohmann::json settings = config.object();
+  check_nulls(config, known);
   for (const auto& alias : known.aliases()) {
     const std::string early(alias.name_is_field ? alias.name : alias.own);
     const std::string late(alias.name_is_field ? alias.own : alias.name);
@@ -45,11 +53,6 @@ Settings settings_of_class(const Settings& config, const std::string& type) {
     settings.erase(early);
   }
   const Settings own = config.with(std::move(settings)).of(type);
-  // Null is a value of few settings; of the tie, whose default it stands for.
-  for (const auto& [name, value] : own.object().items())
-    if (value.is_null() && name != "tie_word_embeddings" &&
-        (known.refuses_null(name) || !own.value(name).is_null()))
-      own.refuse(name, "must be left out or have a value");
   if (!own.flag("is_encoder_decoder")) own.refuse("is_encoder_decoder", "must be true");
   return own;
 }

@@ -22,7 +22,8 @@ bool scales_output(const Settings& config, const Seq2SeqStructure& structure) {
   const nlohmann::json& object = config.object();
   const auto tied = object.find("tie_word_embeddings");
   const bool usual = tied == object.end() || *tied != false;
-  return config.flag("scale_decoder_outputs", usual);
+  if (!config.mentions("scale_decoder_outputs")) return usual;
+  return config.flag("scale_decoder_outputs");
 }
 
 TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& structure) {

@@ -27,6 +27,9 @@ T5Network network_in(const Settings& config) {
     config.refuse(kName, "must be the name of an activation, or of one after \"gated-\"");
   }
   if (is_gated && activation == "gelu") activation = "gelu_new";
+  for (const char* name : {"dense_act_fn", "is_gated_act"})
+    if (config.mentions(name) && !config.has(name))
+      config.refuse(name, "must be left out or have a value");
   return {config.text("dense_act_fn", activation), config.flag("is_gated_act", is_gated)};
 }
 

@@ -208,6 +208,10 @@ TEST_F(BadMarianFolder, NoDecoderStart) {
   remove("generation_config.json");
   EXPECT_EQ(load_marian(path()).generation.bos_id(), 19);
   set("config.json", "decoder_start_token_id", nullptr);
+  expect_value_error("decoder_start_token_id must be left out or have a value. Got null");
+  auto config = json::parse(read_bytes(folder_ / "config.json"));
+  config.erase("decoder_start_token_id");
+  write_bytes(folder_ / "config.json", config.dump());
   set("config.json", "bos_token_id", 7);
   EXPECT_EQ(load_marian(path()).generation.bos_id(), 7);
 }
