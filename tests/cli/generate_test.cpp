@@ -98,6 +98,24 @@ TEST_F(Generate, RefusesTensors) {
   expect_nothing(in_, {"--logits"}, "--logits needs `decoder_input_ids`");
 }
 
+// As transformers: unless any row begins with the start token, it is put before all of them.
+TEST_F(Generate, BeginsPrefixesWithTheStart) {
+  const std::vector<std::string> set = {"--set", "num_beams=1"};
+  const auto start = found(in_, set)[0][0].item<int64_t>();
+  const auto begun = [&](const at::Tensor& prefix) {
+    return found(dict({{"input_ids", ids_}, {"decoder_input_ids", prefix}}), set);
+  };
+  for (const auto& prefix : {torch::tensor({{start, int64_t{9}}, {int64_t{8}, int64_t{5}}}),
+                             torch::tensor({{int64_t{8}, int64_t{5}}, {start, int64_t{9}}})})
+    EXPECT_TRUE(torch::equal(begun(prefix).narrow(1, 0, 2), prefix)) << prefix;
+  for (const auto& prefix : {torch::tensor({{int64_t{7}, int64_t{9}}, {int64_t{8}, int64_t{5}}}),
+                             torch::tensor({{int64_t{7}, start}, {int64_t{8}, start}})}) {
+    const auto columns = begun(prefix);
+    EXPECT_TRUE(torch::equal(columns.narrow(1, 1, 2), prefix)) << columns;
+    EXPECT_TRUE(columns.select(1, 0).eq(start).all().item<bool>()) << columns;
+  }
+}
+
 TEST_F(Generate, RefusesSettings) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"num_beams=0", "num_beams must be a whole number"},

@@ -125,9 +125,9 @@ def lengths(draw: Draw, sizes: Sizes) -> dict:
 
 def beams(draw: Draw, number: int) -> dict:
     """Each way to stop with each kind of exponent."""
-    stops, exponents = [False, True, "never", 1], [1.0, 0.0, 2.0, 0.4, -1.0]
+    stops, exponents = [False, "never", True, "never", 1], [1.0, 0.0, 2.0, 0.4, -1.0]
     width = draw.choice([2, 2, 3, 4, 5])
-    return {"num_beams": width, "early_stopping": stops[number % 4], "length_penalty": exponents[number // 4 % 5],
+    return {"num_beams": width, "early_stopping": stops[number % 5], "length_penalty": exponents[number // 5 % 5],
             "num_return_sequences": draw.choice([1, width])}  # fmt: skip
 
 
