@@ -229,9 +229,9 @@ TEST(RelativePreset, NamesItselfWherePyTorchFindsTheFault) {
   EXPECT_ERROR(relative_outputs("donut_swin", inputs), c10::TypeError, "[donut_swin] `q`");
   RelativeInputs gates = {
       {{"dtype", std::string("float32")}, {"causal", true}, {"heads", int64_t{2}}},
-                          {{"hidden", torch::zeros({1, 3, 4}, torch::kDouble)},
-                           {"w.to_forget_gates.0.weight", torch::zeros({2, 4})},
-                           {"w.to_forget_gates.0.bias", torch::zeros({2})}}};
+      {{"hidden", torch::zeros({1, 3, 4}, torch::kDouble)},
+       {"w.to_forget_gates.0.weight", torch::zeros({2, 4})},
+       {"w.to_forget_gates.0.bias", torch::zeros({2})}}};
   EXPECT_ERROR(relative_outputs("x_transformers_forget", gates), c10::ValueError,
                "[x_transformers_forget] the settings and tensors must fit each other");
 }

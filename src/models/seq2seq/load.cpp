@@ -32,7 +32,8 @@ const hf::ModelType& seq2seq_type(const Settings& config, const std::string& onl
 // Null is a value of few settings, also where another name of the setting has one that counts.
 void check_nulls(const Settings& config, const hf::ConfigClass& known) {
   for (const auto& [name, value] : config.object().items())
-    if (value.is_null() && (known.refuses_null(name) || !known.value_in(config.object(), name).is_null()))
+    if (value.is_null() &&
+        (known.refuses_null(name) || !known.value_in(config.object(), name).is_null()))
       config.refuse(name, "must be left out or have a value", value);
 }
 
