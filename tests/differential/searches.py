@@ -237,7 +237,8 @@ def search_differs(case: Case, got: dict[str, Tensor] | str) -> str:
         if score < LOST:
             continue
         is_far = has_scores and bool(far(got["scores"][row], scores[row]))
-        if ours[row] != theirs[row] or is_far:
+        differs = ours[row] != theirs[row] and abs(score) != torch.inf  # infinite scores tie
+        if differs or is_far:
             return f"row {row}: {ours[row]} {got['scores'][row]}, transformers {theirs[row]} {score}"
     return ""
 
