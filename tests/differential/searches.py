@@ -17,7 +17,7 @@ from harness import Case, Draw, Failure, Programs
 SEARCHES, STEPS = 240, 480
 NOISE, NUDGES = 1e-6, 12
 TOLERANCE = 2e-5
-LOST = -1e8  # scores of beams that never lived
+LOST = -1e8  # sums of beams that never lived
 START = 0
 # Settings that change each other's meaning, which two random ones seldom do in a step where both act.
 TOGETHER = [
@@ -233,8 +233,10 @@ def search_differs(case: Case, got: dict[str, Tensor] | str) -> str:
     if len(ours) != len(theirs):
         return f"{len(ours)} rows, transformers {len(theirs)}"
     has_scores = settings.get("num_beams", 1) > 1
+    most = case.options["positions"]  # by which a penalty may divide
+    lost = LOST / most ** max(settings.get("length_penalty", 1.0), 0.0)
     for row, score in enumerate(scores.tolist()):
-        if score < LOST:
+        if score < lost:
             continue
         is_far = has_scores and bool(far(got["scores"][row], scores[row]))
         differs = ours[row] != theirs[row] and abs(score) != torch.inf  # infinite scores tie
