@@ -25,8 +25,8 @@ SECTIONS = {
     "t5": "T5-base's encoder from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
     "deberta": "DeBERTa-v3-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
     "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
-    "nllb": "Decoding 24 tokens with the shape of NLLB-600M (d 1024, d_ff 4096, 12 + 12 layers, V = 256,206), sources of 16 tokens",
-    "t5": "Decoding 24 tokens with the shape of T5-base (d 768, d_ff 3072, 12 + 12 layers, V = 32,128), sources of 16 tokens",
+    "nllb_decode": "Decoding 24 tokens with the shape of NLLB-600M (d 1024, d_ff 4096, 12 + 12 layers, V = 256,206), sources of 16 tokens",
+    "t5_decode": "Decoding 24 tokens with the shape of T5-base (d 768, d_ff 3072, 12 + 12 layers, V = 32,128), sources of 16 tokens",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
 SIZE = "{:,} tokens"
@@ -179,9 +179,9 @@ def goals() -> list[tuple]:
             act, case = f"{shape}/decode" + ("_beams" if beams > 1 else ""), f"{batch}/16/1"
             leasts = {1: (1.3, of_one_row, 1.5), 4: (1.8, 3, 1.1), 8: (1.8, 3, 1.1), 32: (1.05, 1.6, 1.1)}[batch * beams]
             for theirs, least in zip(("ctranslate2", "hf"), leasts):
-                add(shape, title, f"{act}/posenc/{case}", f"{act}/{theirs}/{case}", least)
-            add(shape, title + IN_8_BITS, f"{act}/posenc_int8/{case}", f"{act}/ctranslate2_int8/{case}", leasts[2])
-            add(shape, title + IN_8_BITS, f"{act}/posenc_int8/{case}", f"{act}/posenc/{case}", 1)
+                add(f"{shape}_decode", title, f"{act}/posenc/{case}", f"{act}/{theirs}/{case}", least)
+            add(f"{shape}_decode", title + IN_8_BITS, f"{act}/posenc_int8/{case}", f"{act}/ctranslate2_int8/{case}", leasts[2])
+            add(f"{shape}_decode", title + IN_8_BITS, f"{act}/posenc_int8/{case}", f"{act}/posenc/{case}", 1)
     task, base = "the model of `make pronounce`, 256 words", "60 million parameters, 16 x 64 tokens"
     for title, model, leasts in ((task, "task", {"eager": 1.2}), (base, "base", {"eager": 0.95, "libtorch": 1.3})):
         for theirs, least in leasts.items():

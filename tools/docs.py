@@ -226,7 +226,8 @@ def pronounce() -> str:
 def documents() -> dict[Path, str]:
     """The files with what they should contain."""
     known, command_line = docs_performance.runs(), json.loads(output_of("--describe"))
-    counts = {"sinusoids": len(listing()), "rotary": len(listing("--rotary")), "encoders": len(encoder_types())}
+    counts = {"sinusoids": len(listing()), "rotary": len(listing("--rotary")), "relative": len(listing("--relative")),
+              "encoders": len(encoder_types())}  # fmt: skip
     pages = {
         "README.md": {"benefits": lambda: docs_performance.benefits(known, **counts)},
         "docs/allocator.md": {"table": allocator},

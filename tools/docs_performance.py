@@ -31,6 +31,12 @@ def one_thread(model: str) -> list[str]:
     return [f"{model}/{case}/posenc/1" for case in ("1x16", "1x128", "8x128", "1x2048", "8_unequal")]
 
 
+def of_shape(shape: str) -> list[str]:
+    """Greedy for 1, 8 and 32 sources, and four beams for 1 and 8."""
+    cases = [("decode", batch) for batch in (1, 8, 32)] + [("decode_beams", batch) for batch in (1, 8)]
+    return [f"{shape}/{act}/posenc/{batch}/16/1" for act, batch in cases]
+
+
 def in_8_bits(cases: list[str]) -> list[str]:
     return [case.replace("/posenc/", "/posenc_int8/") for case in cases]
 
@@ -38,6 +44,7 @@ def in_8_bits(cases: list[str]) -> list[str]:
 ENCODE = [f"decode/encode/posenc/{size}/1" for size in ("1/16", "1/128", "8/128")]
 GREEDY = [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)]
 BEAMS = ["decode/decode_beams/posenc/8/32/1"]
+SHAPES = (("nllb", "24 tokens with the shape of NLLB-600M"), ("t5", "24 tokens with the shape of T5-base"))
 ENCODERS = (("minilm", "MiniLM"), ("bert", "BERT-base"), ("modernbert", "ModernBERT-base"))
 RELATIVE_ENCODERS = (("t5", "T5-base's encoder"), ("deberta", "DeBERTa-v3-base"))
 
@@ -57,6 +64,8 @@ SUMMARY_ROWS = [
       for title, cases in (("encoder of 6 layers (d 512), frozen, 16 to 1,024 tokens", ENCODE), ("64 tokens, greedy, batch 1, 8 and 32", GREEDY),
                            ("64 tokens, four beams, batch 8", BEAMS))
       for converted in (False, True)),
+    *((f"{title}, 1 to 32 rows" + (", in 8 bits" if converted else ""), in_8_bits(of_shape(shape)) if converted else of_shape(shape),
+       "ctranslate2_int8" if converted else "ctranslate2") for shape, title in SHAPES for converted in (False, True)),
     ("`TransformerEncoder`, not frozen, one and two threads",
      [f"transformer/encoder/posenc/{size}/{threads}" for size in ("1/16", "1/128", "8/128") for threads in (1, 2)], "torch_nn"),
     ("embedding of 1 to 32,768 tokens",
@@ -227,18 +236,20 @@ def of_all(known: list[dict], cases: list[str], peer: str) -> list[float]:
     return [ratio for run in measured(known) for ratio in ratios(run, cases, peer)]
 
 
-def benefits(known: list[dict], sinusoids: int, rotary: int, encoders: int) -> str:
+def benefits(known: list[dict], sinusoids: int, rotary: int, relative: int, encoders: int) -> str:
     """README's list of what posenc is good for, with its numbers."""
+    greedy_and_beams = GREEDY + BEAMS + [case for shape, _ in SHAPES for case in of_shape(shape)]
     adam = of_all(known, ["adam/fused/32000/512/1"], "libtorch")
     return (
         "- **It loads the weights that you have**: `torch.save`, TorchScript, `.pt2`, safetensors and shards, into any `torch::nn::Module`, with\n"
         "  names renamed, packed or transposed on the way. A wrong name, shape or dtype is an error, and the module is then unchanged.\n"
-        f"- **It computes the same numbers**: {sinusoids} sinusoids and {rotary} rotary embeddings of real systems bit for bit, and {encoders}\n"
-        "  model types of encoders from transformers (BERT, RoBERTa, DistilBERT, CLIP, ViT, DINOv2, ...) within 1e-5.\n"
-        f"- **It is fast on CPUs**: BERT-base runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers, and a Transformer of 6 + 6 layers\n"
-        f"  decodes {span(of_all(known, GREEDY + BEAMS, 'ctranslate2'))} as fast as CTranslate2 in float32 ([all measurements](docs/performance.md)).\n"
+        f"- **It computes the same numbers**: {sinusoids} sinusoids, {rotary} rotary embeddings and {relative} relative positions of real systems\n"
+        f"  bit for bit; {encoders} model types of encoders from transformers (BERT, RoBERTa, DistilBERT, CLIP, ViT, DINOv2, Swin, ...), and\n"
+        "  encoder-decoders (Marian, NLLB, BART, T5, ...), with their generation, within 1e-5.\n"
+        f"- **It is fast on CPUs**: BERT-base runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers, and Transformers of the\n"
+        f"  shapes of Marian, NLLB and T5 decode {span(of_all(known, greedy_and_beams, 'ctranslate2'))} as fast as CTranslate2 in float32 ([all measurements](docs/performance.md)).\n"
         f"- **It computes in 8 bits**, with the same bits for any number of threads and on every processor with fused multiply-add: on one with VNNI\n"
-        f"  it decodes {span(of_all(known, in_8_bits(GREEDY + BEAMS), 'ctranslate2_int8'))} as fast as CTranslate2's int8, and runs encoders\n"
+        f"  it decodes {span(of_all(known, in_8_bits(greedy_and_beams), 'ctranslate2_int8'))} as fast as CTranslate2's int8, and runs encoders\n"
         f"  {span([ratio for model, _ in ENCODERS for ratio in of_all(known, in_8_bits(one_thread(model)), 'onnxruntime_int8')])} as fast as ONNX Runtime's ([8 bits](docs/int8.md)).\n"
         f"- **It trains**: everything has gradients until you freeze it, and the optimisers are PyTorch's, bit for bit. `FusedAdam` updates a\n"
         f"  large table {span(adam)} as fast as LibTorch's Adam; a whole training step of a small Transformer is {span(training(known))} as fast.\n"
