@@ -85,7 +85,7 @@ def processors(draw: Draw, sizes: Sizes) -> dict:
         "forced_bos_token_id": draw.choice([draw.randrange(vocab), *ends]),
         "forced_eos_token_id": draw.choice([*ends, draw.randrange(vocab), draw.sample(range(vocab), 3)]),
         "remove_invalid_values": draw.coin(0.9),
-        "exponential_decay_length_penalty": [draw.choice([0, 0, 0, 1, 3]), draw.choice([0.5, 1.3, 1.9])],
+        "exponential_decay_length_penalty": [draw.choice([0, 0, 0, 1, 3]), draw.choice([-0.5, 0.0, 0.5, 1.3, 1.3, 1.9])],
         "suppress_tokens": [*ids(draw, vocab, 1, max(1, vocab // 4)), vocab, vocab + 5],
         "begin_suppress_tokens": [*ids(draw, vocab, 1, max(1, vocab // 2)), vocab],
         "renormalize_logits": draw.coin(0.8),

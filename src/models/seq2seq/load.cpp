@@ -79,10 +79,10 @@ void check_seq2seq_layers(const char* caller, const std::string& folder,
   for (const auto& [stack, pattern, layers] : stacks) {
     const std::string number = std::to_string(layers - 1);
     const std::string last = io::fill_pattern(pattern, {number}) + family.in_layer;
-    TORCH_CHECK_VALUE(find_entry(source, last) != nullptr, "[", caller, "] ", folder, ": ", stack,
-                      "_layers in config.json must be at most how many the weights have, which "
-                      "lack ",
-                      last, ". Got ", layers);
+    TORCH_CHECK_VALUE(find_entry(source, last) != nullptr, "[", caller, "] ", folder,
+                      ": the layers of the ", stack,
+                      " in config.json must be at most those of the weights, which lack ", last,
+                      ". Got ", layers);
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
       {"encoder_ffn_dim", 32, "encoder_ffn_dim in config.json must be axis 0 of model.encoder"},
       {"decoder_ffn_dim", 1 << 20, "decoder_ffn_dim in config.json must be axis 0 of model.dec"},
       {"encoder_layers", 3,
-       "at most how many the weights have, which lack model.encoder.layers.2.fc1.weight. Got 3"},
+       "at most those of the weights, which lack model.encoder.layers.2.fc1.weight. Got 3"},
       {"decoder_layers", 999, "which lack model.decoder.layers.998.fc1.weight. Got 999"},
       {"encoder_attention_heads", 5, "num_heads must divide d_model 48. Got 5"},
       {"decoder_attention_heads", 7, "decoder_num_heads must divide d_model 48. Got 7"},
