@@ -55,30 +55,32 @@ at::Tensor composed_weights(const at::Tensor& q, const at::Tensor& k, const Rule
   return scores.softmax(-1, widens ? at::kFloat : scores.scalar_type()).to(dtype);
 }
 
-// The pass, with the gradient of the composition. Its term is a tensor, or none.
+// The pass, with the gradient of the composition. Its term is a tensor, or none. What no gradient
+// needs is not saved, as by LibTorch: it may change meanwhile, and may be an inference tensor.
 struct RelativeWeightsBackward : torch_internals::BackwardNode {
   RelativeWeightsBackward(const at::Tensor& q_of, const at::Tensor& k_of, const Rules& of)
       : BackwardNode("RelativeWeightsBackward"),
-        q(torch_internals::save_for_backward(q_of)),
-        k(torch_internals::save_for_backward(k_of)),
-        mask(torch_internals::save_for_backward(of.mask)),
+        q(torch_internals::save_for_backward(k_of.requires_grad() ? q_of : at::Tensor())),
+        k(torch_internals::save_for_backward(q_of.requires_grad() ? k_of : at::Tensor())),
+        never(torch_internals::save_for_backward(forbidden(of.mask, of.masked_row))),
         place(of.place),
-        masked_row(of.masked_row),
         factor(of.scale.value_or(
-            std::pow(static_cast<double>(q_of.size(-1) * of.place.products), -0.5))) {
+            std::pow(static_cast<double>(q_of.size(-1) * of.place.products), -0.5))),
+        q_sizes(q_of.sizes().vec()),
+        k_sizes(k_of.sizes().vec()) {
     const auto& term = std::get<at::Tensor>(of.term);
     if (term.defined()) term_sizes = term.sizes().vec();
   }
   torch_internals::Gradients backward(const at::Tensor& grad) override;
   void release() override {
-    q.reset_data(), k.reset_data(), mask.reset_data(), weights.reset_data();
+    q.reset_data(), k.reset_data(), never.reset_data(), weights.reset_data();
     is_released = true;
   }
 
-  torch_internals::SavedVariable q, k, mask, weights;
+  torch_internals::SavedVariable q, k, never, weights;
   const Place place;
-  const MaskedRow masked_row;
   const double factor;
+  const std::vector<int64_t> q_sizes, k_sizes;
   std::vector<int64_t> term_sizes;
   bool is_released = false;
 };
@@ -88,8 +90,8 @@ torch_internals::Gradients RelativeWeightsBackward::backward(const at::Tensor& g
   const torch_internals::Profiled profiled("posenc::relative_weights_backward", grad);
   torch_internals::check_not_released(!is_released);
   at::Tensor of_scores = at::_softmax_backward_data(grad, weights.unpack(getptr()), -1, at::kFloat);
-  const at::Tensor never = forbidden(mask.unpack(), masked_row);
-  if (never.defined()) of_scores = of_scores.masked_fill(never, 0.0);
+  const at::Tensor hidden = never.unpack();
+  if (hidden.defined()) of_scores = of_scores.masked_fill(hidden, 0.0);
   const bool scales_sum = place.scale_of == ScaleOf::ScoresAndTerm;
   if (scales_sum) of_scores = of_scores * factor;
   torch_internals::Gradients grads(3);
@@ -99,10 +101,9 @@ torch_internals::Gradients RelativeWeightsBackward::backward(const at::Tensor& g
   }
   if (!wants(0) && !wants(1)) return grads;
   if (!scales_sum && place.scale_of != ScaleOf::Nothing) of_scores = of_scores * factor;
-  const at::Tensor queries = q.unpack(), keys = k.unpack();
-  if (wants(0)) grads[0] = at::sum_to(at::matmul(of_scores, keys), queries.sizes());
+  if (wants(0)) grads[0] = at::sum_to(at::matmul(of_scores, k.unpack()), q_sizes);
   if (wants(1))
-    grads[1] = at::sum_to(at::matmul(of_scores.transpose(-1, -2), queries), keys.sizes());
+    grads[1] = at::sum_to(at::matmul(of_scores.transpose(-1, -2), q.unpack()), k_sizes);
   return grads;
 }
 

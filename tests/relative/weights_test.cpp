@@ -200,6 +200,38 @@ TEST(RelativeWeights, NoticeAChangeBeforeTheirBackward) {
   EXPECT_ERROR(out.sum().backward(), c10::Error, "a second time");
 }
 
+// What the backward of the composition does not read may change before it, or be an inference
+// tensor.
+TEST(RelativeWeights, SaveOnlyWhatTheirBackwardNeeds) {
+  const auto drawn = [] { return torch::randn({2, 5, 4}); };
+  const auto tokens = [] { return torch::rand({5, 5}) < 0.5; };
+  Place fills;
+  fills.mask_place = MaskPlace::FillLowest;
+  for (const bool is_inference : {false, true}) {
+    torch::Tensor q, k, mask, allowed;
+    {
+      const c10::InferenceMode mode(is_inference);
+      q = drawn(), k = drawn(), mask = torch::randn({5, 5}), allowed = tokens();
+    }
+    const auto term = torch::randn({2, 5, 5}).requires_grad_(), own = drawn().requires_grad_();
+    const auto other = drawn(), made = own * 1.0;
+    const auto first = relative_weights(q, k, term, mask, {}),
+               second = relative_weights(made, other, {}, mask, {}),
+               third = relative_weights(own, other, {}, allowed, fills),
+               wanted = relative_scores(own, other, {}, allowed, fills).softmax(-1);
+    if (!is_inference) {
+      const torch::NoGradGuard no_grad;
+      q.add_(1.0), k.add_(1.0), made.add_(1.0), mask.add_(1.0), allowed.logical_not_();
+    }
+    const auto cotangent = torch::randn({2, 5, 5});
+    first.backward(cotangent);
+    EXPECT_TRUE(term.grad().defined());
+    second.backward(cotangent);
+    EXPECT_TRUE(within(Op::Layers, torch::autograd::grad({third}, {own}, {cotangent})[0],
+                       torch::autograd::grad({wanted}, {own}, {cotangent})[0]));
+  }
+}
+
 // A mask with a gradient of its own gets one from the composition.
 TEST(RelativeWeights, LearnAMask) {
   const auto q = torch::randn({1, 2, 5, 4}), k = torch::randn({1, 2, 6, 4});
