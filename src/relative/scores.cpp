@@ -35,17 +35,16 @@ void check_queries_and_keys(const char* who, const at::Tensor& q, const at::Tens
                     " and ", k.sizes());
 }
 
-// A term or a mask, where it is defined.
-void check_added(const char* who, const char* name, const at::Tensor& x, const at::Tensor& q,
+// The sizes of a term or a mask.
+void check_added(const char* who, const char* name, at::IntArrayRef sizes, const at::Tensor& q,
                  const at::Tensor& k) {
-  if (!x.defined()) return;
   std::vector<int64_t> scores(static_cast<std::size_t>(q.dim()));
   for (int64_t i = 0; i + 2 < q.dim(); ++i)
     scores[static_cast<std::size_t>(i)] = std::max(q.size(i), k.size(i));
   scores.rbegin()[1] = q.size(-2);
   scores.rbegin()[0] = k.size(-2);
-  TORCH_CHECK_VALUE(broadcasts_to(x.sizes(), scores), "[", who, "] the ", name,
-                    " must fit the scores, ", at::IntArrayRef(scores), ". Got ", x.sizes());
+  TORCH_CHECK_VALUE(broadcasts_to(sizes, scores), "[", who, "] the ", name,
+                    " must fit the scores, ", at::IntArrayRef(scores), ". Got ", sizes);
 }
 
 // Rows of sizes (..., Q, R), of which each query reads those of `keys` keys.
@@ -69,8 +68,12 @@ void check_vectors(const char* who, const DistanceVectors& term, const at::Tenso
   TORCH_CHECK_VALUE(q.dim() == 4 && term.x.size(2) == q.size(2), "[", who,
                     "] x of distance vectors must be (B, H, Q, D) for the queries of q. Got ",
                     term.x.sizes(), " beside ", q.sizes());
-  check_added(who, "term", term.x.narrow(-1, 0, 1), q, k);
-  check_added(who, "term", term.rows.select(-1, 0).select(-1, 0).unsqueeze(-1).unsqueeze(-1), q, k);
+  for (const at::Tensor* of : {&term.x, &term.rows}) {
+    std::vector<int64_t> sizes = of->sizes().vec();
+    if (of == &term.rows) sizes.rbegin()[1] = 1;
+    sizes.back() = 1;
+    check_added(who, "term", sizes, q, k);
+  }
   check_shift(who, {term.x.size(2), term.rows.size(-2)}, k.size(-2), term.index.origin, 1);
 }
 
@@ -183,11 +186,11 @@ at::Tensor pairs_of(const Term& term, const at::Tensor& q, const at::Tensor& k) 
 void check_scores(const char* who, const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
   check_queries_and_keys(who, q, k);
   const auto* const pairs = std::get_if<at::Tensor>(&rules.term);
-  if (pairs != nullptr) check_added(who, "term", *pairs, q, k);
+  if (pairs != nullptr && pairs->defined()) check_added(who, "term", pairs->sizes(), q, k);
   if (const auto* row = std::get_if<Distances>(&rules.term)) check_distances(who, *row, q, k);
   if (const auto* vectors = std::get_if<DistanceVectors>(&rules.term))
     check_vectors(who, *vectors, q, k);
-  check_added(who, "mask", rules.mask, q, k);
+  if (rules.mask.defined()) check_added(who, "mask", rules.mask.sizes(), q, k);
   const MaskPlace mask_place = rules.place.mask_place;
   TORCH_CHECK_TYPE(!rules.mask.defined() || mask_place != MaskPlace::FillLowest ||
                        rules.mask.scalar_type() == at::kBool,

@@ -153,8 +153,9 @@ class Pass {
     if (const auto* row = std::get_if<Distances>(&rules.term))
       distances_ = operand_of<float>(row->entries.unsqueeze(1), items, queries + keys - 1);
     if (const auto* vectors = std::get_if<DistanceVectors>(&rules.term)) {
-      vector_x_ = operand_of<float>(vectors->x, items, width);
-      vector_rows_ = operand_of<float>(dense_rows(vectors->rows), items, width);
+      vector_width_ = vectors->x.size(-1);
+      vector_x_ = operand_of<float>(vectors->x, items, vector_width_);
+      vector_rows_ = operand_of<float>(dense_rows(vectors->rows), items, vector_width_);
       origin_ = vectors->index.origin;
     }
   }
@@ -216,7 +217,8 @@ class Pass {
       const int64_t count = keys_ + rows - 1, lowest = origin_ - (first + rows - 1);
       float* const products = scratch(Scratch::Branch, rows * count);
       relative::multiply(vector_x_.row(item, first), vector_x_.stride, rows,
-                         vector_rows_.row(item, 0) + lowest * width_, width_, count, products);
+                         vector_rows_.row(item, 0) + lowest * vector_width_, vector_width_, count,
+                         products);
       request.term = products + rows - 1;
       request.term_stride = count - 1;
     }
@@ -237,13 +239,15 @@ class Pass {
   const kernel::WeightsRequest request_;
   Operand<float> q_, k_, term_, distances_, vector_x_, vector_rows_, mask_;
   Operand<bool> allowed_;
-  int64_t origin_ = 0;
+  int64_t origin_ = 0, vector_width_ = 0;  // which need not be that of the queries
 };
 
 }  // namespace
 
 bool can_weigh(const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
   if (!torch_internals::dispatches_plainly() || q.size(-1) == 0) return false;
+  const auto* const vectors = std::get_if<DistanceVectors>(&rules.term);
+  if (vectors != nullptr && vectors->x.size(-1) == 0) return false;
   const bool fills = rules.place.mask_place == MaskPlace::FillLowest;
   return each_tensor(q, k, rules, [&](const at::Tensor& x) {
     if (fills && x.is_same(rules.mask))

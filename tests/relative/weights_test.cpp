@@ -273,6 +273,22 @@ TEST(RelativeWeights, OfOtherDtypesAreOfTheComposition) {
   }
 }
 
+TEST(RelativeWeights, TakeVectorsOfAnyWidth) {
+  const auto q = torch::randn({2, 3, 5, 4}), k = torch::randn({2, 3, 7, 4});
+  for (const int64_t width : {0, 1, 2, 4, 9}) {
+    const DistanceVectors term = {torch::randn({2, 3, 5, width}), torch::randn({3, 11, width}),
+                                  {4}};
+    const auto pairs = relative_term(term.x, term.rows, 7, term.index);
+    EXPECT_TRUE(within(Op::Layers, relative_weights(q, k, term, {}, {}),
+                       relative_weights(q, k, pairs, {}, {})));
+    EXPECT_TRUE(within(Op::Sums, relative_scores(q, k, term, {}, {}),
+                       relative_scores(q, k, pairs, {}, {})));
+  }
+  const DistanceVectors none = {torch::randn({2, 3, 1, 4}), torch::randn({0, 4}), {0}};
+  EXPECT_EQ(relative_weights(q.narrow(2, 0, 1), k.narrow(2, 0, 0), none, {}, {}).sizes(),
+            at::IntArrayRef({2, 3, 1, 0}));
+}
+
 TEST(RelativeWeights, TakeSizesOfNothing) {
   const auto none =
       relative_weights(torch::randn({0, 3, 5, 4}), torch::randn({0, 3, 5, 4}), {}, {}, {});
