@@ -8,11 +8,12 @@ namespace posenc::kernels::inference {
 // When a mask is added: relative::MaskPlace.
 enum class AddedMask { AfterTerm, WithTerm, Twice };
 
-// The weights of a row all of whose scores are -inf.
+// The weights of a row all of whose keys are masked.
 enum class MaskedRow {
-  NaN,    // as of a softmax
+  NaN,    // as of a softmax of -inf
   Zeros,  // a query that may attend to nothing
-  Alike   // 1 / keys each: as of a softmax of scores that were filled by the lowest number
+  Alike   // 1 / keys each, as of a softmax of the lowest number: scores to which a mask adds -inf
+          // become it too, whatever they were
 };
 
 constexpr int64_t kNotCausal = -1;
@@ -35,7 +36,7 @@ struct WeightsRequest {
   AddedMask added_mask = AddedMask::AfterTerm;
   const bool* allowed = nullptr;  // other scores become `fill`; null: all are allowed
   int64_t allowed_stride = 0;
-  float fill = -__builtin_inff();
+  float fill = -__builtin_inff();  // the lowest number for weights of MaskedRow::Alike
   bool is_softmax = true;  // otherwise the result is the scores
   MaskedRow masked_row = MaskedRow::NaN;
   // Row i has weights of keys 0 .. first_causal + i, and zeros after these. kNotCausal: of all.

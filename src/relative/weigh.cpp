@@ -125,9 +125,7 @@ kernel::WeightsRequest request_of(const Rules& rules, int64_t width, int64_t key
   switch (place.mask_place) {
     case MaskPlace::WithTerm: request.added_mask = kernel::AddedMask::WithTerm; break;
     case MaskPlace::Twice: request.added_mask = kernel::AddedMask::Twice; break;
-    case MaskPlace::FillLowest:
-      if (kind == Weighed::Scores) request.fill = std::numeric_limits<float>::lowest();
-      break;
+    case MaskPlace::FillLowest: request.fill = std::numeric_limits<float>::lowest(); break;
     case MaskPlace::AfterTerm: break;
   }
   return request;

@@ -303,6 +303,27 @@ TEST(RelativeWeights, TakeSizesOfNothing) {
   EXPECT_TRUE(bit_equal(no_width, torch::full({1, 2, 3, 4}, 0.25)));
 }
 
+// Keys that are filled are those of the lowest score, also beside scores of -inf.
+TEST(RelativeWeights, OfFilledKeysAreThoseOfTheScores) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  Place fills;
+  fills.mask_place = MaskPlace::FillLowest;
+  for (const int64_t keys : {3, 20}) {
+    const auto q = torch::randn({2, 4, 5}), k = torch::randn({2, keys, 5});
+    auto term = torch::randn({4, keys});
+    term.select(0, 1).fill_(-kInf);
+    term.select(0, 2).select(0, 1).fill_(NAN);
+    auto allowed = torch::ones({4, keys}, torch::kBool);
+    allowed.select(1, 1).fill_(false);
+    for (const auto& mask : {allowed, torch::Tensor()}) {
+      const auto got = relative_weights(q, k, term, mask, fills),
+                 wanted = relative_scores(q, k, term, mask, fills).softmax(-1);
+      EXPECT_TRUE(bit_equal(got.isnan(), wanted.isnan()));
+      EXPECT_TRUE(within(Op::Layers, got.nan_to_num(7.0), wanted.nan_to_num(7.0)));
+    }
+  }
+}
+
 TEST(RelativeWeights, Errors) {
   const auto q = torch::zeros({2, 3, 5, 4}), k = torch::zeros({2, 3, 7, 4});
   EXPECT_ERROR(relative_weights(q, k.to(torch::kDouble), {}, {}, {}), c10::TypeError,

@@ -20,10 +20,16 @@ struct Row {
   const bool* allowed;
 };
 
+// The lowest number where a mask is -inf: MaskedRow::Alike.
+POSENC_INLINE Floats filled(Floats x, Floats mask) {
+  const Ints is_hidden = mask == broadcast(-__builtin_inff());
+  return floats_of(select(is_hidden, bits_of(broadcast(-__FLT_MAX__)), bits_of(x)));
+}
+
 // Scores of the keys i .. i + 15 of a row, for each way of making them.
 //
 // The common ways have no branch: what is not scaled is multiplied by 1, which changes no bit.
-template <bool kHasTerm, bool kHasMask, bool kWithTerm>
+template <bool kHasTerm, bool kHasMask, bool kWithTerm, bool kFills = false>
 struct Common {
   Floats of_products, of_term, of_sum;
 
@@ -44,13 +50,18 @@ struct Common {
         x += load<Floats>(row.mask + at);
       }
       x *= of_sum;
-      if constexpr (kHasMask && !kWithTerm) x += load<Floats>(row.mask + at);
+      if constexpr (kHasMask && !kWithTerm) {
+        const Floats mask = load<Floats>(row.mask + at);
+        x += mask;
+        if constexpr (kFills) x = filled(x, mask);
+      }
       return x;
     });
   }
 };
 
-// The others: quotients, masks that are added twice, and keys that are not allowed.
+// The others: quotients, masks that are added twice, keys that are not allowed, and masks that are
+// added to a term and fill.
 struct Any {
   const WeightsRequest& p;
 
@@ -77,6 +88,8 @@ struct Any {
         x += mask;
         if (p.added_mask == AddedMask::Twice) x += mask;
       }
+      if (row.mask != nullptr && p.is_softmax && p.masked_row == MaskedRow::Alike)
+        x = filled(x, load<Floats>(row.mask + at));
       if (row.allowed != nullptr) {
         const Words allowed = __builtin_convertvector(load<Flags>(row.allowed + at), Words);
         x = floats_of(select(allowed != 0, bits_of(x), bits_of(broadcast(p.fill))));
@@ -148,20 +161,14 @@ POSENC_INLINE void weigh_row(const WeightsRequest& p, const Scores& scores, cons
   Wide all = each([](int) { return broadcast(-__builtin_inff()); });
   replace(out, n, scores_at, [&](const Wide& w, int64_t) { all = maximum_of(all, w); });
   float most = largest(all);
-  const bool is_masked = most == -__builtin_inff() && p.masked_row != MaskedRow::NaN;
-  if (is_masked) most = 0.0f;
+  if (most == -__builtin_inff() && p.masked_row == MaskedRow::Zeros) most = 0.0f;
   Wide sums = {};
   replace(
       out, n, [&](int64_t i) { return exponentials(load_wide(out + i), most); },
       [&](const Wide& w, int64_t first) {
         sums = plus(sums, first == 0 ? w : from_lane(first, w, 0.0f));
       });
-  const float sum = total(sums), factor = factor_of(sum);
-  if (is_masked && sum == 0.0f && p.masked_row == MaskedRow::Alike) {
-    const float alike = 1.0f / static_cast<float>(n);
-    for (int64_t i = 0; i < n; ++i) out[i] = alike;
-    return;
-  }
+  const float factor = factor_of(total(sums));
   replace(out, n, [&](int64_t i) { return times(load_wide(out + i), factor); }, nothing);
 }
 
@@ -184,13 +191,9 @@ POSENC_INLINE void weigh_few(const WeightsRequest& p, const Scores& scores, cons
   if (p.is_softmax) {
     w = from_lane(before, w, -__builtin_inff());
     float most = largest(w);
-    const bool is_masked = most == -__builtin_inff() && p.masked_row != MaskedRow::NaN;
-    if (is_masked) most = 0.0f;
+    if (most == -__builtin_inff() && p.masked_row == MaskedRow::Zeros) most = 0.0f;
     w = from_lane(before, exponentials(w, most), 0.0f);
-    const float sum = total(w);
-    w = times(w, factor_of(sum));
-    if (is_masked && sum == 0.0f && p.masked_row == MaskedRow::Alike)
-      w = each([&](int) { return broadcast(1.0f / static_cast<float>(n)); });
+    w = times(w, factor_of(total(w)));
   }
   write(products, w, kWide);
   memcpy(out, products + before, bytes);
@@ -217,7 +220,9 @@ void weigh_rows(const WeightsRequest& p, const Scores& scores, int64_t begin, in
 
 void weigh(const WeightsRequest& request, int64_t begin, int64_t end) {
   const WeightsRequest p = request;  // of its own, which no store to the result can change
-  if (p.divides || p.allowed != nullptr || (p.mask != nullptr && p.added_mask == AddedMask::Twice))
+  const bool fills = p.mask != nullptr && p.is_softmax && p.masked_row == MaskedRow::Alike;
+  if (p.divides || p.allowed != nullptr || (p.mask != nullptr && p.added_mask == AddedMask::Twice) ||
+      (fills && p.added_mask != AddedMask::AfterTerm))
     return weigh_rows(p, Any{p}, begin, end);
   if (p.mask == nullptr) {
     if (p.term == nullptr) return weigh_rows(p, Common<false, false, false>(p), begin, end);
@@ -226,6 +231,10 @@ void weigh(const WeightsRequest& request, int64_t begin, int64_t end) {
   if (p.added_mask == AddedMask::WithTerm) {
     if (p.term == nullptr) return weigh_rows(p, Common<false, true, true>(p), begin, end);
     return weigh_rows(p, Common<true, true, true>(p), begin, end);
+  }
+  if (fills) {
+    if (p.term == nullptr) return weigh_rows(p, Common<false, true, false, true>(p), begin, end);
+    return weigh_rows(p, Common<true, true, false, true>(p), begin, end);
   }
   if (p.term == nullptr) return weigh_rows(p, Common<false, true, false>(p), begin, end);
   weigh_rows(p, Common<true, true, false>(p), begin, end);

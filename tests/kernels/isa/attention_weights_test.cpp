@@ -160,6 +160,7 @@ TEST(AttentionWeights, OfMaskedRowsAreOfTheirKind) {
     c.allowed.select(0, 4).fill_(false);
     const auto row = [&](const Kernels& use, MaskedRow kind) {
       c.request.masked_row = kind;
+      c.request.fill = kind == MaskedRow::Alike ? std::numeric_limits<float>::lowest() : kNever;
       const auto got = c.run(use, false);
       EXPECT_TRUE(got.narrow(0, 0, 4).isfinite().all().item<bool>());
       return got.select(0, 4);
@@ -170,6 +171,39 @@ TEST(AttentionWeights, OfMaskedRowsAreOfTheirKind) {
       EXPECT_TRUE(bit_equal(row(use, MaskedRow::Alike),
                             torch::full({keys}, 1.0F / static_cast<float>(keys))));
     });
+  }
+}
+
+// -inf of a mask that is added hides any score from weights of MaskedRow::Alike, and only it does.
+TEST(AttentionWeights, OfFilledScoresAreThoseOfTheLowestNumber) {
+  constexpr float kLowest = std::numeric_limits<float>::lowest();
+  for (const int64_t keys : kKeys) {
+    for (const AddedMask added : {AddedMask::AfterTerm, AddedMask::WithTerm, AddedMask::Twice}) {
+      for (const bool has_term : {false, true}) {
+        WeightsCase c(keys);
+        c.request.masked_row = MaskedRow::Alike;
+        c.request.scales_products = true;
+        c.request.added_mask = added;
+        if (has_term) c.term = c.rows();
+        c.mask = c.rows();
+        c.mask.masked_fill_(torch::rand({kWeightRows, keys}) < 0.3, kNever);
+        c.mask.select(0, 1).fill_(kNever);
+        c.mask.select(0, 2).fill_(0.5F);
+        c.products.masked_fill_(c.mask.eq(kNever), std::nanf(""));
+        c.products.select(0, 2).fill_(kNever);
+        const auto wanted = c.scores(c.products)
+                                .masked_fill(c.mask.eq(kNever), kLowest)
+                                .to(torch::kDouble)
+                                .softmax(-1);
+        EXPECT_TRUE(wanted.select(0, 2).isnan().all().item<bool>());
+        const auto kept = torch::arange(kWeightRows) != 2;
+        expect_on_each_set(Op::Linear, wanted.index({kept}), [&](const Kernels& use) {
+          const auto got = c.run(use, true);
+          EXPECT_TRUE(got.select(0, 2).isnan().all().item<bool>());
+          return got.index({kept}).contiguous();
+        });
+      }
+    }
   }
 }
 
