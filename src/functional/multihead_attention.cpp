@@ -7,6 +7,7 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -106,13 +107,18 @@ ScoreMask score_mask(const Heads& heads, const AttentionMask& mask,
   return AttentionMaskAccess::resolve(mask, shape_of(heads), query);
 }
 
-// The same, with slopes by distance: a tensor of all pairs would be rounded in half precision.
+// The same, with slopes by distance where the CPU computes in float32. What is not finite stays in
+// the bias, in which a mask hides it.
 ScoreMask score_mask_by_distance(const Heads& heads, const MultiheadAttentionFuncOptions& options) {
   const AttentionMask& mask = options.mask();
-  if (heads.query.scalar_type() != at::kFloat) return score_mask(heads, mask, options);
-  ScoreMask found = score_mask(heads, AttentionMaskAccess::without_slopes(mask), options);
-  found.by_distance = AttentionMaskAccess::by_distance(mask, shape_of(heads), heads.query, 0);
-  return found;
+  const at::Tensor& query = heads.query;
+  if (query.scalar_type() == at::kFloat && query.is_cpu()) {
+    ScoreMask found = score_mask(heads, AttentionMaskAccess::without_slopes(mask), options);
+    found.by_distance = AttentionMaskAccess::by_distance(mask, shape_of(heads), query, 0);
+    if (!found.by_distance.defined() || found.by_distance.isfinite().all().item<bool>())
+      return found;
+  }
+  return score_mask(heads, mask, options);
 }
 
 // The output projection of the heads' results, (B, H, L, Dh) -> (B, L, E).
@@ -139,7 +145,7 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, con
   relative::Rules rules = {};
   rules.mask = mask.bias;
   if (mask.by_distance.defined()) {  // in the order of queries minus keys
-    const int64_t count = query.size(2) + key.size(2) - 1;
+    const int64_t count = std::max<int64_t>(query.size(2) + key.size(2) - 1, 0);
     rules.term = relative::Distances{mask.by_distance.narrow(1, 0, count).flip(1)};
   }
   rules.place.scale_of = relative::ScaleOf::Query;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "posenc/functional/multihead_attention.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "support/compare.h"
 
@@ -132,6 +133,41 @@ TEST(AttentionWeights, FallByTheirSlopes) {
     EXPECT_TRUE(within(Op::Layers, torch::autograd::grad({out}, {slopes}, {cotangent})[0],
                        torch::autograd::grad({wanted}, {slopes}, {cotangent})[0]));
   }
+}
+
+// A mask hides slopes that are not finite, as without the weights.
+TEST(AttentionWeights, HideSlopesBesideScoresThatAreNotAllowed) {
+  MultiheadAttention attention(MultiheadAttentionOptions(kWidth, kHeads).dropout(0.0));
+  const auto x = torch::randn({2, kKeys, kWidth}), places = torch::arange(kKeys);
+  const auto away = (places.unsqueeze(1) - places).abs();
+  const AttentionMask masks[] = {  // inf times 0 is NaN; 2e38 times 2 is inf
+      AttentionMask::slopes(torch::full({kHeads}, INFINITY)) &
+          AttentionMask::allowed_pairs(away > 0),
+      AttentionMask::slopes(torch::full({kHeads}, -2e38)) & AttentionMask::allowed_pairs(away < 2)};
+  for (const AttentionMask& mask : masks) {
+    const auto wanted = attention->forward(x, x, x, mask);
+    EXPECT_TRUE(wanted.isfinite().all().item<bool>());
+    EXPECT_TRUE(
+        within(Op::Layers, std::get<0>(attention->forward_with_weights(x, x, x, mask)), wanted));
+  }
+}
+
+TEST(AttentionWeights, WithSlopesOfNoTokensAndOfOtherDevices) {
+  const auto mask = AttentionMask::slopes(torch::rand({kHeads}));
+  MultiheadAttention attention(kWidth, kHeads);
+  const auto none = torch::randn({2, 0, kWidth});
+  const auto [out, weights] = attention->forward_with_weights(none, none, none, mask);
+  EXPECT_EQ(out.sizes(), none.sizes());
+  EXPECT_EQ(weights.sizes(), at::IntArrayRef({2, 0, 0}));
+  const auto heads = torch::empty({2, kHeads, 5, 3}, torch::kMeta);
+  const auto options = functional::MultiheadAttentionFuncOptions(kHeads).mask(
+      AttentionMask::slopes(torch::rand({kHeads}).to(torch::kMeta)));
+  functional::MultiheadAttentionWeights projection;
+  projection.out_proj_weight = torch::empty({kWidth, kWidth}, torch::kMeta);
+  const auto elsewhere = std::get<1>(functional::attend_heads_with_weights(
+      {heads, heads, heads}, projection, options, /*average_attn_weights=*/false));
+  EXPECT_TRUE(elsewhere.is_meta());
+  EXPECT_EQ(elsewhere.sizes(), at::IntArrayRef({2, kHeads, 5, 5}));
 }
 
 }  // namespace
