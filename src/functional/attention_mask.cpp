@@ -388,17 +388,15 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
   };
-  if (biases.size() > 1) {  // what a resolved bias forbids, the others do not change
-    for (const auto& one : biases)
-      if (one.allowed.defined()) allow(one.allowed);
-  }
+  for (const auto& one : biases)  // what a resolved bias forbids, the others do not change
+    if (one.allowed.defined()) allow(one.allowed);
   if (!all_causal) allow(distances(shape, like) <= *causal);
   if (!all_first) allow(distances(shape, like) >= *mask.first_);
   for (const at::Tensor& one : keys) check_device(one, like), allow(keys_as_scores(one, shape));
   for (const auto& one : pairs)
     check_device(one.mask, like), allow(as_scores(one.mask, one.of_heads, shape));
-  if (!allowed.defined())
-    return {bias, false, {}, biases.size() == 1 ? biases[0].allowed : at::Tensor()};
+  const bool is_resolved = biases.size() == 1 && allowed.is_same(biases[0].allowed);
+  if (!allowed.defined() || is_resolved) return {bias, false, {}, allowed};
   if (!bias.defined()) bias = at::zeros({1, 1, 1, 1}, like.options().requires_grad(false));
   return {bias.masked_fill(allowed.logical_not(), kForbidden), false, {}, allowed};
 }
