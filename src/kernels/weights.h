@@ -37,7 +37,7 @@ struct WeightsRequest {
   const bool* allowed = nullptr;  // other scores become `fill`; null: all are allowed
   int64_t allowed_stride = 0;
   float fill = -__builtin_inff();  // the lowest number for weights of MaskedRow::Alike
-  bool is_softmax = true;  // otherwise the result is the scores
+  bool is_softmax = true;          // otherwise the result is the scores
   MaskedRow masked_row = MaskedRow::NaN;
   // Row i has weights of keys 0 .. first_causal + i, and zeros after these. kNotCausal: of all.
   int64_t first_causal = kNotCausal;

@@ -102,8 +102,7 @@ torch_internals::Gradients RelativeWeightsBackward::backward(const at::Tensor& g
   if (!wants(0) && !wants(1)) return grads;
   if (!scales_sum && place.scale_of != ScaleOf::Nothing) of_scores = of_scores * factor;
   if (wants(0)) grads[0] = at::sum_to(at::matmul(of_scores, k.unpack()), q_sizes);
-  if (wants(1))
-    grads[1] = at::sum_to(at::matmul(of_scores.transpose(-1, -2), q.unpack()), k_sizes);
+  if (wants(1)) grads[1] = at::sum_to(at::matmul(of_scores.transpose(-1, -2), q.unpack()), k_sizes);
   return grads;
 }
 

@@ -258,7 +258,8 @@ TEST(AttentionMask, IsResolvedOnce) {
   EXPECT_TRUE(AttentionMask().resolved(kShape, like).is_none());
 }
 
-// A bias that is resolved twice forbids what both did, and what is added to it does not count there.
+// A bias that is resolved twice forbids what both did, and what is added to it does not count
+// there.
 TEST(AttentionMask, ResolvedAgainForbidsWhatItForbade) {
   const auto like = torch::zeros({1});
   auto tokens = torch::ones({2, 5}, torch::kBool), seen = torch::ones({4, 5}, torch::kBool);
@@ -266,13 +267,14 @@ TEST(AttentionMask, ResolvedAgainForbidsWhatItForbade) {
   seen.select(1, 0).fill_(false);
   auto bias = torch::randn({4, 5});
   bias.select(1, 4).fill_(NAN);
-  const auto padding = AttentionMask::key_padding(tokens), pairs = AttentionMask::allowed_pairs(seen),
+  const auto padding = AttentionMask::key_padding(tokens),
+             pairs = AttentionMask::allowed_pairs(seen),
              added = AttentionMask::additive_pairs(bias);
   const auto twice = padding.resolved(kShape, like) & pairs;
   const auto found = Access::resolve(twice, kShape, like);
   EXPECT_TRUE(bit_equal(found.allowed.expand({2, 3, 4, 5}), bias_of(twice) != kNo));
-  EXPECT_TRUE(bit_equal(bias_of(twice.resolved(kShape, like) & added),
-                        bias_of(padding & pairs & added)));
+  EXPECT_TRUE(
+      bit_equal(bias_of(twice.resolved(kShape, like) & added), bias_of(padding & pairs & added)));
 }
 
 class AttentionMaskOnDevices : public OnEachDevice {};

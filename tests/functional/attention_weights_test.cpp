@@ -140,7 +140,8 @@ TEST(AttentionWeights, HideSlopesBesideScoresThatAreNotAllowed) {
   MultiheadAttention attention(MultiheadAttentionOptions(kWidth, kHeads).dropout(0.0));
   const auto x = torch::randn({2, kKeys, kWidth}), places = torch::arange(kKeys);
   const auto away = (places.unsqueeze(1) - places).abs();
-  const AttentionMask masks[] = {  // inf times 0 is NaN; 2e38 times 2 is inf
+  const AttentionMask masks[] = {
+      // inf times 0 is NaN; 2e38 times 2 is inf
       AttentionMask::slopes(torch::full({kHeads}, INFINITY)) &
           AttentionMask::allowed_pairs(away > 0),
       AttentionMask::slopes(torch::full({kHeads}, -2e38)) & AttentionMask::allowed_pairs(away < 2)};

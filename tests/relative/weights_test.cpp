@@ -276,8 +276,8 @@ TEST(RelativeWeights, OfOtherDtypesAreOfTheComposition) {
 TEST(RelativeWeights, TakeVectorsOfAnyWidth) {
   const auto q = torch::randn({2, 3, 5, 4}), k = torch::randn({2, 3, 7, 4});
   for (const int64_t width : {0, 1, 2, 4, 9}) {
-    const DistanceVectors term = {torch::randn({2, 3, 5, width}), torch::randn({3, 11, width}),
-                                  {4}};
+    const DistanceVectors term = {
+        torch::randn({2, 3, 5, width}), torch::randn({3, 11, width}), {4}};
     const auto pairs = relative_term(term.x, term.rows, 7, term.index);
     EXPECT_TRUE(within(Op::Layers, relative_weights(q, k, term, {}, {}),
                        relative_weights(q, k, pairs, {}, {})));

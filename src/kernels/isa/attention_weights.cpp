@@ -221,7 +221,8 @@ void weigh_rows(const WeightsRequest& p, const Scores& scores, int64_t begin, in
 void weigh(const WeightsRequest& request, int64_t begin, int64_t end) {
   const WeightsRequest p = request;  // of its own, which no store to the result can change
   const bool fills = p.mask != nullptr && p.is_softmax && p.masked_row == MaskedRow::Alike;
-  if (p.divides || p.allowed != nullptr || (p.mask != nullptr && p.added_mask == AddedMask::Twice) ||
+  if (p.divides || p.allowed != nullptr ||
+      (p.mask != nullptr && p.added_mask == AddedMask::Twice) ||
       (fills && p.added_mask != AddedMask::AfterTerm))
     return weigh_rows(p, Any{p}, begin, end);
   if (p.mask == nullptr) {

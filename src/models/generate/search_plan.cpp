@@ -124,9 +124,10 @@ void check_processors(const GenerateOptions& options, const torch::Tensor& src, 
   check_suppressed("suppress_tokens", options.suppress_tokens());
   check_suppressed("begin_suppress_tokens", options.begin_suppress_tokens());
   if (const auto& decay = options.exponential_decay_length_penalty())
-    TORCH_CHECK_VALUE(std::isfinite(decay->factor),
-                      "[generate] the factor of exponential_decay_length_penalty must be finite. Got ",
-                      decay->factor);
+    TORCH_CHECK_VALUE(
+        std::isfinite(decay->factor),
+        "[generate] the factor of exponential_decay_length_penalty must be finite. Got ",
+        decay->factor);
   const bool reads_source =
       options.encoder_repetition_penalty() != 1.0 || options.encoder_no_repeat_ngram_size() > 0;
   if (reads_source && src.numel() > 0) {
