@@ -103,9 +103,9 @@ class Performance(unittest.TestCase):
         for run in known:
             for row in run.get("ratios", []):
                 row["ratio"] *= 2 if row["theirs"].startswith("bert/") and "/transformers/" in row["theirs"] else 1
-        said = [performance.benefits(runs, sinusoids=1, rotary=2, encoders=3) for runs in (known, performance.runs())]
+        said = [performance.benefits(runs, sinusoids=1, rotary=2, relative=4, encoders=3) for runs in (known, performance.runs())]
         self.assertNotEqual(*said)
-        self.assertIn("1 sinusoids and 2 rotary embeddings of real systems bit for bit, and 3\n", said[0])
+        self.assertIn("1 sinusoids, 2 rotary embeddings and 4 relative positions of real systems\n", said[0])
         self.assertEqual(*[text.split("**It computes in 8 bits**")[1] for text in said])
 
     def test_a_profile_says_what_its_parts_leave_and_nothing_of_the_comparisons(self):
