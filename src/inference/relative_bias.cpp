@@ -12,6 +12,14 @@
 #include "posenc/relative/index.h"
 
 namespace posenc::inference {
+namespace {
+
+// Whether -inf plus one of these is NaN: of NaN and inf.
+bool has_nan_beside_masks(const at::Tensor& x) {
+  return x.lt(std::numeric_limits<double>::infinity()).logical_not().any().item<bool>();
+}
+
+}  // namespace
 
 at::Tensor RelativeBias::gather(const at::Tensor& distances, int64_t room) const {
   const int64_t count = distances.size(0), heads = table.size(1);
@@ -72,7 +80,7 @@ DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
                            const std::optional<AlibiSlopes>& alibi, const ScoreMask& mask,
                            int64_t length)
     : others_(mask.by_distance),
-      others_have_nan_(others_.defined() && others_.isnan().any().item<bool>()) {
+      others_have_nan_(others_.defined() && has_nan_beside_masks(others_)) {
   if (alibi) {
     const at::Tensor own = alibi->by_distance(length);
     others_ = others_.defined() ? own + others_ : own;
@@ -102,7 +110,7 @@ std::size_t add_bias(std::vector<RelativeBias>& all, const RelativePositionBiasI
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].table.is_same(bias.weight) && all[i].index == bias.options.index()) return i;
   }
-  all.push_back({bias.weight, bias.options.index(), bias.weight.isnan().any().item<bool>()});
+  all.push_back({bias.weight, bias.options.index(), has_nan_beside_masks(bias.weight)});
   return all.size() - 1;
 }
 

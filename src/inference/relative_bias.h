@@ -19,7 +19,7 @@ namespace posenc::inference {
 struct RelativeBias {
   at::Tensor table;
   relative::Index index;
-  bool has_nan;  ///< in the table, which does not change once it is frozen
+  bool has_nan;  ///< or inf, in the table, which does not change once it is frozen
 
   /// (H, 2 length - 1 and room for a panel of queries): entry length - 1 + d is that of a query d
   /// tokens after its key, so that neighbouring queries of a key have neighbouring entries.
@@ -61,7 +61,7 @@ class DistanceRows {
                const ScoreMask& mask, int64_t length);
 
   /// The mask of a layer with one of these biases, or none: `own`, with the sum (H, .) of what is
-  /// added by distance. Where that has a NaN beside scores that are not allowed, it is in the bias
+  /// added by distance. Where that has a NaN or inf beside scores that are not allowed, it is in the bias
   /// of all pairs instead, which is -inf there.
   ScoreMask of(const std::optional<std::size_t>& bias, const ScoreMask& own, const Packing& packing,
                bool counts_tokens) const;

@@ -308,9 +308,12 @@ TEST(FrozenGridBias, OfLayersMayBeOfTwoGrids) {
   EXPECT_TRUE(within(Op::Layers, frozen.forward(x), wanted));
 }
 
-// What a table has for tokens that may not see each other does not count: a NaN at a distance at
-// which none does. Of a table of the stack, and of each layer.
-TEST(FrozenRelativeBias, ANaNBesideScoresThatAreNotAllowedIsNotSeen) {
+// What a table has for tokens that may not see each other does not count: a NaN, or inf, at a
+// distance at which none does. Of a table of the stack, and of each layer.
+class FrozenBiasBesideMasks : public ::testing::TestWithParam<float> {};
+INSTANTIATE_TEST_SUITE_P(Numbers, FrozenBiasBesideMasks, ::testing::Values(NAN, INFINITY));
+
+TEST_P(FrozenBiasBesideMasks, IsNotSeenWhereScoresAreNotAllowed) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;
   const auto x = torch::randn({2, length, 8}), places = torch::arange(length);
@@ -330,8 +333,8 @@ TEST(FrozenRelativeBias, ANaNBesideScoresThatAreNotAllowedIsNotSeen) {
     auto encoder = with_own_weights(TransformerEncoder(options));
     for (const auto& item : encoder->named_parameters()) {
       if (!item.key().ends_with("relative_attention_bias.weight")) continue;
-      item.value().slice(0, 0, 2).fill_(NAN);  // distances of 4 and more
-      item.value().slice(0, 9).fill_(NAN);
+      item.value().slice(0, 0, 2).fill_(GetParam());  // distances of 4 and more
+      item.value().slice(0, 9).fill_(GetParam());
     }
     const auto frozen = freeze(encoder);
     for (const AttentionMask& mask : masks) {
@@ -343,6 +346,19 @@ TEST(FrozenRelativeBias, ANaNBesideScoresThatAreNotAllowedIsNotSeen) {
     const auto all = frozen.forward(x, {});
     EXPECT_TRUE(all.isnan().all().item<bool>()) << "where they may";
   }
+}
+
+// Slopes may overflow at a distance at which no score is allowed.
+TEST(FrozenRelativeBias, SlopesBesideScoresThatAreNotAllowedAreNotSeen) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 9, 8}), places = torch::arange(9);
+  const auto mask = AttentionMask::slopes(torch::full({2}, -2e38)) &
+                    AttentionMask::allowed_pairs((places.unsqueeze(1) - places).abs() < 2);
+  TransformerEncoder encoder(TransformerEncoderOptions(
+      TransformerLayerOptions(8, 2).d_ff(12).dropout(0.0), /*num_layers=*/2));
+  const auto expected = encoder->forward(x, mask);
+  EXPECT_FALSE(expected.isnan().any().item<bool>());
+  EXPECT_TRUE(within(Op::Layers, freeze(encoder).forward(x, mask), expected));
 }
 
 TEST(FrozenRelativeBias, HeadsOfAllLayersOfADecoderAreThoseOfTheStack) {
