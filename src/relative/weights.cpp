@@ -35,8 +35,9 @@ at::Tensor composed_weights(const at::Tensor& q, const at::Tensor& k, const Rule
   const auto dtype = q.scalar_type();
   const bool is_alike = rules.masked_row == MaskedRow::Alike;
   at::Tensor scores = composed_scores(q, k, rules);
-  if (is_alike) scores = scores.to(dtype);  // a mask for half precision may be float32
-  const at::Scalar filled = is_alike ? lowest(dtype) : at::Scalar(kNever);
+  // A mask for half precision may be float32.
+  if (is_alike && !rules.place.in_float32) scores = scores.to(dtype);
+  const at::Scalar filled = is_alike ? lowest(scores.scalar_type()) : at::Scalar(kNever);
   if (rules.is_causal) {
     const at::Tensor later = at::ones({scores.size(-2), scores.size(-1)},
                                       scores.options().dtype(at::kBool).requires_grad(false))
@@ -47,7 +48,7 @@ at::Tensor composed_weights(const at::Tensor& q, const at::Tensor& k, const Rule
     case MaskedRow::Zeros: return at::_safe_softmax(scores, -1).to(dtype);
     case MaskedRow::Alike: {
       const at::Tensor never = forbidden(rules.mask, rules.masked_row);
-      return (never.defined() ? scores.masked_fill(never, filled) : scores).softmax(-1);
+      return (never.defined() ? scores.masked_fill(never, filled) : scores).softmax(-1).to(dtype);
     }
     case MaskedRow::NaN: break;
   }

@@ -261,6 +261,22 @@ TEST(RelativeWeights, DoNotDependOnTheThreads) {
   }
 }
 
+// Scores that are made float32 stay it until they are weights, whatever the mask.
+TEST(RelativeWeights, OfHalfPrecisionInFloat32) {
+  const auto half = [](std::vector<int64_t> sizes) {
+    return (4.0 * torch::randn(sizes)).to(torch::kBFloat16);
+  };
+  const auto q = half({2, 3, 9, 16}), k = half({2, 3, 30, 16});
+  const auto term = 10.0 * torch::randn({3, 9, 30});
+  for (const MaskPlace mask_place : {MaskPlace::AfterTerm, MaskPlace::FillLowest}) {
+    Place place;
+    place.mask_place = mask_place;
+    place.in_float32 = true;
+    const auto wanted = relative_scores(q, k, term, {}, place).softmax(-1).to(torch::kBFloat16);
+    EXPECT_TRUE(bit_equal(relative_weights(q, k, term, {}, place), wanted));
+  }
+}
+
 TEST(RelativeWeights, OfOtherDtypesAreOfTheComposition) {
   const auto q = torch::randn({2, 3, 9, 8}), k = torch::randn({2, 3, 11, 8});
   const Distances term = {torch::randn({3, 19})};
