@@ -7,7 +7,6 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -35,12 +34,17 @@ void check_queries_and_keys(const char* who, const at::Tensor& q, const at::Tens
                     " and ", k.sizes());
 }
 
+// The size of scores along an axis, where one of both may be 1 beside 0.
+int64_t size_of(const at::Tensor& q, const at::Tensor& k, int64_t axis) {
+  return q.size(axis) == 1 ? k.size(axis) : q.size(axis);
+}
+
 // The sizes of a term or a mask.
 void check_added(const char* who, const char* name, at::IntArrayRef sizes, const at::Tensor& q,
                  const at::Tensor& k) {
   std::vector<int64_t> scores(static_cast<std::size_t>(q.dim()));
   for (int64_t i = 0; i + 2 < q.dim(); ++i)
-    scores[static_cast<std::size_t>(i)] = std::max(q.size(i), k.size(i));
+    scores[static_cast<std::size_t>(i)] = size_of(q, k, i);
   scores.rbegin()[1] = q.size(-2);
   scores.rbegin()[0] = k.size(-2);
   TORCH_CHECK_VALUE(broadcasts_to(sizes, scores), "[", who, "] the ", name,
@@ -82,7 +86,7 @@ void check_distances(const char* who, const Distances& term, const at::Tensor& q
   const int64_t count = q.size(-2) + k.size(-2) - 1;
   const at::Tensor& entries = term.entries;
   TORCH_CHECK_VALUE(q.dim() >= 3 && entries.defined() && entries.dim() == 2 &&
-                        entries.size(0) == std::max(q.size(-3), k.size(-3)) &&
+                        entries.size(0) == size_of(q, k, -3) &&
                         entries.size(1) == count,
                     "[", who,
                     "] entries of distances must be (H, Q + K - 1) for the heads, queries "
@@ -164,10 +168,10 @@ at::Tensor added_of(const at::Tensor& term, const at::Tensor& mask, const Place&
 // (B, H, Q, K) from one batched product that also adds the term.
 at::Tensor product_onto_term(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
                              double alpha) {
-  const int64_t batch = std::max(q.size(0), k.size(0)), heads = std::max(q.size(1), k.size(1));
+  const int64_t batch = size_of(q, k, 0), heads = size_of(q, k, 1);
   const auto flat = [&](const at::Tensor& x) {
-    const int64_t rows = x.dim() > 1 ? x.size(-2) : 1;
-    return x.expand({batch, heads, rows, x.size(-1)}).reshape({-1, rows, x.size(-1)});
+    const int64_t rows = x.dim() > 1 ? x.size(-2) : 1, columns = x.dim() > 0 ? x.size(-1) : 1;
+    return x.expand({batch, heads, rows, columns}).reshape({batch * heads, rows, columns});
   };
   return at::baddbmm(flat(term), flat(q), flat(k).transpose(-1, -2), 1.0, alpha)
       .view({batch, heads, q.size(-2), k.size(-2)});

@@ -305,6 +305,18 @@ TEST(RelativeWeights, TakeVectorsOfAnyWidth) {
             at::IntArrayRef({2, 3, 1, 0}));
 }
 
+// No sequences, beside keys that all would share.
+TEST(RelativeWeights, OfNoSequences) {
+  const auto q = torch::randn({0, 3, 5, 4}), k = torch::randn({1, 3, 7, 4});
+  const auto mask = torch::randn({0, 1, 5, 7}), number = torch::randn({});
+  for (const auto scale_of : {ScaleOf::Scores, ScaleOf::ProductInOneSum}) {
+    EXPECT_EQ(relative_weights(q, k, number, mask, {scale_of}).sizes(),
+              at::IntArrayRef({0, 3, 5, 7}));
+    EXPECT_EQ(relative_scores(q, k, number, mask, {scale_of}).sizes(),
+              at::IntArrayRef({0, 3, 5, 7}));
+  }
+}
+
 TEST(RelativeWeights, TakeSizesOfNothing) {
   const auto none =
       relative_weights(torch::randn({0, 3, 5, 4}), torch::randn({0, 3, 5, 4}), {}, {}, {});
