@@ -61,8 +61,8 @@ class DistanceRows {
                const ScoreMask& mask, int64_t length);
 
   /// The mask of a layer with one of these biases, or none: `own`, with the sum (H, .) of what is
-  /// added by distance. Where that has a NaN or inf beside scores that are not allowed, it is in the bias
-  /// of all pairs instead, which is -inf there.
+  /// added by distance. Where that has a NaN or inf beside scores that are not allowed, it is in
+  /// the bias of all pairs instead, which is -inf there.
   ScoreMask of(const std::optional<std::size_t>& bias, const ScoreMask& own, const Packing& packing,
                bool counts_tokens) const;
 

@@ -43,8 +43,7 @@ int64_t size_of(const at::Tensor& q, const at::Tensor& k, int64_t axis) {
 void check_added(const char* who, const char* name, at::IntArrayRef sizes, const at::Tensor& q,
                  const at::Tensor& k) {
   std::vector<int64_t> scores(static_cast<std::size_t>(q.dim()));
-  for (int64_t i = 0; i + 2 < q.dim(); ++i)
-    scores[static_cast<std::size_t>(i)] = size_of(q, k, i);
+  for (int64_t i = 0; i + 2 < q.dim(); ++i) scores[static_cast<std::size_t>(i)] = size_of(q, k, i);
   scores.rbegin()[1] = q.size(-2);
   scores.rbegin()[0] = k.size(-2);
   TORCH_CHECK_VALUE(broadcasts_to(sizes, scores), "[", who, "] the ", name,
@@ -86,8 +85,7 @@ void check_distances(const char* who, const Distances& term, const at::Tensor& q
   const int64_t count = q.size(-2) + k.size(-2) - 1;
   const at::Tensor& entries = term.entries;
   TORCH_CHECK_VALUE(q.dim() >= 3 && entries.defined() && entries.dim() == 2 &&
-                        entries.size(0) == size_of(q, k, -3) &&
-                        entries.size(1) == count,
+                        entries.size(0) == size_of(q, k, -3) && entries.size(1) == count,
                     "[", who,
                     "] entries of distances must be (H, Q + K - 1) for the heads, queries "
                     "and keys of q ",
