@@ -18,7 +18,8 @@ from harness import Case, Draw, Failure, Programs
 from written import written
 
 CASES, NEAR, GAP = 4, 1e-5, 1e-4
-ROUGH = 0.12  # of the largest logit, in 8 bits: 0.02 to 0.04 as a rule, more in the narrowest models
+ROUGH = 0.12  # of the largest logit, in 8 bits: 0.02 to 0.04 as a rule
+ROUGH_IF_NARROW, NARROW = 0.4, 8  # with fewer channels, of which a norm enlarges the rounding
 KINDS = {
     "bart": ("BartConfig", "BartForConditionalGeneration"),
     "blenderbot": ("BlenderbotConfig", "BlenderbotForConditionalGeneration"),
@@ -315,7 +316,8 @@ def judge(case: Case, got: dict, model) -> list[str]:
             if name in got:
                 found.append(wrong(name, got[name], logits.detach(), truth))
         rough = (got["int8"].double() - truth).abs().max() / truth.abs().max()
-        found.append("" if rough < ROUGH else f"int8: off by {rough:.3g} of the largest")
+        most = ROUGH if model.config.d_model >= NARROW else ROUGH_IF_NARROW
+        found.append("" if rough < most else f"int8: off by {rough:.3g} of the largest")
         for name in ("tokens", "frozen_tokens"):
             found.append(check_tokens(name, wide, src, mask, case.options["begin"], model.config.pad_token_id, got[name]))
     for (name, one, other), true in zip(pairs, exact):
