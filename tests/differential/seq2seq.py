@@ -19,7 +19,7 @@ from written import written
 
 CASES, NEAR, GAP = 4, 1e-5, 1e-4
 ROUGH = 0.12  # of the largest logit, in 8 bits: 0.02 to 0.04 as a rule
-ROUGH_IF_NARROW, NARROW = 0.4, 8  # with fewer channels, of which a norm enlarges the rounding
+ROUGH_IF_NARROW, NARROW = 0.4, 16  # with fewer channels, of which a norm enlarges the rounding
 KINDS = {
     "bart": ("BartConfig", "BartForConditionalGeneration"),
     "blenderbot": ("BlenderbotConfig", "BlenderbotForConditionalGeneration"),
