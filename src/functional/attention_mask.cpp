@@ -401,6 +401,11 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   return {bias.masked_fill(allowed.logical_not(), kForbidden), false, {}, allowed};
 }
 
+relative::Distances ScoreMask::distances(int64_t queries, int64_t keys) const {
+  const int64_t count = std::max<int64_t>(queries + keys - 1, 0);
+  return {by_distance.narrow(1, 0, count).flip(1)};
+}
+
 AttentionMask AttentionMask::resolved(const AttentionShape& shape, const at::Tensor& like) const {
   const ScoreMask mask = AttentionMaskAccess::resolve(*this, shape, like);
   if (mask.is_causal) return causal();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "posenc/functional/attention_mask.h"
+#include "posenc/relative/scores.h"
 
 namespace posenc {
 
@@ -11,6 +12,8 @@ struct ScoreMask {
   /// What slopes() adds, where it is not in the bias: AttentionMaskAccess::by_distance(). Undefined
   /// where nothing is added, or where the bias has it.
   at::Tensor by_distance = {};
+  /// The same as a term, which has the distances of keys from queries in the other order.
+  relative::Distances distances(int64_t queries, int64_t keys) const;
   /// Where the boolean parts of the mask allow a score, (B|1, H|1, L|1, S|1); undefined where they
   /// allow all. The bias is -inf elsewhere, whatever is added to it: a NaN too.
   at::Tensor allowed = {};

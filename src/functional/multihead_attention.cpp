@@ -7,7 +7,6 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -144,10 +143,7 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, con
                              std::optional<double> given_scale) {
   relative::Rules rules = {};
   rules.mask = mask.bias;
-  if (mask.by_distance.defined()) {  // in the order of queries minus keys
-    const int64_t count = std::max<int64_t>(query.size(2) + key.size(2) - 1, 0);
-    rules.term = relative::Distances{mask.by_distance.narrow(1, 0, count).flip(1)};
-  }
+  if (mask.by_distance.defined()) rules.term = mask.distances(query.size(2), key.size(2));
   rules.place.scale_of = relative::ScaleOf::Query;
   rules.scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
   rules.masked_row = relative::MaskedRow::Zeros;

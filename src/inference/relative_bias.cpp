@@ -10,6 +10,7 @@
 #include "kernels/inference.h"
 #include "nn/transformer/layer_parts.h"
 #include "posenc/relative/index.h"
+#include "relative/weights.h"
 
 namespace posenc::inference {
 namespace {
@@ -80,7 +81,7 @@ DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
                            const std::optional<AlibiSlopes>& alibi, const ScoreMask& mask,
                            int64_t length)
     : others_(mask.by_distance),
-      others_have_nan_(others_.defined() && has_nan_beside_masks(others_)) {
+      others_have_nan_beside_masks_(others_.defined() && has_nan_beside_masks(others_)) {
   if (alibi) {
     const at::Tensor own = alibi->by_distance(length);
     others_ = others_.defined() ? own + others_ : own;
@@ -88,7 +89,7 @@ DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
   for (const RelativeBias& bias : biases) {
     rows_.push_back(bias.by_distance(length));
     if (others_.defined()) rows_.back().add_(others_);
-    have_nan_.push_back(bias.has_nan || others_have_nan_);
+    have_nan_beside_masks_.push_back(bias.has_nan_beside_masks || others_have_nan_beside_masks_);
   }
 }
 
@@ -96,11 +97,11 @@ ScoreMask DistanceRows::of(const std::optional<std::size_t>& bias, const ScoreMa
                            const Packing& packing, bool counts_tokens) const {
   ScoreMask mask = own;
   mask.by_distance = bias ? rows_[*bias] : others_;
-  const bool has_nan = bias ? have_nan_[*bias] : others_have_nan_;
+  const bool has_nan = bias ? have_nan_beside_masks_[*bias] : others_have_nan_beside_masks_;
   if (!has_nan || !mask.allowed.defined()) return mask;
   const int64_t length = packing.length;
-  const at::Tensor rows = mask.by_distance.narrow(1, 0, 2 * length - 1);
-  const at::Tensor whole = rows.unfold(1, length, 1).flip(2).unsqueeze(0);  // (1, H, L, L)
+  const at::Tensor whole =
+      relative::pairs_of(mask.distances(length, length), length, length).unsqueeze(0);
   const at::Tensor pairs = (counts_tokens ? whole : packing.kept_pairs(whole)) + mask.bias;
   return {pairs.masked_fill(mask.allowed.logical_not(), -std::numeric_limits<double>::infinity()),
           mask.is_causal};

@@ -19,7 +19,7 @@ namespace posenc::inference {
 struct RelativeBias {
   at::Tensor table;
   relative::Index index;
-  bool has_nan;  ///< or inf, in the table, which does not change once it is frozen
+  bool has_nan_beside_masks;  ///< NaN, or inf, in the table, which is frozen
 
   /// (H, 2 length - 1 and room for a panel of queries): entry length - 1 + d is that of a query d
   /// tokens after its key, so that neighbouring queries of a key have neighbouring entries.
@@ -68,9 +68,9 @@ class DistanceRows {
 
  private:
   std::vector<at::Tensor> rows_;
-  std::vector<bool> have_nan_;  // of these rows
-  at::Tensor others_;           // of layers without a relative bias
-  bool others_have_nan_;
+  std::vector<bool> have_nan_beside_masks_;  // of these rows
+  at::Tensor others_;                        // of layers without a relative bias
+  bool others_have_nan_beside_masks_;
 };
 
 /// The number of `bias` among those of the layers so far, where it is added unless one is the same.

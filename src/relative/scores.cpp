@@ -1,5 +1,6 @@
 #include "posenc/relative/scores.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/baddbmm.h>
@@ -34,18 +35,10 @@ void check_queries_and_keys(const char* who, const at::Tensor& q, const at::Tens
                     " and ", k.sizes());
 }
 
-// The size of scores along an axis, where one of both may be 1 beside 0.
-int64_t size_of(const at::Tensor& q, const at::Tensor& k, int64_t axis) {
-  return q.size(axis) == 1 ? k.size(axis) : q.size(axis);
-}
-
 // The sizes of a term or a mask.
 void check_added(const char* who, const char* name, at::IntArrayRef sizes, const at::Tensor& q,
                  const at::Tensor& k) {
-  std::vector<int64_t> scores(static_cast<std::size_t>(q.dim()));
-  for (int64_t i = 0; i + 2 < q.dim(); ++i) scores[static_cast<std::size_t>(i)] = size_of(q, k, i);
-  scores.rbegin()[1] = q.size(-2);
-  scores.rbegin()[0] = k.size(-2);
+  const std::vector<int64_t> scores = sizes_of_scores(q, k);
   TORCH_CHECK_VALUE(broadcasts_to(sizes, scores), "[", who, "] the ", name,
                     " must fit the scores, ", at::IntArrayRef(scores), ". Got ", sizes);
 }
@@ -85,7 +78,8 @@ void check_distances(const char* who, const Distances& term, const at::Tensor& q
   const int64_t count = q.size(-2) + k.size(-2) - 1;
   const at::Tensor& entries = term.entries;
   TORCH_CHECK_VALUE(q.dim() >= 3 && entries.defined() && entries.dim() == 2 &&
-                        entries.size(0) == size_of(q, k, -3) && entries.size(1) == count,
+                        entries.size(0) == sizes_of_scores(q, k).end()[-3] &&
+                        entries.size(1) == count,
                     "[", who,
                     "] entries of distances must be (H, Q + K - 1) for the heads, queries "
                     "and keys of q ",
@@ -93,21 +87,12 @@ void check_distances(const char* who, const Distances& term, const at::Tensor& q
                     entries.defined() ? c10::str(entries.sizes()) : "an undefined tensor");
 }
 
-// Each query's entries are a part of its head's, which begins one later for the query before.
-at::Tensor pairs_of_distances(const Distances& term, int64_t queries, int64_t keys) {
-  const at::Tensor& entries = term.entries;
-  if (queries == 0 || keys == 0) return entries.new_zeros({entries.size(0), queries, keys});
-  return entries.unfold(1, keys, 1)
-      .index_select(1, at::arange(queries - 1, -1, -1,
-                                  entries.options().dtype(at::kLong).requires_grad(false)));
-}
-
 // The scale of a Place, for heads as wide as those of q.
 class Scale {
  public:
   Scale(const at::Tensor& q, const Place& place, std::optional<double> factor)
       : by_(factor ? ScaleBy::Multiply : place.scale_by),
-        square_(static_cast<double>(q.size(-1) * place.products)),
+        square_(squared_scale(place, q.size(-1))),
         factor_(factor.value_or(std::pow(square_, -0.5))),
         given_(factor.has_value()) {
     if (by_ == ScaleBy::DivideRounded)
@@ -166,21 +151,37 @@ at::Tensor added_of(const at::Tensor& term, const at::Tensor& mask, const Place&
 // (B, H, Q, K) from one batched product that also adds the term.
 at::Tensor product_onto_term(const at::Tensor& q, const at::Tensor& k, const at::Tensor& term,
                              double alpha) {
-  const int64_t batch = size_of(q, k, 0), heads = size_of(q, k, 1);
+  const std::vector<int64_t> sizes = sizes_of_scores(q, k);
+  const int64_t batch = sizes[0], heads = sizes[1];
   const auto flat = [&](const at::Tensor& x) {
     const int64_t rows = x.dim() > 1 ? x.size(-2) : 1, columns = x.dim() > 0 ? x.size(-1) : 1;
     return x.expand({batch, heads, rows, columns}).reshape({batch * heads, rows, columns});
   };
-  return at::baddbmm(flat(term), flat(q), flat(k).transpose(-1, -2), 1.0, alpha)
-      .view({batch, heads, q.size(-2), k.size(-2)});
+  return at::baddbmm(flat(term), flat(q), flat(k).transpose(-1, -2), 1.0, alpha).view(sizes);
 }
 
 }  // namespace
 
+std::vector<int64_t> sizes_of_scores(const at::Tensor& q, const at::Tensor& k) {
+  std::vector<int64_t> sizes =
+      at::infer_size(q.sizes().slice(0, q.dim() - 2), k.sizes().slice(0, k.dim() - 2));
+  sizes.insert(sizes.end(), {q.size(-2), k.size(-2)});
+  return sizes;
+}
+
+// Each query's entries are a part of its head's, which begins one later for the query before.
+at::Tensor pairs_of(const Distances& term, int64_t queries, int64_t keys) {
+  const at::Tensor& entries = term.entries;
+  if (queries == 0 || keys == 0) return entries.new_zeros({entries.size(0), queries, keys});
+  return entries.unfold(1, keys, 1)
+      .index_select(1, at::arange(queries - 1, -1, -1,
+                                  entries.options().dtype(at::kLong).requires_grad(false)));
+}
+
 at::Tensor pairs_of(const Term& term, const at::Tensor& q, const at::Tensor& k) {
   if (const auto* pairs = std::get_if<at::Tensor>(&term)) return *pairs;
   if (const auto* row = std::get_if<Distances>(&term))
-    return pairs_of_distances(*row, q.size(-2), k.size(-2));
+    return pairs_of(*row, q.size(-2), k.size(-2));
   const auto& vectors = std::get<DistanceVectors>(term);
   return relative_term(vectors.x, vectors.rows, k.size(-2), vectors.index);
 }

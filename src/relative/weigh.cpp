@@ -44,18 +44,8 @@ bool each_tensor(const at::Tensor& q, const at::Tensor& k, const Rules& rules, F
   return of(vectors.x) && of(vectors.rows);
 }
 
-// The axes of scores before those of queries and keys, of which all have one index: an item.
-std::vector<int64_t> items_of(const at::Tensor& q, const at::Tensor& k) {
-  std::vector<int64_t> sizes;
-  for (int64_t i = 0; i + 2 < q.dim(); ++i) sizes.push_back(std::max(q.size(i), k.size(i)));
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const auto axis = static_cast<int64_t>(i);
-    if (q.size(axis) == 0 || k.size(axis) == 0) sizes[i] = 0;
-  }
-  return sizes;
-}
-
-// A tensor of rows whose elements are neighbours, for each item.
+// A tensor of rows whose elements are neighbours, for each item: each index of the axes of scores
+// before those of queries and keys.
 template <typename Element>
 struct Operand {
   at::Tensor held;
@@ -115,7 +105,7 @@ kernel::WeightsRequest request_of(const Rules& rules, int64_t width, int64_t key
   request.keys = request.products_stride = request.out_stride = keys;
   request.is_softmax = kind == Weighed::Weights;
   request.masked_row = rules.masked_row;
-  const auto square = static_cast<double>(width * place.products);
+  const double square = squared_scale(place, width);
   request.divides = !rules.scale && kind == Weighed::Scores && place.scale_by != ScaleBy::Multiply;
   request.scale = static_cast<float>(
       request.divides ? std::sqrt(square) : rules.scale.value_or(std::pow(square, -0.5)));
@@ -262,13 +252,10 @@ bool is_recorded(const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
 at::Tensor weighed(const at::Tensor& q, const at::Tensor& k, const Rules& rules, Weighed kind) {
   const torch_internals::Profiled profiled(
       kind == Weighed::Weights ? "posenc::relative_weights" : "posenc::relative_scores", q, k);
-  const std::vector<int64_t> items = items_of(q, k);
-  const int64_t queries = q.size(-2), keys = k.size(-2), width = q.size(-1);
-  std::vector<int64_t> sizes = items;
-  sizes.insert(sizes.end(), {queries, keys});
+  const std::vector<int64_t> sizes = sizes_of_scores(q, k), items(sizes.begin(), sizes.end() - 2);
   const at::Tensor out = torch_internals::fresh_output(sizes, at::kFloat);
   if (out.numel() == 0) return out;
-  Pass pass(items, queries, keys, width, rules, kind);
+  Pass pass(items, q.size(-2), k.size(-2), q.size(-1), rules, kind);
   pass.multiply(q, k);
   pass.run(out.data_ptr<float>());
   return out;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "kernels/weights.h"
 #include "posenc/relative/scores.h"
@@ -21,6 +23,14 @@ struct Rules {
   MaskedRow masked_row = MaskedRow::NaN;       ///< what a query gets that sees no key
   bool is_causal = false;                      ///< query i attends to keys 0 .. i
 };
+
+/// The square of what the scores are divided by, for heads of this width.
+inline double squared_scale(const Place& place, int64_t width) {
+  return static_cast<double>(width * place.products);
+}
+
+/// The sizes (..., Q, K) of the scores of q (..., Q, D) and k (..., K, D).
+std::vector<int64_t> sizes_of_scores(const at::Tensor& q, const at::Tensor& k);
 
 /// Whether the kernels compute on these tensors what LibTorch's operations would: float32 on the
 /// CPU, which nobody traces. They may require gradients.

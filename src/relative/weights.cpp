@@ -25,7 +25,8 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// Where a mask forbids a key that MaskedRow::Alike gives the lowest score; undefined for nowhere.
+// Whether a mask forbids a key, whose score MaskedRow::Alike makes the lowest; undefined where keys
+// are not filled.
 at::Tensor forbidden(const at::Tensor& mask, MaskedRow masked_row) {
   if (masked_row != MaskedRow::Alike || !mask.defined()) return {};
   return mask.scalar_type() == at::kBool ? mask.logical_not() : mask.eq(kNever);
@@ -65,8 +66,7 @@ struct RelativeWeightsBackward : torch_internals::BackwardNode {
         k(torch_internals::save_for_backward(q_of.requires_grad() ? k_of : at::Tensor())),
         never(torch_internals::save_for_backward(forbidden(of.mask, of.masked_row))),
         place(of.place),
-        factor(of.scale.value_or(
-            std::pow(static_cast<double>(q_of.size(-1) * of.place.products), -0.5))),
+        factor(of.scale.value_or(std::pow(squared_scale(of.place, q_of.size(-1)), -0.5))),
         q_sizes(q_of.sizes().vec()),
         k_sizes(k_of.sizes().vec()) {
     const auto& term = std::get<at::Tensor>(of.term);

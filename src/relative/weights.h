@@ -11,7 +11,8 @@ void check_term(const char* who, const at::Tensor& x, const at::Tensor& rows, in
 /// The errors of relative_scores(), in the name of `who`.
 void check_scores(const char* who, const at::Tensor& q, const at::Tensor& k, const Rules& rules);
 
-/// A term as a tensor, undefined for none.
+/// A term as a tensor: (H, Q, K) of distances; undefined for none.
+at::Tensor pairs_of(const Distances& term, int64_t queries, int64_t keys);
 at::Tensor pairs_of(const Term& term, const at::Tensor& q, const at::Tensor& k);
 
 /// The scores by LibTorch's operations; what these do one after the other for float32 on the CPU
