@@ -326,20 +326,18 @@ TEST(DataParallelErrors, ARankThatEndsTooEarlyWakesTheOthers) {
 // A rank that does not throw but stays away: the group's time-out.
 TEST(DataParallelErrors, ARankThatStaysAwayIsTimedOut) {
   std::vector<RankOutcome> ends(2);
-  run_ranks(
-      2,
-      [&](const RankGroup& group) {
-        SmallModel model({});
-        DataParallel parallel(model, group);
-        if (group.rank() == 1) return;  // its group lives until all have ended
-        try {
-          parallel.finish();
-        } catch (const GroupError& error) {
-          ends[0].code = error.code();
-        }
-        EXPECT_THROW(parallel.finish(), GroupError);
-      },
-      std::chrono::seconds(3));
+  run_ranks(2, [&](const RankGroup& group) {
+    SmallModel model({});
+    DataParallel parallel(model, group);
+    if (group.rank() == 1) return;  // its group lives until all have ended
+    testing::set_timeout(group, std::chrono::seconds(1));
+    try {
+      parallel.finish();
+    } catch (const GroupError& error) {
+      ends[0].code = error.code();
+    }
+    EXPECT_THROW(parallel.finish(), GroupError);
+  });
   EXPECT_EQ(ends[0].code, GroupErrorCode::TimedOut);
 }
 

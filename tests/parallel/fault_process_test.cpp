@@ -1,22 +1,22 @@
 // Processes that are killed, stopped, end early, never come or hold another model: the others get a
-// GroupError within seconds and end normally, with an exit code that is not 0.
+// GroupError and end normally, with an exit code that is not 0. Each kind of error says whether a
+// peer was noticed at once or after the time-out, which is far longer than the tests would wait.
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <thread>
+#include <chrono>
 
 #include "parallel/collectives.h"
 #include "support/rank_processes.h"
+#include "support/rank_threads.h"
 
 namespace posenc {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::RankEnd;
 using testing::RankProcesses;
-using Clock = std::chrono::steady_clock;
 
 void sum_forever(const RankGroup& group) {
   const at::Tensor tensor = at::ones({1 << 16});
@@ -26,19 +26,22 @@ void sum_forever(const RankGroup& group) {
 }
 const bool kSumForever = testing::register_rank_work("sum_forever", sum_forever);
 
-/// Returns when the others have their connections too: before, an end is an error of the
-/// rendezvous.
-void meet(const RankGroup& group) { parallel::all_reduce(group, at::ones({1}), "meet"); }
+/// The same with a time-out that is over soon.
+void sum_impatiently(const RankGroup& group) {
+  const at::Tensor tensor = at::ones({1 << 16});
+  testing::announce(group, "started");
+  testing::set_timeout(group, seconds(4));
+  while (true) parallel::all_reduce(group, tensor.fill_(1), "sum_impatiently");
+}
+const bool kSumImpatiently = testing::register_rank_work("sum_impatiently", sum_impatiently);
 
 void end_early(const RankGroup& group) {
-  meet(group);
   if (group.rank() == 0) return;
   sum_forever(group);
 }
 const bool kEndEarly = testing::register_rank_work("end_early", end_early);
 
 void throw_early(const RankGroup& group) {
-  meet(group);
   TORCH_CHECK(group.rank() != 1, "this rank's disk is full");
   sum_forever(group);
 }
@@ -59,19 +62,11 @@ void expect_group_error(const RankEnd& end, const std::string& code, int rank) {
   EXPECT_EQ(end.error.rfind(code + " [", 0), 0u) << "rank " << rank << ": " << end.error;
 }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-constexpr double kLimit = 10;      // seconds
-constexpr double kWithStart = 40;  // the same with the start of processes, each with a LibTorch
-
 TEST(FaultProcess, AKilledPeerIsAnErrorOnEverySurvivor) {
   for (const int size : {2, 3}) {
     for (int killed = 0; killed < size; ++killed) {  // rank 0 too
       RankProcesses ranks(size, "sum_forever");
       for (int rank = 0; rank < size; ++rank) ranks.await(rank, "started");
-      const auto start = Clock::now();
       ranks.send_signal(killed, SIGKILL);
       for (int rank = 0; rank < size; ++rank) {
         const RankEnd end = ranks.wait(rank);
@@ -81,19 +76,16 @@ TEST(FaultProcess, AKilledPeerIsAnErrorOnEverySurvivor) {
           expect_group_error(end, "PeerLost", rank);
         }
       }
-      EXPECT_LT(seconds_since(start), kLimit) << size << " ranks, killed " << killed;
     }
   }
 }
 
 TEST(FaultProcess, AStoppedPeerIsAnErrorAfterTheTimeout) {
   for (int stopped = 0; stopped < 2; ++stopped) {
-    RankProcesses ranks(2, "sum_forever", seconds(6));
+    RankProcesses ranks(2, "sum_impatiently");
     for (int rank = 0; rank < 2; ++rank) ranks.await(rank, "started");
-    const auto start = Clock::now();
     ranks.send_signal(stopped, SIGSTOP);
     expect_group_error(ranks.wait(1 - stopped), "TimedOut", 1 - stopped);
-    EXPECT_LT(seconds_since(start), 6 + kLimit);
     ranks.send_signal(stopped, SIGCONT);  // it finds its peer gone, or its own time-out over
     const RankEnd resumed = ranks.wait(stopped);
     expect_group_error(resumed, resumed.error.substr(0, 8), stopped);
@@ -103,7 +95,6 @@ TEST(FaultProcess, AStoppedPeerIsAnErrorAfterTheTimeout) {
 }
 
 TEST(FaultProcess, APeerThatEndsOrThrowsIsAnErrorOnTheOthers) {
-  const auto start = Clock::now();
   RankProcesses ends(3, "end_early");
   EXPECT_EQ(ends.wait(0).exit_code, 0);
   for (int rank = 1; rank < 3; ++rank) expect_group_error(ends.wait(rank), "PeerLost", rank);
@@ -111,14 +102,11 @@ TEST(FaultProcess, APeerThatEndsOrThrowsIsAnErrorOnTheOthers) {
   const RankEnd thrown = throws.wait(1);
   EXPECT_NE(thrown.error.find("this rank's disk is full"), std::string::npos) << thrown.error;
   for (const int rank : {0, 2}) expect_group_error(throws.wait(rank), "PeerLost", rank);
-  EXPECT_LT(seconds_since(start), kWithStart);
 }
 
 TEST(FaultProcess, AnAbsentPeerIsAnErrorAfterTheTimeout) {
-  const auto start = Clock::now();
   RankProcesses ranks(3, "sum_forever", seconds(2), {}, /*start=*/2);
   for (int rank = 0; rank < 2; ++rank) expect_group_error(ranks.wait(rank), "Rendezvous", rank);
-  EXPECT_LT(seconds_since(start), kWithStart);
 }
 
 TEST(FaultProcess, AnotherModelOnOneRankIsAnErrorOnAll) {

@@ -6,8 +6,8 @@
 #include <signal.h>
 
 #include <atomic>
+#include <future>
 #include <stdexcept>
-#include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -22,7 +22,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::run_ranks;
-using Clock = std::chrono::steady_clock;
 
 void sum(const RankGroup& group, int64_t length = 1000) {
   parallel::all_reduce(group, at::ones({length}), "sum");
@@ -40,7 +39,6 @@ GroupErrorCode code_of(const Call& call) {
 }
 
 TEST(Fault, ARankThatThrowsWakesTheOthers) {
-  const auto start = Clock::now();
   std::atomic<int> lost{0};
   const auto work = [&](const RankGroup& group) {
     sum(group);
@@ -54,22 +52,16 @@ TEST(Fault, ARankThatThrowsWakesTheOthers) {
   };
   EXPECT_THROW(run_ranks(3, work), std::domain_error);
   EXPECT_EQ(lost, 2);
-  EXPECT_LT(Clock::now() - start, seconds(10));
 }
 
 TEST(Fault, ARankThatHangsIsNoticedAfterTheTimeout) {
-  const auto work = [](const RankGroup& group) {
-    sum(group);
-    if (group.rank() == 1) {
-      std::this_thread::sleep_for(seconds(5));
-      return;
-    }
-    const auto start = Clock::now();
+  std::promise<void> noticed;
+  const auto work = [&](const RankGroup& group) {
+    if (group.rank() == 1) return noticed.get_future().wait();
     EXPECT_EQ(code_of([&] { sum(group); }), GroupErrorCode::TimedOut);
-    EXPECT_GE(Clock::now() - start, milliseconds(2900));
-    EXPECT_LT(Clock::now() - start, seconds(10));
+    noticed.set_value();
   };
-  run_ranks(2, work, seconds(3));
+  run_ranks(2, work, seconds(1));
 }
 
 TEST(Fault, OtherCollectivesOnOneRankEndInAnErrorOnBoth) {
@@ -84,10 +76,8 @@ TEST(Fault, OtherCollectivesOnOneRankEndInAnErrorOnBoth) {
 
 TEST(Fault, ARankThatNeverComesIsARendezvousError) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  const auto start = Clock::now();
   EXPECT_EQ(code_of([&] { gloo_group(store, 0, 2, GroupOptions().timeout(seconds(1))); }),
             GroupErrorCode::Rendezvous);
-  EXPECT_LT(Clock::now() - start, seconds(10));
   EXPECT_EQ(store->getTimeout(), c10d::Store::kDefaultTimeout) << "the store is as it was";
 }
 

@@ -23,8 +23,8 @@ import tempfile
 import time
 from pathlib import Path
 
-TIMEOUT = 12  # of the group, in seconds: how long a stopped process stays unnoticed
-LIMIT = 90  # of a round
+TIMEOUT = 60  # of the group, in seconds: how long a stopped process stays unnoticed
+LIMIT = 1200  # of a round, so that one that hangs ends
 CHECKPOINT = 4_000_000  # bytes, less than a checkpoint has
 
 
@@ -133,8 +133,8 @@ def disturb(folder, options, dice, seconds):
         for other, error in zip(others, errors):
             if codes[other] != 1 or "rank" not in error:
                 fail(f"{text}: rank {other} has to end with an error of the group. Got status {codes[other]}: {error}")
-        if took > (TIMEOUT + 4 if kind == signal.SIGSTOP else 10):
-            fail(f"{text}: the others ended after {took:.1f} s")
+            if kind != signal.SIGSTOP and "within the group's time-out" in error:
+                fail(f"{text}: rank {other} has to lose its peer at once, not after the time-out. Got: {error}")
     return f"{text}: {took:.2f} s, statuses {own} and {codes}"
 
 

@@ -29,13 +29,14 @@ struct RankEnd {
 };
 
 /// Processes of a test, each this test program started again to run one rank's work with a Gloo
-/// group of `timeout` over a FileStore in a folder of their own. They end after a minute (SIGALRM);
+/// group of `timeout` over a FileStore in a folder of their own. They end after ten minutes
+/// (SIGALRM);
 /// the destructor kills those that still run.
 class RankProcesses {
  public:
   /// Starts `start` of `size` ranks, all of them unless it is given.
   RankProcesses(int size, const std::string& work,
-                std::chrono::milliseconds timeout = std::chrono::seconds(20),
+                std::chrono::milliseconds timeout = std::chrono::seconds(200),
                 const std::map<std::string, std::string>& environment = {}, int start = -1);
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <exception>
 #include <mutex>
@@ -16,9 +17,17 @@ namespace posenc::testing {
 void run_ranks(int size, const std::function<void(const RankGroup& group)>& work,
                std::chrono::milliseconds timeout) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  run_rank_threads(size, work, [&](int rank) {
-    return gloo_group(store, rank, size, GroupOptions().timeout(timeout));
-  });
+  const auto meeting = GroupOptions().timeout(std::chrono::minutes(10));
+  const auto met = [&](const RankGroup& group) {
+    if (size > 1) group.barrier();
+    set_timeout(group, timeout);
+    work(group);
+  };
+  run_rank_threads(size, met, [&](int rank) { return gloo_group(store, rank, size, meeting); });
+}
+
+void set_timeout(const RankGroup& group, std::chrono::milliseconds timeout) {
+  group->getBackend(c10::kCPU)->setTimeout(timeout);
 }
 
 void run_rank_threads(int size, const std::function<void(const RankGroup& group)>& work,

@@ -4,7 +4,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "parallel/gloo/launch.h"
+#include "parallel/gloo/meet.h"
 #include "parallel/group_text.h"
 #include "platform/network.h"
 #include "posenc/parallel/gloo.h"
@@ -26,6 +25,8 @@ namespace posenc {
 namespace {
 
 using c10d::ProcessGroupGloo;
+
+constexpr const char* kFromEnvironment = "group_from_environment";
 
 [[noreturn]] void throw_rendezvous(const char* caller, int rank, int size,
                                    const std::exception& error) {
@@ -58,14 +59,6 @@ auto make_device(const std::string& address, const char* caller) {
   }
 }
 
-using Clock = std::chrono::steady_clock;
-
-/// What is left of the time-out for the meeting of the processes.
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  return std::max(left, std::chrono::milliseconds(1));
-}
-
 using GlooOptions = c10::intrusive_ptr<ProcessGroupGloo::Options>;
 
 /// Options with the devices of a list of addresses, over which PyTorch spreads the messages.
@@ -81,10 +74,10 @@ GlooOptions gloo_options(const std::string& address, const char* caller) {
 }
 
 RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                  const GlooOptions& gloo, const GroupOptions& options, Clock::time_point deadline,
-                  const char* caller) {
+                  const GlooOptions& gloo, const GroupOptions& options,
+                  const gloo::Deadline& deadline, const char* caller) {
   platform::ignore_broken_pipes();  // Python ignores them, so PyTorch does nothing about them
-  gloo->timeout = left_until(deadline);
+  gloo->timeout = deadline.left();
   try {
     const c10d::StoreTimeoutGuard guard(*store, gloo->timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
@@ -117,40 +110,41 @@ RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
   check(options, "gloo_group");
   const std::string address = options.address().empty() ? "127.0.0.1" : options.address();
   return connect(store, rank, size, gloo_options(address, "gloo_group"), options,
-                 Clock::now() + options.timeout(), "gloo_group");
+                 gloo::Deadline(options.timeout()), "gloo_group");
 }
 
 RankGroup group_from_environment(const GroupOptions& options) {
-  constexpr const char* kCaller = "group_from_environment";
-  check(options, kCaller);
+  check(options, kFromEnvironment);
   const std::optional<gloo::Launch> launch = gloo::launch_from_environment();
   if (!launch || launch->size == 1) return {};
-  const std::string address = options.address().empty() ? own_address(*launch) : options.address();
-  TORCH_CHECK_VALUE(!address.empty(),
-                    "[group_from_environment] MASTER_ADDR must be the name or "
-                    "address of a host that this one reaches. Got `",
-                    launch->address, "`");
-  const GlooOptions gloo = gloo_options(address, kCaller);
-  const auto deadline = Clock::now() + options.timeout();
+  return gloo::meet(*launch, options, gloo::Deadline(options.timeout()));
+}
+
+RankGroup gloo::meet(const Launch& launch, const GroupOptions& options, const Deadline& deadline) {
+  const std::string address = options.address().empty() ? own_address(launch) : options.address();
+  TORCH_CHECK_VALUE(!address.empty(), "[", kFromEnvironment,
+                    "] MASTER_ADDR must be the name or address of a host that this one reaches. "
+                    "Got `",
+                    launch.address, "`");
+  const GlooOptions gloo = gloo_options(address, kFromEnvironment);
   c10d::TCPStoreOptions tcp;
-  tcp.port = launch->port;
-  tcp.isServer = !launch->agent_serves && launch->rank == 0;
+  tcp.port = launch.port;
+  tcp.isServer = !launch.agent_serves && launch.rank == 0;
   tcp.waitWorkers = false;  // the group itself waits for everybody
   tcp.multiTenant = true;
-  tcp.timeout = options.timeout();
+  tcp.timeout = deadline.left();
   c10::intrusive_ptr<c10d::Store> store;
   try {
-    store = c10::make_intrusive<c10d::TCPStore>(launch->address, tcp);
+    store = c10::make_intrusive<c10d::TCPStore>(launch.address, tcp);
   } catch (const std::exception& error) {
-    throw_rendezvous(kCaller, launch->rank, launch->size, error);
+    throw_rendezvous(kFromEnvironment, launch.rank, launch.size, error);
   }
   // After a restart, the agent's store still holds the addresses of those that died.
   // So does any store those of this program's first group, if this is a second one.
   static std::atomic<int64_t> groups{0};
   store = c10::make_intrusive<c10d::PrefixStore>(
-      c10::str("posenc/attempt_", launch->attempt, "/of_", launch->size, "/group_", groups++),
-      store);
-  return connect(store, launch->rank, launch->size, gloo, options, deadline, kCaller);
+      c10::str("posenc/attempt_", launch.attempt, "/of_", launch.size, "/group_", groups++), store);
+  return connect(store, launch.rank, launch.size, gloo, options, deadline, kFromEnvironment);
 }
 
 }  // namespace posenc
