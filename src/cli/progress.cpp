@@ -8,8 +8,6 @@
 namespace posenc::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // For a terminal: the next output overwrites the line.
 constexpr const char* kEraseLine = "\r\033[K";
 
@@ -18,9 +16,10 @@ constexpr auto kBetween = std::chrono::milliseconds(200);
 
 }  // namespace
 
-Progress::Progress(std::string what)
+Progress::Progress(std::string what, std::function<Clock::time_point()> now)
     : what_(std::move(what)),
-      next_(Clock::now() + kFirst),
+      now_(std::move(now)),
+      next_(now_() + kFirst),
       terminal_(platform::stderr_is_terminal()) {}
 
 Progress::~Progress() { hide(); }
@@ -37,8 +36,10 @@ void Progress::show(uint64_t bytes, uint64_t of) {
 }
 
 void Progress::show(const std::string& state) {
-  if (!terminal_ || Clock::now() < next_) return;
-  next_ = Clock::now() + kBetween;
+  if (!terminal_) return;
+  const Clock::time_point now = now_();
+  if (now < next_) return;
+  next_ = now + kBetween;
   shown_ = true;
   std::fputs(fmt::format("{}{}: {}", kEraseLine, what_, state).c_str(), stderr);
   std::fflush(stderr);

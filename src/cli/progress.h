@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace posenc::cli {
@@ -10,7 +11,9 @@ namespace posenc::cli {
 /// than a second.
 class Progress {
  public:
-  explicit Progress(std::string what);
+  using Clock = std::chrono::steady_clock;
+
+  explicit Progress(std::string what, std::function<Clock::time_point()> now = Clock::now);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,7 +26,8 @@ class Progress {
 
  private:
   std::string what_;
-  std::chrono::steady_clock::time_point next_;  // nothing is shown earlier
+  std::function<Clock::time_point()> now_;
+  Clock::time_point next_;  // nothing is shown earlier
   bool terminal_;
   bool shown_ = false;
 };

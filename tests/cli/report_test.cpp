@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <thread>
 
 #include "cli/progress.h"
 #include "cli/text_table.h"
@@ -66,19 +65,24 @@ std::string shown_on(bool is_terminal, const Work& work) {
 }
 
 TEST(ProgressLine, IsOfLongWorkOnATerminalAlone) {
-  const auto wait = [](int milliseconds) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  cli::Progress::Clock::time_point time{};
+  const auto now = [&] { return time; };
+  const auto wait = [&](int milliseconds) { time += std::chrono::milliseconds(milliseconds); };
+  const auto short_work = [&] {
+    cli::Progress progress("hashing", now);
+    wait(999);
+    progress.show(1, 4);
   };
-  const auto short_work = [] { cli::Progress("hashing").show(1, 4); };
   EXPECT_EQ(shown_on(true, short_work), "");
   const auto long_work = [&] {
-    cli::Progress progress("hashing");
+    cli::Progress progress("hashing", now);
     progress.show(1, 4'000);
-    wait(1050);
+    wait(1000);
     progress.show(1'000, 4'000);
+    wait(199);
     progress.show(1'001, 4'000);  // too soon after the previous one
     progress.show(0, 0);
-    wait(250);
+    wait(1);
     progress.show("12 lines");
   };
   EXPECT_EQ(shown_on(true, long_work),
