@@ -13,6 +13,7 @@
 #include "io/files.h"
 #include "io/manifest/shards.h"
 #include "io/manifest/single_file.h"
+#include "support/exhaustive.h"
 #include "support/seed.h"
 
 namespace posenc::testing {
@@ -93,7 +94,9 @@ TEST(Mutations, AreReadOrRefused) {
         ADD_FAILURE() << "round " << round << ": " << error.what();
       }
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      EXPECT_LT(took.count(), 5.0) << "round " << round;
+      if (exhaustive()) {
+        EXPECT_LT(took.count(), 5.0) << "round " << round;
+      }
     }
     EXPECT_GT(refused, kRounds / 10);  // some mutations only change data
   }

@@ -1,11 +1,18 @@
 """What the tests of posenc::text share: the program that tokenizes, the package's answers, and random text."""
 
 import json
+import os
 import random
 import subprocess
 
 import tokenizers
 
+EXHAUSTIVE = "POSENC_EXHAUSTIVE" in os.environ  # whole samples, and times: `make test-all`
+
+
+def samples(every: int) -> int:
+    """How many of all samples a test takes: a tenth, or all of them where EXHAUSTIVE."""
+    return every if EXHAUSTIVE else (every + 9) // 10
 # Words and characters on which tokenizers differ: scripts, marks, controls, blanks, forms, emoji.
 WORDS = """Hello world don't it's TOKENIZE naïve café Ångström fiancée ﬁne Ⅷ ½ ½x ÀÉÎ İstanbul ΑΣ ΟΔΟΣ straße ǅungla
 Привет мир Україна йод ёлка 日本語 中文字 カタカナ ガ ひらがな ー 한국어 각 हिन्दी किताब ไทย ভাষা العربية עברית

@@ -20,7 +20,7 @@ BLANKS = [" ", "\t", "\u3000", "\n"]
 WORD_LEVEL = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 LENGTH = 100_000  # characters of a long text
-SECONDS = 5.0  # most processor time for one; where each character takes a look at all others it would be minutes
+SECONDS = 5.0  # most processor time for one, in `make test-all`; where each character takes a look at all others it would be minutes
 
 
 def seconds(process) -> float:
@@ -82,7 +82,8 @@ class Hostile(unittest.TestCase):
     def in_time(self, where, **question):
         begin = seconds(self.posenc.process)
         answer = self.posenc.ask(**question)
-        self.assertLess(seconds(self.posenc.process) - begin, SECONDS, where)
+        if cases.EXHAUSTIVE:
+            self.assertLess(seconds(self.posenc.process) - begin, SECONDS, where)
         return answer
 
     def test_added_tokens(self):

@@ -54,7 +54,7 @@ class Kinds(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", required=True)
-    parser.add_argument("--lines", type=int, default=10_000 if "POSENC_EXHAUSTIVE" in os.environ else 500)
+    parser.add_argument("--lines", type=int, default=10_000 if cases.EXHAUSTIVE else 500)
     parser.add_argument("--kinds", default="")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     options, rest = parser.parse_known_args()

@@ -9,7 +9,6 @@ import json
 import os
 import random
 import sys
-import time
 import unittest
 
 import cases
@@ -175,17 +174,14 @@ class Models(unittest.TestCase):
         }  # fmt: skip
         for name, (model, letter) in models.items():
             self.assertEqual(self.posenc.ask(load=json.dumps({"model": model})), {})
-            word = letter * 200_000 if letter else "".join(letters[i * i // 7 % 8] for i in range(200_000))
-            begin = time.monotonic()
-            self.assertIn("rows", self.posenc.ask(encode=word, ids_only=True), name)
-            self.assertLess(time.monotonic() - begin, 20, name)  # where each character took a look at all others, it would be minutes
+            word = letter * 2_000_000 if letter else "".join(letters[i * i // 7 % 8] for i in range(2_000_000))
+            self.assertIn("rows", self.posenc.ask(encode=word, ids_only=True), name)  # hangs where each character looks at all others
 
     def test_many_blanks_take_no_longer_than_their_length(self):
         blank = {**TOKEN, "content": " ", "lstrip": True}
         self.assertEqual(self.posenc.ask(load=json.dumps({"model": WORD_LEVEL, "added_tokens": [blank]})), {})
-        begin = time.monotonic()
-        self.assertEqual(len(self.posenc.ask(encode=" " * 200_000, ids_only=True)["rows"][0]["ids"]), 200_000)
-        self.assertLess(time.monotonic() - begin, 20)  # where each one looked for the begin of all, it would be minutes
+        # It hangs where each one looks for the beginning of all.
+        self.assertEqual(len(self.posenc.ask(encode=" " * 2_000_000, ids_only=True)["rows"][0]["ids"]), 2_000_000)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Sentences(unittest.TestCase):
         return folder, model, transformers.AutoTokenizer.from_pretrained(folder)
 
     def run_posenc(self, *arguments) -> str:
-        done = subprocess.run([options.posenc, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([options.posenc, *map(str, arguments)], capture_output=True, text=True, timeout=3000)
         self.assertEqual(done.returncode, 0, f"{self.seed}\n{done.stderr}")
         return done.stdout
 
@@ -178,7 +178,7 @@ class Sentences(unittest.TestCase):
     def test_prompts_that_are_refused(self):
         folder, _, _ = self.model("BertForTokenClassification", num_labels=3)
         for more, rule in [(["--prompt", "query"], "must be one of the folder's (it has none). Got query"), (["--prompt-text", "a "], "a prompt is not for it")]:
-            done = subprocess.run([options.posenc, "classify", folder, "--text", self.file(["the cat"]), *more], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([options.posenc, "classify", folder, "--text", self.file(["the cat"]), *more], capture_output=True, text=True, timeout=3000)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(rule, done.stderr)
 

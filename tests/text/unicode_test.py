@@ -12,6 +12,7 @@ import sys
 import unittest
 from collections import defaultdict
 
+import cases
 from machine_test import double_array
 from tokenizers import NormalizedString, PreTokenizedString, Regex
 from tokenizers import normalizers as norm
@@ -159,7 +160,8 @@ class Sequences(unittest.TestCase):
 
     def test_normal_forms(self):
         forms = {"nfd": norm.NFD(), "nfc": norm.NFC(), "nfkd": norm.NFKD(), "nfkc": norm.NFKC()}
-        singles = [chr(c) for pool in self.pools[:4] for c in pool] + [chr(c) for c in self.random.sample(ALL, 3000)]
+        singles = [chr(c) for pool in self.pools[:4] for c in self.random.sample(pool, cases.samples(len(pool)))]
+        singles += [chr(c) for c in self.random.sample(ALL, cases.samples(3000))]
         texts = singles + [self.text(self.pools) for _ in range(options.sequences)]
         for name, normalizer in forms.items():
             answers = ask([f"{name} {points(text)}" for text in texts])
@@ -248,7 +250,7 @@ def main() -> int:
     global options
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", required=True, help="the program unicode_cases")
-    parser.add_argument("--sequences", type=int, default=20000, help="random texts")
+    parser.add_argument("--sequences", type=int, default=cases.samples(20000), help="random texts")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     options, rest = parser.parse_known_args()
     print(f"seed {options.seed}", file=sys.stderr)

@@ -89,9 +89,27 @@ class Train : public InFolder {
   }
 
   // Starts training, sends it `signal` once it has written a checkpoint, and returns its exit
-  // status, or 128 + the signal's number if the signal killed it.
+  // status, or 128 + the signal's number if the signal killed it. On a busy machine it may be over
+  // before the signal; then it starts anew.
   int interrupt(const std::string& out, int signal,
                 const std::map<std::string, std::string>& more = {}) {
+    while (true) {
+      const pid_t child = start(out, more);
+      while (!fs::exists(file(out + "/checkpoint.safetensors")) && !has_ended(child)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      kill(child, signal);
+      int status = 0;
+      EXPECT_EQ(waitpid(child, &status, 0), child) << bytes("interrupted");
+      if (!fs::exists(file(out + "/model.safetensors"))) {
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      fs::remove_all(file(out));
+    }
+  }
+
+  // Starts training, with its output in the file `interrupted`.
+  pid_t start(const std::string& out, const std::map<std::string, std::string>& more) {
     auto words = command(out, more);
     words.insert(words.begin(), POSENC_PRONOUNCE);
     std::vector<char*> arguments;
@@ -106,15 +124,14 @@ class Train : public InFolder {
     EXPECT_EQ(posix_spawn(&child, POSENC_PRONOUNCE, &actions, nullptr, arguments.data(), environ),
               0);
     posix_spawn_file_actions_destroy(&actions);
-    while (!fs::exists(file(out + "/checkpoint.safetensors")) &&
-           waitpid(child, nullptr, WNOHANG) == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    kill(child, signal);
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child) << bytes("interrupted");
-    EXPECT_FALSE(fs::exists(file(out + "/model.safetensors"))) << "it was over before the signal";
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return child;
+  }
+
+  // Whether a child has ended; waitpid() still tells how.
+  static bool has_ended(pid_t child) {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == child;
   }
 
   const std::string dictionary_ = text_file("dictionary", dictionary_text());

@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import make  # noqa: E402
 
 MEGABYTE = 1 << 20
-SECONDS = 1.0  # for a hostile file
+SECONDS = 1.0  # of processor time for a hostile file, in `make test-all`
 A_SECOND = 20_000_000  # bytes per second for larger files: valid headers of that size take as long
-HANG = 10  # seconds of CPU time before the process is killed
+HANG = 100  # seconds of CPU time before the process is killed
 
 
 def limits():
@@ -41,7 +41,7 @@ def problem(program, path, code, sanitized):
     if any(ord(c) < 32 for c in message):
         return f"must have no control characters in its message. Got {message!r}"
     longest = max(SECONDS, path.stat().st_size / A_SECOND) * (5 if sanitized else 1)
-    if float(seconds) > longest:
+    if "POSENC_EXHAUSTIVE" in os.environ and float(seconds) > longest:
         return f"must cost at most {longest} s. Got {seconds}"
     most = 10 * path.stat().st_size + 64 * MEGABYTE
     if not sanitized and int(kilobytes) * 1024 > most:
