@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The C++ examples of README, docs and header comments as gtest sources, so that they are compiled and run.
 
-    tools/snippets.py --out A.cpp B.cpp ...    one source for each set of #includes in the examples
-    tools/snippets.py --list                   where the examples are
+    tools/snippets.py --out A.cpp B.cpp ...      the examples, divided among these sources
+    tools/snippets.py --alone A.cpp B.cpp ...    one source for each set of #includes in the examples
+    tools/snippets.py --list                     where the examples are
 
 An example is a ```cpp block of a document, or of a `///` comment in a public header, in which #include
-<posenc/posenc.h> is implied, and in headers of posenc::text their own. It becomes the body of a function and sees only its own #includes: examples with different
-ones are in different sources, and the sources are compiled without the precompiled header.
+<posenc/posenc.h> is implied, and in headers of posenc::text their own. It becomes the body of a function. With --alone it sees only its own #includes: examples with different ones are in different
+sources, which are compiled without the precompiled header. The sources of --out, which run, have the #includes of all.
 
 A program for gtest is left to tests/package/quick_start_test.py, which builds it.
 
@@ -104,12 +105,13 @@ def function(number: int, entry: Example, body: str) -> str:
 
 def source(entries: "list[Example]") -> str:
     """One gtest source; examples that do not use `given` come before its include."""
+    includes = sorted({include for entry in entries for include in entry.includes})
     alone, served, rows = [], [], []
     for number, entry in enumerate(entries):
         body, has_inputs = prepared(entry)
         (served if "given." in body else alone).append(function(number, entry, body))
         rows.append(f'    {{"{entry.source}", {entry.line}, {str(has_inputs).lower()}, &example_{number}}},')
-    parts = ["// Made by tools/snippets.py.", *entries[0].includes, "", "namespace posenc::testing { class Given; }",
+    parts = ["// Made by tools/snippets.py.", *includes, "", "namespace posenc::testing { class Given; }",
              "namespace {", "", *alone, "}  // namespace", '#include "docs/given.h"', "namespace {", "", *served,
              "const posenc::testing::Example kExamples[] = {", *rows, "};",
              "[[maybe_unused]] const bool kAdded = posenc::testing::add_examples(kExamples, std::size(kExamples));",
@@ -124,11 +126,16 @@ def sources(entries: "list[Example]") -> "list[str]":
     return [source(group) for group in groups.values()]
 
 
+def divided(entries: "list[Example]", count: int) -> "list[str]":
+    return [source(entries[len(entries) * part // count : len(entries) * (part + 1) // count]) for part in range(count)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--list", action="store_true")
     mode.add_argument("--out", type=Path, nargs="+")
+    mode.add_argument("--alone", type=Path, nargs="+")
     arguments = parser.parse_args()
     try:
         entries = all_examples()
@@ -139,12 +146,13 @@ def main() -> int:
         for entry in entries:
             print(f"{entry.source}:{entry.line}: {' '.join(entry.includes)}{', with inputs' * prepared(entry)[1]}")
         return 0
-    texts = sources(entries)
-    if len(texts) != len(arguments.out):
+    paths = arguments.out or arguments.alone
+    texts = divided(entries, len(paths)) if arguments.out else sources(entries)
+    if len(texts) != len(paths):
         print(f"the examples show {len(texts)} different sets of #includes, and tests/docs/CMakeLists.txt names "
-              f"{len(arguments.out)} sources", file=sys.stderr)  # fmt: skip
+              f"{len(paths)} sources", file=sys.stderr)  # fmt: skip
         return 1
-    for path, text in zip(arguments.out, texts):
+    for path, text in zip(paths, texts):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_text() != text:  # unchanged sources are not recompiled
             path.write_text(text)

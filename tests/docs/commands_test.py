@@ -174,7 +174,7 @@ class Commands(unittest.TestCase):
                     continue
                 with self.subTest(where, line=line):
                     result = subprocess.run(["bash", "-c", f'PATH="$PWD/bin:$PATH"; {line}'], cwd=folder, capture_output=True,
-                                            text=True, timeout=120)  # fmt: skip
+                                            text=True, timeout=3000)  # fmt: skip
                     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
                     ran += 1
             self.assertGreater(ran, 3)
