@@ -35,7 +35,7 @@ test-all: ## all tests, on whole samples: also second builds as a part of other 
 tested:
 	@tools/setup.sh build test
 	@$(python) tools/lint.py
-	@WITH_TESTS=ON tools/build.sh release
+	@WITH_TESTS=ON tools/build.sh release $(if $(POSENC_EXHAUSTIVE),,posenc_tests)
 	@ctest --preset release -j2 $(selection)
 	@[ -f .venv-zoo/zoo-stamp ] || echo "zoo.live skipped: the original packages are not installed; make zoo installs them into .venv-zoo"
 

@@ -64,7 +64,7 @@ class Programs:
         return Programs(self._posenc, self._driver, folder)
 
     def posenc(self, *arguments: object) -> subprocess.CompletedProcess:
-        return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=3000)
 
     def compute(self, cases: list[Case], name: str = "cases", environment: dict[str, str] = {}) -> list[dict[str, Tensor] | str]:
         """Returns the results of each case, or its error message. `environment`: variables for the driver."""
@@ -72,7 +72,7 @@ class Programs:
         tensors = {f"{i}/{key}": value.detach().contiguous().clone()
                    for i, case in enumerate(cases) for key, value in case.tensors.items()}  # fmt: skip
         save_file(tensors, given, {"cases": json.dumps([case.options for case in cases])})
-        done = subprocess.run([self._driver, given, out], capture_output=True, text=True, timeout=300,
+        done = subprocess.run([self._driver, given, out], capture_output=True, text=True, timeout=3000,
                               env={**os.environ, **OVERWRITE_FREED_MEMORY, **environment})  # fmt: skip
         if done.returncode:
             lines = done.stderr.strip().splitlines()

@@ -73,7 +73,7 @@ def start(folder, target, seconds, seed):
     corpus.mkdir(parents=True, exist_ok=True)
     findings.mkdir(exist_ok=True)
     command = [folder / f"{target}_fuzz", corpus, folder / "seeds" / target, f"-max_total_time={seconds}",
-               *dictionary(folder, target), f"-artifact_prefix={findings}/{target}-", "-timeout=60", f"-seed={seed}",
+               *dictionary(folder, target), f"-artifact_prefix={findings}/{target}-", "-timeout=3000", f"-seed={seed}",
                "-rss_limit_mb=2048", "-malloc_limit_mb=1024", f"-max_len={LONGEST}", "-use_value_profile=1",
                "-print_final_stats=1", "-verbosity=1", "-close_fd_mask=1"]
     log = open(folder / f"{target}.log", "w")

@@ -44,7 +44,7 @@ class ConfigTest(unittest.TestCase):
         self.write("CMakeLists.txt", f"cmake_minimum_required(VERSION 3.22)\nproject(user LANGUAGES CXX)\n{lines}\n")
         kept = {name: value for name, value in os.environ.items() if name not in ("Torch_DIR", "CMAKE_PREFIX_PATH")}
         run = subprocess.run(["cmake", "-S", self.root, "-B", self.root / "build", *arguments], capture_output=True,
-                             text=True, check=False, env={**kept, **environment}, timeout=120)
+                             text=True, check=False, env={**kept, **environment}, timeout=3000)
         return run.returncode, " ".join((run.stdout + run.stderr).split())
 
     def find(self, lines, *arguments, package=PACKAGE, **environment):

@@ -23,13 +23,13 @@ def reserved_port():
 
 class DataParallel(unittest.TestCase):
     def test_two_processes_reach_the_loss_of_one(self):
-        alone = subprocess.run([program], capture_output=True, text=True, timeout=120)
+        alone = subprocess.run([program], capture_output=True, text=True, timeout=3000)
         self.assertEqual(alone.returncode, 0, alone.stderr)
         self.assertRegex(alone.stdout, r"^loss 0\.\d+\n$")  # from log(1000) = 6.9
         with reserved_port() as port:
             by_hand = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port.getsockname()[1])}
             ranks = [subprocess.Popen([program], env={**by_hand, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
-            printed = [rank.communicate(timeout=120)[0] for rank in ranks]
+            printed = [rank.communicate(timeout=3000)[0] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
         self.assertEqual(printed, [alone.stdout, ""])
 

@@ -17,7 +17,7 @@ prefixes: list[Path]
 
 def run(*words, **environment):
     said = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
-                          env={**os.environ, **environment}, timeout=300)  # fmt: skip
+                          env={**os.environ, **environment}, timeout=3000)  # fmt: skip
     assert said.returncode == 0, said.stdout + said.stderr
     return said.stdout
 

@@ -21,7 +21,7 @@ class Pronounce(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def run_program(self, *arguments: str) -> subprocess.CompletedProcess:
-        done = subprocess.run([str(program), *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run([str(program), *arguments], cwd=self.folder, capture_output=True, text=True, timeout=3000)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
 

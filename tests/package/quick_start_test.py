@@ -33,7 +33,7 @@ def in_folder(folder: Path, commands: str) -> "subprocess.CompletedProcess[str]"
     if not (folder / "posenc").exists():
         (folder / "posenc").symlink_to(prefix)
     return subprocess.run(["bash", "-e"], input=commands, cwd=folder, env={**os.environ, "HOME": str(folder)},
-                          capture_output=True, text=True, timeout=1500)  # fmt: skip
+                          capture_output=True, text=True, timeout=3000)  # fmt: skip
 
 
 class QuickStart(unittest.TestCase):
@@ -77,7 +77,7 @@ class QuickStart(unittest.TestCase):
             libtorch = Path(name) / "libtorch"
             libtorch.symlink_to(torch.parents[2])
             command = commands[0].replace("-B build", f"-S '{ROOT}' -B '{name}/build'")
-            result = subprocess.run(["bash", "-e"], input=command, env={**os.environ, "HOME": name}, capture_output=True, text=True, timeout=300)
+            result = subprocess.run(["bash", "-e"], input=command, env={**os.environ, "HOME": name}, capture_output=True, text=True, timeout=3000)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             cache = (Path(name) / "build/CMakeCache.txt").read_text()
             self.assertRegex(cache, r"(?m)^CMAKE_BUILD_TYPE:\w+=Release$")

@@ -41,7 +41,7 @@ def run(binary: str, threads: int, case: Case) -> dict[str, torch.Tensor] | str:
         save_file({name: t.contiguous().clone() for name, t in case.tensors.items()}, given)
         done = subprocess.run(
             [binary, "relative", "--config", config, "--in", given, "--out", out],
-            capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            capture_output=True, text=True, timeout=3000, env={**os.environ, "OMP_NUM_THREADS": str(threads)},
         )  # fmt: skip
         return load_file(out) if done.returncode == 0 else f"exit {done.returncode}: {done.stderr.strip()[:300]}"
 

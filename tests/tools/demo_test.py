@@ -48,7 +48,7 @@ class DemoTest(unittest.TestCase):
         """The exit status, and what the step has written to both streams."""
         place = {"POSENC_SETUP": str(self.out / "setup.env"), "POSENC_DEMO_OUT": str(out or self.out)}
         run = subprocess.run([DEMO / f"{name}.sh", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             text=True, check=False, timeout=280, env={**os.environ, **place, **environment})
+                             text=True, check=False, timeout=3000, env={**os.environ, **place, **environment})
         said = run.stdout.replace(str(out or self.out), "build/demo")  # as it is by default
         self.assertNotRegex(said, r"[\x1b\r]", "colour, or a line that is overwritten")
         for line in said.splitlines():  # a program's own message may be longer

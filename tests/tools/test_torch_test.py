@@ -41,7 +41,7 @@ class TestTorch(unittest.TestCase):
                 path.chmod(0o755)
             log = root / "log"
             log.touch()
-            run = subprocess.run([root / "tools/test_torch.sh", version, build], capture_output=True, text=True, check=False, timeout=60,
+            run = subprocess.run([root / "tools/test_torch.sh", version, build], capture_output=True, text=True, check=False, timeout=3000,
                                  env={**os.environ, "PATH": f"{root}/path:{os.environ['PATH']}", "FAKE_LOG": str(log),
                                       "FAKE_BUILD": got, "POSENC_TORCH_CPU_INDEX": "file:///cpu", **environment})  # fmt: skip
             return run.returncode, log.read_text() + run.stderr

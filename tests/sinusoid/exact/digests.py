@@ -30,7 +30,7 @@ DIGESTS = {
 
 def digest(command, arguments, folder):
     path = Path(folder) / "table.safetensors"
-    subprocess.run([*command, "table", "--precision", "exact", *arguments.split(), "--out", path], check=True, timeout=120)
+    subprocess.run([*command, "table", "--precision", "exact", *arguments.split(), "--out", path], check=True, timeout=3000)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
