@@ -21,9 +21,9 @@ std::string shortened(const std::vector<std::string>& texts) {
 }  // namespace
 
 StateDict read_weights(const std::string& path) {
-  io::OpenWeights weights(path);
-  if (weights.manifest.tensors.empty()) fail("{} contains no parameters or buffers", path);
-  return io::all_tensors(weights);
+  StateDict tensors = io::all_tensors(io::OpenWeights(path));
+  if (tensors.is_empty()) fail("{} contains no parameters or buffers", path);
+  return tensors;
 }
 
 StateDict read_tensors(const std::string& path, const std::vector<std::string>& names) {
@@ -55,6 +55,14 @@ std::string described(const StateDict& tensors) {
                                 shape_of(item.value())));
   }
   return shortened(texts);
+}
+
+void note_unexpected(const char* command, const LoadReport& report) {
+  if (report.unexpected.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& name : report.unexpected) names.push_back(shown(name));
+  print_error("posenc {}: skipped tensors that the model does not have: {}\n", command,
+              shortened(names));
 }
 
 std::string shape_of(const at::Tensor& tensor) {

@@ -70,11 +70,13 @@ struct ManifestTensor {
 
 /// The kind of a ManifestEntry.
 enum class EntryKind : uint8_t {
-  Other,       ///< a value, a sparse or quantised tensor, or an object of another class
-  Module,      ///< a whole torch.nn.Module, whose weights only its Python code can load
-  Container,   ///< of another class that holds tensors, such as a namedtuple
-  Object,      ///< of another class, with tensors among its attributes
-  Unreadable,  ///< a tensor with an unknown dtype, or with a name that occurs several times
+  Other,      ///< a value, or an object of another class
+  Module,     ///< a whole torch.nn.Module, whose weights only its Python code can load
+  Container,  ///< of another class that holds tensors, such as a namedtuple
+  Object,     ///< of another class, with tensors among its attributes
+  /// A tensor that cannot be read: quantised, sparse, nested, without values, of an unknown dtype
+  /// or of a class of its own, or one of several of its name.
+  Unreadable,
 };
 
 /// An entry that is not a dense tensor.

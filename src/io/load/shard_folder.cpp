@@ -103,6 +103,17 @@ ShardFolder::ShardFolder(const std::string& folder) {
 }
 
 void ShardFolder::add_parts(const OpenWeights& file) {
+  for (const auto& [name, text, kind] : file.manifest.opaque) {
+    const auto [found, is_new] = index_.emplace(name, entries_.size());
+    if (is_new) {
+      entries_.push_back({.name = name});
+      parts_.emplace_back();
+    }
+    Entry& entry = entries_[found->second];
+    entry.fault = "must be a dense tensor. Got " + text;
+    entry.is_tensor = false;
+    entry.is_unreadable = kind == EntryKind::Unreadable;
+  }
   const auto info = sharding_info(file.manifest);
   for (const auto& tensor : file.manifest.tensors) {
     const Sizes begins = begins_of(info, tensor);
@@ -112,6 +123,7 @@ void ShardFolder::add_parts(const OpenWeights& file) {
       parts_.emplace_back();
     }
     Entry& entry = entries_[found->second];
+    if (!entry.fault.empty()) continue;
     if (entry.dtype != scalar_type(tensor.dtype) || entry.sizes.size() != begins.size()) {
       throw WeightsError(Code::Shard,
                          "has another dtype or number of dimensions than in other shards")
@@ -128,6 +140,7 @@ void ShardFolder::add_parts(const OpenWeights& file) {
 void ShardFolder::check_cover(std::size_t index) {
   auto& parts = parts_[index];
   const Entry& entry = entries_[index];
+  if (!entry.fault.empty()) return;
   const std::size_t axes = entry.sizes.size();
   const auto begin = [](const Part& part) { return part.begins.empty() ? 0 : part.begins[0]; };
   std::sort(parts.begin(), parts.end(),
@@ -175,6 +188,7 @@ void ShardFolder::copy_part(const Part& part, const at::Tensor& target) {
 }
 
 at::Tensor ShardFolder::corner(std::size_t index, const Sizes& sizes) const {
+  refuse_unreadable_entry(entries_[index]);
   const at::NoGradGuard no_grad;
   auto result = at::empty(sizes, at::TensorOptions(entries_[index].dtype));
   copy_to(index, result);

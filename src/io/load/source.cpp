@@ -54,6 +54,11 @@ void copy_view(const FileView& view, const at::Tensor& target) {
                    });
 }
 
+void refuse_unreadable_entry(const TensorSource::Entry& entry) {
+  if (entry.fault.empty()) return;
+  throw WeightsError(WeightsErrorCode::Unsupported, entry.fault).in_tensor(entry.name);
+}
+
 FileSource::FileSource(const std::string& path) : weights_(path) {
   for (const auto& tensor : manifest().tensors) {
     entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes});
@@ -63,12 +68,14 @@ FileSource::FileSource(const std::string& path) : weights_(path) {
     entries_.push_back({.name = name,
                         .fault = "must be a dense tensor. Got " + text,
                         .is_tensor = false,
+                        .is_unreadable = kind == EntryKind::Unreadable,
                         .is_module = kind == EntryKind::Module,
                         .remedy = remedy_for(kind)});
   }
 }
 
 FileView FileSource::view(std::size_t index) const {
+  refuse_unreadable_entry(entries_[index]);
   return weights_.view(manifest().tensors[index]);
 }
 
@@ -77,6 +84,7 @@ auto FileSource::reading(std::size_t index, Work&& work) const {
   try {
     return work();
   } catch (const WeightsError& error) {
+    if (!entries_[index].fault.empty()) throw;
     const auto& tensor = manifest().tensors[index];
     throw error.in_tensor(tensor.name).in_file(weights_.path_of(tensor));
   }

@@ -21,9 +21,10 @@ class TensorSource {
     std::string name;
     at::ScalarType dtype = at::kFloat;
     std::vector<int64_t> sizes = {};
-    std::string fault = "";   ///< why it cannot be loaded: `must ... Got ...`; "" for most
-    bool is_tensor = true;    ///< an object of another kind is not an unexpected tensor
-    bool is_module = false;   ///< a whole module
+    std::string fault = "";      ///< why it cannot be loaded: `must ... Got ...`; "" for most
+    bool is_tensor = true;       ///< an object of another kind is not an unexpected tensor
+    bool is_unreadable = false;  ///< a tensor that cannot be read, which is not unexpected either
+    bool is_module = false;      ///< a whole module
     std::string remedy = "";  ///< for a module or another object that may hold the missing weights
   };
 
@@ -49,6 +50,9 @@ class TensorSource {
  protected:
   std::vector<Entry> entries_;
 };
+
+/// Throws WeightsError for an entry whose values cannot be read.
+void refuse_unreadable_entry(const TensorSource::Entry& entry);
 
 /// Copies the view into `target`, which has the same sizes and any device and dtype: directly into
 /// its memory if possible, otherwise in windows of a few MB.

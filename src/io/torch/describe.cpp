@@ -18,29 +18,41 @@ bool TorchTensors::is_module(PickleId id) const {
   return parameters && modules;
 }
 
-std::string TorchTensors::describe(PickleId id) {
+std::optional<std::string> TorchTensors::unreadable_tensor(PickleId id) {
   for (int i = 0; i < kMostWrappers && called(id) == Global::RebuildParameter; ++i) {
     const TupleItems items(pickle_, pickle_.arguments(id));
     if (items.empty()) break;
     id = items[0];
   }
+  Global kind = called(id);
+  std::string of_class;
+  const TupleItems items(pickle_,
+                         kind == Global::RebuildFromType ? pickle_.arguments(id) : kNoObject);
+  if (items.size() > 1) {
+    const Global type = meaning(items[1]).global;
+    const bool is_plain =
+        type == Global::PlainTensor || type == Global::Parameter || type == Global::Buffer;
+    kind = is_plain                 ? meaning(items[0]).global
+           : type == Global::Nested ? type
+                                    : Global::OtherTensor;
+    if (!is_plain) of_class = " of class " + pickle_.global(items[1]);
+  }
+  switch (kind) {
+    case Global::Sparse: return "a sparse tensor (save it after to_dense())";
+    case Global::Quantised: return "a quantised tensor (save it after dequantize())";
+    case Global::Nested: return "a nested tensor (save the tensors in it)";
+    case Global::Meta: return "a meta tensor, which has no values";
+    case Global::OtherTensor:
+      return "a tensor" + (of_class.empty() ? " of another class" : of_class);
+    default: return std::nullopt;
+  }
+}
+
+std::string TorchTensors::describe(PickleId id) {
+  if (const auto tensor = unreadable_tensor(id)) return *tensor;  // as a key
   const bool is_call = pickle_.is(id, PickleKind::Call);
   const TupleItems items(pickle_, is_call ? pickle_.arguments(id) : kNoObject);
-  PickleId function = is_call ? pickle_.callable(id) : id;
-  if (called(id) == Global::RebuildFromType && items.size() > 1) {
-    const Global type = meaning(items[1]).global;
-    if (type != Global::PlainTensor && type != Global::Parameter && type != Global::Buffer) {
-      return "a tensor of class " + pickle_.global(items[1]);
-    }
-    function = items[0];
-  }
-  switch (meaning(function).global) {
-    case Global::Sparse: return "a sparse tensor";
-    case Global::Quantised: return "a quantised tensor";
-    case Global::Nested: return "a nested tensor";
-    case Global::Meta: return "a meta tensor";
-    default: break;
-  }
+  const PickleId function = is_call ? pickle_.callable(id) : id;
   if (pickle_.is(function, PickleKind::Set)) return "a set";
   std::string name = pickle_.global(function);
   if (name == "copyreg._reconstructor" && !items.empty()) name = pickle_.global(items[0]);

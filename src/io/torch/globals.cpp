@@ -1,6 +1,5 @@
 #include "io/torch/globals.h"
 
-#include <array>
 #include <unordered_map>
 
 #include "io/base/dtype_facts.h"
@@ -14,7 +13,7 @@ struct Named {
   std::string_view name;
   Global global;
 };
-constexpr std::array<Named, 47> kNamed = {{
+constexpr Named kNamed[] = {
     {"collections.OrderedDict", Global::Dict},
     {"collections.defaultdict", Global::Dict},
     {"collections.Counter", Global::Dict},
@@ -47,7 +46,12 @@ constexpr std::array<Named, 47> kNamed = {{
     {"torch._utils._rebuild_sparse_csr_tensor", Global::Sparse},
     {"torch._utils._rebuild_qtensor", Global::Quantised},
     {"torch._utils._rebuild_nested_tensor", Global::Nested},
+    {"torch.nested._internal.nested_tensor.NestedTensor", Global::Nested},
     {"torch._utils._rebuild_meta_tensor_no_storage", Global::Meta},
+    {"torch._utils._rebuild_wrapper_subclass", Global::OtherTensor},
+    {"torch._utils._rebuild_device_tensor_from_cpu_tensor", Global::OtherTensor},
+    {"torch._utils._rebuild_device_tensor_from_numpy", Global::OtherTensor},
+    {"torch._utils._rebuild_xla_tensor", Global::OtherTensor},
     {"torch.device", Global::Device},
     {"_codecs.encode", Global::Encode},
     {"torch.jit._pickle.restore_type_tag", Global::Transparent},
@@ -55,14 +59,17 @@ constexpr std::array<Named, 47> kNamed = {{
     {"torch.jit._pickle.build_doublelist", Global::Transparent},
     {"torch.jit._pickle.build_boollist", Global::Transparent},
     {"torch.jit._pickle.build_tensorlist", Global::Transparent},
-    {"torch.qint8", Global::Quantised},
-    {"torch.quint8", Global::Quantised},
-    {"torch.qint32", Global::Quantised},
-    {"torch.quint4x2", Global::Quantised},
-    {"torch.quint2x4", Global::Quantised},
-    {"torch.bits1x8", Global::SmallDtype},
-    {"torch.bits2x4", Global::SmallDtype},
-}};
+    {"torch.qint8", Global::OtherDtype},
+    {"torch.quint8", Global::OtherDtype},
+    {"torch.qint32", Global::OtherDtype},
+    {"torch.quint4x2", Global::OtherDtype},
+    {"torch.quint2x4", Global::OtherDtype},
+    {"torch.bits1x8", Global::OtherDtype},
+    {"torch.bits2x4", Global::OtherDtype},
+    {"torch.bits4x2", Global::OtherDtype},
+    {"torch.bits8", Global::OtherDtype},
+    {"torch.bits16", Global::OtherDtype},
+};
 
 struct StorageClass {
   std::string_view name;
@@ -70,14 +77,14 @@ struct StorageClass {
   Global global;
 };
 // Storage classes other than those of the dtypes.
-constexpr std::array<StorageClass, 6> kStorages = {{
+constexpr StorageClass kStorages[] = {
     {"UntypedStorage", ManifestDtype::UInt8, Global::Storage},  // its size counts bytes
     {"QInt8Storage", ManifestDtype::Int8, Global::Quantised},
     {"QUInt8Storage", ManifestDtype::UInt8, Global::Quantised},
     {"QInt32Storage", ManifestDtype::Int32, Global::Quantised},
     {"QUInt4x2Storage", ManifestDtype::UInt8, Global::Quantised},
     {"QUInt2x4Storage", ManifestDtype::UInt8, Global::Quantised},
-}};
+};
 
 // uint1 to uint7 and int1 to int7.
 bool is_small_integer(std::string_view name) {
@@ -111,7 +118,7 @@ GlobalMeaning meaning_of(std::string_view qualified_name) {
   std::string_view name = qualified_name.substr(6);
   if (const auto dtype = find_dtype([&](const auto& facts) { return facts.name == name; }))
     return {Global::DtypeName, dtype};
-  if (is_small_integer(name)) return {Global::SmallDtype, {}};
+  if (is_small_integer(name)) return {Global::OtherDtype, {}};
   // Old files name the device's own class, new ones the module that defines it.
   for (const std::string_view folder : {"cuda.", "storage."}) {
     if (name.starts_with(folder)) name.remove_prefix(folder.size());

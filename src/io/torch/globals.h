@@ -26,10 +26,11 @@ enum class Global : uint8_t {
   Sparse,
   Quantised,
   Nested,
-  Meta,  ///< without data
+  Meta,         ///< without data
+  OtherTensor,  ///< of a class or device of its own
   Storage,
   DtypeName,
-  SmallDtype,  ///< less than a byte per element
+  OtherDtype,  ///< that of no dense tensor here: quantised, or of other than whole numbers of bytes
   Device,
   Encode,      ///< _codecs.encode(text, "latin1"): bytes in protocol 2
   Transparent  ///< torch.jit._pickle.*: equal to its first argument

@@ -119,8 +119,9 @@ Manifest read_pt2(const Archive& archive) {
   for (Pt2Weight& weight : parse_pt2_config(archive.index().read(*config), budget)) {
     try {
       if (weight.pickled || weight.layout.value_or(kStrided) != kStrided) {
-        manifest.opaque.push_back(
-            {weight.name, weight.pickled ? "a tensor of another class" : "a sparse tensor"});
+        manifest.opaque.push_back({weight.name,
+                                   weight.pickled ? "a tensor of another class" : "a sparse tensor",
+                                   EntryKind::Unreadable});
         continue;
       }
       if (weight.dtype && !exported_dtype(*weight.dtype)) {

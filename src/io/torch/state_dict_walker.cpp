@@ -91,12 +91,22 @@ void StateDictWalker::visit(PickleId id, Place place, const ScriptClass* script,
     }
     return;
   }
-  if (!enter(id, place, listed)) add_object(id, place);
+  if (!enter(id, place, listed)) add_object(id, place, script, last_name);
 }
 
 // An object that is neither a tensor nor a value nor a container.
-void StateDictWalker::add_object(PickleId id, Place place) {
+void StateDictWalker::add_object(PickleId id, Place place, const ScriptClass* script,
+                                 std::string_view last_name) {
+  if (const auto tensor = objects_.unreadable_tensor(id)) {
+    const auto role = role_of(place, script, std::string(last_name));
+    return add_opaque(*tensor, role ? EntryKind::Unreadable : EntryKind::Other);
+  }
   const std::string what = objects_.describe(id);
+  // Such as the weights of a quantised linear layer.
+  if (find_class_ != nullptr && what.starts_with("__torch__.torch.classes.") &&
+      search_.in_state(id)) {
+    return add_opaque("tensors packed in an object of class " + what, EntryKind::Unreadable);
+  }
   if (objects_.is_module(id))
     return add_opaque("a whole module of class " + what, EntryKind::Module);
   const bool is_unknown = place == Place::Plain && find_class_ == nullptr &&
@@ -177,21 +187,23 @@ void StateDictWalker::push(PickleId source, PickleId later, Frame::Form form, Pl
   frames_.push_back({at, form, later, name_.size(), place, script, listed});
 }
 
+// The role that the class of a module gives to a tensor of it; nothing for one that is neither
+// parameter nor buffer, and so none of the file's.
+std::optional<TensorRole> StateDictWalker::role_of(Place place, const ScriptClass* script,
+                                                   const std::string& last_name) {
+  if (place == Place::InsideAttribute) return std::nullopt;
+  if (place == Place::Plain || script == nullptr) return TensorRole::Unknown;
+  if (script->parameters && script->parameters->count(last_name) != 0) return TensorRole::Parameter;
+  if (script->buffers && script->buffers->count(last_name) != 0) return TensorRole::Buffer;
+  if (script->parameters && script->buffers) return std::nullopt;
+  return TensorRole::Unknown;
+}
+
 void StateDictWalker::add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
                                  const std::string& last_name) {
-  if (place == Place::ModuleAttribute && script != nullptr) {
-    if (script->parameters && script->parameters->count(last_name) != 0) {
-      tensor.role = TensorRole::Parameter;
-    } else if (script->buffers && script->buffers->count(last_name) != 0) {
-      tensor.role = TensorRole::Buffer;
-    } else if (script->parameters && script->buffers) {
-      place = Place::InsideAttribute;
-    }
-  }
-  if (place == Place::InsideAttribute) {
-    add_opaque("a tensor that is neither parameter nor buffer");
-    return;
-  }
+  const auto role = role_of(place, script, last_name);
+  if (!role) return add_opaque("a tensor that is neither parameter nor buffer");
+  if (*role != TensorRole::Unknown) tensor.role = *role;
   tensor.name = name_;
   if (!list_.add(std::move(tensor))) clashing_.insert(name_);
 }

@@ -63,7 +63,9 @@ class StateDictWalker {
   void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
                   const std::string& last_name);
   uint64_t entry_bytes(const std::string& text) const;
-  void add_object(PickleId id, Place place);
+  void add_object(PickleId id, Place place, const ScriptClass* script, std::string_view last_name);
+  static std::optional<TensorRole> role_of(Place place, const ScriptClass* script,
+                                           const std::string& last_name);
   void add_opaque(std::string text, EntryKind kind = EntryKind::Other);
   void drop_ambiguous_names();
   void add_value(std::string text, bool listed);

@@ -15,7 +15,12 @@ bool TensorSearch::is_tensor(PickleId id) {
     case Global::RebuildTensorV3:
     case Global::RebuildParameter:
     case Global::RebuildFromType:
-    case Global::PlainTensor: return true;
+    case Global::PlainTensor:
+    case Global::Sparse:
+    case Global::Quantised:
+    case Global::Nested:
+    case Global::Meta:
+    case Global::OtherTensor: return true;
     default: return false;
   }
 }

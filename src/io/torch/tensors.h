@@ -39,8 +39,11 @@ class TorchTensors {
   /// The dense tensor that `id` rebuilds, without a name; nullopt if it is something else.
   std::optional<ManifestTensor> read(PickleId id);
 
-  /// Describes an object that is neither a tensor nor a plain value: "a sparse tensor", a class
-  /// name.
+  /// Describes a tensor that is not dense, without values, or of a class of its own, which cannot
+  /// be read; nullopt if `id` is something else.
+  std::optional<std::string> unreadable_tensor(PickleId id);
+
+  /// Describes an object that is neither a tensor nor a plain value by its class.
   std::string describe(PickleId id);
 
   /// Whether it is a torch.nn.Module, judging by the attributes that every one has.

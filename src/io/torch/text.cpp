@@ -86,8 +86,11 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Text: return shortened(pickle.text(id), kLongestText);
     case PickleKind::Bytes: return std::to_string(pickle.text_size(id)) + " bytes";
     case PickleKind::Global:
-      if (objects.meaning(id).global != Global::DtypeName) return std::nullopt;
-      return pickle.global(id);
+      switch (objects.meaning(id).global) {
+        case Global::DtypeName:
+        case Global::OtherDtype: return pickle.global(id);
+        default: return std::nullopt;
+      }
     case PickleKind::Call: {
       const Global function = objects.called(id);
       const TupleItems items(pickle, pickle.arguments(id));

@@ -62,6 +62,91 @@ TEST_F(PartlyReadable, OnlyTheUnreadableTensorItselfIsRefused) {
   EXPECT_CONTAINS(refusal([&] { load_safetensors(dir_ / "x.safetensors"); }), "tensor 'w'");
 }
 
+// The kinds of tensors without dense values, in both formats of torch.save, and beside a readable
+// b.
+constexpr const char* kNotDense =
+    "import torch, warnings\n"
+    "warnings.filterwarnings('ignore')\n"
+    "class Marked(torch.Tensor): pass\n"
+    "x = torch.ones(2, 2)\n"
+    "kinds = {'quantised': torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),\n"
+    "         'channels': torch.quantize_per_channel(x, torch.ones(2), torch.zeros(2), 0, "
+    "torch.quint8),\n"
+    "         'sparse': x.to_sparse(), 'csr': x.to_sparse_csr(), 'bsc': x.to_sparse_bsc((1, 1)),\n"
+    "         'parameter': torch.nn.Parameter(x.to_sparse()),\n"
+    "         'nested': torch.nested.nested_tensor([x, x[:1]]),\n"
+    "         'jagged': torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged),\n"
+    "         'meta': torch.empty(2, device='meta'), 'marked': x.as_subclass(Marked)}\n"
+    "for name, value in kinds.items():\n"
+    "    for old in (False, True):\n"
+    "        torch.save({'w': value, 'b': torch.ones(2)}, f'{name}{old}.pt', "
+    "_use_new_zipfile_serialization=not old)\n";
+
+TEST_F(PartlyReadable, ATensorThatIsNotDenseIsRefusedByName) {
+  ASSERT_TRUE(run_python(dir_, kNotDense));
+  const std::pair<const char*, const char*> kinds[] = {
+      {"quantised", "a quantised tensor"}, {"channels", "a quantised tensor"},
+      {"sparse", "a sparse tensor"},       {"csr", "a sparse tensor"},
+      {"bsc", "a sparse tensor"},          {"parameter", "a sparse tensor"},
+      {"nested", "a nested tensor"},       {"jagged", "a nested tensor"},
+      {"meta", "a meta tensor"},           {"marked", "a tensor of class __main__.Marked"}};
+  for (const auto& [kind, text] : kinds) {
+    for (const char* format : {"False.pt", "True.pt"}) {
+      SCOPED_TRACE(kind + std::string(format));
+      const std::string file = kind + std::string(format);
+      const Manifest manifest = read_manifest(dir_ / file);
+      ASSERT_EQ(manifest.opaque.size(), 1U);
+      EXPECT_EQ(manifest.opaque[0].kind, EntryKind::Unreadable);
+      EXPECT_CONTAINS(refusal([&] { load_tensors(dir_ / file); }),
+                      "tensor 'w' cannot be read: it is " + std::string(text));
+      Holder others({"b"}), all({"b", "w"});
+      EXPECT_EQ(load_weights(others, dir_ / file).loaded, std::vector<std::string>{"b"});
+      EXPECT_CONTAINS(code_of(file, all), "'w' must be a dense tensor. Got " + std::string(text));
+    }
+  }
+}
+
+// A quantised layer packs its weight and bias, and has its dtype beside them, which is no tensor.
+TEST_F(PartlyReadable, AQuantisedLayerIsNamedWhereItsWeightIsMissing) {
+  ASSERT_TRUE(
+      run_python(dir_,
+                 "import torch, warnings\n"
+                 "warnings.filterwarnings('ignore')\n"
+                 "model = torch.nn.Sequential(torch.nn.Linear(3, 2))\n"
+                 "packed = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear})\n"
+                 "torch.save(packed.state_dict(), 'x.pt')\n"
+                 "torch.jit.script(packed).save('script.pt')\n"
+                 "torch.save({'dtype': torch.qint8, 'b': torch.ones(2)}, 'dtype.pt')\n"));
+  torch::nn::Sequential model(torch::nn::Linear(3, 2));
+  const auto error = error_of([&] { load_weights(*model, dir_ / "x.pt"); });
+  EXPECT_EQ(error.code(), Code::Unsupported);
+  EXPECT_CONTAINS(
+      error.what(),
+      "'0._packed_params._packed_params.0' must be a dense tensor. Got a quantised tensor");
+  EXPECT_CONTAINS(refusal([&] { load_tensors(dir_ / "script.pt"); }),
+                  "cannot be read: it is tensors packed in an object of class "
+                  "__torch__.torch.classes.quantized.LinearPackedParamsBase");
+  EXPECT_EQ(load_tensors(dir_ / "dtype.pt").keys(), std::vector<std::string>{"b"});
+  const Manifest manifest = read_manifest(dir_ / "dtype.pt");
+  ASSERT_EQ(manifest.values.size(), 1U);
+  EXPECT_EQ(manifest.values[0].text, "torch.qint8");
+}
+
+// Parts of tensors in a folder, as torch.distributed.checkpoint writes them.
+TEST_F(PartlyReadable, AShardWithATensorThatCannotBeRead) {
+  const std::string info = R"("__metadata__":{"DCP_SHARDING_INFO":"{\"b\":{\"saved_offsets\":[0]},)"
+                           R"(\"w\":{\"saved_offsets\":[0]}}"},)";
+  write_bytes(dir_ / "shard.safetensors",
+              crafted("{" + info +
+                          R"("w":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[8,11]},)"
+                          R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                      std::string(11, '\0')));
+  Holder others({"b"}), all({"b", "w"});
+  EXPECT_EQ(load_weights(others, dir_.path().string()).loaded, std::vector<std::string>{"b"});
+  EXPECT_CONTAINS(refusal([&] { load_weights(all, dir_.path().string()); }),
+                  "'w' must be a dense tensor. Got a tensor that has");
+}
+
 TEST_F(PartlyReadable, TwoTensorsOfOneNameAreNeitherTheOneNorTheOther) {
   ASSERT_TRUE(run_python(dir_,
                          "import torch\n"
