@@ -191,6 +191,7 @@ AtomicFile::AtomicFile(const std::string& path) {
   if (path.empty())
     throw FileError(FileError::Kind::Other,
                     "cannot be written: a file must have a name. Got an empty one");
+  check_path(path);
   struct stat old {};
   const bool replaces = ::stat(path.c_str(), &old) == 0;
   // A cycle of links, a link that may not be followed, or a folder that may not be searched.

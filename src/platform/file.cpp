@@ -72,7 +72,13 @@ FileStamp stamp_of(const Descriptor& file) {
   return stamp_from(status);
 }
 
+void check_path(const std::string& path) {
+  if (path.find('\0') == std::string::npos) return;
+  throw FileError(FileError::Kind::NotFound, "must be a path without a zero byte");
+}
+
 Descriptor open_to_read(const std::string& path) {
+  check_path(path);
   // O_NONBLOCK: opening a FIFO without a writer would wait forever.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) throw system_error("cannot be opened");

@@ -60,6 +60,9 @@ FileStamp stamp_of(const std::string& path);
 /// The stamp of an open file; throws FileError unless it is a regular file.
 FileStamp stamp_of(const Descriptor& file);
 
+/// Throws FileError for a path with a zero byte, where the system would end it.
+void check_path(const std::string& path);
+
 /// Opens for reading. A FIFO without a writer does not block. Throws FileError.
 Descriptor open_to_read(const std::string& path);
 

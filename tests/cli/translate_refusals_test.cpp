@@ -87,7 +87,7 @@ TEST_F(Translate, PiecesThatAreNotAFile) {
 TEST_F(Translate, SettingsWithoutAnEnd) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   const std::vector<std::array<std::string, 3>> cases = {
-      {"tokenizer_config.json", "eos_token", "must have at most 128 values within each other"},
+      {"tokenizer_config.json", "eos_token", "must nest its settings no deeper than 64"},
       {"config.json", "model_type", "must nest its settings no deeper than 64"}};
   for (const auto& [name, key, message] : cases) {
     const auto model = copy("shared");

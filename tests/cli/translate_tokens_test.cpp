@@ -57,7 +57,7 @@ TEST_F(TokenizerFolder, ASettingIsGivenOnce) {
   const auto folder = copy();
   write_bytes(folder + "/tokenizer_config.json", R"({"eos_token": "<s>", "eos_token": "</s>"})");
   EXPECT_CONTAINS(posenc({"translate", "--model", folder}).err,
-                  "must have each name once. Got \"eos_token\" twice");
+                  "must have each name once in its settings. Got 'eos_token' twice");
 }
 
 // The tokenizer has the token but the model does not; transformers fails with an index out of

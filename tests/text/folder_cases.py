@@ -140,7 +140,7 @@ def tokenizer_config(rng: random.Random, name) -> dict:
             config[option] = rng.random() < 0.5
     choices = {"strip_accents": [True, False, None], "extra_ids": [0, 1, 5], "unk_id": [0, 1, 2], "src_lang": ["de_DE", "fra_Latn", "eng"], "tgt_lang": ["de_DE", "fra_Latn", "eng", None], "language": ["English", "de", "castilian"],
                "task": ["transcribe", "translate"], "predict_timestamps": [True, False],
-               "model_max_length": [512, 10**30, 77], "padding_side": ["left", "right"], "truncation_side": ["left", "right"]}  # fmt: skip
+               "model_max_length": [512, 10**30, 77, float("inf")], "padding_side": ["left", "right"], "truncation_side": ["left", "right"]}  # fmt: skip
     for option, values in choices.items():
         if rng.random() < 0.2:
             config[option] = rng.choice(values)

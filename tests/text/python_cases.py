@@ -150,7 +150,7 @@ def common_config(rng: random.Random) -> dict:
     for option in ("clean_up_tokenization_spaces", "split_special_tokens", "legacy"):
         if rng.random() < 0.15:
             config[option] = rng.random() < 0.6
-    choices = {"model_max_length": [512, 10**30, 7], "padding_side": ["left", "right"], "truncation_side": ["left", "right"]}
+    choices = {"model_max_length": [512, 10**30, 7, float("inf")], "padding_side": ["left", "right"], "truncation_side": ["left", "right"]}
     for option, values in choices.items():
         if rng.random() < 0.25:
             config[option] = rng.choice(values)

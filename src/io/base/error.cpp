@@ -13,7 +13,7 @@ std::string sentence(const std::string& function, const std::string& file,
                      const std::string& remedy) {
   std::string out;
   if (!function.empty()) out += "[" + function + "] ";
-  if (!file.empty()) out += file + ": ";
+  if (!file.empty()) out += io::printable(file) + ": ";
   if (!tensor.empty()) out += "tensor " + io::in_quotes(tensor) + " ";
   // A list follows the remedy, which belongs to the line with the rule.
   const std::size_t end = std::min(reason.find('\n'), reason.size());

@@ -1,6 +1,9 @@
 #include "io/base/json.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "io/base/text.h"
@@ -13,6 +16,17 @@ using nlohmann::json;
 
 constexpr std::size_t kLongest = 100'000'000;  // as for a safetensors header
 constexpr int kDeepest = 64;
+
+// What Python writes, and numbers that no program does, by whose text they are known again.
+struct Special {
+  std::string_view word, number;
+  double value;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Special kSpecials[] = {
+    {"NaN", "0.00E-0000000000000001", std::numeric_limits<double>::quiet_NaN()},
+    {"Infinity", "0.00E-0000000000000002", kInfinity},
+    {"-Infinity", "0.00E-0000000000000003", -kInfinity}};
 
 class Events : public nlohmann::json_sax<json> {
  public:
@@ -41,7 +55,7 @@ class Events : public nlohmann::json_sax<json> {
     return scalar([&] { handler_.negative(value); });
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    return scalar([&] { handler_.real(value, text); });
+    return scalar([&] { handler_.real(special_number(text).value_or(value), text); });
   }
   bool boolean(bool value) override {
     return scalar([&] { handler_.boolean(value); });
@@ -110,7 +124,39 @@ std::string json_string(const std::string& text) {
   }
 }
 
-void parse_json(std::string_view text, const std::string& what, JsonHandler& handler) {
+std::optional<double> special_number(std::string_view number) {
+  for (const Special& special : kSpecials)
+    if (number == special.number) return special.value;
+  return std::nullopt;
+}
+
+std::string with_special_numbers(std::string_view text) {
+  std::string result;
+  bool is_in_string = false;
+  for (std::size_t at = 0; at < text.size();) {
+    if (is_in_string && text[at] == '\\') {
+      result += text.substr(at, 2);
+      at += 2;
+      continue;
+    }
+    if (text[at] == '"') is_in_string = !is_in_string;
+    const auto* const found =
+        std::find_if(std::begin(kSpecials), std::end(kSpecials), [&](const Special& special) {
+          return !is_in_string && text.substr(at).starts_with(special.word);
+        });
+    const bool is_special = found != std::end(kSpecials);
+    result += is_special ? std::string_view(found->number) : text.substr(at, 1);
+    at += is_special ? found->word.size() : 1;
+  }
+  return result;
+}
+
+void parse_json(std::string_view text, const std::string& what, JsonHandler& handler,
+                JsonNumbers numbers) {
+  if (numbers == JsonNumbers::OfPython && (text.find("NaN") != std::string_view::npos ||
+                                           text.find("Infinity") != std::string_view::npos)) {
+    return parse_json(with_special_numbers(text), what, handler);
+  }
   if (text.size() > kLongest) {
     throw WeightsError(WeightsErrorCode::LimitExceeded,
                        "must have at most " + std::to_string(kLongest) + " bytes as " + what +

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,15 +38,32 @@ class JsonHandler {
   virtual void other(const std::string& text) = 0;
 };
 
+/// Which numbers a JSON text may have.
+enum class JsonNumbers {
+  Finite,    ///< those of JSON
+  OfPython,  ///< also NaN, Infinity and -Infinity, which Python's json module writes
+};
+
 /// Reports the contents of `text` to `handler`. Throws WeightsError unless it is one JSON value in
 /// UTF-8 (without a byte order mark or NUL), and if it is nested too deeply or larger than a
 /// checkpoint's may be; `what`, "its header" for example, names the text in messages.
-void parse_json(std::string_view text, const std::string& what, JsonHandler& handler);
+void parse_json(std::string_view text, const std::string& what, JsonHandler& handler,
+                JsonNumbers numbers = JsonNumbers::Finite);
+
+/// A text of Python's json module as JSON, with numbers that `special_number` knows in place of NaN
+/// and infinities; the same text if there are none.
+std::string with_special_numbers(std::string_view text);
+/// The value that a number of with_special_numbers() stands for.
+std::optional<double> special_number(std::string_view number);
 
 /// A value in messages: its text, shortened.
 template <typename Json>
 std::string shown(const Json& value) {
   constexpr std::size_t kMost = 120;  // in bytes
+  if (value.is_number_float() && !std::isfinite(value.template get<double>())) {
+    const double number = value.template get<double>();
+    return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
+  }
   return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMost);
 }
 
@@ -95,12 +114,12 @@ class JsonTree : public JsonHandler {
   std::string key_;          // of the next value in an object
 };
 
-/// The value of a small text, such as a file of settings. Throws WeightsError as parse_json() does,
-/// and for two equal keys of an object.
+/// The value of a small text, such as a file of settings, with Python's numbers. Throws
+/// WeightsError as parse_json() does, and for two equal keys of an object.
 template <typename Json>
 Json json_tree(std::string_view text, const std::string& what) {
   JsonTree<Json> tree(what);
-  parse_json(text, what, tree);
+  parse_json(text, what, tree, JsonNumbers::OfPython);
   return std::move(tree.root());
 }
 

@@ -1,10 +1,9 @@
 #include "text/folder/files.h"
 
 #include <filesystem>
-#include <memory>
-#include <set>
-#include <vector>
 
+#include "io/base/file.h"
+#include "io/base/json.h"
 #include "platform/file.h"
 #include "posenc/text/error.h"
 
@@ -25,51 +24,14 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// Whether no value lies in more than 128 others: what is nested deeper would overflow the stack
-// where it is shown.
-bool is_shallow(std::string_view json) {
-  constexpr int kDeepest = 128;
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t at = 0; at < json.size(); ++at) {
-    const char c = json[at];
-    if (in_string && c == '\\') {
-      ++at;
-    } else if (c == '"') {
-      in_string = !in_string;
-    } else if (!in_string && (c == '{' || c == '[')) {
-      if (++depth > kDeepest) return false;
-    } else if (!in_string && (c == '}' || c == ']')) {
-      --depth;
-    }
-  }
-  return true;
-}
-
-// Refuses an object that has a name twice, while it is parsed.
-class NamesOnce {
- public:
-  bool operator()(int, Settings::parse_event_t event, const Settings& parsed) {
-    using Event = Settings::parse_event_t;
-    if (event == Event::object_start) names_->emplace_back();
-    if (event == Event::object_end) names_->pop_back();
-    if (event == Event::key && !names_->back().insert(parsed.get<std::string>()).second)
-      refuse("it", "have each name once", shown(parsed) + " twice");
-    return true;
-  }
-
- private:
-  // Of the objects around a value; shared, as the parser copies this.
-  std::shared_ptr<std::vector<std::set<std::string>>> names_ =
-      std::make_shared<std::vector<std::set<std::string>>>();
-};
-
 }  // namespace
 
 FolderFiles::FolderFiles(std::string folder) : folder_(std::move(folder)) {
   std::error_code failure;
-  if (!std::filesystem::is_directory(folder_, failure)) {
-    throw TokenizerError("must be a folder. Got no folder").in_file(folder_);
+  if (!io::may_exist(folder_) || !std::filesystem::is_directory(folder_, failure)) {
+    const std::string remedy = io::how_to_get_model(folder_);
+    throw TokenizerError("must be a folder on this machine" + (remedy.empty() ? "" : "; " + remedy))
+        .in_file(folder_);
   }
 }
 
@@ -94,14 +56,12 @@ std::string FolderFiles::read(std::string_view name) const {
 
 Settings FolderFiles::settings(std::string_view name) const {
   if (!has(name)) return Settings::object();
-  const std::string text = read(name);
   try {
-    if (!is_shallow(text)) refuse("it", "have at most 128 values within each other", "more");
-    Settings value = Settings::parse(text, NamesOnce());
+    Settings value = io::json_tree<Settings>(read(name), "its settings");
     if (!value.is_object()) refuse("it", "be a JSON object", shown(value));
     return value;
-  } catch (const Settings::parse_error& error) {
-    throw TokenizerError(std::string("must be JSON. Got ") + error.what()).in_file(path(name));
+  } catch (const WeightsError& error) {
+    throw TokenizerError(error.reason()).in_file(path(name));
   } catch (const TokenizerError& error) {
     throw error.in_file(path(name));
   }

@@ -32,6 +32,15 @@ TEST(InputFile, RejectsOtherThanRegularFilesAtOnce) {
   EXPECT_CONTAINS(refused(dir / "empty/below"), "NotFound: ");
 }
 
+// The system would open what is before the zero byte, and a message would end there.
+TEST(InputFile, RejectsAZeroByteInAPath) {
+  const TempDir dir;
+  write_bytes(dir / "a", "text");
+  const std::string path = (dir / "a") + std::string("\0b", 2);
+  EXPECT_CONTAINS(refused(path), "a?b: must be a path without a zero byte");
+  EXPECT_FALSE(io::may_exist(path));
+}
+
 TEST(InputFile, ReadsWhereItIsAsked) {
   const TempDir dir;
   write_bytes(dir / "x", "0123456789");

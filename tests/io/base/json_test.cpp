@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -54,6 +56,25 @@ class RandomJson {
 
   std::mt19937 random_;
 };
+
+// As json.dump() writes them; a text that has their names in a string keeps it.
+TEST(JsonTree, HasTheNumbersOfPython) {
+  const Json value = tree(R"({"a": Infinity, "b": [-Infinity, NaN, 2.5], "NaN": "\"Infinity\\"})");
+  EXPECT_EQ(value["a"].get<double>(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(value["b"][0].get<double>(), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(value["b"][1].get<double>()));
+  EXPECT_EQ(value["b"][2].get<double>(), 2.5);
+  EXPECT_EQ(value["NaN"].get<std::string>(), "\"Infinity\\");
+  EXPECT_EQ(io::shown(value["a"]), "Infinity");
+  EXPECT_EQ(io::shown(value["b"][1]), "NaN");
+  for (const char* text : {"[Infinit]", "[+Infinity]", "[nan]", "[- Infinity]", "[NaNs]"}) {
+    SCOPED_TRACE(text);
+    EXPECT_CONTAINS(refusal([&] { tree(text); }), "must have JSON in UTF-8");
+  }
+  io::JsonTree<Json> strict("its header");
+  EXPECT_CONTAINS(refusal([&] { io::parse_json("[NaN]", "its header", strict); }),
+                  "must have JSON in UTF-8 as its header");
+}
 
 TEST(JsonTree, IsTheLibrarysOwn) {
   RandomJson random(seed(3));
