@@ -113,6 +113,13 @@ CLI::Option* add_int8(CLI::App& app, WeightDtype& weights) {
       "multiply in 8 bits: faster, in a quarter of the memory, with slightly different results");
 }
 
+void add_allow_unexpected(CLI::App& app, LoadOptions& options) {
+  app.add_flag_callback(
+      "--allow-unexpected", [&options] { options.allow_unexpected(true); },
+      "leave out tensors of the file that its model lacks also where they are inside a module that "
+      "it has, such as a bias");
+}
+
 ValueRule rule_of(CLI::Option& option) {
   std::string name;
   try {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "posenc/inference/freeze_options.h"
+#include "posenc/io/load.h"
 
 // Validators that check the text of options before conversion: CLI11's own messages name C++ types,
 // and its conversion accepts other number formats.
@@ -49,6 +50,9 @@ CLI::Validator output_path();
 
 /// Adds --int8, which sets the dtype of a frozen model's weights.
 CLI::Option* add_int8(CLI::App& app, WeightDtype& weights);
+
+/// Adds --allow-unexpected, an option of loading a model's folder.
+void add_allow_unexpected(CLI::App& app, LoadOptions& options);
 
 /// What an option takes, as far as the validators above know it.
 struct ValueRule {

@@ -5,6 +5,7 @@
 
 #include "cli/prompt_options.h"
 #include "posenc/inference/freeze_options.h"
+#include "posenc/io/load.h"
 
 namespace posenc::cli {
 
@@ -35,6 +36,7 @@ struct EncodeTextOptions {
   int64_t truncate_dim = 0;  ///< 0: the folder's
   int64_t batch = 32;
   WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
 };
 
 /// Writes `embeddings` (N, D) of the lines to a file.

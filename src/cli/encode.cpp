@@ -102,8 +102,11 @@ StateDict outputs(const EncoderOutput& out) {
 }
 
 StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
+  LoadReport report;
+  const auto load = LoadOptions(arguments.text.load).report(&report);
   const FrozenEncoder model =
-      freeze(load_encoder(arguments.folder), FreezeOptions().weights(arguments.text.weights));
+      freeze(load_encoder(arguments.folder, load), FreezeOptions().weights(arguments.text.weights));
+  note_unexpected("encode", report);
   const EncoderOutput out = forward(model, model.options(), given, arguments.input);
   StateDict result = outputs(out);
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
@@ -112,8 +115,11 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
 }
 
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
-  const FrozenClassifier model =
-      freeze(load_classifier(arguments.folder), FreezeOptions().weights(arguments.text.weights));
+  LoadReport report;
+  const auto load = LoadOptions(arguments.text.load).report(&report);
+  const FrozenClassifier model = freeze(load_classifier(arguments.folder, std::nullopt, load),
+                                        FreezeOptions().weights(arguments.text.weights));
+  note_unexpected("encode", report);
   const ClassifierOutput out = forward(model, model.options().encoder(), given, arguments.input);
   StateDict result = outputs(out.encoder);
   result.insert("logits", out.logits.contiguous());
@@ -183,6 +189,7 @@ void add_encode(CLI::App& app) {
          "question")
       ->excludes(text);
   add_int8(*sub, arguments->text.weights);
+  add_allow_unexpected(*sub, arguments->text.load);
   add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +
               "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "

@@ -10,10 +10,26 @@
 
 namespace posenc::cli {
 
+namespace {
+
+// sentence-transformers says so too.
+void note_pooling(const std::string& folder) {
+  print_error(
+      "posenc encode: {} has no modules.json of sentence-transformers: a vector is the mean of the "
+      "tokens' last hidden states, or of a causal language model the last of them\n",
+      shown(folder));
+}
+
+}  // namespace
+
 void encode_text_lines(const EncodeTextOptions& options) {
   refuse_to_replace_input(options.output, {options.folder, options.file});
+  LoadReport report;
   const SentenceEncoder model =
-      load_sentence_encoder(options.folder, FreezeOptions().weights(options.weights));
+      load_sentence_encoder(options.folder, FreezeOptions().weights(options.weights),
+                            LoadOptions(options.load).report(&report));
+  note_unexpected("encode", report);
+  if (!model.folder().has_modules) note_pooling(options.folder);
   std::vector<std::string> texts;
   each_line(options.file,
             [&](const LineReader&, const std::string& line) { texts.push_back(line); });

@@ -29,6 +29,7 @@ struct GenerateArguments {
   std::string folder, input, output;
   std::vector<std::string> settings;
   WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
   bool plain = false, logits = false, attention = false;
   double coverage_penalty = 0.0;
   std::optional<uint64_t> seed;
@@ -274,7 +275,10 @@ void generate_tensors(const GenerateArguments& arguments) {
   refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder);
+  LoadReport report;
+  Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder,
+                                              LoadOptions(arguments.load).report(&report));
+  note_unexpected("generate", report);
   const auto& sizes = model.model->options;
   check_ids(inputs.src, "input_ids", sizes.src_vocab(), sizes.most_tokens());
   if (inputs.prefix.defined())
@@ -312,6 +316,7 @@ void add_generate(CLI::App& app) {
   set->check(assignment())->allow_extra_args(false);
   auto* plain = sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
   add_int8(*sub, arguments->weights)->excludes(plain);
+  add_allow_unexpected(*sub, arguments->load);
   auto* attention = sub->add_flag(
       "--attention", arguments->attention,
       "also write `attention` (B * R, T, S): the weights of the last layer's attention to the "

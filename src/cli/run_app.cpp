@@ -61,7 +61,8 @@ int run(CLI::App& app, int argc, char** argv) {
 int run_app(CLI::App& app, int argc, char** argv) {
   platform::reserve_standard_descriptors();
   const int status = run(app, argc, argv);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+  // A command that fails has said why, be it this.
+  if (status == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout))) {
     print_error("{}: the output could not be written\n", command_of(app));
     return 1;
   }

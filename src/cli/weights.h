@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "posenc/io/load.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::cli {
@@ -20,6 +21,9 @@ void refuse_unknown(const StateDict& tensors, const std::string& path, const std
 
 /// "`name` float32 (4, 8), ...": the first few tensors, for messages.
 std::string described(const StateDict& tensors);
+
+/// Says on one line of stderr which tensors of its file a model does not have, if there are any.
+void note_unexpected(const char* command, const LoadReport& report);
 
 /// (4, 8)
 std::string shape_of(const at::Tensor& tensor);

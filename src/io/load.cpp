@@ -24,6 +24,7 @@ LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
   io::LoadPlan plan(module, source, options);
   if (options.staged()) plan.stage();
   plan.apply();
+  if (options.report() != nullptr) *options.report() = plan.report();
   return plan.report();
 }
 

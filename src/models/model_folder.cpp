@@ -10,6 +10,7 @@
 
 #include "core/named.h"
 #include "io/base/file.h"
+#include "io/base/text.h"
 #include "io/load/key_map.h"
 
 namespace posenc {
@@ -42,7 +43,26 @@ bool is_later(const PatternRuns& numbers, const std::vector<int64_t>& counts) {
 
 }  // namespace
 
+void check_folder_options(const char* caller, const LoadOptions& options) {
+  TORCH_CHECK_VALUE(!options.allow_missing(), "[", caller,
+                    "] allow_missing must be false: a model without some of its weights computes "
+                    "nothing of use. Got true");
+  io::check_renames(caller, options.key_map());
+}
+
+void check_is_folder(const char* caller, const std::string& folder) {
+  std::error_code unknown;  // such as a name that is too long, or a link to itself
+  const bool is_folder = io::may_exist(folder) && std::filesystem::is_directory(folder, unknown);
+  if (is_folder) return;
+  throw WeightsError(WeightsErrorCode::NotFound,
+                     "must be a folder on this machine; nothing is downloaded",
+                     io::how_to_get_model(folder))
+      .in_file(folder)
+      .in_function(caller);
+}
+
 Settings model_config(const char* caller, const std::string& folder) {
+  check_is_folder(caller, folder);
   const std::filesystem::path path(folder);
   TORCH_CHECK_VALUE(!io::may_exist((path / "adapter_config.json").string()), "[", caller, "] ",
                     folder,
@@ -91,6 +111,20 @@ WeightsError missing_tensor(const std::string& name) {
   return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
 }
 
+WeightsError missing_tensor(const io::TensorSource& source, const std::string& name) {
+  const std::string module = name.substr(0, name.rfind('.') + 1);
+  const auto& entries = source.entries();
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
+    return entry.is_unreadable &&  // below any prefix
+           (entry.name.starts_with(module) || entry.name.find("." + module) != std::string::npos);
+  });
+  if (found == entries.end()) return missing_tensor(name);
+  return WeightsError(
+             WeightsErrorCode::Unsupported,
+             "is not in the file, where " + io::in_quotes(found->name) + " " + found->fault)
+      .in_tensor(name);
+}
+
 void check_stated_sizes(const char* caller, const std::string& folder,
                         const io::TensorSource& source, const std::vector<StatedSize>& stated) {
   for (const auto& [setting, value, tensors, axis, rank, may_be_absent] : stated) {
@@ -98,7 +132,8 @@ void check_stated_sizes(const char* caller, const std::string& folder,
       return find_entry(source, name) != nullptr;
     });
     if (found == tensors.end() && may_be_absent) continue;
-    if (found == tensors.end()) throw missing_tensor(tensors.front());
+    if (found == tensors.end()) throw missing_tensor(source, tensors.front());
+    io::refuse_unreadable_entry(*find_entry(source, *found));
     const auto& sizes = find_entry(source, *found)->sizes;
     TORCH_CHECK_VALUE(sizes.size() == rank && sizes[axis] == value, "[", caller, "] ", folder, ": ",
                       setting, " in config.json must be axis ", axis, " of ", *found, ", (",

@@ -17,6 +17,14 @@ class Module;
 
 namespace posenc {
 
+/// Throws c10::ValueError, naming `caller`, for options that a loader of a model's folder does not
+/// take.
+void check_folder_options(const char* caller, const LoadOptions& options);
+
+/// Throws WeightsError, naming `caller`, unless it is a folder. The name of a model on Hugging
+/// Face's hub, where a path is expected, is an easy mistake, whose remedy it has.
+void check_is_folder(const char* caller, const std::string& folder);
+
 /// The weights in a folder that Hugging Face's save_pretrained() wrote: the path of
 /// model.safetensors, pytorch_model.bin or the index of the shards of either. Throws WeightsError,
 /// naming the public function `caller`, if there are none.
@@ -38,8 +46,10 @@ void drop_later_layers(KeyMap& map, const io::TensorSource& source, const std::s
 /// The entry of this name, or null.
 const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const std::string& name);
 
-/// The error for a tensor that a file has to have.
+/// The error for a tensor that a file has to have; of a file where it is in its place a tensor that
+/// cannot be read, such as a quantised one, with the name of that.
 WeightsError missing_tensor(const std::string& name);
+WeightsError missing_tensor(const io::TensorSource& source, const std::string& name);
 
 /// A size in config.json that a tensor of the file has along an axis.
 struct StatedSize {

@@ -17,12 +17,12 @@ Seq2SeqModel with_generation(const std::string& folder, Seq2SeqWeights weights) 
 
 }  // namespace
 
-Seq2SeqModel load_seq2seq(const std::string& folder) {
-  return with_generation(folder, load_seq2seq_weights("load_seq2seq", folder));
+Seq2SeqModel load_seq2seq(const std::string& folder, const LoadOptions& options) {
+  return with_generation(folder, load_seq2seq_weights("load_seq2seq", folder, options));
 }
 
-MarianModel load_marian(const std::string& folder) {
-  return with_generation(folder, load_seq2seq_weights("load_marian", folder, "marian"));
+MarianModel load_marian(const std::string& folder, const LoadOptions& options) {
+  return with_generation(folder, load_seq2seq_weights("load_marian", folder, options, "marian"));
 }
 
 }  // namespace posenc

@@ -1,9 +1,12 @@
+#include <algorithm>
+
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
 #include "posenc/inference/frozen_classifier.h"
 #include "posenc/inference/frozen_encoder.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/seq2seq.h"
 
 namespace posenc::differential {
 namespace {
@@ -59,8 +62,48 @@ StateDict classify(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+// A folder with tensors that its model does not have: those of `named` are in the report, and those
+// of `inside` are refused unless they are allowed.
+StateDict published(const Json& options, const StateDict& tensors) {
+  LoadReport report;
+  const auto load = LoadOptions().report(&report);
+  const auto compute = [&](const LoadOptions& own) {
+    StateDict results;
+    if (options.at("loader") == "encoder") {
+      Encoder model = load_encoder(options.at("folder"), own);
+      return encoder_results(model->forward(encoder_input(tensors), encoder_inputs(tensors)));
+    }
+    Transformer model = load_seq2seq(options.at("folder"), own).model;
+    results.insert("logits", model->forward(tensors["src"], tensors["tgt"],
+                                            AttentionMask::key_padding(tensors["mask"]),
+                                            AttentionMask::causal()));
+    return results;
+  };
+  auto named = options.at("named").get<std::vector<std::string>>();
+  const auto inside = options.at("inside").get<std::vector<std::string>>();
+  StateDict results;
+  if (inside.empty()) {
+    results = compute(load);
+  } else {
+    try {
+      compute(load);
+      TORCH_CHECK(false, "was not refused: ", inside.front());
+    } catch (const WeightsError& error) {
+      const std::string text = error.what();
+      for (const std::string& name : inside)
+        TORCH_CHECK(text.find("'" + name + "'") != std::string::npos, "does not name ", name);
+    }
+    results = compute(LoadOptions(load).allow_unexpected(true));
+    named.insert(named.end(), inside.begin(), inside.end());
+  }
+  std::sort(named.begin(), named.end());
+  std::sort(report.unexpected.begin(), report.unexpected.end());
+  TORCH_CHECK(report.unexpected == named, "names ", report.unexpected, " and not ", named);
+  return results;
+}
+
 }  // namespace
 
-Ops encoder_ops() { return {{"classify", classify}, {"encode", encode}}; }
+Ops encoder_ops() { return {{"classify", classify}, {"encode", encode}, {"published", published}}; }
 
 }  // namespace posenc::differential

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "posenc/core/module_ref.h"
@@ -12,6 +13,8 @@
 #include "posenc/io/state_dict.h"
 
 namespace posenc POSENC_EXPORT {
+
+struct LoadReport;
 
 /// Relaxations of the default strict load.
 struct LoadOptions {
@@ -22,7 +25,8 @@ struct LoadOptions {
   TORCH_ARG(KeyMap, key_map);
   /// Accepts a file without some of the module's tensors.
   TORCH_ARG(bool, allow_missing) = false;
-  /// Accepts a file with tensors that the module does not have.
+  /// Accepts a file with tensors that the module does not have. The loaders of models' folders,
+  /// such as load_encoder(), accept most of them without it (docs/weights.md).
   TORCH_ARG(bool, allow_unexpected) = false;
   /// Converts to the module's dtype: among floating-point types, among complex types, and from an
   /// integer type to one that holds all of its values. Otherwise another dtype is an error.
@@ -30,6 +34,9 @@ struct LoadOptions {
   /// Reads all tensors into separate memory before changing the module, so that it stays unchanged
   /// even after a read error. Needs as much memory again as the weights.
   TORCH_ARG(bool, staged) = false;
+  /// Where the report of the load is put, for loaders that return something else: a pointer to the
+  /// caller's, or null.
+  TORCH_ARG(std::add_pointer_t<LoadReport>, report) = nullptr;
 };
 
 /// The comparison of a table in the file with the one that the module can compute
@@ -49,9 +56,11 @@ struct LoadReport {
   std::vector<std::string> loaded;      ///< loaded from the file
   std::vector<std::string> missing;     ///< in the module, but not in the file
   std::vector<std::string> unexpected;  ///< in the file, but not in the module
-  std::vector<std::string> ignored;     ///< non-persistent in the module, or dropped by the map
-  std::vector<std::string> cast;        ///< converted to the module's dtype
-  std::vector<TableReport> tables;      ///< all computed tables in the file
+  /// Non-persistent in the module, or dropped by the map; of a model's folder also what
+  /// transformers ignores, buffers of old releases and other heads.
+  std::vector<std::string> ignored;
+  std::vector<std::string> cast;    ///< converted to the module's dtype
+  std::vector<TableReport> tables;  ///< all computed tables in the file
 };
 
 /// Loads the weights in `path` into `module`, in any format that read_manifest() supports, or from
@@ -78,9 +87,9 @@ LoadReport load_state_dict(const ModuleRef& module, const StateDict& tensors,
 
 /// Loads all tensors in `path`, in any format, to the CPU, in the file's order and with nested
 /// names joined by dots. Tensors that share memory in the file also share it here; strides are
-/// preserved. Sparse tensors and other objects are skipped.
+/// preserved. Objects that are no tensors are skipped.
 ///
-/// Errors: WeightsError, also for a tensor that cannot be read.
+/// Errors: WeightsError, also for a tensor that cannot be read (EntryKind::Unreadable).
 StateDict load_tensors(const std::string& path);
 
 }  // namespace posenc

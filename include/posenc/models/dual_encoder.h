@@ -93,8 +93,8 @@ std::vector<std::string> dual_encoder_model_types();
 /// in eval mode and float32. Images are tensors of pixels, scaled and normalised as the model's
 /// preprocessor_config.json says.
 ///
-/// Errors: those of load_encoder(); c10::ValueError for a model that is no pair, and for one whose
-/// encoder of images posenc lacks, by its name.
-DualEncoder load_dual_encoder(const std::string& folder);
+/// Errors: those of load_encoder(), whose `options` it takes; c10::ValueError for a model that is
+/// no pair, and for one whose encoder of images posenc lacks, by its name.
+DualEncoder load_dual_encoder(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

@@ -231,7 +231,10 @@ std::vector<std::string> encoder_model_types();
 /// Heads are ignored. A file without a pooler gives no pooled output, nor does a model of
 /// sentence-transformers, whose vectors later stages make (FolderInfo). All dtypes become float32.
 /// `options`: prefix selects an encoder, or strips a wrapper's `module.`; key_map then renames
-/// tensors to their names in transformers, or drops them; allow_unexpected ignores others.
+/// tensors to their names in transformers, or drops them. What transformers ignores in a file,
+/// buffers of old releases and other heads are ignored; tensors of modules that the encoder does
+/// not have are listed in options.report(); those inside a module that it has, such as the bias of
+/// a linear layer without one, are errors unless allow_unexpected is set.
 ///
 /// Errors: those of encoder_options_from_hf(); c10::ValueError for sizes in config.json that the
 /// weights do not have and for other options; WeightsError for files and weights.

@@ -24,6 +24,6 @@ using MarianModel = Seq2SeqModel;
 /// Errors: those of load_seq2seq(); c10::ValueError for another model type.
 ///
 /// Source: transformers 5.23, models/marian/modeling_marian.py.
-MarianModel load_marian(const std::string& folder);
+MarianModel load_marian(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "posenc/export.h"
+#include "posenc/io/load.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc POSENC_EXPORT {
@@ -28,6 +29,8 @@ struct SentenceFolder {
   /// that the encoder has positions for.
   std::optional<int64_t> max_positions = {};
   bool do_lower_case = false;  ///< texts are lowercased before the tokenizer's own steps
+  /// Whether modules.json lists the stages; otherwise they are the usual ones of an encoder.
+  bool has_modules = true;
 };
 
 /// Reads a folder that sentence-transformers wrote. Without a modules.json, and for a CrossEncoder,
@@ -42,10 +45,11 @@ struct SentenceFolder {
 /// Source: sentence-transformers 6.2.
 SentenceFolder read_sentence_folder(const std::string& folder);
 
-/// Loads the stages after the encoder, in eval mode.
+/// Loads the stages after the encoder, in eval mode. Of `options`, allow_unexpected and report
+/// count.
 ///
 /// Errors: those of read_sentence_folder() and SentenceStages; WeightsError for weights.
-SentenceStages load_sentence_stages(const std::string& folder);
+SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& options = {});
 
 /// A folder with a head for pairs of texts: where its parts are, and how texts are given to it.
 struct CrossEncoderFolder {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "posenc/export.h"
+#include "posenc/io/load.h"
 #include "posenc/models/generate.h"
 #include "posenc/models/transformer.h"
 
@@ -32,11 +33,11 @@ struct Seq2SeqModel {
 /// The model is float32 whatever the dtype in the file. Its logits are those of transformers. The
 /// file decides which matrices are tied, as in transformers 5: those that are absent, or equal.
 /// Model type, settings, sizes, names and shapes are checked before the model is built. Search
-/// settings that generate() does not support are errors.
+/// settings that generate() does not support are errors. `options` are those of load_encoder().
 ///
 /// Errors: c10::ValueError for the contents of the JSON files; WeightsError for files and weights.
 ///
 /// Source: transformers 5.23, modeling_marian.py, modeling_bart.py and the others.
-Seq2SeqModel load_seq2seq(const std::string& folder);
+Seq2SeqModel load_seq2seq(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

@@ -79,19 +79,22 @@ class SentenceEncoder {
 
  private:
   friend SentenceEncoder load_sentence_encoder(const std::string& folder,
-                                               const FreezeOptions& options);
+                                               const FreezeOptions& options,
+                                               const LoadOptions& load);
   explicit SentenceEncoder(std::shared_ptr<const text::SentenceEncoderParts> parts)
       : parts_(std::move(parts)) {}
 
   std::shared_ptr<const text::SentenceEncoderParts> parts_;
 };
 
-/// Loads a model from a folder of sentence-transformers, or an encoder of transformers.
+/// Loads a model from a folder of sentence-transformers, or an encoder of transformers. `load` are
+/// the options of load_encoder(); its report has the tensors of the encoder and of the stages.
 ///
 /// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
 /// Tokenizer::from_folder(); c10::ValueError for a static embedding with another WeightDtype than
 /// Float32.
-SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {});
+SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {},
+                                      const LoadOptions& load = {});
 
 /// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const SentenceEncoder& model);

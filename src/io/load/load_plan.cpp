@@ -51,6 +51,7 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   non_persistent_ = std::move(state.non_persistent);
   mismatch_.allow_missing = options.allow_missing();
   mismatch_.allow_unexpected = options.allow_unexpected();
+  mismatch_.is_of_folder = names.is_new;
   mismatch_.prefix = options.prefix();
   mismatch_.is_mapped = !options.key_map().empty();
   mismatch_.wanted = targets_.size();
@@ -132,10 +133,24 @@ bool LoadPlan::is_batch_counter(const Target& target) const {
   return is_given(layer + "running_mean") && is_given(layer + "running_var");
 }
 
+// Whether it is in the module of a missing tensor, as the packed weights of a quantised layer are.
+bool LoadPlan::is_beside_missing(const std::string& name) const {
+  return std::any_of(mismatch_.missing.begin(), mismatch_.missing.end(), [&](const auto& missing) {
+    const auto mapped = mismatch_.names_in_file.find(missing);
+    const std::string own = mapped == mismatch_.names_in_file.end() ? mismatch_.prefix + missing
+                                                                    : mapped->second.front();
+    return name.starts_with(own.substr(0, own.rfind('.') + 1));
+  });
+}
+
 // As in `torch.save({"model": model})`: the missing tensors may be inside such an object.
 void LoadPlan::name_objects() {
   const std::string& prefix = mismatch_.prefix;
   for (const auto& entry : source_.source().entries()) {
+    if (entry.is_unreadable && is_beside_missing(entry.name)) {
+      mismatch_.objects.push_back(
+          {WeightsErrorCode::Unsupported, in_quotes(entry.name) + " " + entry.fault, ""});
+    }
     if (entry.remedy.empty()) continue;
     const std::string inside = entry.name + ".";
     if (entry.is_module) {
@@ -145,6 +160,15 @@ void LoadPlan::name_objects() {
           {WeightsErrorCode::WholeModule, in_quotes(entry.name) + " " + entry.fault, entry.remedy});
     }
   }
+}
+
+std::vector<std::string> LoadPlan::names_read() const {
+  std::vector<std::string> names;
+  for (const Match& match : matches_) {
+    if (match.source == kNone) continue;
+    for (const auto& part : source_.entries()[match.source].parts) names.push_back(part.name);
+  }
+  return names;
 }
 
 at::Tensor LoadPlan::value_of(std::size_t target) const {

@@ -17,6 +17,9 @@ namespace posenc::io {
 struct FormatNames {
   std::vector<TiedName> tied;      ///< additional names in files for tensors of the module
   std::set<std::string> optional;  ///< tensors of the module that a file may lack
+  /// Whether the module has been made for this load, of a configuration: errors then do not speak
+  /// of it, which the user does not know.
+  bool is_new = false;
 };
 
 /// A load that has been checked: which tensor of the module gets which tensor of the source. The
@@ -33,6 +36,8 @@ class LoadPlan {
   void apply() const;
 
   const LoadReport& report() const { return report_; }
+  /// The names in the source of what it reads.
+  std::vector<std::string> names_read() const;
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -45,6 +50,7 @@ class LoadPlan {
   void match_names();
   void list_missing(const LoadOptions& options, const std::set<std::string>& optional);
   bool is_batch_counter(const Target& target) const;
+  bool is_beside_missing(const std::string& name) const;
   void name_objects();
   void check_pair(std::size_t target, bool cast);
   bool check_memory(const Target& target);

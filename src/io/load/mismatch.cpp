@@ -206,8 +206,11 @@ WeightsError Mismatch::error(const std::string& subject) const {
   const Cause why = cause();
   const bool is_explained = !why.text.empty();  // then names that are near say nothing more
   Names remedies = {why.remedy};
-  std::string text = !is_explained ? subject + "does not fit the module, which is left as it was"
-                                   : why.text + "\n  the module is left as it was";
+  const std::string misfit = is_of_folder
+                                 ? "does not have the tensors of the model in its config.json"
+                                 : "does not fit the module, which is left as it was";
+  const std::string after = is_of_folder ? "" : "\n  the module is left as it was";
+  std::string text = is_explained ? why.text + after : subject + misfit;
   if (has_missing()) {
     codes.push_back(Code::MissingKeys);
     details.missing = missing;

@@ -24,6 +24,8 @@ struct Mismatch {
   /// The names in the file from which a key_map would make a missing tensor.
   std::map<std::string, std::vector<std::string>> names_in_file;
   bool allow_missing = false, allow_unexpected = false;  ///< then they are not errors
+  bool is_of_folder =
+      false;  ///< the module has just been made of a configuration, for a user who knows none
   std::string prefix;      ///< that of the options, with which the unexpected names begin
   bool is_mapped = false;  ///< whether the options have a key_map
   std::size_t wanted = 0;  ///< number of names in the module

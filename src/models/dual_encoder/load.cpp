@@ -43,9 +43,10 @@ DualConfig read_dual_config(const Settings& config) {
   return {text, vision, options};
 }
 
-void copy_from(const io::TensorSource& source, const char* name, torch::Tensor& target) {
+void copy_from(const io::TensorSource& source, const std::string& name, torch::Tensor& target) {
   const auto* const entry = find_entry(source, name);
-  if (entry == nullptr) throw missing_tensor(name);
+  if (entry == nullptr) throw missing_tensor(source, name);
+  io::refuse_unreadable_entry(*entry);
   // Numbers may be (1) in files.
   if (target.dim() == 0 && entry->sizes == std::vector<int64_t>{1})
     target.set_data(target.reshape({1}));
@@ -65,19 +66,23 @@ std::vector<std::string> dual_encoder_model_types() {
   return {"chinese_clip", "clip", "clipseg", "siglip"};
 }
 
-DualEncoder load_dual_encoder(const std::string& folder) {
+DualEncoder load_dual_encoder(const std::string& folder, const LoadOptions& options) {
+  check_folder_options(kLoadDual, options);
   DualConfig config = io::in_context(
       kLoadDual, folder, [&] { return read_dual_config(model_config(kLoadDual, folder)); });
   const std::string path = weights_in(kLoadDual, folder);
   return io::in_context(kLoadDual, path, [&] {
-    const io::FileSource source(path);
-    const LoadOptions usual;
-    const auto tower = [&](const EncoderConfig& one) {
-      EncoderFolder open(kLoadDual, folder, usual, one, path, source);
-      return encoder_with_its_pooler(open);
+    const io::FileSource file(path);
+    const io::RenamedSource source(file, options.prefix(), options.key_map());
+    Leftovers leftovers(source, options,
+                        {config.text.whole.text("model_type", ""), config.text.model.type,
+                         config.vision.model.type});
+    const auto tower = [&](const EncoderConfig& one, const char* part) {
+      EncoderFolder open(kLoadDual, folder, options, one, path, source, leftovers);
+      return encoder_with_its_pooler(open, part);
     };
-    Encoder text = tower(config.text);
-    Encoder vision = tower(config.vision);
+    Encoder text = tower(config.text, "text_model.");
+    Encoder vision = tower(config.vision, "vision_model.");
     config.options.text(text->options).vision(vision->options);  // as the weights have them
     DualEncoder model{nullptr};
     {
@@ -86,12 +91,18 @@ DualEncoder load_dual_encoder(const std::string& folder) {
     }
     model->text_model = model->replace_module("text_model", text);
     model->vision_model = model->replace_module("vision_model", vision);
+    const auto read = [&](const char* own, torch::Tensor& target) {
+      const std::string name = options.prefix() + own;
+      copy_from(source, name, target);
+      leftovers.add_read(name);
+    };
     if (config.options.projection_dim()) {
-      copy_from(source, "text_projection.weight", model->text_projection->weight);
-      copy_from(source, "visual_projection.weight", model->visual_projection->weight);
+      read("text_projection.weight", model->text_projection->weight);
+      read("visual_projection.weight", model->visual_projection->weight);
     }
-    copy_from(source, "logit_scale", model->logit_scale);
-    if (model->logit_bias.defined()) copy_from(source, "logit_bias", model->logit_bias);
+    read("logit_scale", model->logit_scale);
+    if (model->logit_bias.defined()) read("logit_bias", model->logit_bias);
+    leftovers.finish();
     model->eval();
     return model;
   });

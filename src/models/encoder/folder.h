@@ -5,6 +5,7 @@
 
 #include "io/load/source.h"
 #include "models/encoder/config.h"
+#include "models/leftovers.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc {
@@ -13,7 +14,8 @@ namespace posenc {
 struct EncoderFolder {
   /// `source` are the weights at `path` in `folder`, renamed as `options` say.
   EncoderFolder(const char* caller, const std::string& folder, const LoadOptions& options,
-                EncoderConfig config, const std::string& path, const io::TensorSource& source);
+                EncoderConfig config, const std::string& path, const io::TensorSource& source,
+                Leftovers& leftovers);
 
   const char* caller;  ///< the public function
   const std::string& folder;
@@ -21,13 +23,14 @@ struct EncoderFolder {
   EncoderConfig config;
   const std::string path;  ///< of the weights
   const io::TensorSource& source;
+  Leftovers& leftovers;      ///< those of `source`
   const std::string prefix;  ///< of the encoder's tensors
 };
 
-/// Opens the folder and calls `read`, whose errors get the place of the weights in front. Throws
-/// the errors that load_encoder() documents for a folder, its configuration and bad options.
-/// `part_of` names the part of a config.json of several encoders; without it, it is
-/// load_encoder()'s.
+/// Opens the folder and calls `read`, whose errors get the place of the weights in front, then
+/// sorts the tensors that it left over. Throws the errors that load_encoder() documents for a
+/// folder, its configuration and bad options. `part_of` names the part of a config.json of several
+/// encoders; without it, it is load_encoder()'s.
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
                          const std::function<void(EncoderFolder&)>& read,
                          const std::function<std::string(const Settings&)>& part_of = {});
@@ -36,10 +39,10 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
 bool lacks_pooler(const EncoderFolder& open);
 
 /// The encoder with the options in `open.config`, in eval mode. Sizes are checked before it is
-/// allocated.
-Encoder encoder_in(const EncoderFolder& open);
+/// allocated. `part` is put before the names of its tensors in the report.
+Encoder encoder_in(const EncoderFolder& open, const std::string& part = "");
 /// The same, without a pooled output where the file has no pooler or the vectors are made by later
 /// stages: what load_encoder() returns.
-Encoder encoder_with_its_pooler(EncoderFolder& open);
+Encoder encoder_with_its_pooler(EncoderFolder& open, const std::string& part = "");
 
 }  // namespace posenc

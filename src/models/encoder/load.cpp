@@ -15,6 +15,7 @@
 #include "io/load/key_map.h"
 #include "io/load/source.h"
 #include "models/encoder/names.h"
+#include "models/encoder/parts.h"
 #include "models/encoder/zero_biases.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
@@ -49,25 +50,6 @@ Encoder empty_encoder(const EncoderConfig& config, const io::FormatNames& names)
     if (names.optional.count(item.key()) != 0) torch::nn::init::zeros_(item.value());
   }
   return model;
-}
-
-void check_load_options(const char* caller, const LoadOptions& options) {
-  TORCH_CHECK_VALUE(!options.allow_missing(), "[", caller,
-                    "] allow_missing must be false: an encoder without some of its weights "
-                    "computes nothing of use. Got true");
-  io::check_renames(caller, options.key_map());
-}
-
-// A name on Hugging Face's hub, where a path is expected, is an easy mistake.
-void check_is_folder(const char* caller, const std::string& folder) {
-  std::error_code unknown;  // such as a name that is too long, or a link to itself
-  if (std::filesystem::is_directory(folder, unknown)) return;
-  throw WeightsError(WeightsErrorCode::NotFound,
-                     "must be a folder on this machine; nothing is downloaded",
-                     "`hf download MODEL --local-dir FOLDER` or save_pretrained() in Python makes "
-                     "one")
-      .in_file(folder)
-      .in_function(caller);
 }
 
 at::Tensor tensor_in(const io::TensorSource& source, const std::string& name) {
@@ -145,7 +127,7 @@ void zero_padding_row(EncoderImpl& model) {
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
                          const std::function<void(EncoderFolder&)>& read,
                          const std::function<std::string(const Settings&)>& part_of) {
-  check_load_options(caller, options);
+  check_folder_options(caller, options);
   check_is_folder(caller, folder);
   check_holds_encoder(caller, folder);
   EncoderConfig config = io::in_context(caller, folder, [&] {
@@ -156,21 +138,25 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
   io::in_context(caller, path, [&] {
     const io::FileSource file(path);
     const io::RenamedSource source(file, options.prefix(), options.key_map());
-    EncoderFolder open(caller, folder, options, std::move(config), path, source);
+    Leftovers leftovers(source, options, {config.whole.text("model_type", ""), config.model.type});
+    EncoderFolder open(caller, folder, options, std::move(config), path, source, leftovers);
     read(open);
+    leftovers.finish();
     return 0;
   });
 }
 
 EncoderFolder::EncoderFolder(const char* caller, const std::string& folder,
                              const LoadOptions& options, EncoderConfig config,
-                             const std::string& path, const io::TensorSource& source)
+                             const std::string& path, const io::TensorSource& source,
+                             Leftovers& leftovers)
     : caller(caller),
       folder(folder),
       options(options),
       config(std::move(config)),
       path(path),
       source(source),
+      leftovers(leftovers),
       prefix(encoder_prefix(this->config, source, options.prefix())) {
   encoder::Origin& origin = this->config.options.origin();
   origin.folder = std::filesystem::absolute(folder).string();
@@ -185,14 +171,16 @@ bool lacks_pooler(const EncoderFolder& open) {
   });
 }
 
-Encoder encoder_in(const EncoderFolder& open) {
+Encoder encoder_in(const EncoderFolder& open, const std::string& part) {
   check_encoder_sizes(open);
   const ZeroBiases source(open.source, absent_biases(open.config, open.prefix));
-  const LoadOptions load = encoder_load_options(open.config, source, open.prefix)
-                               .allow_unexpected(open.options.allow_unexpected());
+  const LoadOptions load =
+      encoder_load_options(open.config, source, open.prefix).allow_unexpected(true);
   const io::FormatNames names = encoder_format_names(open.config);
   Encoder model = empty_encoder(open.config, names);
-  io::LoadPlan(*model, source, load, names).apply();
+  const io::LoadPlan plan(*model, source, load, names);
+  plan.apply();
+  open.leftovers.add_model(plan, open.prefix, part);
   read_saved_tables(open.config, open.source, open.prefix, *model);
   if (open.config.structure.zeroes_padding_row) zero_padding_row(*model);
   const auto name_in_file = [&](const std::string& name) {
@@ -205,13 +193,13 @@ Encoder encoder_in(const EncoderFolder& open) {
   return model;
 }
 
-Encoder encoder_with_its_pooler(EncoderFolder& open) {
+Encoder encoder_with_its_pooler(EncoderFolder& open, const std::string& part) {
   // The vector of a sentence-transformers model is what its later stages make of
   // last_hidden_state; the pooler beside them is not part of it.
   if (is_sentence_model(open.caller, open.folder) || lacks_pooler(open)) {
     open.config.options.pooling(encoder::Pooling::None);
   }
-  return encoder_in(open);
+  return encoder_in(open, part);
 }
 
 Encoder load_encoder(const std::string& folder, const LoadOptions& options) {

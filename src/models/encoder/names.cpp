@@ -436,37 +436,6 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   return map;
 }
 
-std::string first_component(const std::string& name) { return name.substr(0, name.find('.')); }
-
-// The first components of the names that a map knows, of which those of a head are none.
-std::set<std::string> components_of(const KeyMap& map, const EncoderConfig& config) {
-  std::set<std::string> known = {"embeddings"};
-  if (is_named(config.structure.shared)) known.insert(first_component(config.structure.shared));
-  for (const auto& rule : map) {
-    for (const auto& source : rule.sources.items) known.insert(first_component(source.pattern()));
-  }
-  return known;
-}
-
-// A head without a prefix around the encoder: BertForMaskedLM's `cls.*` beside `encoder.*`.
-void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
-                const std::string& prefix) {
-  for (const std::string own : {config.model.prefix, config.model.old_prefix}) {
-    if (!own.empty() && prefix.ends_with(own)) return;
-  }
-  const std::set<std::string> known = components_of(map, config);
-  std::set<std::string> heads;
-  for (const auto& entry : source.entries()) {
-    if (entry.name.rfind(prefix, 0) != 0) continue;
-    const std::string component = first_component(entry.name.substr(prefix.size()));
-    if (known.count(component) == 0) heads.insert(component);
-  }
-  for (const std::string& head : heads) {
-    map.emplace_back(head, "");
-    map.emplace_back(head + ".*", "");
-  }
-}
-
 // The layers of each stage beyond those of the model, the stages beyond them, and what the last has
 // for the next.
 void drop_later_layers_of_stages(KeyMap& map, const EncoderConfig& config,
@@ -500,7 +469,7 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
           .in_tensor(given + wanted.front());
     }
   }
-  return missing_tensor(given + wanted.front());
+  return missing_tensor(source, given + wanted.front());
 }
 
 }  // namespace
@@ -568,7 +537,6 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix) {
   KeyMap map = key_map_of(config, config.structure.keys);
-  drop_heads(map, config, source, prefix);
   std::vector<int64_t> counts = {config.options.encoder().num_layers()};
   if (config.structure.shares_layers) {
     const int64_t inner = inner_layers(config);
@@ -597,6 +565,7 @@ LoadOptions encoder_save_options(const EncoderConfig& config) {
 
 io::FormatNames encoder_format_names(const EncoderConfig& config) {
   io::FormatNames names;
+  names.is_new = true;
   if (is_named(config.structure.shared)) {
     const std::string tokens = config.options.embeddings()->names().tokens;
     names.tied = {{config.structure.shared, "embeddings." + tokens + ".weight"}};

@@ -44,11 +44,44 @@ bool is_beside_encoder(std::string_view name, const EncoderConfig& config) {
   return io::find_rule(name, encoder_dropped_map(config.structure)).has_value();
 }
 
+std::string first_component(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// The first components of the names that a map knows, of which those of a head are none.
+std::set<std::string> components_of(const KeyMap& map, const EncoderConfig& config) {
+  std::set<std::string> known = {"embeddings"};
+  if (*config.structure.shared != '\0') known.insert(first_component(config.structure.shared));
+  for (const auto& rule : map) {
+    for (const auto& source : rule.sources.items) known.insert(first_component(source.pattern()));
+  }
+  return known;
+}
+
+// A head without a prefix around the encoder: BertForMaskedLM's `cls.*` beside `encoder.*`.
+void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
+                const std::string& prefix) {
+  for (const std::string own : {config.model.prefix, config.model.old_prefix}) {
+    if (!own.empty() && prefix.ends_with(own)) return;
+  }
+  const std::set<std::string> known = components_of(map, config);
+  std::set<std::string> heads;
+  for (const auto& entry : source.entries()) {
+    if (entry.name.rfind(prefix, 0) != 0) continue;
+    const std::string component = first_component(entry.name.substr(prefix.size()));
+    if (known.count(component) == 0) heads.insert(component);
+  }
+  for (const std::string& head : heads) {
+    map.emplace_back(head, "");
+    map.emplace_back(head + ".*", "");
+  }
+}
+
 // The entries of the source that are the encoder's own.
 std::set<std::size_t> own_entries(const EncoderConfig& config, const io::TensorSource& source,
                                   const std::string& prefix) {
   std::set<std::size_t> own;
-  const io::MappedSource mapped(source, encoder_load_options(config, source, prefix));
+  LoadOptions load = encoder_load_options(config, source, prefix);
+  drop_heads(load.key_map(), config, source, prefix);
+  const io::MappedSource mapped(source, load);
   for (const auto& entry : mapped.entries()) {
     for (const auto& part : entry.parts) {
       if (part.index == io::MappedSource::kAbsent) continue;
@@ -91,7 +124,9 @@ RestOfFolder rest_of_folder(const EncoderConfig& config, const std::string& fold
     const bool ties = config.settings.flag("tie_word_embeddings", true);
     const auto& entries = source.entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (own.count(i) != 0 || !entries[i].is_tensor) continue;
+      if (own.count(i) != 0) continue;
+      if (entries[i].is_unreadable) io::refuse_unreadable_entry(entries[i]);
+      if (!entries[i].is_tensor) continue;
       const bool is_tied = ties && tokens != nullptr && &entries[i] != tokens &&
                            entries[i].sizes == tokens->sizes &&
                            source.equal(i, static_cast<std::size_t>(tokens - entries.data()));

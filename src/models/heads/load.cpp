@@ -31,6 +31,7 @@ class HeadNames {
     }
     if (options.norm()) add_norm(config);
     const std::string out = structure.out;
+    if (options.tied()) tied_.push_back(open.options.prefix() + out + ".weight");
     if (!options.tied()) add({out + ".weight"}, "weight");
     if (options.columns_beside_table() > 0) add_beside_table(structure.beside_table);
     if (options.bias()) add_bias(out + ".bias", structure.bias);
@@ -42,6 +43,9 @@ class HeadNames {
     map.emplace_back("*", "");
     return map;
   }
+  /// Those of tensors that are others of the file: the output layer of a tied head, and another
+  /// name of its bias.
+  const std::vector<std::string>& tied() const { return tied_; }
   std::string in_file(const std::string& name) const {
     for (const KeyRule& rule : map_) {
       if (rule.name == name) return open_.options.prefix() + rule.sources.items[0].pattern();
@@ -57,7 +61,7 @@ class HeadNames {
       map_.emplace_back(name, to);
       return;
     }
-    throw missing_tensor(open_.options.prefix() + names.front());
+    throw missing_tensor(open_.source, open_.options.prefix() + names.front());
   }
   // Old files have gamma and beta, as TensorFlow calls them.
   void add_norm(const HeadConfig& config) {
@@ -69,17 +73,19 @@ class HeadNames {
   }
   void add_beside_table(const std::string& module) {
     const std::string name = module + ".weight";
-    if (!is_there(open_, name)) throw missing_tensor(open_.options.prefix() + name);
+    if (!is_there(open_, name)) throw missing_tensor(open_.source, open_.options.prefix() + name);
     map_.emplace_back(KeySource::transposed(name), "weight_beside_table");
   }
   // transformers ties a decoder's bias to the head's, unless a file has two that differ.
   void add_bias(const std::string& own, const std::string& other) {
+    if (!other.empty()) tied_.push_back(open_.options.prefix() + other);
     add(other.empty() ? std::vector<std::string>{own} : std::vector<std::string>{own, other},
         "bias");
   }
 
   const EncoderFolder& open_;
   KeyMap map_;
+  std::vector<std::string> tied_;
 };
 
 // Whether the file has an output layer that is not the table of tokens.
@@ -124,9 +130,13 @@ EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
   check_head_sizes(open, config);
   const SkipInit skip;
   EncoderHead head(config.options);
-  io::LoadPlan(*head, open.source,
-               LoadOptions().prefix(open.options.prefix()).cast(true).key_map(names.map()))
-      .apply();
+  const io::LoadPlan plan(
+      *head, open.source,
+      LoadOptions().prefix(open.options.prefix()).cast(true).key_map(names.map()),
+      {.tied = {}, .optional = {}, .is_new = true});
+  plan.apply();
+  open.leftovers.add_head(plan, "head.");
+  for (const std::string& name : names.tied()) open.leftovers.add_read(name);
   check_finite(
       open.caller, *head, open.path, [&](const std::string& name) { return names.in_file(name); },
       [](const std::string&) { return false; });
@@ -158,7 +168,7 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
     if (config.options.rows() != head::Rows::Pooled && lacks_pooler(open)) {
       open.config.options.pooling(encoder::Pooling::None);
     }
-    const Encoder encoder = encoder_in(open);
+    const Encoder encoder = encoder_in(open, "encoder.");
     if (config.options.tied() && has_own_table(open, config, encoder->embeddings->tokens->weight)) {
       config.options.tied(false);
     }

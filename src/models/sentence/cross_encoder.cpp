@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "models/model_folder.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
@@ -44,6 +45,7 @@ std::string listed_model(const std::string& folder) {
 }  // namespace
 
 CrossEncoderFolder read_cross_encoder_folder(const std::string& folder) {
+  check_is_folder(kCrossReader, folder);
   const Settings found = model_settings(kCrossReader, folder);
   const std::string kind = found.text("model_type", "SentenceTransformer");
   const bool is_own = kind == "CrossEncoder";

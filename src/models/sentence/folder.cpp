@@ -38,7 +38,9 @@ SentenceStagesOptions first_stage(const SentenceFolder& folder) {
   return SentenceStagesOptions(options.encoder().layer().d_model());
 }
 
-void load_stage(torch::nn::Module& module, const SentenceStageSettings& stage) {
+void load_stage(torch::nn::Module& module, const std::string& part,
+                const SentenceStageSettings& stage, const LoadOptions& options,
+                LoadReport& report) {
   const std::string& folder = stage.folder;
   if (std::holds_alternative<sentence::WordWeights>(stage.stage)) {  // as the package loads them
     module.named_buffers()["emb_layer.weight"].copy_(
@@ -48,7 +50,10 @@ void load_stage(torch::nn::Module& module, const SentenceStageSettings& stage) {
   for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
     const auto path = (fs::path(folder) / name).string();
     if (!io::may_exist(path)) continue;
-    load_weights(module, path, LoadOptions().cast(true));
+    const LoadReport own = load_weights(
+        module, path, LoadOptions().cast(true).allow_unexpected(options.allow_unexpected()));
+    for (const std::string& loaded : own.loaded) report.loaded.push_back(part + "." + loaded);
+    report.unexpected.insert(report.unexpected.end(), own.unexpected.begin(), own.unexpected.end());
     return check_finite(
         kStageLoader, module, path, [](const std::string& key) { return key; },
         [](const std::string&) { return false; });
@@ -96,6 +101,7 @@ SentenceFolder read_sentence_folder(const std::string& folder) {
   const SentenceModule& first = modules.stages.front();
   result.encoder = result.tokenizer = stage_folder(modules, first);
   result.is_static = first.kind == "StaticEmbedding";
+  result.has_modules = is_listed;
   TORCH_CHECK_VALUE(result.is_static || first.kind == "Transformer", "[", kReader, "] ",
                     (modules.folder / "modules.json").string(),
                     ": the first stage must be Transformer or StaticEmbedding. Got ", first.type);
@@ -118,16 +124,18 @@ SentenceFolder read_sentence_folder(const std::string& folder) {
   return result;
 }
 
-SentenceStages load_sentence_stages(const std::string& folder) {
+SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& load) {
   const SentenceFolder read = read_sentence_folder(folder);
   const auto stages = stages_after_first(kStageLoader, sentence_modules(kStageLoader, folder));
   SentenceStagesOptions options = first_stage(read);
   for (const auto& stage : stages) options.stages().push_back(stage.stage);
   const SkipInit skip;
   SentenceStages model(options);
+  LoadReport report;
   for (auto& item : model->named_children()) {
-    load_stage(*item.value(), stages.at(std::stoul(item.key()) - 1));
+    load_stage(*item.value(), item.key(), stages.at(std::stoul(item.key()) - 1), load, report);
   }
+  if (load.report() != nullptr) *load.report() = std::move(report);
   model->eval();
   return model;
 }

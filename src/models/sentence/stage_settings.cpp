@@ -1,4 +1,5 @@
 #include "models/sentence/stage_settings.h"
+#include "models/model_folder.h"
 
 #include <c10/util/Exception.h>
 
@@ -224,6 +225,7 @@ Settings model_settings(const char* caller, const std::string& folder) {
 }
 
 SentenceModules sentence_modules(const char* caller, const std::string& folder) {
+  check_is_folder(caller, folder);
   const SentenceModules usual = {folder, {{"Transformer", "", "", ""}}, false};
   if (!has_modules(folder)) return usual;
   const Settings config = model_settings(caller, folder);

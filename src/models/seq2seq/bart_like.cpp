@@ -121,11 +121,6 @@ VocabularyNames bart_vocabulary(const Settings& config, const Seq2SeqStructure& 
 
 KeyMap bart_renames(const Seq2SeqStructure&) {
   return {
-      {"*.version", ""},
-      {"*.embed_positions.weights", ""},  // M2M-100's, which are computed
-      {"*.embed_positions._float_tensor", ""},
-      {"classification_head.*", ""},
-      {"qa_outputs.*", ""},
       {"encoder.*", "model.encoder.*"},  // of a headless model
       {"decoder.*", "model.decoder.*"},
       {"shared.*", "model.shared.*"},
@@ -194,7 +189,8 @@ const Seq2SeqFamily kBartLike = {bart_options,
                                  bart_sizes,
                                  "model.encoder.layers.*.",
                                  "model.decoder.layers.*.",
-                                 "fc1.weight"};
+                                 "fc1.weight",
+                                 "model."};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "io/load/load_plan.h"
 #include "io/load/source.h"
 #include "models/hf/model_types.h"
+#include "models/leftovers.h"
 #include "models/model_folder.h"
 #include "models/seq2seq/vocabulary.h"
 #include "posenc/core/skip_init.h"
@@ -100,6 +101,11 @@ void check_seq2seq_sizes(const char* caller, const std::string& folder, const Se
   check_seq2seq_layers(caller, folder, family, options, source);
 }
 
+// The names that begin with a prefix, without it.
+KeyMap selection_of(const std::string& prefix) {
+  return prefix.empty() ? KeyMap() : KeyMap{{prefix + "*", "*"}, {"*", ""}};
+}
+
 Transformer empty_seq2seq(const TransformerOptions& options) {
   const SkipInit skip;
   Transformer model(options);
@@ -109,17 +115,20 @@ Transformer empty_seq2seq(const TransformerOptions& options) {
 
 Transformer filled_seq2seq(const char* caller, const std::string& path,
                            const TransformerOptions& options, const Seq2SeqFamily& family,
-                           const Vocabulary& source) {
+                           const Vocabulary& source, Leftovers& leftovers) {
   KeyMap map = source.keys();
   for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
   drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
   drop_later_layers(map, source, "", family.decoder_layers, {options.num_decoder_layers()});
-  const LoadOptions load = LoadOptions().cast(true).key_map(std::move(map));
+  const LoadOptions load = LoadOptions().cast(true).allow_unexpected(true).key_map(std::move(map));
   Transformer model = empty_seq2seq(options);
   io::FormatNames names;  // transformers computes the first two and uses zeros for the third
+  names.is_new = true;
   names.optional = {"src_embedding.position_encoding.pe", "tgt_embedding.position_encoding.pe",
                     kSeq2SeqLogitsBias};
-  io::LoadPlan(*model, source, load, names).apply();
+  const io::LoadPlan plan(*model, source, load, names);
+  plan.apply();
+  leftovers.add_model(plan, family.prefix, "");
   // -inf in final_logits_bias means "never".
   check_finite(
       caller, *model, path,
@@ -132,7 +141,8 @@ Transformer filled_seq2seq(const char* caller, const std::string& path,
 }  // namespace
 
 Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
-                                    const std::string& only) {
+                                    const LoadOptions& load, const std::string& only) {
+  check_folder_options(caller, load);
   const auto config = io::in_context(caller, folder, [&] { return model_config(caller, folder); });
   const hf::ModelType& type = seq2seq_type(config, only);
   const Seq2SeqStructure& structure = *type.seq2seq;
@@ -142,13 +152,21 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
   const std::string path = weights_in(caller, folder);
   return io::in_context(caller, path, [&] {
     const io::FileSource file(path);
-    const io::RenamedSource renamed(file, "", family.renames(structure));
-    const Vocabulary source(renamed, family.vocabulary(own, structure));
+    const io::RenamedSource selected(file, "", selection_of(load.prefix()));
+    const io::RenamedSource mapped(selected, "", load.key_map());
+    const io::RenamedSource renamed(mapped, "", family.renames(structure));
+    const VocabularyNames names = family.vocabulary(own, structure);
+    const Vocabulary source(renamed, names);
+    const LoadOptions without_prefix = LoadOptions(load).prefix("");
+    Leftovers leftovers(renamed, without_prefix, {type.type});
+    for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
+      leftovers.add_read(name);
     options.tie(source.tying());
     check_seq2seq_sizes(caller, folder, family, options, source);
     const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
-    return Seq2SeqWeights{filled_seq2seq(caller, path, options, family, source), pad, type.type,
-                          config};
+    Transformer model = filled_seq2seq(caller, path, options, family, source, leftovers);
+    leftovers.finish();
+    return Seq2SeqWeights{std::move(model), pad, type.type, config};
   });
 }
 

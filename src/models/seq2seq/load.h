@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/settings.h"
+#include "posenc/io/load.h"
 #include "posenc/models/transformer.h"
 
 namespace posenc {
@@ -19,6 +20,6 @@ struct Seq2SeqWeights {
 /// Loads them. `caller` is the public function in messages; `only` the one model type that it
 /// takes, or empty. Throws as load_seq2seq().
 Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
-                                    const std::string& only = "");
+                                    const LoadOptions& options = {}, const std::string& only = "");
 
 }  // namespace posenc

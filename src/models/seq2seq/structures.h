@@ -28,7 +28,7 @@ struct VocabularyNames {
 struct Seq2SeqFamily {
   TransformerOptions (*options)(const Settings& config, const Seq2SeqStructure& structure);
   VocabularyNames (*vocabulary)(const Settings& config, const Seq2SeqStructure& structure);
-  /// Renames what files of older releases and headless models have, and drops what nobody reads.
+  /// Renames what headless models have.
   KeyMap (*renames)(const Seq2SeqStructure& structure);
   /// All other tensors than those of the vocabulary.
   KeyMap (*keys)(const TransformerOptions& options);
@@ -38,6 +38,7 @@ struct Seq2SeqFamily {
   const char *encoder_layers, *decoder_layers;
   /// The same of a tensor of each layer, after those.
   const char* in_layer;
+  const char* prefix;  ///< what the names of all tensors but those of the output layer begin with
 };
 
 /// The structure of an encoder-decoder of transformers.

@@ -70,12 +70,7 @@ VocabularyNames t5_vocabulary(const Settings&, const Seq2SeqStructure&) {
   return {shared, encoder, decoder, head, {shared, encoder, decoder, head}, true};
 }
 
-KeyMap t5_renames(const Seq2SeqStructure&) {
-  return {
-      {"decoder.block.*.layer.1.EncDecAttention.relative_attention_bias.weight", ""},  // unread
-      {"classification_head.*", ""},
-  };
-}
+KeyMap t5_renames(const Seq2SeqStructure&) { return {}; }
 
 // What the layers of both stacks have; `network` is the number of the last part of a layer.
 void add_stack(KeyMap& keys, const std::string& stack, const std::string& network, bool is_gated) {
@@ -139,7 +134,8 @@ std::vector<StatedSize> t5_sizes(const TransformerOptions& options) {
 
 const Seq2SeqFamily kT5Like = {
     t5_options, t5_vocabulary,      t5_renames,         t5_keys,
-    t5_sizes,   "encoder.block.*.", "decoder.block.*.", "layer.0.SelfAttention.q.weight"};
+    t5_sizes,   "encoder.block.*.", "decoder.block.*.", "layer.0.SelfAttention.q.weight",
+    ""};
 
 }  // namespace
 

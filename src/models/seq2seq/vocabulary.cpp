@@ -35,7 +35,7 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
     if (own != none) return own;
     const auto& order = names.order;
     const bool may_be_other = std::find(order.begin(), order.end(), name) != order.end();
-    if (!may_be_other || other == none) throw missing_tensor(name);
+    if (!may_be_other || other == none) throw missing_tensor(source, name);
     return other;
   };
   const std::size_t encoder = reads(names.encoder), decoder = reads(names.decoder);

@@ -197,6 +197,15 @@ at::Tensor encode_all(const SentenceEncoderParts& parts, const std::vector<std::
   return result;
 }
 
+// The names of the parts are those of the modules, `encoder` and `stages`.
+LoadReport together(LoadReport encoder, const LoadReport& stages) {
+  for (auto* names : {&encoder.loaded, &encoder.missing, &encoder.cast})
+    for (std::string& name : *names) name = "encoder." + name;
+  for (const std::string& name : stages.loaded) encoder.loaded.push_back("stages." + name);
+  for (const std::string& name : stages.unexpected) encoder.unexpected.push_back(name);
+  return encoder;
+}
+
 Tokenizer tokenizer_in(const SentenceFolder& folder) {
   if (!folder.is_static) return Tokenizer::from_folder(folder.tokenizer, folder.do_lower_case);
   return Tokenizer::from_file(
@@ -248,7 +257,8 @@ std::optional<int64_t> SentenceEncoder::max_seq_length() const { return parts_->
 const SentenceFolder& SentenceEncoder::folder() const { return parts_->folder; }
 const Tokenizer& SentenceEncoder::tokenizer() const { return parts_->tokenizer; }
 
-SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options) {
+SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options,
+                                      const LoadOptions& load) {
   const SentenceFolder read = read_sentence_folder(folder);
   const bool converts = options.weights() != WeightDtype::Float32;
   TORCH_CHECK_VALUE(!read.is_static || (!converts && options.weights_to_not_convert().empty()),
@@ -262,21 +272,23 @@ SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOpt
                                       .max_length = std::nullopt,
                                       .tokenizer_options = {},
                                       .prompt_lengths = {}};
-  parts.stages = load_sentence_stages(folder);
+  LoadReport of_stages, of_encoder;
+  parts.stages = load_sentence_stages(folder, LoadOptions(load).report(&of_stages));
   parts.width = parts.stages->width();
   const auto own_length = parts.tokenizer.model_max_length();
   if (read.is_static) {
     parts.table = load_static_embedding(read.encoder);
     parts.max_length = own_length;  // of tokenizer.json
   } else {
-    parts.encoder = freeze(load_encoder(read.encoder), options);
+    parts.encoder =
+        freeze(load_encoder(read.encoder, LoadOptions(load).report(&of_encoder)), options);
     parts.max_length = max_tokens_of_text(read.max_seq_length, own_length, read.max_positions);
   }
+  if (load.report() != nullptr) *load.report() = text::together(of_encoder, of_stages);
   parts.tokenizer_options = text::options_of_texts(parts.max_length);
   parts.tokenizer_options.add_special_tokens(!read.is_static);
-  for (const auto& [name, prompt] : read.prompts) {
+  for (const auto& [name, prompt] : read.prompts)
     parts.prompt_lengths.emplace(prompt, text::tokens_of_prompt(parts, prompt));
-  }
   return SentenceEncoder(std::make_shared<const text::SentenceEncoderParts>(std::move(parts)));
 }
 

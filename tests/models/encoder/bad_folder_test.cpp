@@ -172,8 +172,8 @@ TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
   const auto path = folder.write();
   EXPECT_CONTAINS(refusal([] { load_encoder("bert-base-uncased"); }),
                   "NotFound: [load_encoder] bert-base-uncased: must be a folder on this machine; "
-                  "nothing is downloaded; `hf download MODEL --local-dir FOLDER` or "
-                  "save_pretrained() in Python makes one");
+                  "nothing is downloaded; if it is a model's name on Hugging Face, `hf download "
+                  "bert-base-uncased --local-dir bert-base-uncased` makes the folder");
   std::filesystem::remove(folder / "model.safetensors");
   EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "must hold model.safetensors");
   std::filesystem::remove(folder / "config.json");
@@ -195,10 +195,8 @@ TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
 TEST(BadEncoderFolder, TensorsThatDoNotFit) {
   auto folder = TinyFolder::bert();
   folder.tensors["encoder.layer.1.attention.self.key.weight"] = torch::zeros({8, 7});
-  folder.tensors.insert("encoder.extra.weight", torch::zeros({2}));
   const auto text = refusal([&] { load_encoder(folder.write()); });
   EXPECT_CONTAINS(text, "'encoder.layer.1.attention.self.key.weight' must have shape (8, 8)");
-  EXPECT_CONTAINS(text, "encoder.extra.weight");
   auto broken = TinyFolder::bert();
   broken.tensors["encoder.layer.1.attention.self.key.bias"][3] = NAN;
   EXPECT_CONTAINS(refusal([&] { load_encoder(broken.write()); }), "must be finite numbers");

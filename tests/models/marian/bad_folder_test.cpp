@@ -254,10 +254,13 @@ TEST_F(BadMarianFolder, WeightsThatLackATensor) {
 TEST_F(BadMarianFolder, WeightsOfAnotherShapeOrWithANameTooMany) {
   change_weights([](StateDict& tensors) {
     tensors["model.encoder.layers.0.self_attn.k_proj.weight"] = torch::zeros({48, 47});
-    tensors.insert("model.encoder.layers.0.extra.weight", torch::zeros({2}));
   });
   expect_weights_error("'model.encoder.layers.0.self_attn.k_proj.weight' must have shape (48, 48)");
-  expect_weights_error("model.encoder.layers.0.extra.weight");
+  copy("shared");
+  change_weights([](StateDict& tensors) {
+    tensors.insert("model.encoder.layers.0.fc1.scale", torch::zeros({2}));
+  });
+  expect_weights_error("'model.encoder.layers.0.fc1.scale'");
 }
 
 TEST_F(BadMarianFolder, WeightsThatAreNotFinite) {
