@@ -70,6 +70,7 @@ void add_classify(CLI::App& app) {
       ->check(whole(0));
   add_batch(*sub, options->batch);
   add_int8(*sub, options->weights);
+  add_allow_unexpected(*sub, options->load);
   sub->footer(
       "Example:\n  posenc classify models/emotions --text lines.txt\n"
       "  posenc classify models/reranker --pair --text pairs.txt");
@@ -90,6 +91,7 @@ void add_fill(CLI::App& app) {
       ->allow_extra_args(false);
   add_batch(*sub, options->batch);
   add_int8(*sub, options->weights);
+  add_allow_unexpected(*sub, options->load);
   sub->footer("Example:\n  posenc fill models/bert-base-uncased --text lines.txt");
   sub->callback([options] { fill_lines(*options); });
 }

@@ -7,6 +7,7 @@
 
 #include "cli/error.h"
 #include "cli/label_lines.h"
+#include "cli/weights.h"
 
 namespace posenc::cli {
 namespace {
@@ -107,8 +108,11 @@ void label_tokens(const TextClassifier& model, const ClassifyOptions& options) {
 
 void classify_lines(const ClassifyOptions& options) {
   refuse_other_heads("classify", options.folder, {head::Kind::Sequence, head::Kind::Token});
+  LoadReport report;
   const TextClassifier model =
-      load_text_classifier(options.folder, FreezeOptions().weights(options.weights));
+      load_text_classifier(options.folder, FreezeOptions().weights(options.weights),
+                           LoadOptions(options.load).report(&report));
+  note_unexpected("classify", report);
   if (model.kind() == head::Kind::Token) {
     label_tokens(model, options);
   } else {

@@ -22,6 +22,7 @@ struct ClassifyOptions {
   std::optional<int64_t> stride;  ///< of windows on long lines; these are cut unless set
   labels::Aggregation aggregation = labels::Aggregation::None;
   WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
 };
 
 /// Writes the labels of each line, or of its tokens, in the same order.
@@ -34,6 +35,7 @@ struct FillOptions {
   int64_t batch = 32;
   std::vector<std::string> targets;  ///< the only tokens, unless it is empty
   WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
 };
 
 /// Writes the most probable tokens for each mask of each line.

@@ -4,6 +4,7 @@
 
 #include "cli/classify_lines.h"
 #include "cli/label_lines.h"
+#include "cli/weights.h"
 
 namespace posenc::cli {
 namespace {
@@ -25,8 +26,11 @@ Json json_of(const std::vector<std::vector<MaskedToken>>& text) {
 
 void fill_lines(const FillOptions& options) {
   refuse_other_heads("fill", options.folder, {head::Kind::Masked});
-  const TextClassifier model = load_text_classifier(
-      options.folder, FreezeOptions().weights(options.weights), head::Kind::Masked);
+  LoadReport report;
+  const TextClassifier model =
+      load_text_classifier(options.folder, FreezeOptions().weights(options.weights),
+                           LoadOptions(options.load).report(&report), head::Kind::Masked);
+  note_unexpected("fill", report);
   CutLines cut("fill", model.max_seq_length());
   const auto wanted = FillMaskOptions()
                           .top_k(options.top)

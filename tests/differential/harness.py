@@ -68,7 +68,7 @@ class Programs:
 
     def labels(self, cases: list[dict]) -> list[list | str]:
         """The results of the calls of each case, or its error message."""
-        done = subprocess.run([self._labels], input=json.dumps(cases), capture_output=True, text=True, timeout=600)
+        done = subprocess.run([self._labels], input=json.dumps(cases), capture_output=True, text=True, timeout=3000)
         if done.returncode:
             return [f"posenc-label-cases ended with {done.returncode}: {done.stderr.strip().splitlines()[-3:]}"] * len(cases)
         return json.loads(done.stdout)

@@ -78,16 +78,18 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words):
     cls = getattr(transformers, head)
     config = drawn_config(draw, kind_name, head)
     config.vocab_size = len(words)
+    own = words.pad_token_id if words.pad_token_id is not None else 0
     if getattr(config, "max_position_embeddings", -1) > 0:
-        config.max_position_embeddings = max(config.max_position_embeddings, POSITIONS)
+        config.max_position_embeddings = max(config.max_position_embeddings, POSITIONS + own + 1)
     if KINDS[kind_name].dialect == "alibi" and hasattr(config, "max_seq_len"):
         config.max_seq_len = POSITIONS
     if getattr(config, "type_vocab_size", 0) in (1, 2) and takes_types(cls):
         config.type_vocab_size = 3
-    own = words.pad_token_id if words.pad_token_id is not None else 0
     config.pad_token_id = own
     if kind_name in ("qwen2", "qwen3", "llama", "mistral", "gemma3_text", "bloom", "mpt"):
         config.pad_token_id = draw.choice([own, None, draw.randint(0, len(words) - 1)])
+    if kind_name == "fnet":
+        config.use_tpu_fourier_optimizations = False  # which take sequences of one length
     if kind_name == "esm":
         config.mask_token_id = words.mask_token_id if words.mask_token_id is not None else 4
     if task_of(head) == "token":
@@ -111,8 +113,12 @@ def limit_of(words, model) -> int:
     return min(words.model_max_length, positions)
 
 
-def strange(draw: Draw) -> list[str]:
-    """Texts of unequal length, with characters of several bytes and some special ones."""
+def strange(draw: Draw, words) -> list[str]:
+    """Texts of unequal length, with characters of several bytes and some special ones; not those without tokens, at which transformers fails."""
+    return [text for text in drawn_texts(draw) if words(text, add_special_tokens=False).input_ids] or ["the cat"]
+
+
+def drawn_texts(draw: Draw) -> list[str]:
     return [*texts(draw, TEXTS - 1), draw.choice(["Größe über 日本 😀 the cat", "a", "Naïve Naïve Naïve", "hello  world ,cat.dog", "İß the"])]
 
 
@@ -123,7 +129,7 @@ def text_calls(draw: Draw, folder: Path, model, words, limit: int) -> list[tuple
     cut = {"truncation": True, "max_length": limit} if limit < 10**8 else {}
     calls = []
     for is_pair in (False, True):
-        given = strange(draw)
+        given = strange(draw, words)
         pairs = list(zip(given, draw.sample(given, len(given))))
         function, top = draw.randint(0, 3), draw.choice([None, 1, 2])
         inputs = [{"text": a, "text_pair": b} for a, b in pairs] if is_pair else given
@@ -148,7 +154,7 @@ def token_calls(draw: Draw, folder: Path, model, words, limit: int) -> list[tupl
         chosen = draw.choice(AGGREGATIONS if words.is_fast else AGGREGATIONS[:2])
         ignored = draw.choice([["O"], [], ["O", "PER"]])
         stride = draw.choice([0, 1, 3]) if words.is_fast and chosen != "none" and limit < 10**8 and draw.coin() else None
-        given = strange(draw)
+        given = strange(draw, words)
         more = {} if stride is None else {"stride": stride}
         expected = []
         for text in given:
@@ -186,6 +192,10 @@ def masked_calls(draw: Draw, folder: Path, model, words, limit: int) -> list[tup
     return calls
 
 
+class Tie(Exception):
+    """Two spans have one score."""
+
+
 def answers_of(model, words, call: dict, limit: int) -> list:
     """`QuestionAnsweringPipeline` of transformers 4.57. On the left it pads tokens of the question and special ones may be answers there,
     with the places of others in the context: these are left out here."""
@@ -198,14 +208,19 @@ def answers_of(model, words, call: dict, limit: int) -> list:
     encoded = words(*texts_of, truncation="only_second" if question_first else "only_first", max_length=length, stride=stride,
                     return_overflowing_tokens=True, return_offsets_mapping=True)  # fmt: skip
     own = 1 if question_first else 0
+    if not encoded["input_ids"][0]:
+        raise Tie
     answers, none = [], 1000000
     for i, ids in enumerate(encoded["input_ids"]):
         mask = [sequence != own and token != words.cls_token_id for sequence, token in zip(encoded.sequence_ids(i), ids)]
         given = {name: torch.tensor([encoded[name][i]]) for name in words.model_input_names if name in encoded}
         out = model(**given)
         top = call["top_k"] * 2 + 10 if call["align_to_words"] else call["top_k"]
-        starts, ends, scores, none = select_starts_ends(out.start_logits, out.end_logits, [mask], np.ones((1, len(ids)), dtype=int), none, top,
+        starts, ends, scores, none = select_starts_ends(out.start_logits, out.end_logits, [mask], np.ones((1, len(ids)), dtype=int), none, top + 1,
                                                         call["handle_impossible_answer"], call["max_answer_len"])  # fmt: skip
+        if len(scores) > top and scores[top] > scores[top - 1] * 0.9999:
+            raise Tie  # which of them is taken is chance
+        starts, ends, scores = starts[:top], ends[:top], scores[:top]
         encoding = encoded[i]
         for s, e, score in zip(starts, ends, scores):
             if score == 0:
@@ -236,8 +251,8 @@ def question_calls(draw: Draw, folder: Path, model, words, limit: int) -> list[t
                 "handle_impossible_answer": draw.coin(), "align_to_words": draw.coin(0.7)}  # fmt: skip
         try:
             calls.append((call, answers_of(model, words, call, limit)))
-        except Exception as error:  # the question alone is too long for a window
-            if "Truncation error" not in str(error) and "stride" not in str(error):
+        except BaseException as error:  # the question leaves no room in a window; tokenizers panics for some
+            if not isinstance(error, Tie) and "Truncation error" not in str(error) and "stride" not in str(error):
                 raise
     return calls
 
@@ -247,6 +262,7 @@ def choice_calls(draw: Draw, folder: Path, model, words, limit: int) -> list[tup
     for _ in range(2):
         text, *choices = texts(draw, draw.randint(2, 5))
         logits = []
+        choices = [choice for choice in choices if words(choice).input_ids]
         for choice in choices:
             given = words([text], [choice], truncation=limit < 10**8, max_length=limit if limit < 10**8 else None, return_tensors="pt")
             logits.append(model(**{name: given[name].unsqueeze(0) for name in words.model_input_names}).logits.view(()))
@@ -303,6 +319,8 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         results = programs.labels([case for case, _, _ in made])
     failures, count = [], 0
     for (case, expected, what), result in zip(made, results):
+        if not expected:
+            continue
         count += len(expected)
         if isinstance(result, str):
             failures.append(Failure(f"{what}, {case['folder']}", result))

@@ -76,7 +76,7 @@ class Labels(ModelLines):
     def test_no_texts(self):
         for name in ("BertForSequenceClassification", "BertForTokenClassification", "BertForMaskedLM"):
             folder, _, _ = self.model(name)
-            self.assertEqual(self.run_posenc("fill" if "Masked" in name else "classify", folder, given="", notes=""), "")
+            self.assertEqual(self.run_posenc("fill" if "Masked" in name else "classify", folder, given=""), "")
 
     def test_a_line_without_a_mask(self):
         folder, _, _ = self.model("BertForMaskedLM")
@@ -132,9 +132,10 @@ class Labels(ModelLines):
         for name, command in [("BertForSequenceClassification", "classify"), ("BertForTokenClassification", "classify"), ("BertModel", "encode")]:
             folder, _, tokenizer = self.model(name)
             for lines, count in [([short, long, long], "2 lines were"), ([long], "1 line was"), ([short], "")]:
-                notes = f"posenc {command}: {count} cut to the {self.limit(tokenizer)} tokens that the model takes\n" if count else ""
+                note = f"posenc {command}: {count} cut to the {self.limit(tokenizer)} tokens that the model takes"
                 more = ["--out", self.folder / "out.safetensors"] if command == "encode" else []
-                self.run_posenc(command, folder, "--text", self.file(lines), *more, notes=notes)
+                self.run_posenc(command, folder, "--text", self.file(lines), *more)
+                self.assertEqual([line for line in self.notes.splitlines() if " cut to " in line], [note] if count else [])
 
     def test_labels_in_8_bits(self):
         folder, _, _ = self.model("BertForSequenceClassification", num_labels=3)

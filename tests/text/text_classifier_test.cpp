@@ -78,7 +78,7 @@ TEST(TextClassifier, RefusesOptionsOutOfRange) {
   EXPECT_EQ(error_of([&] { model("masked").fill({}, FillMaskOptions().top_k(0)); }),
             "[TextClassifier] top_k must be positive. Got 0");
   EXPECT_EQ(error_of([&] { model("masked").fill({"[MASK]", "a"}); }),
-            "[TextClassifier] a text must have a mask, [MASK]. Got none at index 1");
+            "[TextClassifier] a text must have a mask, [MASK]. Got no mask at index 1");
   const auto answers = model("answers");
   const auto refused = [&](const AnswerOptions& options) {
     return error_of([&] { answers.answer("posenc", "the library", options); });

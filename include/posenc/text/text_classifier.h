@@ -84,7 +84,7 @@ class TextClassifier {
 
  private:
   friend TextClassifier load_text_classifier(const std::string& folder,
-                                             const FreezeOptions& options,
+                                             const FreezeOptions& options, const LoadOptions& load,
                                              std::optional<head::Kind> kind);
   explicit TextClassifier(std::shared_ptr<const text::TextClassifierParts> parts)
       : parts_(std::move(parts)) {}
@@ -93,11 +93,13 @@ class TextClassifier {
 };
 
 /// Loads a model with a head, and its tokenizer, from a folder of transformers, or a CrossEncoder
-/// of sentence-transformers. `kind` is that of `architectures` in config.json unless it is given.
+/// of sentence-transformers. `load` are the options of load_classifier(); `kind` is that of
+/// `architectures` in config.json unless it is given.
 ///
 /// Errors: those of read_cross_encoder_folder(), load_classifier(), freeze() and
 /// Tokenizer::from_folder(); c10::ValueError for a head of images.
 TextClassifier load_text_classifier(const std::string& folder, const FreezeOptions& options = {},
+                                    const LoadOptions& load = {},
                                     std::optional<head::Kind> kind = std::nullopt);
 
 /// Prints the class and its main options on one line.

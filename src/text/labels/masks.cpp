@@ -17,14 +17,17 @@ std::vector<int64_t> target_ids(const TextClassifierParts& parts, const FillMask
   for (const std::string& target : options.targets()) {
     auto id = parts.tokenizer.token_to_id(target);
     if (!id) {
-      const auto tokens = parts.tokenizer.encode_ids(target, std::nullopt,
-                                                     TokenizerOptions().add_special_tokens(false));
+      const auto first = TokenizerOptions()
+                             .add_special_tokens(false)
+                             .truncation(tokenizer::Truncation::LongestFirst)
+                             .max_length(1);  // or the last, for a tokenizer that cuts on the left
+      const auto tokens = parts.tokenizer.encode_ids(target, std::nullopt, first);
       if (!tokens.empty()) id = tokens.front();
     }
     if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
   }
   TORCH_CHECK_VALUE(options.targets().empty() || !ids.empty(), kClassifier,
-                    "targets must have a token of the vocabulary. Got none");
+                    "targets must have a token of the vocabulary. Got no such token");
   return ids;
 }
 
@@ -54,7 +57,7 @@ class Filler {
     TORCH_CHECK_VALUE(!text.masks.empty(), kClassifier, "a text must have a mask, ",
                       parts_.tokenizer.id_to_token(*mask_).value_or(""),
                       row.is_cut ? ", in the part that the model takes" : "",
-                      ". Got none at index ", index);
+                      ". Got no mask at index ", index);
     return text;
   }
 

@@ -214,9 +214,9 @@ const FrozenClassifier& TextClassifier::model() const { return parts_->model; }
 const Tokenizer& TextClassifier::tokenizer() const { return parts_->tokenizer; }
 
 TextClassifier load_text_classifier(const std::string& folder, const FreezeOptions& options,
-                                    std::optional<head::Kind> kind) {
+                                    const LoadOptions& load, std::optional<head::Kind> kind) {
   const CrossEncoderFolder read = read_cross_encoder_folder(folder);
-  Classifier model = load_classifier(read.model, kind);
+  Classifier model = load_classifier(read.model, kind, load);
   TORCH_CHECK_VALUE(model->options.encoder().embeddings().has_value(),
                     "[load_text_classifier] the model must be one of texts. Got ", folder,
                     ", a model of images");
