@@ -29,7 +29,7 @@ struct TextClassifierParts;
 /// ```cpp
 /// auto model = posenc::load_text_classifier("models/bert-emotions");
 /// auto labels = model.classify({"What a day", "Oh no"});
-/// std::cout << labels[0][0].label << " " << labels[0][0].score << "\n";
+/// auto best = labels[0][0].label;  // of the first text
 /// ```
 ///
 /// Each function is that of one kind of head, kind(); the others are errors. No texts give no
