@@ -115,9 +115,9 @@ test-torch: ## build with another LibTorch and run tests: VERSION=2.12.0, BUILD=
 
 differential: ## compare random cases with Python's packages for SECONDS (default 120); SEED=N, AREA=, BATCH= repeat one
 	@tools/setup.sh --check build test
-	@WITH_TESTS=ON tools/build.sh release posenc-cli posenc-differential
+	@WITH_TESTS=ON tools/build.sh release posenc-cli posenc-differential posenc-label-cases
 	@$(python) -B tests/differential/run.py --posenc build/release/posenc \
-	  --driver build/release/tests/differential/posenc-differential --seconds $(or $(SECONDS),120) \
+	  --driver build/release/tests/differential/posenc-differential --labels build/release/tests/posenc-label-cases --seconds $(or $(SECONDS),120) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(AREA),--area $(AREA)) $(if $(BATCH),--batch $(BATCH))
 
 asan: ## run all tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -54,12 +54,12 @@ SUBFOLDERS = {
 # Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel",
              "include/posenc/text/error.h": "text", "include/posenc/text/generation.h": "text", "include/posenc/text/sentence_encoder.h": "text",
-             "include/posenc/text/tokenizer.h": "text",
+             "include/posenc/text/text_classifier.h": "text", "include/posenc/text/text_labels.h": "text", "include/posenc/text/tokenizer.h": "text",
              "include/posenc/text/tokenizer_options.h": "text"}
 
 # The files of src/text/ that know tensors. All others include nothing of LibTorch but its error, so that they compile in
 # seconds.
-TEXT_TENSORS = re.compile(r"src/text/(generation|tokenizer|token_batch|token_bytes)\.(cpp|h)$|src/text/sentence/")
+TEXT_TENSORS = re.compile(r"src/text/(generation|tokenizer|token_batch|token_bytes)\.(cpp|h)$|src/text/(labels|sentence)/")
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
 ASIDE = {"include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/nn/embedding_options.h", "include/posenc/nn/table_module.h"}

@@ -15,6 +15,40 @@ constexpr const char* kTextFile =
 constexpr const char* kModelDir =
     "folder with config.json, the weights and the tokenizer's files, as transformers saves them";
 
+using labels::Aggregation;
+
+struct AggregationName {
+  const char* name;
+  Aggregation aggregation;
+};
+constexpr AggregationName kAggregations[] = {{"none", Aggregation::None},
+                                             {"simple", Aggregation::Simple},
+                                             {"first", Aggregation::First},
+                                             {"average", Aggregation::Average},
+                                             {"max", Aggregation::Max}};
+
+void add_aggregation(CLI::App& sub, Aggregation& aggregation) {
+  std::vector<std::string> names;
+  for (const auto& one : kAggregations) names.emplace_back(one.name);
+  const auto set = [&aggregation](const std::string& name) {
+    for (const auto& one : kAggregations) {
+      if (name == one.name) aggregation = one.aggregation;
+    }
+  };
+  sub.add_option_function<std::string>(
+         "--aggregation", set,
+         "join labels of tokens: neighbours of one label (simple), after each word has the label "
+         "of its first token, of the mean of its tokens, or of the most certain one; without "
+         "tokens labelled O; default: none")
+      ->check(choice(names));
+}
+
+void add_batch(CLI::App& sub, int64_t& batch) {
+  sub.add_option("--batch", batch, "number of texts that are encoded at a time")
+      ->capture_default_str()
+      ->check(whole(1, kMostTexts));
+}
+
 }  // namespace
 
 void add_classify(CLI::App& app) {
@@ -27,9 +61,16 @@ void add_classify(CLI::App& app) {
   sub->add_option("--text", options->file, kTextFile)->check(input_path());
   sub->add_flag("--pair", options->pair, "each line has two texts, separated by a tab");
   add_prompt_options(*sub, options->prompt, "each line, of a pair before the first text");
-  sub->add_option("--batch", options->batch, "number of texts that are encoded at a time")
-      ->capture_default_str()
+  sub->add_option("--top", options->top, "number of labels, best first; default: all")
       ->check(whole(1, kMostTexts));
+  add_aggregation(*sub, options->aggregation);
+  sub->add_option("--stride", options->stride,
+                  "with --aggregation: read lines that are too long for the model in windows, each "
+                  "of which repeats this number of tokens, instead of cutting them")
+      ->check(whole(0));
+  add_batch(*sub, options->batch);
+  add_int8(*sub, options->weights);
+  add_allow_unexpected(*sub, options->load);
   sub->footer(
       "Example:\n  posenc classify models/emotions --text lines.txt\n"
       "  posenc classify models/reranker --pair --text pairs.txt");
@@ -45,6 +86,12 @@ void add_fill(CLI::App& app) {
   sub->add_option("--top", options->top, "number of tokens for each mask")
       ->capture_default_str()
       ->check(whole(1, kMostTexts));
+  sub->add_option("--target", options->targets,
+                  "consider this token only, or these, if it is given several times")
+      ->allow_extra_args(false);
+  add_batch(*sub, options->batch);
+  add_int8(*sub, options->weights);
+  add_allow_unexpected(*sub, options->load);
   sub->footer("Example:\n  posenc fill models/bert-base-uncased --text lines.txt");
   sub->callback([options] { fill_lines(*options); });
 }

@@ -6,141 +6,117 @@
 #include <set>
 
 #include "cli/error.h"
-#include "cli/text_lines.h"
-#include "cli/text_model.h"
+#include "cli/label_lines.h"
+#include "cli/weights.h"
 
 namespace posenc::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-// The bytes of characters [begin, end) of a text in UTF-8.
-std::string characters(const std::string& text, int64_t begin, int64_t end) {
-  std::string found;
-  int64_t number = -1;
-  for (const char byte : text) {
-    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) ++number;
-    if (number >= begin && number < end) found += byte;
-  }
-  return found;
+void check_sequence_options(const TextClassifier& model, const ClassifyOptions& options) {
+  const std::set<std::string> different(model.labels().begin(), model.labels().end());
+  if (different.size() != model.labels().size())
+    fail("{}: id2label must have different labels", options.folder);
+  if (options.aggregation != labels::Aggregation::None || options.stride)
+    fail("{} has one label for a text; --aggregation and --stride are for labels of tokens",
+         options.folder);
 }
 
-std::string prompt_of(const CrossEncoderFolder& folder, const PromptOptions& given) {
-  if (given.text) return *given.text;
-  const auto& name = given.name ? given.name : folder.default_prompt_name;
-  return name ? named_prompt(folder.prompts, *name) : "";
+void check_token_options(const ClassifyOptions& options) {
+  const auto refuse = [&](const char* what) {
+    fail("{} has labels for tokens of one text; {} is not for it", options.folder, what);
+  };
+  if (options.pair) refuse("--pair");
+  if (options.top) refuse("--top");
+  const auto& prompt = options.prompt;
+  if (!prompt.text.value_or("").empty() || !prompt.name.value_or("").empty()) refuse("a prompt");
 }
 
-// What a model makes of texts.
-class Labeller {
- public:
-  explicit Labeller(const ClassifyOptions& options)
-      : model_(options.folder), prompt_(prompt_of(model_.folder(), options.prompt)) {
-    const auto& labels = classifier().labels();
-    const std::set<std::string> different(labels.begin(), labels.end());
-    if (labels.empty()) {
-      fail("{} must be a model with labels for sequences or tokens", options.folder);
-    }
-    if (is_of_tokens()) {
-      if (options.pair)
-        fail("{} has labels for tokens of one text; --pair is not for it", options.folder);
-    } else if (different.size() != labels.size()) {
-      fail("{}: id2label must have different labels", options.folder);
-    }
-    if (is_of_tokens() && !prompt_.empty()) {
-      fail("{} has labels for tokens of a text; a prompt is not for it", options.folder);
-    }
+Json json_of(const std::vector<LabelScore>& best, const std::vector<std::string>& order) {
+  Json all = Json::object();
+  for (const std::string& label : order) all[label] = nullptr;
+  for (const LabelScore& one : best) all[one.label] = one.score;
+  return {{"label", best.front().label}, {"score", best.front().score}, {"scores", all}};
+}
+
+void classify_texts(const TextClassifier& model, const ClassifyOptions& options) {
+  check_sequence_options(model, options);
+  CutLines cut("classify", model.max_seq_length());
+  const auto wanted = TextClassifyOptions()
+                          .top_k(options.top)
+                          .prompt_name(options.prompt.name)
+                          .prompt(options.prompt.text)
+                          .batch_size(options.batch)
+                          .on_truncated(cut.count());
+  const auto write = [&](const std::vector<std::vector<LabelScore>>& labels) {
+    const std::vector<std::string> order =
+        options.top ? std::vector<std::string>() : model.labels();
+    for (const auto& best : labels) fmt::print("{}\n", json_of(best, order).dump());
+  };
+  write(model.classify({}, wanted));  // refuses options before it waits for texts
+  if (!options.pair) {
+    each_lines<std::string>(
+        options.file, options.batch,
+        [](const LineReader&, const std::string& line) { return line; },
+        [&](const std::vector<std::string>& texts) { write(model.classify(texts, wanted)); });
+  } else {
+    each_lines<Pairs::value_type>(options.file, options.batch, split_pair, [&](const Pairs& pairs) {
+      write(model.classify_pairs(pairs, wanted));
+    });
   }
+}
 
-  int64_t most_texts(int64_t wanted) const { return model_.most_texts(wanted); }
-
-  // A line of output for each text.
-  std::vector<std::string> label(const std::vector<TextInput>& texts) const {
-    std::vector<Encoding> tokens;
-    for (const TextInput& text : texts) {
-      tokens.push_back(model_.tokens({prompt_ + text.text, text.second, text.is_pair}));
-    }
-    const auto [ids, inputs] = model_.batch(tokens);
-    const torch::Tensor scores = scores_of(model_.model().forward(ids, inputs).logits);
-    std::vector<std::string> lines;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const torch::Tensor row = scores[static_cast<int64_t>(i)];
-      lines.push_back(
-          (is_of_tokens() ? of_tokens(texts[i], tokens[i], row) : of_sequence(row)).dump());
-    }
-    return lines;
+Json json_of(const TokenLabel& one, const std::string& text) {
+  Json out = {{"text", one.word}, {"label", one.label}, {"score", one.score}};
+  out["begin"] = out["end"] = nullptr;
+  if (one.span) {
+    const auto begin = static_cast<std::size_t>(one.span->byte_begin);
+    out["text"] = text.substr(begin, static_cast<std::size_t>(one.span->byte_end) - begin);
+    out["begin"] = one.span->begin;
+    out["end"] = one.span->end;
   }
+  return out;
+}
 
- private:
-  const ClassifierOptions& classifier() const { return model_.model().options(); }
-  bool is_of_tokens() const { return classifier().kind() == head::Kind::Token; }
-
-  torch::Tensor scores_of(const torch::Tensor& logits) const {
-    const auto& stored = model_.folder().activation;
-    if (stored && !is_of_tokens()) return functional::elementwise(logits, *stored);
-    return class_probabilities(classifier(), logits);
-  }
-
-  Json best_of(const torch::Tensor& scores) const {
-    const auto best = scores.argmax(-1).item<int64_t>();
-    return {{"label", classifier().labels()[static_cast<std::size_t>(best)]},
-            {"score", scores[best].item<float>()}};
-  }
-
-  Json of_sequence(const torch::Tensor& scores) const {
-    Json out = best_of(scores), all = Json::object();
-    const auto& labels = classifier().labels();
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      all[labels[i]] = scores[static_cast<int64_t>(i)].item<float>();
-    }
-    out["scores"] = all;
-    return out;
-  }
-
-  Json of_tokens(const TextInput& input, const Encoding& tokens,
-                 const torch::Tensor& scores) const {
-    Json list = Json::array();
-    for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
-      if (tokens.special_tokens_mask[i] != 0) continue;
-      const auto [begin, end] = tokens.offsets[i];
-      Json one = {{"text", characters(input.text, begin, end)}};
-      one.update(best_of(scores[static_cast<int64_t>(i)]));
-      one["begin"] = begin;
-      one["end"] = end;
-      list.push_back(one);
-    }
-    return {{"tokens", list}};
-  }
-
-  TextModel model_;
-  std::string prompt_;  // before the first text
-};
+void label_tokens(const TextClassifier& model, const ClassifyOptions& options) {
+  check_token_options(options);
+  CutLines cut("classify", model.max_seq_length());
+  const bool is_joined = options.aggregation != labels::Aggregation::None;
+  const auto wanted =
+      TokenLabelOptions()
+          .aggregation(options.aggregation)
+          .ignore_labels(is_joined ? std::vector<std::string>{"O"} : std::vector<std::string>{})
+          .stride(options.stride)
+          .batch_size(options.batch)
+          .on_truncated(cut.count());
+  model.label_tokens({}, wanted);
+  each_lines<std::string>(
+      options.file, options.batch, [](const LineReader&, const std::string& line) { return line; },
+      [&](const std::vector<std::string>& texts) {
+        const auto labels = model.label_tokens(texts, wanted);
+        for (std::size_t i = 0; i < texts.size(); ++i) {
+          Json list = Json::array();
+          for (const TokenLabel& one : labels[i]) list.push_back(json_of(one, texts[i]));
+          fmt::print("{}\n", Json{{"tokens", list}}.dump());
+        }
+      });
+}
 
 }  // namespace
 
 void classify_lines(const ClassifyOptions& options) {
-  const torch::NoGradGuard no_grad;
-  const Labeller labeller(options);
-  const auto most = static_cast<std::size_t>(labeller.most_texts(options.batch));
-  LineReader reader(options.file, kLongestText);
-  std::string line;
-  std::vector<TextInput> texts;
-  while (true) {
-    const bool is_due = !texts.empty() && (texts.size() == most || !reader.is_ready());
-    const bool has_line = !is_due && reader.next(line);
-    if (has_line) {
-      if (options.pair) {
-        const auto [text, second] = split_pair(reader, line);
-        texts.push_back({std::string(text), std::string(second), true});
-      } else {
-        texts.push_back({line, "", false});
-      }
-      continue;
-    }
-    for (const std::string& out : labeller.label(texts)) fmt::print("{}\n", out);
-    std::fflush(stdout);
-    texts.clear();
-    if (!is_due) return;
+  refuse_other_heads("classify", options.folder, {head::Kind::Sequence, head::Kind::Token});
+  LoadReport report;
+  const TextClassifier model =
+      load_text_classifier(options.folder, FreezeOptions().weights(options.weights),
+                           LoadOptions(options.load).report(&report));
+  note_unexpected("classify", report);
+  if (model.kind() == head::Kind::Token) {
+    label_tokens(model, options);
+  } else {
+    classify_texts(model, options);
   }
 }
 

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/prompt_options.h"
 #include "posenc/inference/freeze_options.h"
 #include "posenc/io/load.h"
+#include "posenc/text/text_labels.h"
 
 namespace posenc::cli {
 
@@ -15,6 +18,11 @@ struct ClassifyOptions {
   bool pair = false;
   int64_t batch = 32;
   PromptOptions prompt;
+  std::optional<int64_t> top;     ///< number of labels; all unless set
+  std::optional<int64_t> stride;  ///< of windows on long lines; these are cut unless set
+  labels::Aggregation aggregation = labels::Aggregation::None;
+  WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
 };
 
 /// Writes the labels of each line, or of its tokens, in the same order.
@@ -24,6 +32,10 @@ struct FillOptions {
   std::string folder;
   std::string file;  ///< "" or "-": standard input
   int64_t top = 5;
+  int64_t batch = 32;
+  std::vector<std::string> targets;  ///< the only tokens, unless it is empty
+  WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
 };
 
 /// Writes the most probable tokens for each mask of each line.

@@ -2,6 +2,7 @@
 
 #include "cli/classify_lines.h"
 #include "cli/error.h"
+#include "cli/label_lines.h"
 #include "cli/output.h"
 #include "cli/text_lines.h"
 #include "cli/weights.h"
@@ -39,6 +40,8 @@ void encode_text_lines(const EncodeTextOptions& options) {
                     .prompt_name(options.prompt.name)
                     .prompt(options.prompt.text);
   if (options.truncate_dim > 0) wanted.truncate_dim(options.truncate_dim);
+  CutLines cut("encode", model.max_seq_length());
+  wanted.on_truncated(cut.count());
   StateDict result;
   result.insert("embeddings", model.encode(texts, wanted));
   save_tensors(options.output, result);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/error.h"
 #include "cli/line_reader.h"
@@ -32,8 +33,40 @@ void each_line(const std::string& file, Work&& work) {
   }
 }
 
+/// Calls `work` with up to `most` lines at a time, of which `read(reader, line)` makes a Text each;
+/// with those that there are before the next has to be waited for. Errors of the library get the
+/// line's number in front, after the lines before it.
+template <typename Text, typename Read, typename Work>
+void each_lines(const std::string& file, int64_t most, Read&& read, Work&& work) {
+  LineReader reader(file, kLongestText);
+  std::vector<Text> texts;
+  const auto work_on_all = [&] {
+    const std::vector<Text> all = std::exchange(texts, {});
+    try {
+      if (!all.empty()) work(all);
+    } catch (const c10::Error&) {
+      int64_t number = reader.number() - static_cast<int64_t>(all.size());
+      for (const Text& text : all) {
+        ++number;
+        try {
+          work(std::vector<Text>{text});
+        } catch (const c10::Error& error) {
+          fail("{}: line {}: {}", reader.name(), number, message_of(error));
+        }
+      }
+    }
+    std::fflush(stdout);
+  };
+  std::string line;
+  while (true) {
+    if (static_cast<int64_t>(texts.size()) == most || !reader.is_ready()) work_on_all();
+    if (!reader.next(line)) break;
+    texts.push_back(read(reader, line));
+  }
+  work_on_all();
+}
+
 /// The two texts of a line, which a tab separates.
-std::pair<std::string_view, std::string_view> split_pair(const LineReader& reader,
-                                                         std::string_view line);
+std::pair<std::string, std::string> split_pair(const LineReader& reader, std::string_view line);
 
 }  // namespace posenc::cli

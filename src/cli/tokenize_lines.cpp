@@ -43,10 +43,11 @@ void tokenize_lines(const TokenizeOptions& options) {
     wanted.truncation(tokenizer::Truncation::LongestFirst).max_length(options.max_length);
   }
   each_line(options.file, [&](const LineReader& reader, const std::string& line) {
+    std::pair<std::string, std::string> texts;
     std::string_view text = line;
     std::optional<std::string_view> second;
     if (options.pair) {
-      const auto texts = split_pair(reader, text);
+      texts = split_pair(reader, line);
       text = texts.first;
       second = texts.second;
     }

@@ -85,6 +85,8 @@ class RowWriter {
     }
     rows_.ends.push_back(rows_.ids.size());
     rows_.texts.push_back(text);
+    rows_.are_cut.push_back(is_cut_);
+    is_cut_ = false;
   }
 
  private:
@@ -94,12 +96,17 @@ class RowWriter {
     rows_.special_tokens_mask.push_back(special.is_marked);
     if (wanted_.places) rows_.offsets.push_back({0, 0});
     if (wanted_.tokens) rows_.tokens.push_back(special.token.token);
+    if (wanted_.words) {
+      rows_.words.push_back(-1);
+      rows_.sequences.push_back(-1);
+    }
   }
 
   void add_text(const Plan::Encoding& encoding, std::size_t window) {
     const auto index = static_cast<std::size_t>(*encoding.text);
     const TextTokens& tokens = texts_[index];
     const auto [begin, end] = windows_[index][window];
+    is_cut_ = is_cut_ || end - begin < tokens.ids.size();
     rows_.ids.insert(rows_.ids.end(), tokens.ids.begin() + static_cast<std::ptrdiff_t>(begin),
                      tokens.ids.begin() + static_cast<std::ptrdiff_t>(end));
     rows_.type_ids.resize(rows_.ids.size(), window == 0 ? encoding.type : encoding.window_type);
@@ -118,6 +125,10 @@ class RowWriter {
     if (wanted_.tokens) {
       for (std::size_t i = begin; i < end; ++i) rows_.tokens.emplace_back(tokens.tokens[i]);
     }
+    if (wanted_.words) {
+      for (std::size_t i = begin; i < end; ++i) rows_.words.push_back(tokens.words[i]);
+      rows_.sequences.resize(rows_.ids.size(), *encoding.text);
+    }
   }
 
   const Plan& plan_;
@@ -126,6 +137,7 @@ class RowWriter {
   const Wanted& wanted_;
   EncodedRows& rows_;
   BlankCounter count_blanks_;
+  bool is_cut_ = false;  // the row
 };
 
 // The combinations besides the main one, as merging one encoding after the other finds them: those
@@ -158,8 +170,11 @@ void EncodedRows::clear() {
   special_tokens_mask.clear();
   offsets.clear();
   tokens.clear();
+  words.clear();
+  sequences.clear();
   ends.clear();
   texts.clear();
+  are_cut.clear();
 }
 
 void add_rows(const Plan& plan, const TextTokens* texts, const std::vector<Windows>& windows,

@@ -17,8 +17,13 @@ struct EncodedRows {
   std::vector<uint8_t> special_tokens_mask;
   std::vector<Place> offsets;       ///< empty unless wanted
   std::vector<std::string> tokens;  ///< empty unless wanted
-  std::vector<std::size_t> ends;    ///< of each row
-  std::vector<std::size_t> texts;   ///< of each row, the index of its text
+  /// Of each token the word in its text, and whether that is the first, 0, or the second, 1; -1 for
+  /// tokens that a template adds. Empty unless wanted.
+  std::vector<int64_t> words;
+  std::vector<int> sequences;
+  std::vector<std::size_t> ends;   ///< of each row
+  std::vector<std::size_t> texts;  ///< of each row, the index of its text
+  std::vector<uint8_t> are_cut;    ///< of each row, whether it lacks tokens of its text
 
   void clear();
   std::size_t begin(std::size_t row) const { return row == 0 ? 0 : ends[row - 1]; }

@@ -86,6 +86,10 @@ std::string Machine::decode(const std::vector<uint32_t>& ids, bool skip_special_
   for (const uint32_t id : ids) {
     if (const auto token = decoded_token(id, skip_special_tokens)) tokens.emplace_back(*token);
   }
+  return join(std::move(tokens));
+}
+
+std::string Machine::join(std::vector<std::string> tokens) const {
   if (decoder_) decoder_->decode(tokens);
   std::string text;
   for (std::size_t i = 0; i < tokens.size(); ++i) {

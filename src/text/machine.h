@@ -32,6 +32,10 @@ class Machine : public TextMachine {
               const EncodeRequest& request, std::size_t index, EncodedRows& rows) const override;
   /// The text of ids; those without a token are left out.
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const override;
+  std::string join(std::vector<std::string> tokens) const override;
+  bool marks_subwords() const override {
+    return !definition_.model.continuing_subword_prefix.empty();
+  }
 
   std::optional<uint32_t> token_to_id(std::string_view token) const override;
   std::optional<std::string> id_to_token(uint32_t id) const override;

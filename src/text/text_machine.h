@@ -33,6 +33,10 @@ class TextMachine {
                       const EncodeRequest& request, std::size_t index, EncodedRows& rows) const = 0;
   /// The text of ids.
   virtual std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const = 0;
+  /// The text of tokens: `convert_tokens_to_string()` of transformers.
+  virtual std::string join(std::vector<std::string> tokens) const = 0;
+  /// Whether tokens that continue a word are marked, such as `##ing`.
+  virtual bool marks_subwords() const = 0;
 
   virtual std::optional<uint32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(uint32_t id) const = 0;

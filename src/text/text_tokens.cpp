@@ -47,19 +47,22 @@ void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted&
   ids.clear();
   offsets.clear();
   tokens.clear();
+  words.clear();
   is_outside_ = false;
   const bool needs_places = steps.pre_tokenizer != nullptr && steps.pre_tokenizer->needs_places();
   cut(text, steps, wanted, needs_places);
   if (steps.pre_tokenizer != nullptr) steps.pre_tokenizer->split(split_);
-  for (const Split& split : split_.splits) {
+  for (std::size_t word = 0; word < split_.splits.size(); ++word) {
+    const Split& split = split_.splits[word];
     if (!split.token) {
       add_model_tokens(split, steps, wanted, scratch);
-      continue;
+    } else {
+      const SplitToken& token = split_.tokens[*split.token];
+      ids.push_back(token.id);
+      if (wanted.places) offsets.push_back(token.place);
+      if (wanted.tokens) tokens.push_back(token.text);
     }
-    const SplitToken& token = split_.tokens[*split.token];
-    ids.push_back(token.id);
-    if (wanted.places) offsets.push_back(token.place);
-    if (wanted.tokens) tokens.push_back(token.text);
+    if (wanted.words) words.resize(ids.size(), static_cast<uint32_t>(word));
   }
   if (wanted.places) count_characters(text);
 }

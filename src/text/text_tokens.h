@@ -18,6 +18,7 @@ namespace posenc::text {
 struct Wanted {
   bool places = false;  ///< offsets
   bool tokens = false;  ///< how each is spelled
+  bool words = false;   ///< of which word, and of which text, each is
 };
 
 /// The tokens of one text, without those that a post-processor adds. Its memory is used again for
@@ -28,6 +29,7 @@ class TextTokens {
   std::vector<Place> offsets;  ///< in characters; empty unless wanted
   /// Empty unless wanted; valid as long as the text, and until the next one.
   std::vector<std::string_view> tokens;
+  std::vector<uint32_t> words;  ///< the part of the text before the model; empty unless wanted
 
   /// The steps of a tokenizer. The normaliser and the pre-tokenizer may be null.
   struct Steps {

@@ -1,9 +1,11 @@
 #include "text/token_batch.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace posenc::text {
 namespace {
@@ -26,6 +28,33 @@ bool is_left(const std::optional<Side>& side, bool left_of_folder) {
   return side ? *side == Side::Left : left_of_folder;
 }
 
+constexpr int64_t kPart = 32;  // texts that a thread encodes at a time
+
+// Encodes texts in parts of their own, in parallel. The error of the first text that has one is
+// thrown.
+template <typename Encode>
+std::vector<EncodedRows> encode_parts(std::size_t texts, Encode&& encode) {
+  const auto count = (static_cast<int64_t>(texts) + kPart - 1) / kPart;
+  std::vector<EncodedRows> parts(static_cast<std::size_t>(count));
+  std::vector<std::exception_ptr> errors(parts.size());
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const auto index = static_cast<std::size_t>(part);
+      const std::size_t last = std::min(texts, static_cast<std::size_t>((part + 1) * kPart));
+      try {
+        for (auto i = static_cast<std::size_t>(part * kPart); i < last; ++i)
+          encode(i, parts[index]);
+      } catch (...) {
+        errors[index] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return parts;
+}
+
 // What the rows of a batch share.
 struct Layout {
   int64_t rows = 0, width = 0;
@@ -35,7 +64,7 @@ struct Layout {
 };
 
 int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
-                 const TokenizerOptions& options) {
+                 const TokenizerOptions& options, bool needs_padding_token) {
   std::size_t longest = 0, shortest = SIZE_MAX;
   for (const EncodedRows& part : parts) {
     for (std::size_t row = 0; row < part.ends.size(); ++row) {
@@ -58,7 +87,7 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
   const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
   width = (width + multiple - 1) / multiple * multiple;
   TORCH_CHECK_VALUE(
-      shortest >= width || tokenizer.padding(),
+      shortest >= width || tokenizer.padding() || !needs_padding_token,
       "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token. Got ",
       shortest, " and a batch of ", width);
   return static_cast<int64_t>(width);
@@ -138,12 +167,28 @@ EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOption
   return request;
 }
 
+std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
+                                     const std::vector<std::string>& texts,
+                                     const EncodeRequest& request) {
+  return encode_parts(texts.size(), [&](std::size_t i, EncodedRows& rows) {
+    tokenizer.machine().encode(texts[i], std::nullopt, request, i, rows);
+  });
+}
+
+std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
+                                     const std::vector<std::pair<std::string, std::string>>& pairs,
+                                     const EncodeRequest& request) {
+  return encode_parts(pairs.size(), [&](std::size_t i, EncodedRows& rows) {
+    tokenizer.machine().encode(pairs[i].first, pairs[i].second, request, i, rows);
+  });
+}
+
 TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
-                       const TokenizerOptions& options) {
+                       const TokenizerOptions& options, bool needs_padding_token) {
   Layout layout;
   for (const EncodedRows& part : parts) layout.rows += static_cast<int64_t>(part.ends.size());
   TORCH_CHECK_VALUE(layout.rows > 0, "[Tokenizer] at least one text must be given. Got 0");
-  layout.width = width_of(tokenizer, parts, options);
+  layout.width = width_of(tokenizer, parts, options, needs_padding_token);
   layout.on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
   layout.has_types = tokenizer.has_types();
   layout.padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "posenc/text/tokenizer.h"
@@ -14,8 +16,18 @@ namespace posenc::text {
 /// the tokenizer.
 EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options);
 
-/// The tensors of rows, which come in parts.
+/// The rows of texts, or of pairs, found in parallel: in parts, which are in order. The error of
+/// the first text that has one is thrown.
+std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
+                                     const std::vector<std::string>& texts,
+                                     const EncodeRequest& request);
+std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
+                                     const std::vector<std::pair<std::string, std::string>>& pairs,
+                                     const EncodeRequest& request);
+
+/// The tensors of rows, which come in parts. Unless it `needs_padding_token`, the id of padding is
+/// 0 where the tokenizer has none.
 TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
-                       const TokenizerOptions& options);
+                       const TokenizerOptions& options, bool needs_padding_token = true);
 
 }  // namespace posenc::text

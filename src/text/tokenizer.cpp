@@ -1,12 +1,11 @@
 #include "posenc/text/tokenizer.h"
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <exception>
 #include <limits>
 
+#include "text/character_bytes.h"
 #include "text/loaded_tokenizer.h"
 #include "text/stream_state.h"
 #include "text/token_batch.h"
@@ -15,33 +14,6 @@ namespace posenc {
 namespace {
 
 using text::EncodedRows;
-
-constexpr int64_t kPart = 32;  // texts that a thread encodes at a time
-
-// Encodes texts in parts of their own, in parallel. The error of the first text that has one is
-// thrown.
-template <typename Encode>
-std::vector<EncodedRows> encode_parts(std::size_t texts, Encode&& encode) {
-  const auto count = (static_cast<int64_t>(texts) + kPart - 1) / kPart;
-  std::vector<EncodedRows> parts(static_cast<std::size_t>(count));
-  std::vector<std::exception_ptr> errors(parts.size());
-  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      const auto index = static_cast<std::size_t>(part);
-      const std::size_t last = std::min(texts, static_cast<std::size_t>((part + 1) * kPart));
-      try {
-        for (auto i = static_cast<std::size_t>(part * kPart); i < last; ++i)
-          encode(i, parts[index]);
-      } catch (...) {
-        errors[index] = std::current_exception();
-      }
-    }
-  });
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-  return parts;
-}
 
 uint32_t checked_id(int64_t id) {
   TORCH_CHECK_VALUE(id >= 0 && id <= std::numeric_limits<uint32_t>::max(),
@@ -57,14 +29,23 @@ std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* id
   return tokenizer.decode(checked, skip_special_tokens);
 }
 
-Encoding encoding_of(EncodedRows& rows, std::size_t row) {
+Encoding encoding_of(EncodedRows& rows, std::size_t row,
+                     const std::vector<text::CharacterBytes>& texts) {
   Encoding encoding;
   for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {
     encoding.ids.push_back(rows.ids[i]);
     encoding.tokens.push_back(std::move(rows.tokens[i]));
     encoding.type_ids.push_back(rows.type_ids[i]);
-    if (!rows.offsets.empty())
-      encoding.offsets.emplace_back(rows.offsets[i].begin, rows.offsets[i].end);
+    if (!rows.offsets.empty()) {
+      const auto [begin, end] = rows.offsets[i];
+      encoding.offsets.emplace_back(begin, end);
+      if (rows.sequences[i] < 0) {
+        encoding.byte_offsets.emplace_back(0, 0);
+      } else {
+        const text::CharacterBytes& own = texts[static_cast<std::size_t>(rows.sequences[i])];
+        encoding.byte_offsets.emplace_back(own(begin), own(end));
+      }
+    }
     encoding.special_tokens_mask.push_back(rows.special_tokens_mask[i]);
   }
   return encoding;
@@ -95,30 +76,27 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
 TokenBatch Tokenizer::encode(const std::vector<std::string>& texts,
                              const TokenizerOptions& options) const {
   const text::EncodeRequest request = text::request_of(*loaded_, options);
-  const auto parts = encode_parts(texts.size(), [&](std::size_t i, EncodedRows& rows) {
-    loaded_->machine().encode(texts[i], std::nullopt, request, i, rows);
-  });
-  return text::token_batch(*loaded_, parts, options);
+  return text::token_batch(*loaded_, text::encode_rows(*loaded_, texts, request), options);
 }
 
 TokenBatch Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                                    const TokenizerOptions& options) const {
   const text::EncodeRequest request = text::request_of(*loaded_, options);
-  const auto parts = encode_parts(pairs.size(), [&](std::size_t i, EncodedRows& rows) {
-    loaded_->machine().encode(pairs[i].first, pairs[i].second, request, i, rows);
-  });
-  return text::token_batch(*loaded_, parts, options);
+  return text::token_batch(*loaded_, text::encode_rows(*loaded_, pairs, request), options);
 }
 
 std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             std::optional<std::string_view> pair,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
-  request.wanted = {loaded_->machine().has_offsets(), true};
+  const bool has_offsets = loaded_->machine().has_offsets();
+  request.wanted = {.places = has_offsets, .tokens = true, .words = has_offsets};
   EncodedRows rows = encode_alone(*loaded_, text, pair, request);
+  std::vector<text::CharacterBytes> texts = {text::CharacterBytes(text)};
+  if (pair) texts.emplace_back(*pair);
   std::vector<Encoding> encodings;
   for (std::size_t row = 0; row < rows.ends.size(); ++row)
-    encodings.push_back(encoding_of(rows, row));
+    encodings.push_back(encoding_of(rows, row, texts));
   return encodings;
 }
 

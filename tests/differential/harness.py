@@ -54,17 +54,24 @@ class Failure:
 class Programs:
     """`posenc` and the driver, in the folder of a batch."""
 
-    def __init__(self, posenc: str, driver: str, folder: Path):
-        self._posenc, self._driver, self.folder = posenc, driver, folder
+    def __init__(self, posenc: str, driver: str, folder: Path, labels: str | None = None):
+        self._posenc, self._driver, self.folder, self._labels = posenc, driver, folder, labels
 
     def within(self, name: str) -> "Programs":
         """The same in a folder of this one."""
         folder = self.folder / name
         folder.mkdir()
-        return Programs(self._posenc, self._driver, folder)
+        return Programs(self._posenc, self._driver, folder, self._labels)
 
     def posenc(self, *arguments: object) -> subprocess.CompletedProcess:
         return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=3000)
+
+    def labels(self, cases: list[dict]) -> list[list | str]:
+        """The results of the calls of each case, or its error message."""
+        done = subprocess.run([self._labels], input=json.dumps(cases), capture_output=True, text=True, timeout=3000)
+        if done.returncode:
+            return [f"posenc-label-cases ended with {done.returncode}: {done.stderr.strip().splitlines()[-3:]}"] * len(cases)
+        return json.loads(done.stdout)
 
     def compute(self, cases: list[Case], name: str = "cases", environment: dict[str, str] = {}) -> list[dict[str, Tensor] | str]:
         """Returns the results of each case, or its error message. `environment`: variables for the driver."""

@@ -1,6 +1,6 @@
 """Random differential tests against Python packages, with new seeds, for as long as time permits.
 
-    run.py --posenc POSENC --driver POSENC_DIFFERENTIAL [--seconds S] [--seed N] [--area NAME...] [--batch N] [--batches N]
+    run.py --posenc POSENC --driver POSENC_DIFFERENTIAL [--labels CASES] [--seconds S] [--seed N] [--area NAME...] [--batch N] [--batches N]
 
 Prints its seed first. The same seed gives the same batches; `--area` and `--batch` select one of them. The files of a
 batch that failed are kept in the folder that is printed.
@@ -21,7 +21,7 @@ import torch
 
 from harness import Draw, Failure, Programs, drawn
 
-AREAS = ["attention", "layers", "formats", "translation", "embeddings", "encoders", "outputs", "pairs", "published", "relative", "saved", "saved_heads", "saved_sentences", "encoder_embeddings", "optimizers", "functions", "generation", "heads", "int8", "jina_bert", "rotary", "searches", "sentence_texts", "sentences", "seq2seq", "seq2seq_nulls", "sinusoids", "vision"]
+AREAS = ["attention", "layers", "formats", "translation", "embeddings", "encoders", "outputs", "pairs", "published", "relative", "saved", "saved_heads", "saved_sentences", "encoder_embeddings", "optimizers", "functions", "generation", "heads", "int8", "jina_bert", "labels", "rotary", "searches", "sentence_texts", "sentences", "seq2seq", "seq2seq_nulls", "sinusoids", "vision"]
 DRAWN = ["frozen", "modules", "training"]  # the driver draws the cases itself and has both sides
 
 
@@ -40,6 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posenc", required=True)
     parser.add_argument("--driver", required=True)
+    parser.add_argument("--labels", help="posenc-label-cases, which the area of that name needs")
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--area", nargs="+", choices=AREAS + DRAWN, default=AREAS + DRAWN)
@@ -66,7 +67,7 @@ def main() -> int:
                 break
             folder = Path(tempfile.mkdtemp(prefix=f"posenc-{area}-"))
             start = time.monotonic()
-            count, failures = batch(area, seed, number, Programs(options.posenc, options.driver, folder))
+            count, failures = batch(area, seed, number, Programs(options.posenc, options.driver, folder, options.labels))
             cases[area] += count
             spent[area] += time.monotonic() - start
             wrong += len(failures)

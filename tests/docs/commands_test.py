@@ -158,7 +158,8 @@ class Commands(unittest.TestCase):
             (folder / "bin" / "posenc").symlink_to(Path(options.posenc).resolve())
             (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
             (folder / "models").mkdir()
-            for model, made in {"bert-base-uncased": "masked", "all-MiniLM-L6-v2": "bert", "bert-emotions": "emotions"}.items():
+            for model, made in {"bert-base-uncased": "masked", "all-MiniLM-L6-v2": "bert", "bert-emotions": "emotions", "bert-entities": "entities",
+                                "bert-large-uncased": "masked"}.items():  # fmt: skip
                 (folder / "models" / model).symlink_to(live / "encoder" / made)
             (folder / "settings.json").write_text('{"preset": "mpt", "dtype": "float32", "bias_max": 8, "heads": 12, "keys": 64}')
             (folder / "lines.txt").write_text("A cat sleeps.\nInterest rates rise.\n")

@@ -105,10 +105,13 @@ class Documented : public ::testing::Test {
       std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert",
                                                 std::string("models/") + name);
     }
-    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/emotions",
-                                              "models/bert-emotions");
-    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/clip",
-                                              "models/clip-vit-base-patch32");
+    for (const auto& [made, name] :
+         {std::pair("emotions", "bert-emotions"), std::pair("entities", "bert-entities"),
+          std::pair("answers", "bert-answers"), std::pair("masked", "bert-large-uncased"),
+          std::pair("clip", "clip-vit-base-patch32")}) {
+      std::filesystem::create_directory_symlink(std::string(POSENC_LIVE_DIR "/encoder/") + made,
+                                                std::string("models/") + name);
+    }
     for (const char* name : {"tagger.pt", "golden.safetensors"}) {
       std::filesystem::create_symlink(std::string(POSENC_LIVE_DIR "/") + name, name);
     }

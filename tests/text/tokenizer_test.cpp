@@ -68,6 +68,18 @@ at::Tensor rows(const std::vector<std::vector<int64_t>>& values) {
   return at::tensor(all, at::kLong).view({static_cast<int64_t>(values.size()), -1});
 }
 
+TEST_F(TokenizerTensors, HavePlacesInBytesToo) {
+  const std::string text = "ä b 日本 c", second = "ö d";
+  using Places = std::vector<std::pair<int64_t, int64_t>>;
+  const Encoding one = tokenizer().encode_one(text).front();
+  EXPECT_EQ(one.offsets, (Places{{0, 0}, {0, 1}, {2, 3}, {4, 6}, {7, 8}, {0, 0}}));
+  EXPECT_EQ(one.byte_offsets, (Places{{0, 0}, {0, 2}, {3, 4}, {5, 11}, {12, 13}, {0, 0}}));
+  const Encoding both = tokenizer().encode_one(text, second).front();
+  EXPECT_EQ(both.byte_offsets,
+            (Places{{0, 0}, {0, 2}, {3, 4}, {5, 11}, {12, 13}, {0, 0}, {0, 2}, {3, 4}, {0, 0}}));
+  EXPECT_TRUE(tokenizer().encode_one("").front().offsets.size() == 2);
+}
+
 TEST_F(TokenizerTensors, PadToTheLongest) {
   const TokenBatch batch = tokenizer().encode({"a b C", "d"}, TokenizerOptions().offsets(true));
   EXPECT_TRUE(at::equal(batch.input_ids, rows({{2, 4, 5, 6, 3}, {2, 7, 3, 0, 0}})));

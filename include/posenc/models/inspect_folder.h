@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "posenc/export.h"
+#include "posenc/models/encoder_head.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -24,5 +26,12 @@ struct FolderInfo {
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a folder
 /// without weights and for files that cannot be read.
 FolderInfo inspect_folder(const std::string& folder);
+
+/// What the head of a model is for, by `architectures` in the folder's config.json; nothing if that
+/// names no class with a head that load_classifier() knows. No weights are read.
+///
+/// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a file that
+/// cannot be read.
+std::optional<head::Kind> inspect_head(const std::string& folder);
 
 }  // namespace posenc

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -34,6 +35,8 @@ struct SentenceEncodeOptions {
   TORCH_ARG(std::optional<int64_t>, truncate_dim) = std::nullopt;
   /// How many texts are encoded at a time.
   TORCH_ARG(int64_t, batch_size) = 32;
+  /// Is called with the index of each text of which the model takes a part only.
+  TORCH_ARG(std::function<void(int64_t)>, on_truncated) = {};
 };
 
 /// Turns texts into vectors, as the model in a folder of sentence-transformers does: its tokenizer,

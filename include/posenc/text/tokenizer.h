@@ -34,12 +34,15 @@ struct Encoding {
   std::vector<int64_t> type_ids;    ///< 0, or 1 for the second text
   /// Begin and end in characters of the text; empty unless Tokenizer::has_offsets().
   std::vector<std::pair<int64_t, int64_t>> offsets;
+  /// The same in bytes of the text, as `text.substr(begin, end - begin)` takes them.
+  std::vector<std::pair<int64_t, int64_t>> byte_offsets;
   std::vector<int> special_tokens_mask;  ///< 1 for tokens that the template adds
 };
 
 namespace text {
 class LoadedTokenizer;
 class StreamState;
+struct TokenizerAccess;
 }  // namespace text
 
 class DecodeStream;
@@ -110,6 +113,7 @@ class Tokenizer {
   std::optional<int64_t> special_token_id(std::string_view name) const;
 
  private:
+  friend struct text::TokenizerAccess;
   explicit Tokenizer(std::shared_ptr<const text::LoadedTokenizer> loaded)
       : loaded_(std::move(loaded)) {}
 

@@ -2,8 +2,11 @@
 
 #include <c10/util/Exception.h>
 
+#include <filesystem>
+
 #include "core/named.h"
 #include "models/encoder/parts.h"
+#include "posenc/models/inspect_folder.h"
 
 namespace posenc {
 namespace {
@@ -46,25 +49,34 @@ constexpr ProblemRow kProblems[] = {
 };
 
 // ELECTRA's discriminator finds exchanged tokens.
-Kind kind_of_class(const Settings& config, const std::string& name) {
+std::optional<Kind> kind_of_class(const std::string& name) {
   for (const KindRow& row : kKinds) {
     const std::string ending = row.ending;  // the simple head of XLM is that of other models
     if (name.ends_with(ending) || name.ends_with(ending + "Simple")) return row.kind;
   }
   const bool has_two_heads = name.ends_with("ForPreTraining") && !name.starts_with("Electra");
   if (has_two_heads || name.ends_with("WithLMHeadModel")) return Kind::Masked;
-  config.refuse(kArchitectures,
-                "must name a model with a head that posenc has: ...ForSequenceClassification, "
-                "...ForTokenClassification, ...ForQuestionAnswering, ...ForMaskedLM, "
-                "...ForImageClassification or ...ForMultipleChoice");
+  return std::nullopt;
+}
+
+// The class that `architectures` names, if it is one.
+std::optional<std::string> class_in(const Settings& config) {
+  const nlohmann::json& classes = config.value(kArchitectures);
+  if (!classes.is_array() || classes.size() != 1 || !classes[0].is_string()) return std::nullopt;
+  return classes[0].get<std::string>();
 }
 
 Kind kind_in(const Settings& config) {
-  const nlohmann::json& classes = config.value(kArchitectures);
-  if (!classes.is_array() || classes.size() != 1 || !classes[0].is_string()) {
-    config.refuse(kArchitectures, "must be a list of one class, which tells the head");
+  const auto name = class_in(config);
+  if (!name) config.refuse(kArchitectures, "must be a list of one class, which tells the head");
+  const auto kind = kind_of_class(*name);
+  if (!kind) {
+    config.refuse(kArchitectures,
+                  "must name a model with a head that posenc has: ...ForSequenceClassification, "
+                  "...ForTokenClassification, ...ForQuestionAnswering, ...ForMaskedLM, "
+                  "...ForImageClassification or ...ForMultipleChoice");
   }
-  return kind_of_class(config, classes[0].get<std::string>());
+  return *kind;
 }
 
 std::string label_of(const nlohmann::json& label) {
@@ -239,6 +251,12 @@ std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
     if (*structure.out != '\0' && *structure.lacks == '\0') kinds.push_back(row.kind);
   }
   return kinds;
+}
+
+std::optional<head::Kind> inspect_head(const std::string& folder) {
+  const auto path = std::filesystem::path(folder) / "config.json";
+  const auto name = class_in(Settings("inspect_head", path.string()));
+  return name ? kind_of_class(*name) : std::nullopt;
 }
 
 std::string problem_name(head::Problem problem) {

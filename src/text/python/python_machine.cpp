@@ -110,7 +110,9 @@ void PythonMachine::tokenize(std::string_view text, const PythonClass& python_cl
   TextTokens& found = work.texts[which];
   found.ids.clear();
   found.tokens.clear();
+  found.words.clear();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
+    found.words.push_back(static_cast<uint32_t>(i));
     found.ids.push_back(id_of(tokens, i, python_class));
     found.tokens.push_back(tokens.text(i));
   }
@@ -143,7 +145,10 @@ void PythonMachine::encode(std::string_view text, std::optional<std::string_view
     const auto& items = texts == 2 ? around.pair : around.single;
     for (std::size_t i = 0; i < texts; ++i) {
       auto& [begin, end] = work.windows[i].front();
-      if (end > begin && work.texts[i].ids[end - 1] == items.back().token.id) --end;
+      auto& ids = work.texts[i].ids;
+      if (end == begin || ids[end - 1] != items.back().token.id) continue;
+      if (end == ids.size()) ids.pop_back();  // the template's own stands for it: it is not cut
+      --end;
     }
   }
   const Plan plan = plan_of(texts == 2 ? around.pair : around.single, request.add_special_tokens,
@@ -194,7 +199,7 @@ std::string PythonMachine::decode(const std::vector<uint32_t>& ids,
                       ". Got ", id);
     tokens.push_back(std::move(*token));
   }
-  return parts_.python_class->join(tokens, parts_.added);
+  return join(std::move(tokens));
 }
 
 std::optional<uint32_t> PythonMachine::token_to_id(std::string_view token) const {

@@ -24,6 +24,10 @@ class PythonMachine : public TextMachine {
   void encode(std::string_view text, std::optional<std::string_view> pair,
               const EncodeRequest& request, std::size_t index, EncodedRows& rows) const override;
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const override;
+  std::string join(std::vector<std::string> tokens) const override {
+    return parts_.python_class->join(tokens, parts_.added);
+  }
+  bool marks_subwords() const override { return false; }
   std::optional<uint32_t> token_to_id(std::string_view token) const override;
   std::optional<std::string> id_to_token(uint32_t id) const override;
   std::size_t vocab_size() const override { return size_; }

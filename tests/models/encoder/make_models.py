@@ -3,7 +3,7 @@
 
     make_models.py --out FOLDER
 
-`bert`, `emotions`, a classifier, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer
+`bert`, `emotions`, a classifier, `entities`, which labels tokens, `answers`, which answers questions, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer
 of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
@@ -47,6 +47,19 @@ def emotions():
 
     labels = {0: "sadness", 1: "joy", 2: "surprise"}
     return BertForSequenceClassification(BertConfig(**SIZES, max_position_embeddings=64, id2label=labels))
+
+
+def entities():
+    from transformers import BertConfig, BertForTokenClassification
+
+    labels = {0: "O", 1: "B-THING", 2: "I-THING", 3: "B-PLACE", 4: "I-PLACE"}
+    return BertForTokenClassification(BertConfig(**SIZES, max_position_embeddings=64, id2label=labels))
+
+
+def answers():
+    from transformers import BertConfig, BertForQuestionAnswering
+
+    return BertForQuestionAnswering(BertConfig(**SIZES, max_position_embeddings=64))
 
 
 def masked():
@@ -230,7 +243,9 @@ def main() -> None:
     torch.manual_seed(6)
     drawn(emotions()).save_pretrained(out / "emotions")
     drawn(masked()).save_pretrained(out / "masked")
-    for name in ("bert", "emotions", "masked"):
+    drawn(entities()).save_pretrained(out / "entities")
+    drawn(answers()).save_pretrained(out / "answers")
+    for name in ("bert", "emotions", "masked", "entities", "answers"):
         save_tokenizer(out / name)
     for name, make in trained().items():
         torch.manual_seed(7)
