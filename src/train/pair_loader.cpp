@@ -69,9 +69,10 @@ torch::Tensor without_padding(const torch::Tensor& ids, int64_t pad_id, int64_t 
 }
 
 // Padding is known by its id: within a pair, the same id would be masked beside longer pairs only.
+// `first`: from which token on it counts.
 void check_no_padding(const std::vector<int64_t>& ids, int64_t pad_id, const char* part,
-                      std::size_t pair) {
-  const auto found = std::find(ids.begin(), ids.end(), pad_id);
+                      std::size_t pair, std::ptrdiff_t first) {
+  const auto found = std::find(ids.begin() + first, ids.end(), pad_id);
   TORCH_CHECK_VALUE(found == ids.end(), "[PairLoader] a pair must not contain pad_id, ", pad_id,
                     ", which is masked and not learnt. Got it as token ", found - ids.begin(),
                     " of the ", part, " of pair ", pair,
@@ -113,8 +114,11 @@ PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks) {
   };
   PairBatch part = whole;
   part.src = rows(whole.src, 1), part.tgt = rows(whole.tgt, 2);  // two: a column of labels
-  const auto tokens = [&](const torch::Tensor& ids) { return ids.ne(whole.pad_id).sum(); };
-  part.tokens = (tokens(part.src) + tokens(part.tgt)).item<int64_t>();
+  const auto tokens = [&](const torch::Tensor& ids) {
+    return ids.ne(whole.pad_id).sum().item<int64_t>();
+  };
+  // The begin of a target is a token whatever its id.
+  part.tokens = tokens(part.src) + tokens(part.tgt.slice(1, 1)) + part.tgt.size(0);
   // Padding is at the end of a row.
   part.src_is_padded = whole.src_is_padded && part.src.numel() > 0 &&
                        part.src.select(1, -1).eq(whole.pad_id).any().item<bool>();
@@ -138,8 +142,8 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
     TORCH_CHECK_VALUE(most == 0 || cost_of(1, src, tgt) <= most,
                       "[PairLoader] a pair must have at most max_tokens ", most, " tokens. Got ",
                       cost_of(1, src, tgt), " for pair ", i);
-    check_no_padding(pairs_[i].src, options.pad_id(), "source", i);
-    check_no_padding(pairs_[i].tgt, options.pad_id(), "target", i);
+    check_no_padding(pairs_[i].src, options.pad_id(), "source", i, 0);
+    check_no_padding(pairs_[i].tgt, options.pad_id(), "target", i, 1);  // its begin is no label
   }
   fingerprint_ = fingerprint();
   batches_ = batches_of(0);

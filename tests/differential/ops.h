@@ -42,6 +42,7 @@ Ops relative_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
 Ops saved_ops();
+Ops saved_seq2seq_ops();
 Ops search_ops();
 Ops sentence_ops();
 Ops sentence_text_ops();

@@ -67,8 +67,12 @@ def rewritten(draw: Draw, whole: dict) -> dict:
 
 
 def kept(whole: dict, text: dict) -> dict:
-    """`text` with what decides the shapes of the weights: a default there is none beside another feed_forward_proj."""
-    return text | {name: whole[name] for name in ("dense_act_fn", "is_gated_act") if name in whole}
+    """`text` with what decides the shapes of the weights: a default there is none beside another feed_forward_proj, and the number of
+    the decoder's layers does not follow an alias of the encoder's."""
+    own = {name: whole[name] for name in ("dense_act_fn", "is_gated_act") if name in whole}
+    if "num_layers" not in text:
+        own["num_decoder_layers"] = whole.get("num_decoder_layers") or whole["num_layers"]
+    return text | own
 
 
 def old_names(draw: Draw, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

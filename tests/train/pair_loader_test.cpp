@@ -226,5 +226,18 @@ TEST(PairLoader, RefusesThePaddingIdInAPair) {
   other.next();
 }
 
+// As in Marian, Pegasus and T5. The begin of a target is no label, so nothing is lost.
+TEST(PairLoader, TakesThePaddingIdAsTheBeginOfATarget) {
+  const std::vector<TokenPair> pairs = {{{5, 6}, {0, 3, 2}}, {{7}, {0, 2}}};
+  PairLoader loader(pairs, PairLoaderOptions().shuffle(false));
+  const PairBatch batch = loader.next();
+  EXPECT_EQ(batch.tokens, 8);
+  EXPECT_TRUE(bit_equal(batch.tgt, torch::tensor({{0, 2, 0}, {0, 3, 2}})));
+  EXPECT_EQ(share(batch, 0, 2).tokens + share(batch, 1, 2).tokens, batch.tokens);
+  EXPECT_TRUE(bit_equal(share(batch, 0, 2).tgt, torch::tensor({{0, 2}})));
+  EXPECT_ERROR(PairLoader(std::vector<TokenPair>{{{5}, {0, 3, 0}}}), c10::ValueError,
+               "Got it as token 2 of the target of pair 0");
+}
+
 }  // namespace
 }  // namespace posenc::testing

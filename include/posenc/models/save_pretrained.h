@@ -3,11 +3,13 @@
 #include <torch/arg.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "posenc/export.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/seq2seq.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -31,14 +33,19 @@ struct SavePretrainedOptions {
   /// Saves an encoder without a part that its class in transformers has, such as the pooler of
   /// `BertModel` or the decoder of `BartModel`, which from_pretrained() then draws at random.
   TORCH_ARG(bool, allow_missing) = false;
+  /// The folder whose files of a tokenizer, and of an image processor, are copied as they are, in
+  /// place of those that `folder` has. Unless set, it is `rest_of`, or that which the model was
+  /// loaded from, if it is still there, and nothing is copied where `folder` has a tokenizer; an
+  /// empty name: none is copied.
+  TORCH_ARG(std::optional<std::string>, tokenizer_from) = std::nullopt;
   /// Whether `folder` may be the one that the encoder was loaded from, or `rest_of`.
   TORCH_ARG(bool, overwrite) = false;
   /// Weights of more bytes than this are split into several files and an index.
   TORCH_ARG(int64_t, max_shard_bytes) = 50'000'000'000;
 };
 
-/// Saves an encoder as transformers does: `folder` then has a config.json and model.safetensors,
-/// which from_pretrained() in Python opens, and load_encoder().
+/// Saves an encoder as transformers does: `folder` then has a config.json, model.safetensors and
+/// the tokenizer, which from_pretrained() in Python opens, and load_encoder().
 ///
 /// ```cpp
 /// auto bert = posenc::load_encoder("models/bert-base-uncased");
@@ -59,9 +66,10 @@ struct SavePretrainedOptions {
 /// `architectures` and all sizes that it left to their defaults. Of a pair such as CLIP, the part
 /// that was loaded is saved alone unless `rest_of` is set.
 ///
-/// Everything is checked before a file is written. Files are replaced one by one, each whole or not
-/// at all, and config.json last: a new folder that has one is complete. Other files of the folder,
-/// such as those of a tokenizer, stay; weights of an earlier save are removed.
+/// Everything is checked before a file is written, and all files are written before one takes its
+/// place, config.json last: after an error, such as a full disk, the folder is what it was, and a
+/// folder that was new is gone. Other files of the folder stay; weights of an earlier save are
+/// removed.
 ///
 /// Errors: c10::ValueError for options of the encoder that its config.json contradicts, for parts
 /// that are missing, for names that the encoder and the head share, and for the folder that the
@@ -82,6 +90,25 @@ void save_pretrained(const Encoder& model, const std::string& folder,
 /// Errors: the same; c10::ValueError for a head that config.json does not describe, and for
 /// SavePretrainedOptions::head.
 void save_pretrained(const Classifier& model, const std::string& folder,
+                     const SavePretrainedOptions& options = {});
+/// The same for an encoder-decoder: the folder is of the class with the output layer, such as
+/// `MarianMTModel`, and has a generation_config.json.
+///
+/// ```cpp
+/// auto marian = posenc::load_seq2seq("opus-mt-en-de");
+/// marian.model->train();  // train it
+/// posenc::save_pretrained(marian, "models/mine");
+/// ```
+///
+/// Tensors have the names that transformers gives them; a matrix of the vocabulary that is tied to
+/// another is left out. generation_config.json is the one that the model came with, with the
+/// settings of `generation` that have changed; callbacks and what is given for each source, such as
+/// `prefixes`, are not settings. A model that was made by hand becomes a folder of its
+/// `model_type`, whose config.json says what its options do.
+///
+/// Errors: the same; c10::ValueError, with its name, for an option of the model or of its search
+/// that the model type or transformers has not, and for the options of the head of an encoder.
+void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
                      const SavePretrainedOptions& options = {});
 
 }  // namespace posenc

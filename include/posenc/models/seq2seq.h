@@ -10,13 +10,21 @@
 
 namespace posenc POSENC_EXPORT {
 
+/// Where an encoder-decoder came from, which save_pretrained() needs to write it back.
+struct Seq2SeqOrigin {
+  std::string folder;             ///< that it was loaded from; empty if it was not loaded
+  std::string config;             ///< the settings of its config.json
+  std::string generation_config;  ///< the text of its generation_config.json; empty without one
+};
+
 /// An encoder-decoder from a folder, ready for generate().
 struct Seq2SeqModel {
   Transformer model{nullptr};  ///< in eval mode
   GenerateOptions generation;  ///< from generation_config.json, otherwise from config.json
   /// The padding id of sources: pad_token_id, or its default in the class of the configuration.
   int64_t pad;
-  std::string model_type;  ///< as config.json has it
+  std::string model_type;     ///< as config.json has it
+  Seq2SeqOrigin origin = {};  ///< empty for a model that was made by hand
 };
 
 /// Loads a folder saved by one of Hugging Face's encoder-decoders, without conversion: config.json,

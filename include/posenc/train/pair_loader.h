@@ -20,7 +20,8 @@ struct TokenPair {
 
 /// Options of PairLoader.
 struct PairLoaderOptions {
-  /// The padding id, which no pair may contain.
+  /// The padding id, which no pair may contain but as the first token of a target: models such as
+  /// Marian and T5 begin with it.
   TORCH_ARG(int64_t, pad_id) = 0;
   /// Maximum number of pairs in a batch.
   TORCH_ARG(int64_t, max_rows) = 64;
@@ -70,7 +71,7 @@ PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks);
 /// ```
 ///
 /// Errors: c10::ValueError for no pairs, an empty sequence, a target of a single token, a pair that
-/// contains the padding id, and one that alone exceeds max_tokens.
+/// contains the padding id after its target's begin, and one that alone exceeds max_tokens.
 class PairLoader {
  public:
   /// A loader of `pairs`, at the start of the first epoch.

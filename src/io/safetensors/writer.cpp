@@ -34,11 +34,24 @@ std::vector<SafetensorsEntry> entries_of(const StateDict& tensors) {
   return entries;
 }
 
+void write_laid_out(AtomicFile& file, const SafetensorsLayout& layout, const StateDict& tensors) {
+  file.write(layout.header.data(), layout.header.size());
+  for (const std::size_t i : layout.order) {
+    const at::Tensor bytes = contiguous_on_cpu(tensors[i].value());
+    file.write(bytes.const_data_ptr(), bytes.nbytes());
+  }
+}
+
 }  // namespace
 
 void write_safetensors(const std::string& path, const StateDict& tensors,
                        const std::map<std::string, std::string>& metadata) {
   write_safetensors(path, GroupTensors{tensors}, metadata, "");
+}
+
+void write_safetensors(AtomicFile& file, const StateDict& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  write_laid_out(file, lay_out_safetensors(entries_of(tensors), metadata), tensors);
 }
 
 void write_safetensors(const std::string& path, const GroupTensors& all,
@@ -62,11 +75,7 @@ void write_safetensors(const std::string& path, const GroupTensors& all,
         if (group.rank() != 0) return;
         in_file(path, [&] {
           AtomicFile file(path);
-          file.write(layout.header.data(), layout.header.size());
-          for (const std::size_t i : layout.order) {
-            const at::Tensor bytes = contiguous_on_cpu(all.tensors[i].value());
-            file.write(bytes.const_data_ptr(), bytes.nbytes());
-          }
+          write_laid_out(file, layout, all.tensors);
           file.commit();
         });
       },

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "io/base/file.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/parallel/group.h"
 
@@ -11,6 +12,10 @@ namespace posenc::io {
 
 /// Writes contiguous little-endian copies of `tensors`, all or nothing. Throws WeightsError.
 void write_safetensors(const std::string& path, const StateDict& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+/// Writes the same into a file that the caller commits. Throws FileError for the file as well.
+void write_safetensors(AtomicFile& file, const StateDict& tensors,
                        const std::map<std::string, std::string>& metadata);
 
 /// Tensors of which each process of a group has its copy.

@@ -4,8 +4,8 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
+#include <utility>
 
 #include "io/base/text.h"
 #include "io/load/key_map.h"
@@ -19,49 +19,16 @@
 #include "models/heads/save.h"
 #include "models/hf/model_class.h"
 #include "models/model_folder.h"
+#include "models/pretrained/input_files.h"
+#include "models/pretrained/packed.h"
+#include "models/pretrained/target.h"
 #include "models/pretrained/write_folder.h"
 #include "posenc/models/save_pretrained.h"
 
 namespace posenc {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kSavePretrained = "save_pretrained";
-
-bool is_same_folder(const std::string& a, const std::string& b) {
-  std::error_code unknown;
-  return !a.empty() && fs::equivalent(a, b, unknown);
-}
-
-void check_target(const EncoderImpl& model, const std::string& folder,
-                  const SavePretrainedOptions& options) {
-  TORCH_CHECK_VALUE(options.max_shard_bytes() > 0,
-                    "[save_pretrained] max_shard_bytes must be positive. Got ",
-                    options.max_shard_bytes());
-  const bool replaces = is_same_folder(model.options.origin().folder, folder) ||
-                        is_same_folder(options.rest_of(), folder);
-  TORCH_CHECK_VALUE(!replaces || options.overwrite(),
-                    "[save_pretrained] folder must not be the one that the encoder was loaded "
-                    "from, unless SavePretrainedOptions::overwrite allows it. Got ",
-                    folder);
-}
-
-// Adds a tensor under its name in the file, or the rows of a packed one under theirs: queries, keys
-// and values, of which the last two have the same number of rows, or the two halves of gates.
-void add_tensor(StateDict& tensors, const std::vector<std::string>& names, const at::Tensor& tensor,
-                int64_t query_rows) {
-  if (names.size() == 1) {
-    tensors.insert(names.front(), tensor);
-    return;
-  }
-  const int64_t begin = names.size() == 2 ? 0 : query_rows;
-  const int64_t rows = (tensor.size(0) - begin) / 2;
-  std::vector<int64_t> first = {begin, begin + rows, tensor.size(0)};
-  if (names.size() == 3) first.insert(first.begin(), 0);
-  for (std::size_t i = 0; i < names.size(); ++i)
-    tensors.insert(names[i], tensor.slice(0, first[i], first[i + 1]));
-}
 
 void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings,
                  const char* setting) {
@@ -134,17 +101,17 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     if (in_file.empty()) in_file = {names.prefix() + item.key()};
     if (keys.gate_first && item.key().find(".linear1.") != std::string::npos) {
       const auto halves = tensor.chunk(2);
-      add_tensor(tensors, in_file, at::cat({halves[1], halves[0]}), 0);
+      add_packed(tensors, in_file, at::cat({halves[1], halves[0]}), 0);
       continue;
     }
     const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
     const auto* const out = parameters.find(layer + "out_proj.weight");
     const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
-    add_tensor(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
+    add_packed(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
   }
   for (const auto& item : model.named_buffers()) {
     if (item.key().find(".batch_norm.") == std::string::npos) continue;
-    add_tensor(tensors, io::names_in_file(item.key(), names), item.value(), 0);
+    add_packed(tensors, io::names_in_file(item.key(), names), item.value(), 0);
   }
   change_back(tensors, names, config);
   add_frequencies(tensors, model, config.structure, names.prefix());
@@ -281,7 +248,7 @@ StateDict without(const StateDict& tensors, const std::set<std::string>& names) 
 void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
                 const std::string& folder, const SavePretrainedOptions& options) {
   const torch::NoGradGuard no_grad;
-  check_target(model, folder, options);
+  check_target(model.options.origin().folder, folder, options);
   SavedConfig saved = saved_config(model, options, classifier);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
@@ -316,7 +283,13 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
     if (is_base || (classifier != nullptr && !has_decoder))
       check_has_beside(saved.encoder, tensors, name);
   }
-  write_pretrained(kSavePretrained, folder, saved.object, tensors, options.max_shard_bytes());
+  PretrainedFolder contents;
+  contents.config = std::move(saved.object);
+  contents.tensors = std::move(tensors);
+  contents.max_shard_bytes = options.max_shard_bytes();
+  copy_input_files(contents, folder, options.tokenizer_from(),
+                   options.rest_of().empty() ? model.options.origin().folder : options.rest_of());
+  write_pretrained(kSavePretrained, folder, contents);
 }
 
 }  // namespace

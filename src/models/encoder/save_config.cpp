@@ -6,9 +6,9 @@
 
 #include "models/encoder/same_options.h"
 #include "models/heads/save.h"
-#include "models/hf/config_class.h"
 #include "models/hf/setting_names.h"
 #include "models/model_folder.h"
+#include "models/pretrained/saved_settings.h"
 
 namespace posenc {
 namespace {
@@ -40,46 +40,25 @@ json given_config(const EncoderImpl& model, const SavePretrainedOptions& options
   return config;
 }
 
-// Sets what the weights have under the name that the file has for it, if it is something else.
-void set_size(json& object, const Settings& settings, const std::string& name, int64_t value) {
-  if (settings.value(name) == json(value)) return;
-  object[settings.key(name)] = value;
-}
-
 // Sizes that a program may have changed.
 void set_sizes(json& object, const Settings& settings, const EncoderImpl& model,
                const EncoderStructure& structure) {
   if (!structure.shares_layers && model.encoder) {
-    set_size(object, settings, "num_hidden_layers",
-             static_cast<int64_t>(model.encoder->layers->size()));
+    set_setting(object, settings, "num_hidden_layers",
+                static_cast<int64_t>(model.encoder->layers->size()));
   }
   if (!model.embeddings) return;
   const auto& embeddings = *model.embeddings;
-  set_size(object, settings, "vocab_size", embeddings.tokens->weight.size(0));
+  set_setting(object, settings, "vocab_size", embeddings.tokens->weight.size(0));
   if (embeddings.token_types && settings.is_known("type_vocab_size")) {
-    set_size(object, settings, "type_vocab_size", embeddings.token_types->weight.size(0));
+    set_setting(object, settings, "type_vocab_size", embeddings.token_types->weight.size(0));
   }
   const char* const positions = settings.name_of(hf::kPositions);
   if (embeddings.positions && positions != nullptr) {
-    set_size(object, settings, positions,
-             embeddings.positions->weight.size(0) - embeddings.options.position_offset() -
-                 embeddings.options.first_position());
+    set_setting(object, settings, positions,
+                embeddings.positions->weight.size(0) - embeddings.options.position_offset() -
+                    embeddings.options.first_position());
   }
-}
-
-// Another release of transformers may have other defaults. Those of rotary embeddings would be
-// taken for given ones, beside what the file has in `rope_parameters`.
-void set_defaults(json& object, const Settings& settings, std::string_view model_type) {
-  for (const auto& [name, value] : hf::ConfigClass::of(model_type).defaults().items()) {
-    const bool is_rotary = name.find("rope") != std::string::npos || name.find("rota") == 0;
-    if (value.is_primitive() && !value.is_null() && !is_rotary && !settings.mentions(name))
-      object[name] = value;
-  }
-}
-
-void set_dtype(json& object) {
-  object.erase("torch_dtype");  // its name in older releases
-  object["dtype"] = "float32";
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kFromFolder = "GenerateOptions::from_folder";
 constexpr const char* kClass = "generation_config";
 constexpr int64_t kMostColumns = int64_t{1} << 40;
+constexpr uint64_t kMostBytes = 16'000'000;
 
 // Searches of transformers that generate() does not have, with the values that select none.
 const std::pair<const char*, nlohmann::json> kNothing[] = {
@@ -30,6 +31,10 @@ const std::pair<const char*, nlohmann::json> kNothing[] = {
     {"use_mtp", false},
     {"watermarking_config", nullptr},
 };
+
+std::string generation_path(const std::string& folder) {
+  return (std::filesystem::path(folder) / "generation_config.json").string();
+}
 
 nlohmann::json without_nulls(const nlohmann::json& object) {
   nlohmann::json kept = nlohmann::json::object();
@@ -183,16 +188,27 @@ void read_sampling(const Settings& settings, GenerateOptions& options) {
 
 }  // namespace
 
+std::string generation_text(const std::string& folder) {
+  const std::string path = generation_path(folder);
+  return io::may_exist(path) ? io::read_text(path, kMostBytes) : "";
+}
+
+Settings settings_of_generation(const Settings& generation) {
+  return generation.with(without_nulls(generation.object())).of(kClass);
+}
+
+Settings generation_of_config(const Settings& config) {
+  Settings settings = config;
+  if (config.flag("force_bos_token_to_be_generated", false))
+    settings.set("forced_bos_token_id", config.value("bos_token_id"));
+  return settings_of_generation(settings);
+}
+
 Settings generation_settings(const std::string& folder, const Settings& config,
                              const nlohmann::json& overrides) {
-  const auto path = (std::filesystem::path(folder) / "generation_config.json").string();
-  Settings settings = config;
-  if (io::may_exist(path)) {
-    settings = Settings(config.caller(), path);
-  } else if (config.flag("force_bos_token_to_be_generated", false)) {
-    settings.set("forced_bos_token_id", config.value("bos_token_id"));
-  }
-  settings = settings.with(without_nulls(settings.object())).of(kClass);
+  const std::string path = generation_path(folder);
+  Settings settings = io::may_exist(path) ? settings_of_generation(Settings(config.caller(), path))
+                                          : generation_of_config(config);
   for (const auto& [name, value] : overrides.items()) {
     TORCH_CHECK_VALUE(settings.is_known(name), "[", config.caller(), "] ", name,
                       " must be a setting of transformers' generate(). Got ", io::shown(value));
@@ -234,8 +250,7 @@ int64_t fill_token(const Settings& settings, bool beams) {
 GenerateOptions GenerateOptions::from_folder(const std::string& folder,
                                              const std::string& overrides) {
   const auto path = (std::filesystem::path(folder) / "config.json").string();
-  const auto generation = (std::filesystem::path(folder) / "generation_config.json").string();
-  const auto config = io::may_exist(path) || !io::may_exist(generation)
+  const auto config = io::may_exist(path) || !io::may_exist(generation_path(folder))
                           ? Settings(kFromFolder, path)
                           : Settings::of_object(kFromFolder, nlohmann::json::object());
   const auto extra = overrides.empty()

@@ -7,7 +7,15 @@
 
 namespace posenc {
 
-/// The settings of generate() in a model's folder, where those of `overrides` replace them;
+/// The text of a folder's generation_config.json; empty without one. Throws WeightsError.
+std::string generation_text(const std::string& folder);
+
+/// The settings of generate() in a generation_config.json, and in a config.json where there is
+/// none.
+Settings settings_of_generation(const Settings& generation);
+Settings generation_of_config(const Settings& config);
+
+/// Those in a model's folder, where those of `overrides` replace them;
 /// `config` is its config.json. Throws as GenerateOptions::from_folder().
 Settings generation_settings(const std::string& folder, const Settings& config,
                              const nlohmann::json& overrides = nlohmann::json::object());

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <limits>
+#include <list>
 #include <set>
 #include <system_error>
-#include <vector>
 
 #include "io/base/file.h"
 #include "io/safetensors/writer.h"
@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhole = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kConfig = "config.json";
 
 struct Shard {
   StateDict tensors;
@@ -44,19 +45,82 @@ bool is_saved_weights(const std::string& name) {
          (name.starts_with("model-") && name.ends_with(".safetensors"));
 }
 
+std::string json_text(const nlohmann::json& value) { return value.dump(2) + "\n"; }
+
+// A folder of which no file takes its place before commit(). Without it, a new folder is removed.
+class FolderWriter {
+ public:
+  explicit FolderWriter(const std::string& folder) : folder_(folder) {
+    std::error_code unknown;
+    for (fs::path path = folder_; !path.empty() && !fs::exists(path, unknown);
+         path = path.parent_path())
+      made_.push_back(path);
+    make_folder(folder);
+  }
+  ~FolderWriter() {
+    files_.clear();
+    if (committed_) return;
+    std::error_code ignored;
+    for (const fs::path& path : made_) fs::remove(path, ignored);
+  }
+  FolderWriter(const FolderWriter&) = delete;
+  FolderWriter& operator=(const FolderWriter&) = delete;
+
+  // Has `write` write the file of this name.
+  template <typename Write>
+  void add(const std::string& name, const Write& write) {
+    const std::string path = (folder_ / name).string();
+    io::in_file(path, [&] {
+      files_.emplace_back(name, path);
+      write(files_.back().file);
+    });
+  }
+  void add_text(const std::string& name, const std::string& text) {
+    add(name, [&](io::AtomicFile& file) { file.write(text.data(), text.size()); });
+  }
+
+  // In the order in which they were added; `last` is done before the last of them.
+  template <typename Last>
+  void commit(const Last& last) {
+    for (auto& [name, file] : files_) {
+      if (name == files_.back().name) last();
+      io::in_file((folder_ / name).string(), [&file = file] { file.commit(); });
+      committed_ = true;
+    }
+  }
+
+  bool has(const std::string& name) const {
+    return std::any_of(files_.begin(), files_.end(),
+                       [&](const File& file) { return file.name == name; });
+  }
+
+ private:
+  struct File {
+    File(std::string name_, const std::string& path) : name(std::move(name_)), file(path) {}
+    std::string name;
+    io::AtomicFile file;
+  };
+
+  fs::path folder_;
+  std::vector<fs::path> made_;  // innermost first
+  std::list<File> files_;
+  bool committed_ = false;
+};
+
 // A file that is gone already, or that cannot be removed, is no reason to fail: the new weights are
-// found before shards, and the caller has written all of them.
-void remove_others(const std::string& folder, const std::set<std::string>& written) {
+// found before shards, and all of them are there.
+void remove_others(const std::string& folder, const FolderWriter& written,
+                   const std::vector<std::string>& removed) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (is_saved_weights(name) && written.count(name) == 0) fs::remove(entry.path(), ignored);
+    const bool is_named = std::find(removed.begin(), removed.end(), name) != removed.end();
+    if ((is_named || is_saved_weights(name)) && !written.has(name))
+      fs::remove(entry.path(), ignored);
   }
 }
 
-// Returns the names of the files.
-std::set<std::string> write_weights(const fs::path& folder, const std::vector<Shard>& shards) {
-  std::set<std::string> written;
+void add_weights(FolderWriter& folder, const std::vector<Shard>& shards) {
   nlohmann::json index = {{"metadata", {{"total_size", int64_t{0}}}},
                           {"weight_map", nlohmann::json::object()}};
   int64_t total = 0;
@@ -64,17 +128,15 @@ std::set<std::string> write_weights(const fs::path& folder, const std::vector<Sh
     const std::string name =
         shards.size() == 1 ? kWhole
                            : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    const std::string path = (folder / name).string();
-    io::in_file(path, [&] { io::write_safetensors(path, shards[i].tensors, {{"format", "pt"}}); });
+    folder.add(name, [&](io::AtomicFile& file) {
+      io::write_safetensors(file, shards[i].tensors, {{"format", "pt"}});
+    });
     for (const auto& item : shards[i].tensors) index["weight_map"][item.key()] = name;
     total += shards[i].bytes;
-    written.insert(name);
   }
-  if (shards.size() == 1) return written;
+  if (shards.size() == 1) return;
   index["metadata"]["total_size"] = total;
-  write_json_file((folder / kIndex).string(), index);
-  written.insert(kIndex);
-  return written;
+  folder.add_text(kIndex, json_text(index));
 }
 
 }  // namespace
@@ -88,7 +150,7 @@ void make_folder(const std::string& folder) {
 }
 
 void write_json_file(const std::string& path, const nlohmann::json& value) {
-  const std::string text = value.dump(2) + "\n";
+  const std::string text = json_text(value);
   io::in_file(path, [&] {
     io::AtomicFile file(path);
     file.write(text.data(), text.size());
@@ -96,14 +158,19 @@ void write_json_file(const std::string& path, const nlohmann::json& value) {
   });
 }
 
-void write_pretrained(const char* caller, const std::string& folder, const nlohmann::json& config,
-                      const StateDict& tensors, int64_t max_shard_bytes) {
+void write_pretrained(const char* caller, const std::string& folder,
+                      const PretrainedFolder& contents) {
   io::in_context(caller, folder, [&] {
-    make_folder(folder);
-    const auto written = write_weights(folder, shards_of(tensors, max_shard_bytes));
+    FolderWriter written(folder);
+    add_weights(written, shards_of(contents.tensors, contents.max_shard_bytes));
+    for (const std::string& path : contents.copied) {
+      const std::string text = io::read_text(path, std::numeric_limits<uint64_t>::max());
+      written.add_text(fs::path(path).filename().string(), text);
+    }
+    for (const auto& [name, text] : contents.texts) written.add_text(name, text);
+    written.add_text(kConfig, json_text(contents.config));
     // An earlier model.safetensors would be found before the index of the shards.
-    remove_others(folder, written);
-    write_json_file((fs::path(folder) / "config.json").string(), config);
+    written.commit([&] { remove_others(folder, written, contents.removed); });
   });
 }
 

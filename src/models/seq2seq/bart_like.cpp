@@ -1,6 +1,7 @@
 // Marian, BART and those derived from them: layers with biases everywhere, positions that are
 // added.
 
+#include "models/hf/activation_name.h"
 #include "models/seq2seq/structures.h"
 #include "posenc/sinusoid/preset.h"
 
@@ -101,6 +102,46 @@ TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& 
   return options;
 }
 
+LayerDropouts dropouts_of(const TransformerOptions& options) {
+  const double rate = options.dropout();
+  return options.dropouts().value_or(LayerDropouts{rate, rate, rate, rate});
+}
+
+nlohmann::json bart_settings(const TransformerOptions& options, const Settings& config,
+                             const Seq2SeqStructure& structure) {
+  const LayerDropouts dropouts = dropouts_of(options);
+  const int64_t source = options.src_vocab(), target = options.tgt_vocab();
+  nlohmann::json settings = {
+      {"d_model", options.d_model()},
+      {"encoder_attention_heads", options.num_heads()},
+      {"decoder_attention_heads", options.decoder_num_heads().value_or(options.num_heads())},
+      {"encoder_layers", options.num_encoder_layers()},
+      {"decoder_layers", options.num_decoder_layers()},
+      {"encoder_ffn_dim", options.d_ff()},
+      {"decoder_ffn_dim", options.decoder_d_ff().value_or(options.d_ff())},
+      {"max_position_embeddings", options.max_len()},
+      {"scale_embedding", options.scale().is_sqrt_dim()},
+      {"dropout", options.dropout()},
+      {"attention_dropout", dropouts.attention},
+      {"activation_dropout", dropouts.activation},
+  };
+  if (bart_activation(config) != options.activation())
+    settings["activation_function"] = hf_name(options.activation());
+  if (structure.has_two_vocabularies) {
+    settings.update({{"src_vocab_size", source}, {"tgt_vocab_size", target}});
+  } else {
+    settings["vocab_size"] = source;
+  }
+  if (config.is_known("decoder_vocab_size")) {
+    if (source != target || config.has("decoder_vocab_size"))
+      settings["decoder_vocab_size"] = target;
+    if (source != target) settings["share_encoder_decoder_embeddings"] = false;
+  }
+  const bool may_be_tied = source == target || !structure.has_two_vocabularies;
+  if (options.tie() != Tying::None && may_be_tied) settings["tie_word_embeddings"] = true;
+  return settings;
+}
+
 VocabularyNames bart_vocabulary(const Settings& config, const Seq2SeqStructure& structure) {
   const std::string encoder = "model.encoder.embed_tokens.weight";
   const std::string decoder = "model.decoder.embed_tokens.weight";
@@ -182,15 +223,10 @@ std::vector<StatedSize> bart_sizes(const TransformerOptions& options) {
   return sizes;
 }
 
-const Seq2SeqFamily kBartLike = {bart_options,
-                                 bart_vocabulary,
-                                 bart_renames,
-                                 bart_keys,
-                                 bart_sizes,
-                                 "model.encoder.layers.*.",
-                                 "model.decoder.layers.*.",
-                                 "fc1.weight",
-                                 "model."};
+const Seq2SeqFamily kBartLike = {
+    bart_options, bart_settings, bart_vocabulary,           bart_renames,
+    bart_keys,    bart_sizes,    "model.encoder.layers.*.", "model.decoder.layers.*.",
+    "fc1.weight", "model."};
 
 }  // namespace
 
@@ -211,20 +247,22 @@ const Seq2SeqStructure kFsmt = {.family = &kBartLike,
                                 .sinusoid = "fsmt",
                                 .counts_tokens = true,
                                 .has_logits_bias = false,
+                                .saves_positions = true,
                                 .has_two_vocabularies = true};
 const Seq2SeqStructure kM2M100 = {.family = &kBartLike,
                                   .sinusoid = "m2m100",
                                   .counts_tokens = true,
                                   .norm_first = true,
                                   .has_logits_bias = false};
-const Seq2SeqStructure kMarian = {.family = &kBartLike, .sinusoid = "hf_marian"};
+const Seq2SeqStructure kMarian = {
+    .family = &kBartLike, .sinusoid = "hf_marian", .class_ending = "MTModel"};
 const Seq2SeqStructure kMBart = {.family = &kBartLike,
                                  .position_offset = 2,
                                  .norm_first = true,
                                  .norm = Norm::AfterSum,
                                  .decoder_norm = Norm::AfterSum};
 const Seq2SeqStructure kPegasus = {
-    .family = &kBartLike, .sinusoid = "hf_pegasus", .norm_first = true};
+    .family = &kBartLike, .sinusoid = "hf_pegasus", .norm_first = true, .saves_positions = true};
 const Seq2SeqStructure kPLBart = {.family = &kBartLike,
                                   .position_offset = 2,
                                   .norm = Norm::AfterSum,

@@ -5,10 +5,8 @@
 #include "io/load/key_map.h"
 #include "io/load/load_plan.h"
 #include "io/load/source.h"
-#include "models/hf/model_types.h"
 #include "models/leftovers.h"
 #include "models/model_folder.h"
-#include "models/seq2seq/vocabulary.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -16,59 +14,12 @@ namespace {
 
 constexpr const char* kSeq2SeqLogitsBias = "final_layer.bias";
 
-const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only) {
-  const std::string type = config.text("model_type", "");
-  if (!only.empty() && type != only) config.refuse("model_type", "must be \"" + only + "\"");
-  const hf::ModelType* const model = hf::find_model_type(type);
-  if (model != nullptr && model->seq2seq != nullptr) return *model;
-  TORCH_CHECK_VALUE(model == nullptr || *model->lacks == '\0', config.where(), "model_type ", type,
-                    " is not supported: it needs ", model == nullptr ? "" : model->lacks);
-  std::vector<std::string> known;
-  for (const hf::ModelType& row : hf::model_types())
-    if (row.seq2seq != nullptr) known.emplace_back(row.type);
-  hf::refuse_model_type(config.where(), "model_type must be that of an encoder-decoder", type,
-                        known);
-}
-
 // Null is a value of few settings, also where another name of the setting has one that counts.
 void check_nulls(const Settings& config, const hf::ConfigClass& known) {
   for (const auto& [name, value] : config.object().items())
     if (value.is_null() &&
         (known.refuses_null(name) || !known.value_in(config.object(), name).is_null()))
       config.refuse(name, "must be left out or have a value", value);
-}
-
-// The settings as the class has them. Of two names of one setting, transformers takes the one that
-// it reads later. T5's decoder has by default as many layers as the encoder by the earlier name,
-// which may be the class's default.
-Settings settings_of_class(const Settings& config, const std::string& type) {
-  const hf::ConfigClass& known = hf::ConfigClass::of(type);
-  nlohmann::json settings = config.object();
-  check_nulls(config, known);
-  for (const auto& alias : known.aliases()) {
-    const std::string early(alias.name_is_field ? alias.name : alias.own);
-    const std::string late(alias.name_is_field ? alias.own : alias.name);
-    const auto found = settings.find(late);
-    if (found == settings.end() || found->is_null()) continue;
-    if (early == "num_layers" && settings.value("num_decoder_layers", nlohmann::json()).is_null())
-      settings["num_decoder_layers"] = settings.value(early, known.default_of(early));
-    settings.erase(early);
-  }
-  const Settings own = config.with(std::move(settings)).of(type);
-  if (!own.flag("is_encoder_decoder")) own.refuse("is_encoder_decoder", "must be true");
-  return own;
-}
-
-// Null stands for the class's default too, since batches of sources need padding.
-int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab) {
-  if (const auto pad = config.token_if("pad_token_id", vocab)) return *pad;
-  const int64_t usual = config.usual("pad_token_id");
-  if (usual >= vocab) {
-    config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +
-                                      "), which the default of " + type + ", " +
-                                      std::to_string(usual) + ", is not");
-  }
-  return usual;
 }
 
 void check_seq2seq_layers(const char* caller, const std::string& folder,
@@ -85,20 +36,6 @@ void check_seq2seq_layers(const char* caller, const std::string& folder,
                       " in config.json must be at most those of the weights, which lack ", last,
                       ". Got ", layers);
   }
-}
-
-// Checks the sizes in the configuration against the tensors, before allocating a model of these
-// sizes.
-void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
-                         const TransformerOptions& options, const Vocabulary& source) {
-  std::vector<StatedSize> stated = {
-      {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
-      {"d_model", options.d_model(), {source.encoder()}, 1},
-      {"decoder_vocab_size", options.tgt_vocab(), {source.decoder()}, 0},
-  };
-  for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
-  check_stated_sizes(caller, folder, source, stated);
-  check_seq2seq_layers(caller, folder, family, options, source);
 }
 
 // The names that begin with a prefix, without it.
@@ -140,6 +77,65 @@ Transformer filled_seq2seq(const char* caller, const std::string& path,
 
 }  // namespace
 
+const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only) {
+  const std::string type = config.text("model_type", "");
+  if (!only.empty() && type != only) config.refuse("model_type", "must be \"" + only + "\"");
+  const hf::ModelType* const model = hf::find_model_type(type);
+  if (model != nullptr && model->seq2seq != nullptr) return *model;
+  TORCH_CHECK_VALUE(model == nullptr || *model->lacks == '\0', config.where(), "model_type ", type,
+                    " is not supported: it needs ", model == nullptr ? "" : model->lacks);
+  std::vector<std::string> known;
+  for (const hf::ModelType& row : hf::model_types())
+    if (row.seq2seq != nullptr) known.emplace_back(row.type);
+  hf::refuse_model_type(config.where(), "model_type must be that of an encoder-decoder", type,
+                        known);
+}
+
+// The settings as the class has them. Of two names of one setting, transformers takes the one that
+// it reads later. T5's decoder has by default as many layers as the encoder by the earlier name,
+// which may be the class's default.
+Settings seq2seq_settings(const Settings& config, const std::string& type) {
+  const hf::ConfigClass& known = hf::ConfigClass::of(type);
+  nlohmann::json settings = config.object();
+  check_nulls(config, known);
+  for (const auto& alias : known.aliases()) {
+    const std::string early(alias.name_is_field ? alias.name : alias.own);
+    const std::string late(alias.name_is_field ? alias.own : alias.name);
+    const auto found = settings.find(late);
+    if (found == settings.end() || found->is_null()) continue;
+    if (early == "num_layers" && settings.value("num_decoder_layers", nlohmann::json()).is_null())
+      settings["num_decoder_layers"] = settings.value(early, known.default_of(early));
+    settings.erase(early);
+  }
+  const Settings own = config.with(std::move(settings)).of(type);
+  if (!own.flag("is_encoder_decoder")) own.refuse("is_encoder_decoder", "must be true");
+  return own;
+}
+
+// Null stands for the class's default too, since batches of sources need padding.
+int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab) {
+  if (const auto pad = config.token_if("pad_token_id", vocab)) return *pad;
+  const int64_t usual = config.usual("pad_token_id");
+  if (usual >= vocab) {
+    config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +
+                                      "), which the default of " + type + ", " +
+                                      std::to_string(usual) + ", is not");
+  }
+  return usual;
+}
+
+void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+                         const TransformerOptions& options, const Vocabulary& source) {
+  std::vector<StatedSize> stated = {
+      {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
+      {"d_model", options.d_model(), {source.encoder()}, 1},
+      {"decoder_vocab_size", options.tgt_vocab(), {source.decoder()}, 0},
+  };
+  for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
+  check_stated_sizes(caller, folder, source, stated);
+  check_seq2seq_layers(caller, folder, family, options, source);
+}
+
 Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
                                     const LoadOptions& load, const std::string& only) {
   check_folder_options(caller, load);
@@ -147,7 +143,7 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
   const hf::ModelType& type = seq2seq_type(config, only);
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Seq2SeqFamily& family = *structure.family;
-  const Settings own = settings_of_class(config, type.type);
+  const Settings own = seq2seq_settings(config, type.type);
   TransformerOptions options = family.options(own, structure);
   const std::string path = weights_in(caller, folder);
   return io::in_context(caller, path, [&] {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "models/hf/model_types.h"
+#include "models/seq2seq/vocabulary.h"
 #include "models/settings.h"
 #include "posenc/io/load.h"
 #include "posenc/models/transformer.h"
@@ -16,6 +18,22 @@ struct Seq2SeqWeights {
   std::string model_type;
   Settings config;  ///< all of config.json
 };
+
+/// The row of a configuration's model type. Throws c10::ValueError for one that is no
+/// encoder-decoder, and for another than `only`, unless that is empty.
+const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only = "");
+
+/// The settings as the class of the model type has them. Throws c10::ValueError for null where the
+/// class has none.
+Settings seq2seq_settings(const Settings& config, const std::string& type);
+
+/// The padding id of sources. Throws c10::ValueError for one outside the vocabulary.
+int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab);
+
+/// Checks the sizes in the configuration against the tensors, before allocating a model of these
+/// sizes. Throws c10::ValueError for a contradiction and WeightsError for a missing tensor.
+void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+                         const TransformerOptions& options, const Vocabulary& source);
 
 /// Loads them. `caller` is the public function in messages; `only` the one model type that it
 /// takes, or empty. Throws as load_seq2seq().

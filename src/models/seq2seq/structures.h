@@ -27,6 +27,9 @@ struct VocabularyNames {
 /// read.
 struct Seq2SeqFamily {
   TransformerOptions (*options)(const Settings& config, const Seq2SeqStructure& structure);
+  /// The settings of these options; of those that `config` has in another way, only what differs.
+  nlohmann::json (*settings)(const TransformerOptions& options, const Settings& config,
+                             const Seq2SeqStructure& structure);
   VocabularyNames (*vocabulary)(const Settings& config, const Seq2SeqStructure& structure);
   /// Renames what headless models have.
   KeyMap (*renames)(const Seq2SeqStructure& structure);
@@ -56,6 +59,10 @@ struct Seq2SeqStructure {
   embeddings::Norm norm = embeddings::Norm::None, decoder_norm = embeddings::Norm::None;
   bool scales_decoder = true;  ///< whether scale_embedding is for the decoder's tokens too
   bool has_logits_bias = true;
+  /// Whether the class has computed tables of positions among its weights.
+  bool saves_positions = false;
+  /// What the name of the class with the output layer has after that of the model: `BartFor...`.
+  const char* class_ending = "ForConditionalGeneration";
   bool encoder_first = false;           ///< of the tied matrices
   bool has_two_vocabularies = false;    ///< with their own settings
   bool relative_in_each_layer = false;  ///< a table of relative positions in each, or one for all

@@ -1,6 +1,7 @@
 // T5, mT5 and UMT5: RMS norms, no biases, a relative position bias in place of positions.
 
 #include <cmath>
+#include <variant>
 
 #include "models/seq2seq/structures.h"
 #include "models/t5/layers.h"
@@ -62,6 +63,37 @@ TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& st
   if (scales_output(config, structure))
     options.output_scale(1.0 / std::sqrt(static_cast<double>(d_model)));
   return options;
+}
+
+nlohmann::json t5_settings(const TransformerOptions& options, const Settings& config,
+                           const Seq2SeqStructure& structure) {
+  nlohmann::json settings = {
+      {"vocab_size", options.src_vocab()},
+      {"d_model", options.d_model()},
+      {"num_heads", options.num_heads()},
+      {"num_layers", options.num_encoder_layers()},
+      {"d_ff", options.d_ff()},
+      {"dropout_rate", options.dropout()},
+      {"layer_norm_epsilon", options.layer_norm_eps()},
+      {"d_kv", options.head_dim().value_or(options.d_model() / options.num_heads())},
+  };
+  if (config.whole("num_decoder_layers", options.num_encoder_layers(), 1, kMostT5Layers) !=
+      options.num_decoder_layers())
+    settings["num_decoder_layers"] = options.num_decoder_layers();
+  if (options.relative()) {
+    if (const auto* own = std::get_if<relative::Buckets>(&*options.relative())) {
+      settings["relative_attention_num_buckets"] = own->num_buckets;
+      settings["relative_attention_max_distance"] = own->max_distance;
+    }
+  }
+  if (config.has("max_position_embeddings"))
+    settings["max_position_embeddings"] = options.max_len();
+  const bool scales = options.output_scale() != 1.0;
+  if (structure.output_factor == Seq2SeqStructure::OutputFactor::FromConfig &&
+      scales_output(config, structure) != scales)
+    settings["scale_decoder_outputs"] = scales;
+  settings.update(changed_t5_network(config, options.activation(), options.feed_forward()));
+  return settings;
 }
 
 VocabularyNames t5_vocabulary(const Settings&, const Seq2SeqStructure&) {
@@ -132,10 +164,16 @@ std::vector<StatedSize> t5_sizes(const TransformerOptions& options) {
           {"relative_attention_num_buckets", rows, {of_decoder + bias}, 0}};
 }
 
-const Seq2SeqFamily kT5Like = {
-    t5_options, t5_vocabulary,      t5_renames,         t5_keys,
-    t5_sizes,   "encoder.block.*.", "decoder.block.*.", "layer.0.SelfAttention.q.weight",
-    ""};
+const Seq2SeqFamily kT5Like = {t5_options,
+                               t5_settings,
+                               t5_vocabulary,
+                               t5_renames,
+                               t5_keys,
+                               t5_sizes,
+                               "encoder.block.*.",
+                               "decoder.block.*.",
+                               "layer.0.SelfAttention.q.weight",
+                               ""};
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "models/hf/activation_name.h"
+
 namespace posenc {
 namespace {
 
@@ -56,6 +58,18 @@ void set_t5_layer(const Settings& config, TransformerLayerOptions& layer) {
       .bias(false)
       .attention_scale(1.0)
       .head_dim(config.whole("d_kv", 1, kWidestT5Head));
+}
+
+nlohmann::json changed_t5_network(const Settings& config, Activation activation,
+                                  FeedForward structure) {
+  const T5Network network = network_in(config);
+  const bool is_gated = structure == FeedForward::Gated;
+  if (activation_of(network.activation) == activation && network.is_gated == is_gated)
+    return nlohmann::json::object();
+  const std::string name = hf_name(activation);
+  return {{"feed_forward_proj", (is_gated ? "gated-" : "") + name},
+          {"dense_act_fn", name},
+          {"is_gated_act", is_gated}};
 }
 
 relative::Buckets t5_buckets(const Settings& config, bool bidirectional) {

@@ -11,6 +11,11 @@ namespace posenc {
 /// c10::ValueError for settings that are wrong.
 void set_t5_layer(const Settings& config, TransformerLayerOptions& layer);
 
+/// The settings that give the feed-forward network this activation and structure; none if `config`
+/// has it.
+nlohmann::json changed_t5_network(const Settings& config, Activation activation,
+                                  FeedForward structure);
+
 /// The buckets of the relative position bias; those of a decoder are not bidirectional.
 relative::Buckets t5_buckets(const Settings& config, bool bidirectional);
 

@@ -95,7 +95,7 @@ TEST(SavePretrained, DoesNotReplaceItsSourceUnlessAllowed) {
   const std::string before = read_bytes(path + "/model.safetensors");
   const auto text = message_of([&] { save_pretrained(model, path + "/."); });
   EXPECT_CONTAINS(text,
-                  "[save_pretrained] folder must not be the one that the encoder was loaded from");
+                  "[save_pretrained] folder must not be the one that the model was loaded from");
   EXPECT_EQ(read_bytes(path + "/model.safetensors"), before);
 }
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "models/settings.h"
+#include "posenc/models/generate_options.h"
+
+namespace posenc {
+
+/// The generation_config.json of a model whose options of generate() came from `text`, that of its
+/// folder, or where that is empty from its config.json: `text` itself unless settings have changed.
+/// `vocab` is the number of the model's target tokens. Throws c10::ValueError for options that are
+/// no settings of transformers.
+std::string saved_generation(const std::string& text, const Settings& config,
+                             const GenerateOptions& options, int64_t vocab);
+
+}  // namespace posenc
