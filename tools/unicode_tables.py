@@ -337,6 +337,27 @@ def other_properties(_: Data) -> str:
     return source(["other_properties.h"], [], rest)
 
 
+EMOJI = ["Emoji", "Emoji_Presentation", "Emoji_Modifier", "Emoji_Modifier_Base", "Emoji_Component", "Extended_Pictographic"]
+
+
+def emoji(_: Data) -> str:
+    """Ranges, first and last, of each property of 16.0."""
+    rest, names = "", []
+    for name in EMOJI:
+        answers = getattr(ucd, f"is_{name.lower()}")
+        rows: list[list[int]] = []
+        for c in filter(lambda c: answers(chr(c)), range(COUNT)):
+            if rows and rows[-1][1] == c - 1:
+                rows[-1][1] = c
+            else:
+                rows.append([c, c])
+        table = "k" + name.replace("_", "")
+        rest += array("Range", table, [f"{{{first},{last}}}" for first, last in rows])
+        names += [f'{{"{name.replace("_", "").lower()}",{table},sizeof {table} / sizeof *{table}}}']
+    return source(["other_properties.h"], [rest], array("RangeProperty", "k", names).replace(
+        "constexpr RangeProperty k[]", f"constinit const RangeProperty kEmojiProperties[{len(names)}]"))  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a file would change")
@@ -346,7 +367,7 @@ def main() -> int:
         return 77
     data = Data()
     made = {"characters.cpp": characters, "compositions.cpp": compositions, "decompositions.cpp": decompositions,
-            "lowercase.cpp": lowercase, "other_properties.cpp": other_properties, "script_properties.cpp": script_properties, "scripts.cpp": scripts}  # fmt: skip
+            "emoji.cpp": emoji, "lowercase.cpp": lowercase, "other_properties.cpp": other_properties, "script_properties.cpp": script_properties, "scripts.cpp": scripts}  # fmt: skip
     different = []
     for name, make in made.items():
         path, text = OUT / name, make(data)

@@ -34,7 +34,7 @@ uint64_t write_as_torch_save(const ConvertOptions& options) {
 }
 
 void convert_file(const ConvertOptions& options) {
-  refuse_to_replace_input(options.output, {options.input});
+  check_output(options.output, {options.input});
   const auto weights = io::in_context("read_manifest", options.input,
                                       [&] { return io::OpenWeights(options.input); });
   const Manifest& manifest = weights.manifest;

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
+#include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/inference/frozen_classifier.h"
 #include "posenc/inference/frozen_encoder.h"
@@ -127,7 +128,7 @@ StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& g
 }
 
 void encode(const EncodeArguments& arguments) {
-  refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
+  check_output(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const StateDict given = read_tensors(arguments.input, {});
   const StateDict result =
@@ -196,7 +197,7 @@ void add_encode(CLI::App& app) {
               "vectors.safetensors\n  posenc encode models/all-MiniLM-L6-v2 --text lines.txt --out "
               "vectors.safetensors");
   sub->callback([arguments, in, text] {
-    if (in->count() == 0 && text->count() == 0) fail("--in or --text is required");
+    if (in->count() == 0 && text->count() == 0) fail_usage("--in or --text is required");
     if (text->count() == 0) return encode(*arguments);
     arguments->text.folder = arguments->folder;
     arguments->text.output = arguments->output;

@@ -24,7 +24,7 @@ void note_pooling(const std::string& folder) {
 }  // namespace
 
 void encode_text_lines(const EncodeTextOptions& options) {
-  refuse_to_replace_input(options.output, {options.folder, options.file});
+  check_output(options.output, {options.folder, options.file});
   LoadReport report;
   const SentenceEncoder model =
       load_sentence_encoder(options.folder, FreezeOptions().weights(options.weights),

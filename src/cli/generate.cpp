@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
+#include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/io/save.h"
@@ -119,29 +120,31 @@ Tokens row_of(const at::Tensor& ids, int64_t row) {
   return {first, first + ids.size(1)};
 }
 
-nlohmann::json overrides_in(const std::vector<std::string>& settings) {
-  nlohmann::json overrides = nlohmann::json::object();
+SettingOverrides overrides_in(const std::vector<std::string>& settings) {
+  SettingOverrides overrides;
   for (const std::string& setting : settings) {
     const auto equals = setting.find('=');
     const std::string name = setting.substr(0, equals), text = setting.substr(equals + 1);
-    if (overrides.contains(name)) fail("--set {} must be given once", shown(name));
+    if (overrides.contains(name)) fail_usage("--set {} must be given once", shown(name));
     auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (value.is_discarded())
-      fail("--set {}: the value must be JSON, such as 4, true, null or [[5], [7, 8]]. Got {}",
-           shown(name), shown(text));
-    overrides[name] = std::move(value);
+      fail_usage("--set {}: the value must be JSON, such as 4, true, null or [[5], [7, 8]]. Got {}",
+                 shown(name), shown(text));
+    overrides[name] = {std::move(value), "--set " + shown(name)};
   }
   return overrides;
+}
+
+// The token that begins the target of a row.
+int64_t start_of(const GenerateOptions& options, int64_t row) {
+  const auto& own = options.prefixes();
+  return own.empty() ? options.bos_id() : own.at(static_cast<std::size_t>(row)).front();
 }
 
 // The columns that begin each target. As transformers, which puts the start token before those
 // that are given unless any row begins with it.
 std::vector<Tokens> columns_of(const GenerateInputs& inputs, const GenerateOptions& options) {
   const int64_t rows = inputs.src.size(0);
-  const auto start = [&](int64_t row) {
-    const auto& own = options.prefixes();
-    return own.empty() ? options.bos_id() : own.at(static_cast<std::size_t>(row)).front();
-  };
   if (options.prefixes().size() > 1 && static_cast<int64_t>(options.prefixes().size()) != rows)
     fail("decoder_start_token_id must be one token, or one for each of the {} rows. Got {}", rows,
          options.prefixes().size());
@@ -149,10 +152,11 @@ std::vector<Tokens> columns_of(const GenerateInputs& inputs, const GenerateOptio
   bool has_start = false;
   for (int64_t row = 0; row < rows; ++row) {
     columns.push_back(inputs.prefix.defined() ? row_of(inputs.prefix, row) : Tokens());
-    has_start |= !columns.back().empty() && columns.back().front() == start(row);
+    has_start |= !columns.back().empty() && columns.back().front() == start_of(options, row);
   }
   if (!has_start)
-    for (int64_t row = 0; row < rows; ++row) columns[row].insert(columns[row].begin(), start(row));
+    for (int64_t row = 0; row < rows; ++row)
+      columns[row].insert(columns[row].begin(), start_of(options, row));
   return columns;
 }
 
@@ -168,6 +172,19 @@ std::vector<Tokens> without_padding(const std::vector<Tokens>& columns,
     kept[row].erase(given, given + padding[row]);
   }
   return kept;
+}
+
+// Of the columns that without_padding() leaves out, those that hold the start token: the target has
+// begun there, so that models which number tokens by their ids count them, as transformers does.
+std::vector<int64_t> hidden_columns(const GenerateInputs& inputs, const GenerateOptions& options) {
+  if (!inputs.prefix.defined()) return {};
+  std::vector<int64_t> hidden = padding_of(inputs.prefix_mask);
+  for (std::size_t row = 0; row < hidden.size(); ++row) {
+    const auto number = static_cast<int64_t>(row);
+    const Tokens given = row_of(inputs.prefix, number);
+    hidden[row] = std::count(given.begin(), given.begin() + hidden[row], start_of(options, number));
+  }
+  return hidden;
 }
 
 // Calls `use` with the model that the arguments select and the mask of the source. A frozen model
@@ -204,17 +221,18 @@ at::Tensor attention_of(const std::vector<const Hypothesis*>& rows,
 }
 
 StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
-                    const GenerateInputs& inputs) {
-  const Settings settings =
-      generation_settings(arguments.folder, model.config, overrides_in(arguments.settings));
+                    const GenerateInputs& inputs, const SettingOverrides& overrides) {
+  const Settings settings = generation_settings(arguments.folder, model.config, overrides);
   GenerateOptions options = generate_options(settings, model.model->options.tgt_vocab());
   const auto columns = columns_of(inputs, options);
+  options.hidden_columns(hidden_columns(inputs, options));
   options.prefixes(without_padding(columns, inputs));
   // transformers counts the columns of padding.
   const auto padding = static_cast<int64_t>(longest(columns) - longest(options.prefixes()));
   if (options.max_length()) options.max_length(*options.max_length() - padding);
   options.min_length(options.min_length() - padding);
   options.coverage_penalty(arguments.coverage_penalty).return_attention(arguments.attention);
+  check_search(settings, options, inputs.src, model.model->options);
   if (arguments.seed) at::manual_seed(*arguments.seed);
   const auto found =
       with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& mask) {
@@ -272,7 +290,8 @@ StateDict forced_logits(const GenerateArguments& arguments, Seq2SeqWeights& mode
 }
 
 void generate_tensors(const GenerateArguments& arguments) {
-  refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
+  const SettingOverrides overrides = overrides_in(arguments.settings);
+  check_output(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
   LoadReport report;
@@ -284,7 +303,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   if (inputs.prefix.defined())
     check_ids(inputs.prefix, "decoder_input_ids", sizes.tgt_vocab(), sizes.most_tokens());
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
-                                            : generated(arguments, model, inputs);
+                                            : generated(arguments, model, inputs, overrides);
   save_tensors(arguments.output, result);
   fmt::print("{}: {}\n", arguments.output, described(result));
 }

@@ -41,7 +41,7 @@ void add_version_and_help(CLI::App& app) {
     const auto is_meant = [&](const CLI::App* sub) { return sub->get_name() == *subject; };
     const auto found = app.get_subcommands(is_meant);
     if (found.empty()) {
-      throw CLI::ParseError(posenc::cli::unknown_subcommand(app, *subject), 2);
+      posenc::cli::fail_usage("{}", posenc::cli::unknown_subcommand(app, *subject));
     }
     fmt::print("{}", found.front()->help(app.get_name()));
   });

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/error.h"
+#include "io/base/file.h"
 #include "models/model_folder.h"
 #include "posenc/io/manifest.h"
 #include "posenc/models/inspect_folder.h"
@@ -59,7 +60,7 @@ void refuse_part_of(const std::string& folder, const std::string& output) {
 
 }  // namespace
 
-void refuse_to_replace_input(const std::string& output, const std::vector<std::string>& inputs) {
+void check_output(const std::string& output, const std::vector<std::string>& inputs) {
   std::error_code unknown;
   for (const auto& input : inputs) {
     if (input.empty() || !fs::exists(output, unknown)) continue;
@@ -70,6 +71,12 @@ void refuse_to_replace_input(const std::string& output, const std::vector<std::s
     }
   }
   for (const auto& input : inputs) refuse_part_of(input, output);
+  try {
+    const io::AtomicFile unwritten(output);  // leaves nothing
+  } catch (const platform::FileError& error) {
+    const std::string& remedy = error.remedy();
+    fail("{}: {}{}", output, error.what(), remedy.empty() ? "" : "; " + remedy);
+  }
 }
 
 }  // namespace posenc::cli

@@ -1,6 +1,6 @@
 #include "cli/params.h"
 
-#include "cli/error.h"
+#include "cli/usage.h"
 
 namespace posenc::cli {
 
@@ -8,7 +8,7 @@ Params::Params(const std::vector<std::string>& assignments) {
   for (const auto& text : assignments) {
     const auto equals = text.find('=');
     const auto [at, fresh] = values_.emplace(text.substr(0, equals), text.substr(equals + 1));
-    if (!fresh) fail("--param {} is given twice", at->first);
+    if (!fresh) fail_usage("--param {} is given twice", at->first);
   }
 }
 

@@ -55,17 +55,18 @@ void print_json() {
   fmt::print("{}\n", list.dump(2));
 }
 
-// Presets under the same heading, the recipe's name, have the same bits.
+// Presets under one heading, the recipe's name, have the same bits. Lines of no preset begin with
+// #.
 void print_table() {
   const auto& all = presets();
   for (std::size_t i = 0; i < all.size();) {
-    fmt::print("{}{}\n", i > 0 ? "\n" : "", all[i].recipe);
+    fmt::print("{}# {}\n", i > 0 ? "\n" : "", all[i].recipe);
     for (const auto& param : all[i].params) {
       const bool needed = param.fallback.empty();
-      fmt::print("  --param {}={}  {}\n", param.name, needed ? "..." : param.fallback,
+      fmt::print("#   --param {}={}  {}\n", param.name, needed ? "..." : param.fallback,
                  param.meaning + (needed ? ", required" : ""));
     }
-    if (!all[i].bound.empty()) fmt::print("  equal within {}\n", all[i].bound);
+    if (!all[i].bound.empty()) fmt::print("#   equal within {}\n", all[i].bound);
     std::vector<std::vector<std::string>> rows;
     const std::string recipe = all[i].recipe;
     for (; i < all.size() && all[i].recipe == recipe; ++i) {
@@ -93,7 +94,7 @@ template <typename Presets, typename Model>
 void print_model_types(const char* kind, const Presets& presets, const std::vector<Model>& models) {
   for (const auto& preset : presets) {
     const auto names = model_types_of(preset.name, models);
-    if (!names.empty()) fmt::print("\n{} {}: {}\n", kind, preset.name, listed(names));
+    if (!names.empty()) fmt::print("\n# {} {}: {}\n", kind, preset.name, listed(names));
   }
 }
 
@@ -114,7 +115,7 @@ void print_rotary_table() {
   for (const RotaryPreset& preset : rotary_presets()) {
     rows.push_back({preset.name, preset.source, preset.summary});
   }
-  fmt::print("rotary\n{}", text_table(rows, 2));
+  fmt::print("# rotary\n{}", text_table(rows, 2));
   print_model_types("rotary", rotary_presets(), rotary_models());
 }
 
@@ -137,7 +138,7 @@ void print_relative_table() {
   std::vector<std::vector<std::string>> rows;
   for (const RelativePreset& preset : relative_presets())
     rows.push_back({preset.name, preset.source, preset.summary});
-  fmt::print("relative\n{}", text_table(rows, 2));
+  fmt::print("# relative\n{}", text_table(rows, 2));
   print_model_types("relative", relative_presets(), relative_models());
 }
 
@@ -174,7 +175,7 @@ void print_embeddings(const char* title, const char* one, const std::vector<Embe
   std::vector<std::vector<std::string>> rows;
   for (const Embeddings& preset : presets)
     rows.push_back({preset.name, preset.source, preset.formula});
-  fmt::print("{}\n{}", title, text_table(rows, 2));
+  fmt::print("# {}\n{}", title, text_table(rows, 2));
   print_model_types(one, presets, models);
 }
 
@@ -216,7 +217,7 @@ void print_encoders_table() {
     const auto heads = heads_of(type);
     rows.push_back({type, heads.empty() ? "no heads" : listed(heads)});
   }
-  fmt::print("encoders\n{}", text_table(rows, 2));
+  fmt::print("# encoders\n{}", text_table(rows, 2));
 }
 
 struct PresetsArguments {
@@ -266,14 +267,13 @@ std::vector<std::string> rotary_preset_names() {
 
 void add_presets(CLI::App& app) {
   auto arguments = std::make_shared<PresetsArguments>();
-  auto* sub =
-      app.add_subcommand("presets",
-                         "List the presets: their origin, how the original system stores the "
-                         "table, and their parameters. Presets under one heading have the same "
-                         "bits. Then the rotary embeddings, the relative positions, the "
-                         "embeddings of encoders and the vision embeddings, with the model types "
-                         "that use them, and the encoders, "
-                         "with the heads that can be loaded.");
+  auto* sub = app.add_subcommand(
+      "presets",
+      "List the presets: their origin, how the original system stores the table, and their "
+      "parameters. Presets under one heading, a line that begins with #, have the same bits. "
+      "Then the rotary embeddings, the relative positions, the embeddings of encoders and the "
+      "vision embeddings, with the model types that use them, and the encoders, with the heads "
+      "that can be loaded.");
   sub->add_flag(
       "--json", arguments->json,
       "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "

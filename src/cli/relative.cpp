@@ -63,7 +63,7 @@ RelativeInputs inputs_of(const RelativeArguments& arguments) {
 }
 
 void compute(const RelativeArguments& arguments) {
-  refuse_to_replace_input(arguments.output, {arguments.config, arguments.input});
+  check_output(arguments.output, {arguments.config, arguments.input});
   const RelativeInputs inputs = inputs_of(arguments);
   const auto preset = inputs.settings.find("preset");
   if (preset == inputs.settings.end()) fail("{} must have `preset`", arguments.config);

@@ -27,11 +27,11 @@ struct RotaryArguments {
   std::string precision = "reference", layout;
 };
 
-RotaryOptions options_of(const RotaryArguments& arguments, const at::Tensor& q) {
+RotaryOptions options_of(const RotaryArguments& arguments, PresetParams params,
+                         const at::Tensor& q) {
   if (!arguments.config.empty()) {
     return rotary_options_from_hf(arguments.config, arguments.layer_type);
   }
-  PresetParams params = Params(arguments.params).for_preset();
   if (q.defined() && q.dim() > 0) params.try_emplace("head_dim", q.size(-1));
   return rotary_options_from_params(arguments.preset, params);
 }
@@ -98,11 +98,12 @@ F::RotaryFuncOptions func_options_of(const RotaryArguments& arguments, const Rot
 }
 
 void rotate(const RotaryArguments& arguments) {
-  refuse_to_replace_input(arguments.output, {arguments.config, arguments.input});
+  const PresetParams params = Params(arguments.params).for_preset();
+  check_output(arguments.output, {arguments.config, arguments.input});
   const StateDict given = read_tensors(arguments.input, {});
   const at::Tensor q = tensor_in(given, "q"), k = tensor_in(given, "k"), v = tensor_in(given, "v");
   const at::Tensor& hidden = q.defined() ? q : k;
-  RotaryOptions options = options_of(arguments, hidden);
+  RotaryOptions options = options_of(arguments, params, hidden);
   options.precision(arguments.precision == "exact" ? Precision::Exact : Precision::Reference);
   const at::Tensor ids = positions_in(given, options, arguments.input);
   const RotaryCosSin table =

@@ -28,12 +28,13 @@ struct TableOptions {
 };
 
 void make(const TableOptions& options) {
-  refuse_to_replace_input(options.output, {options.cases, options.positions});
-  if (!options.cases.empty()) return make_cases(options.cases, options.output);
-  if (options.preset.empty()) throw CLI::RequiredError("--preset");
-  if (!options.dim) throw CLI::RequiredError("--dim");
-  SinusoidOptions recipe =
-      preset(options.preset, *options.dim, Params(options.params).for_preset());
+  const bool has_cases = !options.cases.empty();
+  if (!has_cases && options.preset.empty()) throw CLI::RequiredError("--preset");
+  if (!has_cases && !options.dim) throw CLI::RequiredError("--dim");
+  const PresetParams params = Params(options.params).for_preset();
+  check_output(options.output, {options.cases, options.positions});
+  if (has_cases) return make_cases(options.cases, options.output);
+  SinusoidOptions recipe = preset(options.preset, *options.dim, params);
   recipe.precision(options.precision == "exact" ? Precision::Exact : Precision::Reference);
   StateDict result;
   SaveOptions::Metadata metadata = {{"preset", options.preset}};

@@ -28,10 +28,12 @@ void add_tokenize(CLI::App& app) {
   sub->add_option("--max-length", options->max_length,
                   "truncate to this number of tokens, special ones included")
       ->check(whole(1));
+  auto* count = sub->add_flag("--count", options->count, "write the number of tokens of each line");
   sub->add_flag(
-      "--json", options->json,
-      "write an object for each line: `ids`, `tokens`, `type_ids`, `mask` and `offsets`, the "
-      "begin and end of each token in characters");
+         "--json", options->json,
+         "write an object for each line: `ids`, `tokens`, `type_ids`, `mask` and `offsets`, the "
+         "begin and end of each token in characters")
+      ->excludes(count);
   sub->footer("Example:\n  posenc tokenize models/bert-base-uncased lines.txt --json");
   sub->callback([options] { tokenize_lines(*options); });
 }

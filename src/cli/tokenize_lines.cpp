@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -18,30 +19,55 @@
 namespace posenc::cli {
 namespace {
 
+constexpr int64_t kMostId = std::numeric_limits<uint32_t>::max();
+
 Tokenizer tokenizer_at(const std::string& path) {
   std::error_code unknown;
   const bool is_file = std::filesystem::is_regular_file(path, unknown);
   return is_file ? Tokenizer::from_file(path) : Tokenizer::from_folder(path);
 }
 
-std::string json_of(const Encoding& encoding) {
+std::string json_of(const Encoding& encoding, const std::vector<int>& mask) {
   nlohmann::ordered_json out;
   out["ids"] = encoding.ids;
   out["tokens"] = encoding.tokens;
   out["type_ids"] = encoding.type_ids;
-  out["mask"] = std::vector<int>(encoding.ids.size(), 1);
+  out["mask"] = mask;
   out["offsets"] = encoding.offsets;
   return out.dump();
+}
+
+// What `batch`, which has one row, has beside the tokens of `encoding`: padding.
+std::vector<int> pad(const Tokenizer& tokenizer, const TokenBatch& batch, Encoding& encoding) {
+  const int64_t length = batch.input_ids.size(1);
+  const auto count = static_cast<int64_t>(encoding.ids.size());
+  if (length == count) return std::vector<int>(encoding.ids.size(), 1);
+  const auto* const ids = batch.input_ids.const_data_ptr<int64_t>();
+  const auto* const types = batch.token_type_ids.const_data_ptr<int64_t>();
+  const auto* const is_token = batch.attention_mask.const_data_ptr<int64_t>();
+  const bool on_left = is_token[0] == 0;
+  const int64_t padding = on_left ? 0 : length - 1;
+  const auto insert = [&](auto& list, const auto& value) {
+    list.insert(on_left ? list.begin() : list.end(), static_cast<std::size_t>(length - count),
+                value);
+  };
+  insert(encoding.tokens, tokenizer.id_to_token(ids[padding]).value_or(""));
+  insert(encoding.type_ids, types[padding]);
+  insert(encoding.offsets, std::pair<int64_t, int64_t>());
+  encoding.ids.assign(ids, ids + length);
+  return {is_token, is_token + length};
 }
 
 }  // namespace
 
 void tokenize_lines(const TokenizeOptions& options) {
   const Tokenizer tokenizer = tokenizer_at(options.folder);
-  auto wanted = TokenizerOptions().add_special_tokens(!options.no_special);
+  auto wanted = tokenizer.own_options().add_special_tokens(!options.no_special);
   if (options.max_length > 0) {
-    wanted.truncation(tokenizer::Truncation::LongestFirst).max_length(options.max_length);
+    wanted.truncation(tokenizer::Truncation::LongestFirst).max_length(options.max_length).stride(0);
   }
+  const bool pads =
+      wanted.padding() == tokenizer::Padding::Length || wanted.pad_to_multiple_of() > 1;
   each_line(options.file, [&](const LineReader& reader, const std::string& line) {
     std::pair<std::string, std::string> texts;
     std::string_view text = line;
@@ -51,10 +77,28 @@ void tokenize_lines(const TokenizeOptions& options) {
       text = texts.first;
       second = texts.second;
     }
+    const auto batch = [&] {
+      if (!second) return tokenizer.encode({std::string(text)}, wanted);
+      return tokenizer.encode_pairs({{std::string(text), std::string(*second)}}, wanted);
+    };
     if (options.json) {
-      fmt::print("{}\n", json_of(tokenizer.encode_one(text, second, wanted).front()));
+      Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
+      const auto mask =
+          pads ? pad(tokenizer, batch(), encoding) : std::vector<int>(encoding.ids.size(), 1);
+      fmt::print("{}\n", json_of(encoding, mask));
+      return;
+    }
+    std::vector<int64_t> ids;
+    if (pads && !options.count) {
+      const at::Tensor row = batch().input_ids;
+      ids.assign(row.const_data_ptr<int64_t>(), row.const_data_ptr<int64_t>() + row.numel());
     } else {
-      fmt::print("{}\n", fmt::join(tokenizer.encode_ids(text, second, wanted), " "));
+      ids = tokenizer.encode_ids(text, second, wanted);
+    }
+    if (options.count) {
+      fmt::print("{}\n", ids.size());
+    } else {
+      fmt::print("{}\n", fmt::join(ids, " "));
     }
   });
 }
@@ -68,9 +112,10 @@ void detokenize_lines(const DetokenizeOptions& options) {
       if (end > begin) {
         const std::string word = line.substr(begin, end - begin);
         const auto id = whole_number(word);
-        if (!id)
-          fail("{}: line {} must have ids separated by blanks. Got {}", reader.name(),
-               reader.number(), shown(word));
+        const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
+        if (!id || *id < 0 || *id > kMostId)
+          fail("{}: line {} must have ids{}, separated by blanks. Got {}", reader.name(),
+               reader.number(), id || is_number ? " from 0 to 4294967295" : "", shown(word));
         ids.push_back(*id);
       }
       begin = end + 1;

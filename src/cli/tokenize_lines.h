@@ -10,7 +10,7 @@ struct TokenizeOptions {
   std::string file;  ///< "" or "-": standard input
   bool pair = false;
   bool no_special = false;
-  bool json = false;
+  bool json = false, count = false;
   int64_t max_length = 0;  ///< 0: not truncated
 };
 

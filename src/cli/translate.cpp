@@ -1,10 +1,12 @@
 // posenc translate: translates lines of text with an encoder-decoder in the Hugging Face format.
 
 #include <memory>
+#include <utility>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/translate/translate_lines.h"
+#include "cli/usage.h"
 
 namespace posenc::cli {
 
@@ -16,11 +18,15 @@ void add_translate(CLI::App& app) {
       "and NLLB, from a folder with config.json, safetensors or pytorch_model.bin, and a "
       "tokenizer's files. Each input line gives one output line, in the same order; an empty line "
       "stays empty.");
-  sub->add_option("FILE", options->file, "text file in UTF-8; default, or -: standard input")
-      ->check(input_path());
-  sub->add_option("--model", options->folder, "the folder of the model")
-      ->required()
-      ->check(input_path());
+  auto* folder = sub->add_option("MODEL_DIR", options->folder, "the folder of the model");
+  folder->check(input_path());
+  auto* file =
+      sub->add_option("FILE", options->file, "text file in UTF-8; default, or -: standard input");
+  file->check(input_path());
+  auto* model = sub->add_option("--model", options->model,
+                                "the folder of the model, in place of MODEL_DIR: FILE is then the "
+                                "only argument");
+  model->check(input_path());
   sub->add_option(
          "--beams", options->search.beams,
          "number of beams; 1: greedy search; neither samples; default: the model's setting")
@@ -45,7 +51,9 @@ void add_translate(CLI::App& app) {
                   "en; default: the folder's");
   sub->add_option(
       "--tgt-lang", options->search.tgt_lang,
-      "language of the translations: fra_Latn, fr_XX, fr or fra; default: the folder's");
+      "language of the translations: fra_Latn, fr_XX, fr or fra; default: the folder's. With "
+      "Marian "
+      "models, a line that begins with a language of its own, such as >>fra<<, keeps it");
   sub->add_option("--prefix", options->search.prefix,
                   "text before each line, such as a task of T5: \"translate English to German: \"");
   sub->add_option("--target-prefix", options->search.target_prefix,
@@ -65,10 +73,16 @@ void add_translate(CLI::App& app) {
       "--truncate", options->truncate,
       "truncate lines that are too long for the model, with a warning, instead of failing");
   sub->footer(
-      "Example:\n  posenc translate --model opus-mt-en-de letter.txt > brief.txt\n"
-      "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4\n"
-      "  posenc translate --model nllb --src-lang eng_Latn --tgt-lang fra_Latn --json letter.txt");
-  sub->callback([options, n_best, json, alignments] {
+      "Example:\n  posenc translate opus-mt-en-de letter.txt > brief.txt\n"
+      "  echo 'How are you?' | posenc translate opus-mt-en-de --beams 4\n"
+      "  posenc translate nllb letter.txt --src-lang eng_Latn --tgt-lang fra_Latn --json");
+  sub->callback([options, folder, file, model, n_best, json, alignments] {
+    if (model->count() > 0) {
+      if (file->count() > 0) fail_usage("--model and MODEL_DIR exclude each other");
+      options->file = std::exchange(options->folder, options->model);
+    } else if (folder->count() == 0) {
+      fail_usage("MODEL_DIR is required");
+    }
     if (n_best->count() > 0) options->format = LineFormat::Scores;
     if (json->count() > 0) options->format = LineFormat::Json;
     options->search.alignments = alignments->count() > 0;

@@ -1,7 +1,5 @@
 #include "cli/usage.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 

@@ -70,11 +70,13 @@ at::Tensor Embedding::look_up(const at::Tensor& ids, int64_t rows,
   return x;
 }
 
-at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {
+at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset,
+                                 const at::Tensor& position_ids) const {
   auto position = functional::PositionalEncodingFuncOptions();
   const int64_t length = ids.size(-1);
   if (growing) {
-    position.position_ids(positions_from_ids(ids, *padding_idx, offset));
+    position.position_ids(position_ids.defined() ? position_ids
+                                                 : positions_from_ids(ids, *padding_idx, offset));
   } else if (table.defined()) {
     if (first_row > 0) check_length(length, offset);  // the look-up sees all rows as positions
     position.offset(first_row + offset);

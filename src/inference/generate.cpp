@@ -10,8 +10,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   TORCH_CHECK_VALUE(!src.defined() || src.is_cpu(),
                     "[generate] src must be on the CPU, as the frozen model is. Got ",
                     src.device());
-  const SearchPlan plan = plan_search(options, src, model.options().tgt_vocab(),
-                                      model.options().max_len(), model.options().most_tokens());
+  const SearchPlan plan = plan_search(options, src, model.options());
   const torch::NoGradGuard no_grad;
   const auto held = inference::FrozenAccess::model(model);
   const inference::TransformerModel& frozen = *held;

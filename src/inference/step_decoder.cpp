@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "functional/attention_weights.h"
 #include "kernels/dispatch.h"
@@ -276,7 +277,9 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const DecoderStack& stack = model_.decoder;
   const int64_t qkv_width = stack.sizes.width(), width = stack.sizes.query_width();
   const int64_t kv_width = 2 * stack.sizes.kv_width();
-  const at::Tensor x = model_.tgt_embedding(tokens, length_);  // (R, 1, D)
+  const StepPositions where =
+      std::exchange(positions_, std::nullopt).value_or(StepPositions{{}, length_});
+  const at::Tensor x = model_.tgt_embedding(tokens, where.past, where.ids);  // (R, 1, D)
   Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
   if (input_int8_.defined())
     stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, stack.width};

@@ -25,6 +25,7 @@ class StepDecoder : public StepModel {
               int64_t rows_per_source, int64_t capacity);
 
   torch::Tensor step(const torch::Tensor& tokens) override;
+  void place(const StepPositions& positions) override { positions_ = positions; }
   void select(const torch::Tensor& rows) override;
   torch::Tensor attention() const override;
   void check_unchanged() const override { model_.stale_check.check(); }
@@ -44,9 +45,10 @@ class StepDecoder : public StepModel {
 
   const TransformerModel& model_;
   int64_t rows_, capacity_, length_ = 0;
-  int64_t token_stride_;            // floats per token: keys and values of all layers
-  std::vector<at::Tensor> blocks_;  // storage for tokens
-  float* free_ = nullptr;           // first free place in the last block, and their number
+  std::optional<StepPositions> positions_;  // of the next step's tokens
+  int64_t token_stride_;                    // floats per token: keys and values of all layers
+  std::vector<at::Tensor> blocks_;          // storage for tokens
+  float* free_ = nullptr;                   // first free place in the last block, and their number
   int64_t free_places_ = 0;
   std::vector<std::vector<const float*>> tokens_, next_;  // per row
   at::Tensor memory_;                                     // keys and values of the memory's tokens

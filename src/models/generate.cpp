@@ -28,8 +28,14 @@ class ModelDecoder : public StepModel {
       : model_(model), cache_(std::move(cache)), keeps_attention_(keeps_attention) {}
 
   torch::Tensor step(const torch::Tensor& tokens) override {
-    return model_.step(tokens, cache_, keeps_attention_ ? &weights_ : nullptr);
+    auto* const weights = keeps_attention_ ? &weights_ : nullptr;
+    if (!positions_) return model_.step(tokens, cache_, weights);
+    const auto embedded = model_.tgt_embedding->forward(tokens, positions_->past, positions_->ids);
+    positions_.reset();
+    return model_.final_layer->forward(
+        model_.decoder->step(embedded, cache_, weights).select(1, -1));
   }
+  void place(const StepPositions& positions) override { positions_ = positions; }
   torch::Tensor attention() const override {
     return weights_.defined() ? weights_.select(1, -1) : weights_;
   }
@@ -43,6 +49,7 @@ class ModelDecoder : public StepModel {
   DecoderCache cache_;
   bool keeps_attention_;
   torch::Tensor weights_;  // (R, 1, S)
+  std::optional<StepPositions> positions_;
 };
 
 }  // namespace
@@ -52,8 +59,7 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
                                               const GenerateOptions& options) {
   const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
   check_eval_mode(model);
-  const SearchPlan plan = plan_search(options, src, model.options.tgt_vocab(),
-                                      model.options.max_len(), model.options.most_tokens());
+  const SearchPlan plan = plan_search(options, src, model.options);
   const torch::NoGradGuard no_grad;
   if (plan.sources == 0) return {};
   const int64_t rows = plan.rows_per_source;

@@ -1,3 +1,4 @@
+// posenc-budget: one class: each way in which a setting is read
 #include "models/settings.h"
 
 #include <c10/util/Exception.h>
@@ -145,6 +146,16 @@ void Settings::set(std::string_view name, nlohmann::json value) {
   object_[std::string(name)] = std::move(value);
 }
 
+void Settings::replace(std::string_view name, nlohmann::json value, std::string label) {
+  set(name, std::move(value));
+  labels_[std::string(name)] = std::move(label);
+}
+
+std::string Settings::label_of(std::string_view name) const {
+  const auto found = labels_.find(name);
+  return found == labels_.end() ? "" : found->second;
+}
+
 void Settings::set_default(std::string_view name, nlohmann::json value) {
   if (!has(name)) set(name, std::move(value));
 }
@@ -155,7 +166,9 @@ void Settings::refuse(std::string_view name, const std::string& rule) const {
 
 void Settings::refuse(std::string_view name, const std::string& rule,
                       const nlohmann::json& got) const {
-  TORCH_CHECK_VALUE(false, where(), key(name), " ", rule, ". Got ", io::shown(got));
+  const std::string label = label_of(name);
+  TORCH_CHECK_VALUE(false, label.empty() ? where() + key(name) : "[" + caller_ + "] " + label, " ",
+                    rule, ". Got ", io::shown(got));
 }
 
 bool Settings::falls_back(std::string_view name) const {

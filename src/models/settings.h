@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -94,6 +95,10 @@ class Settings {
 
   /// Changes a setting, as a class does that derives some from others.
   void set(std::string_view name, nlohmann::json value);
+  /// Replaces one by a value that is not the file's: errors call it `label`, such as an option.
+  void replace(std::string_view name, nlohmann::json value, std::string label);
+  /// That label; empty for a setting of the file.
+  std::string label_of(std::string_view name) const;
   /// The same unless it has a value.
   void set_default(std::string_view name, nlohmann::json value);
   void erase(std::string_view name) { object_.erase(std::string(name)); }
@@ -149,6 +154,7 @@ class Settings {
   std::string caller_, path_;
   std::string within_;  // the objects around these settings, with a dot at the end
   nlohmann::json object_;
+  std::map<std::string, std::string, std::less<>> labels_;  // of settings that are not the file's
   const hf::ConfigClass* class_ = &hf::ConfigClass::of("");
 };
 

@@ -149,15 +149,19 @@ torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, i
                                 options.reuse_output() ? last_output_.get() : nullptr};
     return embed_forward(module, ids, offset, position_ids);
   }
-  TORCH_CHECK_VALUE(!position_ids.defined(), "[", kTokenAndPosition,
-                    "] position_ids are for sinusoids of PositionIds::Arange without a norm");
+  const bool are_of_ids = options.position_ids() == PositionIds::FromIds;
+  TORCH_CHECK_VALUE(are_of_ids || !position_ids.defined(), "[", kTokenAndPosition,
+                    "] position_ids are for sinusoids of PositionIds::FromIds, or of "
+                    "PositionIds::Arange without a norm");
   check_token_options(kTokenAndPosition, token_embedding->options);
   const torch::Tensor& tokens = token_embedding->weight;
   const bool sparse = token_embedding->options.sparse();
   auto position = functional::PositionalEncodingFuncOptions();
   torch::Tensor table;
-  if (options.position_ids() == PositionIds::FromIds) {
-    position.position_ids(positions_from_ids(ids, *options.padding_idx(), offset));
+  if (are_of_ids) {
+    position.position_ids(position_ids.defined()
+                              ? position_ids
+                              : positions_from_ids(ids, *options.padding_idx(), offset));
     table = position_encoding->table(first_position_row(options) + offset + ids.size(-1));
   } else if (options.position_ids() != PositionIds::None) {
     check_length(kTokenAndPosition, options, ids.size(-1), offset);

@@ -83,8 +83,14 @@ std::function<bool(const GeneratedToken& token)> stream_text(
           }
           stream = streams.emplace(row, std::move(begun)).first;
         }
-        return on_text({token.source, token.sequence,
-                        stream->second.step(token.token).value_or(std::string())});
+        std::string text = stream->second.step(token.token).value_or(std::string());
+        if (token.is_last) text += stream->second.end();
+        const bool more = on_text({token.source, token.sequence, std::move(text), token.is_last});
+        if (more && !token.is_last) return true;
+        std::string rest = stream->second.end();
+        streams.erase(stream);
+        if (!rest.empty()) on_text({token.source, token.sequence, std::move(rest), true});
+        return more;
       };
 }
 

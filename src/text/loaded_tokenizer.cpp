@@ -15,10 +15,11 @@
 namespace posenc::text {
 namespace {
 
-FolderSettings file_settings(const Definition& definition) {
+FolderSettings file_settings(const std::optional<PaddingRule>& padding,
+                             const std::optional<TruncationRule>& truncation) {
   FolderSettings settings;
-  if (const auto padding = read_padding(definition.padding)) settings.pads_left = padding->on_left;
-  if (const auto truncation = read_truncation(definition.truncation)) {
+  if (padding) settings.pads_left = padding->on_left;
+  if (truncation) {
     settings.truncates_left = truncation->from_left;
     settings.model_max_length = static_cast<int64_t>(truncation->max_length);
   }
@@ -102,10 +103,12 @@ std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_file(const std::str
   try {
     Definition definition = read_definition(whole_file(path));
     const auto padding = read_padding(definition.padding);
-    FolderSettings settings = file_settings(definition);
-    std::shared_ptr<LoadedTokenizer> loaded(
-        new LoadedTokenizer(std::make_unique<Machine>(std::move(definition)), std::move(settings)));
+    const auto truncation = read_truncation(definition.truncation);
+    std::shared_ptr<LoadedTokenizer> loaded(new LoadedTokenizer(
+        std::make_unique<Machine>(std::move(definition)), file_settings(padding, truncation)));
     if (padding) loaded->padding_ = {padding->pad_id, padding->pad_type_id};
+    loaded->own_padding_ = padding;
+    loaded->own_truncation_ = truncation;
     return loaded;
   } catch (const TokenizerError& error) {
     throw error.in_file(path).in_function("Tokenizer::from_file");
@@ -122,6 +125,17 @@ std::optional<uint32_t> LoadedTokenizer::special_token_id(std::string_view name)
     if (known == name) return machine_->token_to_id(token);
   }
   return std::nullopt;
+}
+
+std::vector<uint32_t> LoadedTokenizer::special_token_ids() const {
+  std::vector<uint32_t> ids;
+  const auto add = [&](const std::string& token) {
+    const auto id = machine_->token_to_id(token);
+    if (id && std::ranges::count(ids, *id) == 0) ids.push_back(*id);
+  };
+  for (const auto& [name, token] : settings_.special_tokens) add(token);
+  for (const std::string& token : settings_.extra_special_tokens) add(token);
+  return ids;
 }
 
 std::string LoadedTokenizer::decode(const std::vector<uint32_t>& ids,

@@ -31,10 +31,15 @@ class LoadedTokenizer {
     uint32_t id, type_id;
   };
   std::optional<Padding> padding() const { return padding_; }
+  /// What the blocks of a file say; nothing of a folder.
+  const std::optional<PaddingRule>& own_padding() const { return own_padding_; }
+  const std::optional<TruncationRule>& own_truncation() const { return own_truncation_; }
   /// Whether the model takes types; a file does not say.
   bool has_types() const;
   /// The id of a named special token.
   std::optional<uint32_t> special_token_id(std::string_view name) const;
+  /// The ids of all special tokens that the tokenizer has.
+  std::vector<uint32_t> special_token_ids() const;
   /// The text of ids, as transformers' decode() gives it.
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;
 
@@ -43,6 +48,8 @@ class LoadedTokenizer {
 
   FolderSettings settings_;
   std::optional<Padding> padding_;
+  std::optional<PaddingRule> own_padding_;
+  std::optional<TruncationRule> own_truncation_;
   std::unique_ptr<const TextMachine> machine_;
 };
 

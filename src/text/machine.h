@@ -39,6 +39,7 @@ class Machine : public TextMachine {
 
   std::optional<uint32_t> token_to_id(std::string_view token) const override;
   std::optional<std::string> id_to_token(uint32_t id) const override;
+  bool lists(uint32_t id) const override { return spelling_of(id).has_value(); }
   std::size_t vocab_size() const override { return model_->size() + added_tokens_.new_tokens(); }
   bool has_offsets() const override { return true; }
 

@@ -20,6 +20,18 @@ void StreamState::forget_last(bool was_text_empty) {
   follow_end();
 }
 
+std::string StreamState::end() {
+  std::string text = ids_.empty() ? std::string() : decode();
+  if (text.starts_with(prefix_)) {
+    text.erase(0, prefix_.size());
+  } else {  // another id has changed the text before it, as step() would refuse: the ids alone
+    ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(prefix_count_));
+    text = decode();
+  }
+  *this = StreamState(std::move(machine_), skip_special_tokens_);
+  return text;
+}
+
 std::optional<std::string> StreamState::step(uint32_t id) {
   const bool is_told = teller_ != nullptr;
   const auto token = is_told ? teller_->decoded_token(id, skip_special_tokens_) : std::nullopt;

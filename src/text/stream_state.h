@@ -28,6 +28,9 @@ class StreamState {
   /// complete. Throws TokenizerError where the new id changes the text before it.
   std::optional<std::string> step(uint32_t id);
 
+  /// The rest of the text; the next id begins a new one.
+  std::string end();
+
  private:
   std::string decode() const { return machine_->decode(ids_, skip_special_tokens_); }
   void follow_end();

@@ -40,6 +40,8 @@ class TextMachine {
 
   virtual std::optional<uint32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(uint32_t id) const = 0;
+  /// Whether the vocabulary that transformers lists, get_vocab(), has a token of this id.
+  virtual bool lists(uint32_t id) const = 0;
   /// Number of tokens, added ones included.
   virtual std::size_t vocab_size() const = 0;
   /// Whether tokens have places in their text.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 
 namespace posenc::text {
 namespace {
@@ -21,6 +22,13 @@ std::size_t max_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptio
   TORCH_CHECK_VALUE(length.has_value(), "[Tokenizer] `max_length` must be given for ", why,
                     ": the tokenizer has no model_max_length");
   TORCH_CHECK_VALUE(*length >= 0, "[Tokenizer] `max_length` must not be negative. Got ", *length);
+  return static_cast<std::size_t>(*length);
+}
+
+std::size_t pad_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options) {
+  const auto& length = options.pad_length();
+  if (!length) return max_length_of(tokenizer, options, "padding to a length");
+  TORCH_CHECK_VALUE(*length >= 0, "[Tokenizer] `pad_length` must not be negative. Got ", *length);
   return static_cast<std::size_t>(*length);
 }
 
@@ -60,7 +68,7 @@ struct Layout {
   int64_t rows = 0, width = 0;
   bool on_left = false;
   bool has_types = false;
-  LoadedTokenizer::Padding padding{};
+  int64_t pad_id = 0, pad_type = 0;
 };
 
 int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
@@ -80,15 +88,17 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
     return static_cast<int64_t>(width);
   }
   if (options.padding() == Padding::Length) {
-    width = max_length_of(tokenizer, options, "padding to a length");
-    TORCH_CHECK_VALUE(longest <= width, "[Tokenizer] texts must have at most `max_length` tokens, ",
-                      width, ", where they are not truncated. Got ", longest);
+    width = pad_length_of(tokenizer, options);
+    TORCH_CHECK_VALUE(longest <= width, "[Tokenizer] texts must have at most `",
+                      options.pad_length() ? "pad_length" : "max_length", "` tokens, ", width,
+                      ", where they are not truncated. Got ", longest);
   }
   const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
   width = (width + multiple - 1) / multiple * multiple;
   TORCH_CHECK_VALUE(
-      shortest >= width || tokenizer.padding() || !needs_padding_token,
-      "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token. Got ",
+      shortest >= width || tokenizer.padding() || options.pad_id() || !needs_padding_token,
+      "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token, and "
+      "`pad_id` is not set. Got ",
       shortest, " and a batch of ", width);
   return static_cast<int64_t>(width);
 }
@@ -130,9 +140,9 @@ class BatchWriter {
 
  private:
   void pad(int64_t count) {
-    ids_ = std::fill_n(ids_, count, int64_t{layout_.padding.id});
+    ids_ = std::fill_n(ids_, count, layout_.pad_id);
     mask_ = std::fill_n(mask_, count, 0);
-    types_ = std::fill_n(types_, count, layout_.has_types ? int64_t{layout_.padding.type_id} : 0);
+    types_ = std::fill_n(types_, count, layout_.has_types ? layout_.pad_type : 0);
     if (offsets_ != nullptr) offsets_ = std::fill_n(offsets_, 2 * count, 0);
   }
 
@@ -149,6 +159,10 @@ EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOption
                     options.pad_to_multiple_of());
   TORCH_CHECK_VALUE(options.stride() >= 0, "[Tokenizer] `stride` must not be negative. Got ",
                     options.stride());
+  if (const auto& id = options.pad_id()) {
+    TORCH_CHECK_VALUE(*id >= 0 && *id <= std::numeric_limits<uint32_t>::max(),
+                      "[Tokenizer] `pad_id` must lie in [0, 2^32). Got ", *id);
+  }
   EncodeRequest request;
   request.add_special_tokens = options.add_special_tokens();
   request.overflow = options.overflow();
@@ -183,6 +197,26 @@ std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
   });
 }
 
+TokenizerOptions own_options(const LoadedTokenizer& tokenizer) {
+  TokenizerOptions options;
+  if (const auto& rule = tokenizer.own_padding()) {
+    if (rule->length)
+      options.padding(Padding::Length).pad_length(static_cast<int64_t>(*rule->length));
+    options.pad_to_multiple_of(
+        static_cast<int64_t>(std::max<uint64_t>(1, rule->multiple.value_or(1))));
+  }
+  if (const auto& rule = tokenizer.own_truncation()) {
+    using Strategy = TruncationRule::Strategy;
+    options
+        .truncation(rule->strategy == Strategy::OnlyFirst    ? Truncation::OnlyFirst
+                    : rule->strategy == Strategy::OnlySecond ? Truncation::OnlySecond
+                                                             : Truncation::LongestFirst)
+        .max_length(static_cast<int64_t>(rule->max_length))
+        .stride(static_cast<int64_t>(rule->stride));
+  }
+  return options;
+}
+
 TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
                        const TokenizerOptions& options, bool needs_padding_token) {
   Layout layout;
@@ -191,7 +225,9 @@ TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<Encod
   layout.width = width_of(tokenizer, parts, options, needs_padding_token);
   layout.on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
   layout.has_types = tokenizer.has_types();
-  layout.padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});
+  const auto padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});
+  layout.pad_id = options.pad_id().value_or(padding.id);
+  layout.pad_type = padding.type_id;
   BatchWriter writer(layout, options.offsets());
   for (const EncodedRows& part : parts) {
     for (std::size_t row = 0; row < part.ends.size(); ++row) writer.add(part, row);

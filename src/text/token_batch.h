@@ -25,6 +25,9 @@ std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
                                      const std::vector<std::pair<std::string, std::string>>& pairs,
                                      const EncodeRequest& request);
 
+/// The options that a file's own blocks mean; the default for a folder.
+TokenizerOptions own_options(const LoadedTokenizer& tokenizer);
+
 /// The tensors of rows, which come in parts. Unless it `needs_padding_token`, the id of padding is
 /// 0 where the tokenizer has none.
 TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,

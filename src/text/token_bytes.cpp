@@ -7,6 +7,7 @@
 #include "text/decoders/lossy_utf8.h"
 #include "text/normalizers/character_map.h"
 #include "text/sentencepiece/byte_pieces.h"
+#include "text/tokenizer_access.h"
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
@@ -36,7 +37,8 @@ TokenBytes::TokenBytes(const Tokenizer& tokenizer)
 
 std::string TokenBytes::of(int64_t id) const {
   const auto token = tokenizer_.id_to_token(id);
-  if (!token) return {};
+  if (!token || !TokenizerAccess::loaded(tokenizer_).machine().lists(static_cast<uint32_t>(id)))
+    return {};
   DecodeStream stream = tokenizer_.decode_stream(/*skip_special_tokens=*/false);
   for (const int64_t one : before_) stream.step(one);
   const auto text = stream.step(id);

@@ -14,7 +14,8 @@ class TokenBytes {
  public:
   explicit TokenBytes(const Tokenizer& tokenizer);
 
-  /// The bytes of a token; none if the tokenizer has no such id.
+  /// The bytes of a token; none if the tokenizer does not list such an id, as M2M-100's does not
+  /// list its languages.
   std::string of(int64_t id) const;
 
  private:

@@ -152,6 +152,15 @@ std::optional<int64_t> Tokenizer::special_token_id(std::string_view name) const 
   return loaded_->special_token_id(name);
 }
 
+std::vector<int64_t> Tokenizer::special_token_ids() const {
+  const std::vector<uint32_t> ids = loaded_->special_token_ids();
+  return {ids.begin(), ids.end()};
+}
+
+TokenizerOptions Tokenizer::own_options() const { return text::own_options(*loaded_); }
+
 std::optional<std::string> DecodeStream::step(int64_t id) { return state_->step(checked_id(id)); }
+
+std::string DecodeStream::end() { return state_->end(); }
 
 }  // namespace posenc

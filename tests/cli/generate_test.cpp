@@ -121,7 +121,6 @@ TEST_F(Generate, RefusesSettings) {
       {"num_beams=0", "num_beams must be a whole number"},
       {"beams=3", "beams must be a setting of transformers' generate()"},
       {"forced_decoder_ids=[[1, 2]]", "forced_decoder_ids must be a setting"},
-      {"num_beams=four", "num_beams: the value must be JSON"},
       {"num_return_sequences=99", "num_return_sequences must be a whole number"},
       {"early_stopping=\"soon\"", "early_stopping must be true, false or \"never\""},
       {"bad_words_ids=[]", "bad_words_ids must be a list that is not empty"},
@@ -138,8 +137,17 @@ TEST_F(Generate, RefusesSettings) {
   for (const auto& [set, message] : cases) expect_nothing(in_, {"--set", set}, message);
   expect_nothing(in_, {"--set", "num_beams=2", "--set", "do_sample=true"},
                  "do_sample must be false with beams");
-  expect_nothing(in_, {"--set", "num_beams=2", "--set", "num_beams=3"},
-                 "num_beams must be given once");
+}
+
+TEST_F(Generate, SettingsThatAreNoneAreWrongUse) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--set", "num_beams=four"}, "--set num_beams: the value must be JSON"},
+      {{"--set", "num_beams=2", "--set", "num_beams=3"}, "--set num_beams must be given once"}};
+  for (const auto& [more, message] : cases) {
+    const auto result = generate(in_, more);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_CONTAINS(result.err, message);
+  }
 }
 
 // Nothing is cut to the largest seed, or wrapped to it.

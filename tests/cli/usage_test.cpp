@@ -111,7 +111,7 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"table", "--cases", "", "--out", out}, "--cases must be the name of a file. Got an empty"},
       {{"table", "--positions", ""},
        "--positions must be the name of a file. Got an empty string\n"},
-      {{"translate", "--model", "m", ""}, "FILE must be the name of a file. Got an empty string\n"},
+      {{"translate", "m", ""}, "FILE must be the name of a file. Got an empty string\n"},
   };
   for (const auto& [command, message] : cases) {
     const auto result = posenc(command);

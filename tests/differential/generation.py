@@ -196,17 +196,18 @@ def check_samples(subject: Subject, given: dict, settings: dict, sequences: torc
 
 
 def theirs(model, given: dict, settings: dict) -> tuple[list[list[int]], list[float]]:
-    """Rows and scores. A ragged prefix is computed row by row, as transformers' positions would count its padding."""
+    """Rows and scores. A ragged prefix is computed row by row, as transformers' positions would count its padding; only those of an
+    M2M-100 whose start is the padding count it in posenc too."""
     model, kept = without_nulls(model, settings)
     if "attention_mask" not in given:
         given = given | {"attention_mask": torch.ones_like(given["input_ids"])}
-    if "decoder_attention_mask" not in given:
+    start, pad = model.generation_config.decoder_start_token_id, model.config.pad_token_id
+    if "decoder_attention_mask" not in given or (model.config.model_type == "m2m_100" and start == pad):
         with_beams = {"return_dict_in_generate": True, "output_scores": True}
         out = model.generate(**given, **kept, **with_beams)
         scores = getattr(out, "sequences_scores", None)
         return out.sequences.tolist(), [] if scores is None else scores.tolist()
     mask, prefix = given["decoder_attention_mask"], given["decoder_input_ids"]
-    start = model.generation_config.decoder_start_token_id
     has_start = bool((prefix[:, 0] == start).any())
     columns = prefix.shape[1] + (0 if has_start else 1)
     rows, scores = [], []
@@ -393,6 +394,8 @@ def subject_of(draw: Draw, folder: Path, kind: str) -> Subject:
         settings = {"num_beams": beams} | {name: value for name, value in settings.items() if name != "num_return_sequences"}
         if is_void({"forced_eos_token_id": 7} | settings):
             del settings["suppress_tokens"]
+    if kind == "m2m_100" and draw.coin():
+        settings["decoder_start_token_id"] = pad  # a start that has no position, though later tokens count it
     generation, config = folder / "generation_config.json", folder / "config.json"
     if draw.coin(0.7) or kind == "fsmt":
         generation.write_text(json.dumps(json.loads(generation.read_text()) | settings))

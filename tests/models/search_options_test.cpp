@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "models/tiny.h"
 #include "posenc/inference/freeze.h"
@@ -109,6 +110,32 @@ TEST(SearchOptions, AlternativesDifferInTheirFirstToken) {
     }
     EXPECT_EQ(found_by(model, GenerateOptions(options).num_return_sequences(40))[0].size(), 9u)
         << "there are no more tokens";
+  });
+}
+
+// Samples are in the order drawn, as in transformers, and alternatives in that of their first
+// token.
+TEST(SearchOptions, ATokenNamesThePlaceOfItsSequence) {
+  with_each([](auto& model) {
+    for (const bool samples : {true, false}) {
+      std::map<std::pair<int64_t, int64_t>, Tokens> streamed;
+      std::set<std::pair<int64_t, int64_t>> ended;
+      auto options = of_length(6).num_return_sequences(5).on_token([&](const GeneratedToken& one) {
+        const std::pair place(one.source, one.sequence);
+        EXPECT_EQ(ended.count(place), 0u);
+        streamed[place].push_back(one.token);
+        if (one.is_last) ended.insert(place);
+        return true;
+      });
+      samples ? options.do_sample(true) : options.return_alternatives(true);
+      const auto found = found_by(model, options);
+      for (const auto& [place, tokens] : streamed) {
+        const auto& all = found[static_cast<size_t>(place.first)];
+        EXPECT_EQ(all[static_cast<size_t>(place.second)].tokens, tokens);
+        EXPECT_EQ(ended.count(place), 1u);
+      }
+      EXPECT_EQ(streamed.size(), 15u);
+    }
   });
 }
 

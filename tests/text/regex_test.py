@@ -52,6 +52,7 @@ GENERAL = [r"(?<=\p{Lu})\p{Ll}+", r"^", r"$", r"^\s+|\s+$", r"\b", r"\B", r"\b\w
 CLASSES = [rf"\p{{{name}}}" for name in
            "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cn Co LC "
            "Letter Uppercase_Letter Mark Number Punctuation Symbol Separator Other Han Hiragana Katakana Hangul Greek Cyrillic "
+           "Emoji Emoji_Presentation EPres Emoji_Modifier EMod Emoji_Modifier_Base EBase Emoji_Component EComp Extended_Pictographic ExtPict "
            "Arabic Latin Thai Devanagari Common Inherited Unknown zyyy ASCII Any Assigned Cntrl Digit Space White_Space Word XDigit"
            .split()] + [r"\w", r"\d", r"\s", r"\h", ".", r"[\w]", r"[^\w]", r"[\d]", r"[^\s]", r"\W", r"[[:word:]]", r"[[:digit:]]", r"[[:space:]]", r"[[:cntrl:]]",
                         *(f"[[:{name}:]]" for name in ("alpha", "^alpha", "alnum", "upper", "lower", "^lower", "graph", "^graph", "print")),

@@ -4,6 +4,7 @@
     tests/text/sentences_test.py --posenc build/release/posenc [--seed N]
 """
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 import transformers
 from model_lines import POSITIONS, SEE_PADDING, VOCAB, WIDTH, ModelLines, main, write_json
 from safetensors.torch import load_file, save_file
-from tokenizers import normalizers
+from tokenizers import normalizers, processors
 
 
 class Sentences(ModelLines):
@@ -85,6 +86,39 @@ class Sentences(ModelLines):
             self.close(self.vectors(folder, lines, *more), expected)
             cut = torch.nn.functional.normalize(expected[:, :5], dim=-1)
             self.close(self.vectors(folder, lines, *more, "--truncate-dim", 5, "--normalize"), cut)
+
+    def test_prompts_that_are_not_pooled(self):
+        """A special token at a prompt's end is no part of it: one of all_special_ids, whatever the template adds there."""
+        for extra, template in [([], "[CLS] $A [SEP]"), (["mat"], "$A"), ([], "[CLS] $A cat"), (["cat"], "[CLS] $A cat"), (["[X]"], "[X] $A [X]")]:
+            with tempfile.TemporaryDirectory(dir=self.folder) as place:
+                folder, model, tokenizer = self.model("BertModel")
+                tokenizer.add_special_tokens({"extra_special_tokens": extra})
+                model.resize_token_embeddings(len(tokenizer))
+                names = [name for name in template.split() if name != "$A"]
+                tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(template, None, [(name, tokenizer.convert_tokens_to_ids(name)) for name in {*names}])
+                folder = Path(place)
+                tokenizer.save_pretrained(folder)
+                config = json.loads((folder / "tokenizer_config.json").read_text())
+                write_json(folder / "tokenizer_config.json", config | {"tokenizer_class": "PreTrainedTokenizerFast"})
+                model.save_pretrained(folder)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+                write_json(folder / "modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+                                                     for i, (path, kind) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling")])])  # fmt: skip
+                write_json(folder / "1_Pooling/config.json", {"word_embedding_dimension": WIDTH, "pooling_mode_mean_tokens": True, "include_prompt": False})
+                lines = self.lines(4)
+                for prompt in ("hello world ", "the mat", "cat", "a [MASK]", "the [SEP]"):
+                    where = f"{self.seed} {extra} {template} {prompt}"
+                    ids = tokenizer(prompt).input_ids
+                    left_out = len(ids) - (ids[-1] in tokenizer.all_special_ids)
+                    rows = [self.hidden(model, tokenizer, prompt + line, self.limit(tokenizer))[left_out:] for line in lines]
+                    rows = [row.sum(0) / max(len(row), 1) for row in rows]  # the prompt may be a part of the first word
+                    got = self.vectors(folder, lines, "--prompt-text", prompt)
+                    self.assertLess((got - torch.stack(rows)).abs().max().item(), 1e-4, where)
+                    if importlib.util.find_spec("sentence_transformers"):
+                        from sentence_transformers import SentenceTransformer
+
+                        theirs = SentenceTransformer(str(folder), device="cpu").encode(lines, prompt=prompt, convert_to_tensor=True, batch_size=1)
+                        self.assertLess((got - theirs).abs().max().item(), 1e-4, where)
 
     def test_lowercase_before_the_tokenizer(self):
         folder, model, tokenizer = self.model("BertModel", do_lower_case=False)

@@ -1,6 +1,7 @@
 """posenc::stop_strings() beside transformers' StopStringCriteria: random ids, and strings cut from their texts."""
 
 import argparse
+import json
 import os
 import random
 import sys
@@ -10,8 +11,11 @@ from pathlib import Path
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="critical", TOKENIZERS_PARALLELISM="false")
 import cases
+import folder_cases
 import kinds
+import python_cases
 import torch
+import transformers
 from transformers.generation.stopping_criteria import StopStringCriteria
 
 KINDS = ["GPT-2", "T5", "Gemma", "BERT uncased", "NLLB"]
@@ -32,6 +36,34 @@ class StopStrings(unittest.TestCase):
                 self.assertEqual(self.posenc.ask(folder=folder), {})
                 found = [self.question(rng, tokenizer) for _ in range(QUESTIONS)]
                 self.assertGreater(sum(found), 0, "some rows must end")
+
+    def test_tokens_that_the_vocabulary_does_not_list(self):
+        """Those of M2M-100's languages, and ids beyond them."""
+        seed = options.seed if options.seed is not None else random.randrange(2**32)
+        rng = random.Random(f"{seed} M2M100")
+        with tempfile.TemporaryDirectory() as place:
+            models = folder_cases.sentencepiece_models(Path(place))
+            compared = sum(self.unlisted(rng, models, f"--seed {seed}") for _ in range(12))
+        self.assertGreater(compared, 0)
+
+    def unlisted(self, rng, models, where) -> int:
+        with tempfile.TemporaryDirectory() as folder:
+            config = python_cases.m2m100(rng, Path(folder), models)
+            tokens = list(json.loads((Path(folder) / "vocab.json").read_text()))
+            tokens += [token for token in ("<s>", "<pad>", *"end_") if token not in tokens]
+            (Path(folder) / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+            (Path(folder) / "tokenizer_config.json").write_text(json.dumps({**config, "tokenizer_class": "M2M100Tokenizer"}))
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+            self.assertEqual(self.posenc.ask(folder=folder), {})
+            rows = [[rng.randrange(tokenizer.vocab_size + 120) for _ in range(6)] for _ in range(20)] + [[tokenizer.get_lang_id("en"), tokenizer.get_lang_id("ja")]]
+            for strings in (["__en__"], ["de"], ["_"], ["e"]):
+                try:
+                    criterion = StopStringCriteria(tokenizer, strings)
+                except ValueError:  # its pieces do not make up "abcdef"
+                    return 0
+                expected = [[bool(criterion(torch.tensor([row[: end + 1]]), None)[0]) for end in range(len(row))] for row in rows]
+                self.assertEqual(self.posenc.ask(strings=strings, rows=rows)["ended"], expected, f"{where} {strings}")
+        return 1
 
     def question(self, rng, tokenizer) -> int:
         most = min(len(tokenizer), 3000)

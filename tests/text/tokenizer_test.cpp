@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "posenc/text/error.h"
 #include "posenc/text/generation.h"
@@ -45,6 +47,13 @@ class TokenizerTensors : public ::testing::Test {
   Tokenizer tokenizer(const std::string& padding = kPadding,
                       const std::string& truncation = "null") {
     std::ofstream(path_) << word_file(padding, truncation);
+    return Tokenizer::from_file(path_);
+  }
+  // The same with U+FFFD as the token 7.
+  Tokenizer tokenizer_of_replacement() {
+    std::string file = word_file(kPadding, "null");
+    file.replace(file.find("\"d\": 7"), 6, "\"\uFFFD\": 7");
+    std::ofstream(path_) << file;
     return Tokenizer::from_file(path_);
   }
   // The message of the error that `call` throws.
@@ -179,6 +188,60 @@ TEST_F(TokenizerTensors, DecodeAndLookUp) {
   DecodeStream stream = made.decode_stream();
   EXPECT_EQ(stream.step(4), "a");
   EXPECT_EQ(stream.step(5), " b");
+}
+
+// The rest of a character that is incomplete: here a token that is the replacement character
+// itself.
+TEST_F(TokenizerTensors, AStreamEnds) {
+  const Tokenizer made = tokenizer_of_replacement();
+  DecodeStream stream = made.decode_stream();
+  EXPECT_EQ(stream.end(), "");
+  EXPECT_EQ(stream.step(4), "a");
+  EXPECT_EQ(stream.step(7), std::nullopt);
+  EXPECT_EQ(stream.end(), " \uFFFD");
+  EXPECT_EQ(stream.end(), "");
+  EXPECT_EQ(stream.step(5), "b") << "a new text";
+  std::vector<std::pair<std::string, bool>> pieces;
+  const auto on_token = stream_text(made, [&](const GeneratedText& piece) {
+    pieces.emplace_back(piece.text, piece.is_last);
+    return piece.text != "b";
+  });
+  using Pieces = std::vector<std::pair<std::string, bool>>;
+  on_token({0, 0, 4, -1.0, false});
+  on_token({0, 0, 7, -1.0, true});
+  EXPECT_EQ(pieces, (Pieces{{"a", false}, {" \uFFFD", true}}));
+  pieces.clear();
+  EXPECT_FALSE(on_token({1, 0, 5, -1.0, false})) << "the caller ends it";
+  EXPECT_EQ(pieces, (Pieces{{"b", false}}));
+}
+
+TEST_F(TokenizerTensors, PaddingMayHaveAnyId) {
+  const Tokenizer made = tokenizer("null");
+  const std::vector<std::string> texts = {"a", "b c"};
+  EXPECT_NE(error_of<c10::ValueError>([&] { made.encode(texts); }).find("`pad_id` is not set"),
+            std::string::npos);
+  const auto batch = made.encode(texts, TokenizerOptions().pad_id(9));
+  EXPECT_TRUE(
+      at::equal(batch.input_ids, at::tensor({2, 4, 3, 9, 2, 5, 6, 3}, at::kLong).view({2, 4})));
+  const auto wide = tokenizer().encode(
+      {"a"}, TokenizerOptions().pad_id(8).padding(Padding::Length).pad_length(5));
+  EXPECT_TRUE(at::equal(wide.input_ids, at::tensor({2, 4, 3, 8, 8}, at::kLong).view({1, 5})));
+  for (const int64_t id : {int64_t{-1}, int64_t{1} << 32}) {
+    const auto text =
+        error_of<c10::ValueError>([&] { made.encode(texts, TokenizerOptions().pad_id(id)); });
+    EXPECT_NE(text.find("`pad_id` must lie in [0, 2^32). Got"), std::string::npos) << text;
+  }
+}
+
+TEST_F(TokenizerTensors, AFilesOwnOptionsAreThoseOfItsBlocks) {
+  const auto made = tokenizer(
+      R"({"strategy": {"Fixed": 7}, "direction": "Left", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]",
+          "pad_to_multiple_of": 4})",
+      R"({"max_length": 4, "stride": 1, "strategy": "OnlyFirst", "direction": "Left"})");
+  const auto batch = made.encode({"a b c d"}, made.own_options());
+  EXPECT_TRUE(
+      at::equal(batch.input_ids, at::tensor({0, 0, 0, 0, 2, 6, 7, 3}, at::kLong).view({1, 8})));
+  EXPECT_TRUE(made.special_token_ids().empty());
 }
 
 // The first piece after a prefix goes on with its text.

@@ -22,9 +22,9 @@ struct Hypothesis {
 /// Generates targets for each source by greedy search, beam search or sampling.
 ///
 /// src: (B, S) ids, padded if their lengths differ, with AttentionMask::padding(src, pad) as
-/// src_mask  ->  num_return_sequences hypotheses for each of the B sources, best first. There may
-/// be fewer, but at least one, if a beam search runs out of candidates in a small vocabulary or
-/// with suppressed tokens.
+/// src_mask  ->  num_return_sequences hypotheses for each of the B sources: those of beams best
+/// first, samples in the order drawn, as in transformers. There may be fewer, but at least one, if
+/// a beam search runs out of candidates in a small vocabulary or with suppressed tokens.
 ///
 /// The model has to be in eval mode. The source is encoded once; each step then processes one token
 /// per sequence. Greedy and beam search produce the same tokens as transformers' `generate`, with

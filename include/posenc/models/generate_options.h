@@ -27,9 +27,10 @@ struct GenerateProgress {
 /// A token that generate() has just chosen.
 struct GeneratedToken {
   int64_t source;          ///< which source
-  int64_t sequence;        ///< which of its num_return_sequences
+  int64_t sequence;        ///< the place among the source's hypotheses that generate() returns
   int64_t token;           ///< the id
   double log_probability;  ///< given the source and the tokens before it
+  bool is_last = false;    ///< whether its sequence ends with it, unless a callback ends it earlier
 };
 
 /// When beam search stops for a source. In any case it first finishes as many sequences as there
@@ -82,6 +83,10 @@ struct GenerateOptions {
   /// The tokens that begin each target instead of bos_id alone: one list per source, or one for
   /// all. They count for the settings that look at columns, but not for scores.
   TORCH_ARG(std::vector<std::vector<int64_t>>, prefixes) = {};
+  /// Columns before the prefix of each source that nothing attends to, but that the positions of
+  /// generated tokens count in a model that numbers tokens by their ids (PositionIds::FromIds), as
+  /// those that decoder_attention_mask hides in M2M-100; empty: none.
+  TORCH_ARG(std::vector<int64_t>, hidden_columns) = {};
 
   /// Maximum number of tokens in a sequence, including the one that ends it; without a value,
   /// max_length counts.
@@ -155,13 +160,14 @@ struct GenerateOptions {
   /// Random number generator; torch's default generator unless set.
   TORCH_ARG(std::optional<at::Generator>, generator) = std::nullopt;
 
-  /// Number of sequences returned per source: the best of the beams, or independent samples; at
-  /// most 65,536.
+  /// Number of sequences returned per source: the best of the beams, best first, or independent
+  /// samples, in the order drawn; at most 65,536.
   TORCH_ARG(int64_t, num_return_sequences) = 1;
   /// Number of beams, at most 65,536; 1: greedy search.
   TORCH_ARG(int64_t, num_beams) = 1;
   /// Returns num_return_sequences targets whose first tokens after the prefix differ: the most
-  /// probable ones, each continued by greedy search. Needs num_beams 1 and no do_sample.
+  /// probable ones, in that order, each continued by greedy search. Needs num_beams 1 and no
+  /// do_sample.
   TORCH_ARG(bool, return_alternatives) = false;
   /// Exponent of the length in a sequence's score, see length_penalty_kind; 0: sequences are
   /// compared by probability.

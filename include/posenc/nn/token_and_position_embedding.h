@@ -80,8 +80,9 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   void pretty_print(std::ostream& stream) const override;
 
   /// Returns the embedded ids. For `offset` and `position_ids` see
-  /// PositionalEncodingImpl::forward(); only the sinusoids of PositionIds::Arange take
-  /// `position_ids`.
+  /// PositionalEncodingImpl::forward(); trained positions take no `position_ids`, and
+  /// PositionIds::FromIds those that replace positions_from_ids(ids, padding_idx, offset) by
+  /// smaller or equal ones.
   torch::Tensor forward(const torch::Tensor& ids, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 

@@ -29,13 +29,17 @@ std::function<bool(const std::vector<int64_t>& columns)> stop_strings(
 
 /// A piece of a target's text.
 struct GeneratedText {
-  int64_t source;    ///< which source
-  int64_t sequence;  ///< which of its num_return_sequences
-  std::string text;  ///< what is complete with the last token; empty inside a character
+  int64_t source;        ///< which source
+  int64_t sequence;      ///< the place among the source's hypotheses that generate() returns
+  std::string text;      ///< what is complete with the last token; empty inside a character
+  bool is_last = false;  ///< whether the target's text ends with it
 };
 
 /// GenerateOptions::on_token that calls `on_text` with each token's text, as DecodeStream makes it.
-/// If `on_text` returns false, the sequence ends with that token.
+/// The last piece of a target ends with what DecodeStream::end() gives, so that the pieces together
+/// are its text. If `on_text` returns false, the sequence ends with that token; what that leaves of
+/// a character is one more piece. (The target of a search that GenerateOptions::progress ends has
+/// no last piece.)
 ///
 /// ```cpp
 /// auto tokenizer = posenc::Tokenizer::from_folder("opus-mt-en-de");

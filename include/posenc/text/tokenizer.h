@@ -72,7 +72,7 @@ class Tokenizer {
   static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false);
   /// The tokenizer that a tokenizer.json describes, as `tokenizers.Tokenizer.from_file(path)` makes
   /// it. Of its blocks `padding` and `truncation` the padding token, the sides and `max_length` are
-  /// used where the options ask for padding and truncation.
+  /// used where the options ask for padding and truncation; own_options() asks for both.
   static Tokenizer from_file(const std::string& path);
 
   /// Encodes texts.
@@ -105,6 +105,12 @@ class Tokenizer {
   std::optional<std::string> id_to_token(int64_t id) const;
   /// Number of tokens, added ones included.
   int64_t vocab_size() const;
+  /// The ids of all special tokens of a folder: the named ones and those beside them, as
+  /// `all_special_ids` of transformers. None of a file, which names none.
+  std::vector<int64_t> special_token_ids() const;
+  /// The options with which encode() pads and cuts as the blocks `padding` and `truncation` of a
+  /// file say. Those of a folder are the default, as transformers leaves such blocks out.
+  TokenizerOptions own_options() const;
   /// Whether its tokens have offsets: not those of classes that transformers runs in Python.
   bool has_offsets() const;
   /// The folder's `model_max_length`; nothing if it has none.
@@ -126,6 +132,11 @@ class DecodeStream {
   /// Adds an id; returns the text that is complete with it, or nothing while a character is
   /// incomplete.
   std::optional<std::string> step(int64_t id);
+  /// Returns the rest of the text once all ids have been given, and begins a new text: what an
+  /// incomplete character decodes to, U+FFFD as a rule; empty for none. All that step() and end()
+  /// return is together what decode() makes of the ids, before the changes to a whole text that
+  /// some folders ask for.
+  std::string end();
 
  private:
   friend class Tokenizer;

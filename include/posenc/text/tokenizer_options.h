@@ -15,7 +15,7 @@ namespace tokenizer {
 enum class Padding {
   None,     ///< not at all: sequences of a batch must have one length
   Longest,  ///< the longest sequence of the batch
-  Length,   ///< TokenizerOptions::max_length
+  Length,   ///< TokenizerOptions::pad_length
 };
 
 /// What is cut off a sequence that is longer than max_length.
@@ -37,8 +37,12 @@ struct TokenizerOptions {
   TORCH_ARG(bool, add_special_tokens) = true;
   /// What sequences are padded to.
   TORCH_ARG(tokenizer::Padding, padding) = tokenizer::Padding::Longest;
+  /// Number of tokens for Padding::Length; max_length unless set.
+  TORCH_ARG(std::optional<int64_t>, pad_length) = std::nullopt;
   /// Makes the padded length a multiple of this; positive.
   TORCH_ARG(int64_t, pad_to_multiple_of) = 1;
+  /// The id that padding has; that of the tokenizer's padding token unless set.
+  TORCH_ARG(std::optional<int64_t>, pad_id) = std::nullopt;
   /// The end at which padding is added; the folder's unless set.
   TORCH_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
   /// What is cut off.

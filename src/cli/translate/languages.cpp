@@ -69,7 +69,8 @@ Known languages_of(const Tokenizer& tokenizer) {
   return known;
 }
 
-int64_t id_of(const Known& known, const char* option, const std::string& code) {
+// That of an option's code, in the model's vocabulary of `vocab` tokens.
+int64_t id_of(const Known& known, const char* option, const std::string& code, int64_t vocab) {
   const std::string bare = between(code, kMarianBegin, kMarianEnd).value_or(code);
   const auto place = std::find(known.codes.begin(), known.codes.end(), bare);
   if (place == known.codes.end()) {
@@ -77,13 +78,18 @@ int64_t id_of(const Known& known, const char* option, const std::string& code) {
     fail("{}: the model has no language {}{}", option, shown(code),
          nearest.empty() ? "; known: " + listed(known.codes, kListed) : nearest);
   }
-  return known.ids[static_cast<std::size_t>(place - known.codes.begin())];
+  const int64_t id = known.ids[static_cast<std::size_t>(place - known.codes.begin())];
+  if (id >= vocab) {
+    fail("{}: the model must have the token of {}. Got id {}, and only {} tokens", option,
+         shown(code), id, vocab);
+  }
+  return id;
 }
 
 }  // namespace
 
-Languages::Languages(const Tokenizer& tokenizer, const std::string& source,
-                     const std::string& target) {
+Languages::Languages(const Tokenizer& tokenizer, const TransformerOptions& model,
+                     const std::string& source, const std::string& target) {
   if (source.empty() && target.empty()) return;
   const Known known = languages_of(tokenizer);
   const char* const first = source.empty() ? "--tgt-lang" : "--src-lang";
@@ -92,10 +98,21 @@ Languages::Languages(const Tokenizer& tokenizer, const std::string& source,
     fail("--src-lang: the model's tokenizer has tokens for target languages only");
   all_ = known.ids;
   std::sort(all_.begin(), all_.end());
-  if (!source.empty()) source_ = id_of(known, "--src-lang", source);
+  if (!source.empty()) {
+    source_ = id_of(known, "--src-lang", source, model.src_vocab());
+    // NLLB and M2M-100 begin a source with its language; mBART ends it so. A line may have others.
+    const auto around = tokenizer.encode_ids("");
+    if (!around.empty() && is_language(around.front()))
+      side_ = Side::Front;
+    else if (!around.empty() && is_language(around.back()))
+      side_ = Side::Back;
+    else
+      fail("--src-lang: the model's tokenizer puts no language in a source");
+  }
   if (target.empty()) return;
-  target_ = id_of(known, "--tgt-lang", target);
   place_ = known.in_source ? Place::Source : Place::Target;
+  target_ = id_of(known, "--tgt-lang", target,
+                  place_ == Place::Source ? model.src_vocab() : model.tgt_vocab());
 }
 
 bool Languages::is_language(int64_t id) const {
@@ -103,15 +120,8 @@ bool Languages::is_language(int64_t id) const {
 }
 
 std::vector<int64_t> Languages::source(std::vector<int64_t> ids) const {
-  if (source_ >= 0) {
-    // NLLB and M2M-100 begin a source with its language; mBART ends it so.
-    if (!ids.empty() && is_language(ids.front()))
-      ids.front() = source_;
-    else if (!ids.empty() && is_language(ids.back()))
-      ids.back() = source_;
-    else
-      fail("--src-lang: the model's tokenizer puts no language in a source");
-  }
+  if (side_ == Side::Front) ids.front() = source_;
+  if (side_ == Side::Back) ids.back() = source_;
   if (place_ == Place::Source && (ids.empty() || !is_language(ids.front())))
     ids.insert(ids.begin(), target_);
   return ids;

@@ -19,11 +19,11 @@
 namespace posenc::cli {
 namespace {
 
-// The most lines, and batches of them, that are sorted by length together. More batches would save
-// little padding, and a short line is not written before the longer ones of its window.
-constexpr std::size_t kWindowLines = 4096;
+// The most batches that are sorted by length together. More would save little padding, and a line
+// is not written before those before it in its window. The first window has one batch, and each has
+// twice those of the one before it, so that the first lines are soon there.
 constexpr int64_t kWindowBatches = 16;
-constexpr int64_t kWindowTokens = 1 << 20;
+constexpr int64_t kWindowLines = 4096, kWindowTokens = 1 << 20;
 
 // Lines that are sorted by length together.
 struct Window {
@@ -53,8 +53,10 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
   const auto longest = static_cast<std::size_t>(translator.longest());
   if (ids.size() <= longest) return ids;
   if (!truncate) {
-    fail("{}: line {} must have at most {} tokens, including EOS; --truncate truncates it. Got {}",
-         reader.name(), reader.number(), longest, ids.size());
+    fail(
+        "{}: line {} must have at most {} tokens, including EOS, as the model has no more "
+        "positions; --truncate truncates it. Got {}",
+        reader.name(), reader.number(), longest, ids.size());
   }
   print_error("posenc translate: {}: line {} was truncated from {} tokens to {}\n", reader.name(),
               reader.number(), ids.size(), longest);
@@ -67,13 +69,16 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
 // Reads the next line, and further ones that are available without waiting, so that a process that
 // writes to a pipe line by line gets each answer before it sends the next line. Ends before a bad
 // line. Empty at the end.
-Window read_window(LineReader& reader, const Translator& translator, bool truncate) {
-  const int64_t most = std::min(kWindowTokens / kWindowBatches, translator.batch_tokens());
+Window read_window(LineReader& reader, const Translator& translator, int64_t batches,
+                   bool truncate) {
+  const int64_t most_tokens = std::min(kWindowTokens / kWindowBatches, translator.batch_tokens());
+  const int64_t most_lines = std::min(kWindowLines / kWindowBatches, translator.batch_rows());
   Window window;
   std::string line;
   int64_t tokens = 0;
   try {
-    while (window.numbers.size() < kWindowLines && tokens < kWindowBatches * most) {
+    while (static_cast<int64_t>(window.numbers.size()) < batches * most_lines &&
+           tokens < batches * most_tokens) {
       if (!window.numbers.empty() && !reader.is_ready()) break;
       if (!reader.next(line)) break;
       auto ids = ids_of(line, translator, reader, truncate);
@@ -105,7 +110,21 @@ class WindowWriter {
         break;
       }
     }
-    if (line_ > before && std::fflush(stdout) != 0) fail("the output could not be written");
+    if (line_ > before) flush();
+  }
+  /// Writes what is found after a line that is not, where lines have their numbers.
+  void write_rest(const Translator::Translations& found) {
+    if (format_ == LineFormat::Text) return;
+    for (; line_ < window_.numbers.size(); ++line_) {
+      if (window_.is_blank[line_]) {
+        write_line({Translation()}, {});
+        continue;
+      }
+      if (source_ < found.size() && !found[source_].empty())
+        write_line(found[source_], window_.sources[source_]);
+      ++source_;
+    }
+    flush();
   }
   /// Whether there is a line to write.
   bool is_due(const Translator::Translations& found) const {
@@ -114,6 +133,10 @@ class WindowWriter {
   }
 
  private:
+  static void flush() {
+    if (std::fflush(stdout) != 0) fail("the output could not be written");
+  }
+
   void write_line(const std::vector<Translation>& all, const std::vector<int64_t>& source) const {
     const bool is_aligned = format_ == LineFormat::AlignedJson;
     if (format_ == LineFormat::Json || is_aligned) {
@@ -175,7 +198,10 @@ void translate_window(Translator& translator, const LineReader& reader, const Wi
       write(found);
       show(progress, static_cast<double>(done) / static_cast<double>(window.sources.size()), reader,
            window, bytes_before);
-      return platform::stop_signal() == 0;
+      if (platform::stop_signal() == 0) return true;
+      progress.hide();
+      writer.write_rest(found);
+      return false;
     });
   }
   if (const int number = platform::stop_signal(); number != 0) platform::end_by_signal(number);
@@ -193,9 +219,9 @@ void translate_lines(const TranslateOptions& options) {
   if (options.threads > 0) at::set_num_threads(threads_of(options.threads));
   Translator translator(options.folder, options.search, options.weights);
   LineReader reader(options.file);
-  for (;;) {
+  for (int64_t batches = 1;; batches = std::min(2 * batches, kWindowBatches)) {
     const uint64_t bytes_before = reader.bytes();
-    const auto window = read_window(reader, translator, options.truncate);
+    const auto window = read_window(reader, translator, batches, options.truncate);
     if (!window.numbers.empty()) {
       translate_window(translator, reader, window, bytes_before, options.format);
     }

@@ -30,6 +30,7 @@ enum class LineFormat {
 /// The arguments of `posenc translate`.
 struct TranslateOptions {
   std::string folder, file;
+  std::string model;  ///< the folder, as --model gives it
   SearchOptions search;
   LineFormat format = LineFormat::Text;
   bool truncate = false;

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "cli/error.h"
 #include "io/base/file.h"
+#include "io/base/text.h"
 #include "models/generate/folder.h"
 #include "posenc/functional/pad_sequences.h"
 
@@ -46,32 +47,41 @@ std::size_t same_at_end(const std::vector<int64_t>& a, const std::vector<int64_t
 }
 
 // Each target begins with its first tokens, as the options have them, and those of `text`, of a
-// vocabulary of its own where targets have one.
+// vocabulary of its own where targets have one; the model knows `vocab` tokens.
 void begin_with(const std::string& text, const Tokenizer& tokenizer, bool has_target_vocabulary,
-                GenerateOptions& options) {
+                int64_t vocab, GenerateOptions& options) {
   if (text.empty()) return;
   std::vector<int64_t> prefix = {options.bos_id()};
   if (options.forced_bos_id()) prefix.push_back(*options.forced_bos_id());
   const auto ids = tokenizer.encode_ids(
       text, std::nullopt,
       TokenizerOptions().add_special_tokens(false).target(has_target_vocabulary));
+  for (const int64_t id : ids) {
+    if (id >= vocab)
+      fail("--target-prefix: the model must have the token {}. Got id {}, and only {} tokens",
+           io::in_quotes(tokenizer.id_to_token(id).value_or("")), id, vocab);
+  }
   prefix.insert(prefix.end(), ids.begin(), ids.end());
   options.prefixes({std::move(prefix)});
 }
 
 // The folder's settings of the search with those of the command line in their place, so that one
 // that is replaced need not be one that posenc has.
-GenerateOptions search_settings(const std::string& folder, const Seq2SeqWeights& weights,
-                                const SearchOptions& options) {
-  auto overrides = nlohmann::json::object();
+Settings search_settings(const std::string& folder, const Settings& config,
+                         const SearchOptions& options) {
+  SettingOverrides overrides;
   if (options.beams > 0) {
-    overrides["num_beams"] = std::max(options.beams, options.n_best);
-    overrides["do_sample"] = false;
+    overrides["num_beams"] = {std::max(options.beams, options.n_best), "--beams"};
+    overrides["do_sample"] = {false, "--beams"};
   }
-  overrides["num_return_sequences"] = 1;
-  if (options.max_length > 0) overrides["max_new_tokens"] = options.max_length;
-  GenerateOptions generation = generate_options(
-      generation_settings(folder, weights.config, overrides), weights.model->options.tgt_vocab());
+  overrides["num_return_sequences"] = {1, "--n-best"};
+  if (options.max_length > 0) overrides["max_new_tokens"] = {options.max_length, "--max-length"};
+  return generation_settings(folder, config, overrides);
+}
+
+GenerateOptions search_options(const Settings& settings, int64_t vocab,
+                               const SearchOptions& options) {
+  GenerateOptions generation = generate_options(settings, vocab);
   if (!generation.do_sample())
     generation.num_beams(std::max(generation.num_beams(), options.n_best));
   return generation.num_return_sequences(options.n_best).return_attention(options.alignments);
@@ -96,19 +106,22 @@ std::string one_line(std::string text) {
 
 Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
     : loaded_(load_seq2seq_weights("load_seq2seq", checked(folder))),
-      generation_(search_settings(folder, loaded_, options)),
+      settings_(search_settings(folder, loaded_.config, options)),
+      generation_(search_options(settings_, loaded_.model->options.tgt_vocab(), options)),
       tokenizer_(Tokenizer::from_folder(folder)),
-      languages_(tokenizer_, options.src_lang, options.tgt_lang),
+      languages_(tokenizer_, loaded_.model->options, options.src_lang, options.tgt_lang),
       prefix_(options.prefix),
       blank_tokens_(tokenizer_.encode_ids("").size()),
       tokens_at_end_(same_at_end(tokenizer_.encode_ids(""), tokenizer_.encode_ids("a"))),
-      frozen_(freeze(std::move(loaded_.model), FreezeOptions().weights(weights))),
       batch_tokens_(options.batch) {
-  const auto& sizes = frozen_.options();
+  const TransformerOptions sizes = loaded_.model->options;
   languages_.set_target(generation_);
-  begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), generation_);
+  begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), sizes.tgt_vocab(),
+             generation_);
+  check_search(settings_, generation_, torch::zeros({1, 1}, torch::kLong), sizes);
   const int64_t rows = std::max(generation_.num_beams(), generation_.num_return_sequences());
   batch_rows_ = std::max<int64_t>(1, kMostLogits / (rows * sizes.tgt_vocab()));
+  frozen_.emplace(freeze(std::move(loaded_.model), FreezeOptions().weights(weights)));
 }
 
 std::vector<int64_t> Translator::source(const std::string& line) const {
@@ -124,39 +137,56 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
   const auto padded =
       functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(loaded_.pad));
-  return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), generation_);
+  return generate(*frozen_, padded.ids, AttentionMask::key_padding(padded.mask), generation_);
 }
 
-void Translator::translate(
-    const std::vector<std::vector<int64_t>>& sources,
-    const std::function<bool(const Translations& found, std::size_t done)>& after_batch) {
+std::vector<std::vector<std::size_t>> Translator::batches_of(
+    const std::vector<std::vector<int64_t>>& sources) const {
   std::vector<std::size_t> order(sources.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return sources[a].size() > sources[b].size();
   });
-  Translations result(sources.size());
-  for (std::size_t begin = 0; begin < order.size();) {
-    const auto longest = static_cast<int64_t>(sources[order[begin]].size());
+  std::vector<std::vector<std::size_t>> batches;
+  for (auto begin = order.begin(); begin != order.end();) {
+    const auto longest = static_cast<int64_t>(sources[*begin].size());
     const int64_t rows = std::clamp<int64_t>(batch_tokens_ / longest, 1, batch_rows_);
-    const std::size_t end = std::min(order.size(), begin + static_cast<std::size_t>(rows));
-    const std::vector<std::size_t> batch(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                                         order.begin() + static_cast<std::ptrdiff_t>(end));
-    const auto found = search(sources, batch);
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      const auto& prefixes = generation_.prefixes();
-      for (const auto& one : found[i]) {
-        auto tokens = prefixes.empty() ? one.tokens : prefixes.front();
-        if (!prefixes.empty()) tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
-        Translation translation = {one_line(tokenizer_.decode(tokens)), one.score};
-        if (generation_.return_attention()) {
-          translation.ids = one.tokens;
-          translation.alignment = largest_in_rows(one.attention);
-        }
-        result[batch[i]].push_back(std::move(translation));
-      }
+    const auto end = begin + std::min<std::ptrdiff_t>(rows, order.end() - begin);
+    batches.emplace_back(begin, end);
+    begin = end;
+  }
+  std::ranges::sort(batches, {},
+                    [](const auto& batch) { return *std::ranges::min_element(batch); });
+  return batches;
+}
+
+std::vector<Translation> Translator::translations_of(const std::vector<Hypothesis>& found) const {
+  std::vector<Translation> result;
+  const auto& prefixes = generation_.prefixes();
+  for (const Hypothesis& one : found) {
+    auto tokens = prefixes.empty() ? one.tokens : prefixes.front();
+    if (!prefixes.empty()) tokens.insert(tokens.end(), one.tokens.begin(), one.tokens.end());
+    Translation translation = {one_line(tokenizer_.decode(tokens)), one.score};
+    if (generation_.return_attention()) {
+      translation.ids = one.tokens;
+      translation.alignment = largest_in_rows(one.attention);
     }
-    if (!after_batch(result, begin = end)) return;
+    result.push_back(std::move(translation));
+  }
+  // Samples come in the order drawn.
+  std::ranges::stable_sort(result, std::greater<>(), &Translation::score);
+  return result;
+}
+
+void Translator::translate(
+    const std::vector<std::vector<int64_t>>& sources,
+    const std::function<bool(const Translations& found, std::size_t done)>& after_batch) {
+  Translations result(sources.size());
+  std::size_t done = 0;
+  for (const auto& batch : batches_of(sources)) {
+    const auto found = search(sources, batch);
+    for (std::size_t i = 0; i < batch.size(); ++i) result[batch[i]] = translations_of(found[i]);
+    if (!after_batch(result, done += batch.size())) return;
   }
 }
 

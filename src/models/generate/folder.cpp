@@ -205,19 +205,36 @@ Settings generation_of_config(const Settings& config) {
 }
 
 Settings generation_settings(const std::string& folder, const Settings& config,
-                             const nlohmann::json& overrides) {
+                             const SettingOverrides& overrides) {
   const std::string path = generation_path(folder);
   Settings settings = io::may_exist(path) ? settings_of_generation(Settings(config.caller(), path))
                                           : generation_of_config(config);
-  for (const auto& [name, value] : overrides.items()) {
-    TORCH_CHECK_VALUE(settings.is_known(name), "[", config.caller(), "] ", name,
-                      " must be a setting of transformers' generate(). Got ", io::shown(value));
-    if (value.is_null())
+  for (const auto& [name, given] : overrides) {
+    TORCH_CHECK_VALUE(settings.is_known(name), "[", config.caller(), "] ", given.label,
+                      " must be a setting of transformers' generate(). Got ",
+                      io::shown(given.value));
+    if (given.value.is_null())
       settings.erase(name);
     else
-      settings.set(name, value);
+      settings.replace(name, given.value, given.label);
   }
   return settings;
+}
+
+void check_search(const Settings& settings, const GenerateOptions& options,
+                  const torch::Tensor& src, const TransformerOptions& model) {
+  constexpr std::string_view kGenerate = "[generate] ";
+  try {
+    plan_search(options, src, model);
+  } catch (const c10::ValueError& error) {
+    std::string what = error.what_without_backtrace();
+    if (!what.starts_with(kGenerate)) throw;
+    what.erase(0, kGenerate.size());
+    const std::string name = what.substr(0, what.find(' '));
+    const std::string label = settings.label_of(name);
+    if (!label.empty()) what.replace(0, name.size(), label);
+    TORCH_CHECK_VALUE(false, label.empty() ? settings.source() : std::string(kGenerate), what);
+  }
 }
 
 GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
@@ -253,9 +270,12 @@ GenerateOptions GenerateOptions::from_folder(const std::string& folder,
   const auto config = io::may_exist(path) || !io::may_exist(generation_path(folder))
                           ? Settings(kFromFolder, path)
                           : Settings::of_object(kFromFolder, nlohmann::json::object());
-  const auto extra = overrides.empty()
-                         ? nlohmann::json::object()
-                         : Settings::parse(kFromFolder, "overrides", overrides).object();
+  SettingOverrides extra;
+  if (!overrides.empty()) {
+    const Settings given = Settings::parse(kFromFolder, "overrides", overrides);
+    for (const auto& [name, value] : given.object().items())
+      extra[name] = {value, "overrides: " + name};
+  }
   return generate_options(generation_settings(folder, config, extra), kMostColumns);
 }
 

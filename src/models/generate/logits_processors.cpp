@@ -1,3 +1,4 @@
+// posenc-budget: transformers' processors, in their order
 #include "models/generate/logits_processors.h"
 
 #include <ATen/ops/tensor.h>
@@ -176,17 +177,24 @@ int64_t LogitsProcessors::generated(const TargetRow& row) const {
   return static_cast<int64_t>(row.columns->size()) - lengths_.prefixes[row.source];
 }
 
+// Whether a target begins with one column, hidden ones included.
+bool LogitsProcessors::begins_with_one(int64_t source) const {
+  const auto& hidden = options_.hidden_columns();
+  return lengths_.prefixes[source] == 1 && (hidden.empty() || hidden[source] == 0);
+}
+
 // The tokens that are forced next, or null.
 const Tokens* LogitsProcessors::forced(const TargetRow& row) const {
   if (!options_.forced_eos_ids().empty() && generated(row) == lengths_.most - 1)
     return &options_.forced_eos_ids();
-  if (!forced_first_.empty() && row.columns->size() == 1) return &forced_first_[row.source];
+  if (!forced_first_.empty() && row.columns->size() == 1 && begins_with_one(row.source))
+    return &forced_first_[row.source];
   return nullptr;
 }
 
 // Whether begin_suppress_tokens apply next.
 bool LogitsProcessors::begins(const TargetRow& row) const {
-  const bool after_forced = !forced_first_.empty() && lengths_.prefixes[row.source] == 1;
+  const bool after_forced = !forced_first_.empty() && begins_with_one(row.source);
   return !first_suppressed_.empty() && generated(row) == (after_forced ? 1 : 0);
 }
 

@@ -50,6 +50,7 @@ class LogitsProcessors {
   using Tokens = std::vector<int64_t>;
 
   int64_t generated(const TargetRow& row) const;
+  bool begins_with_one(int64_t source) const;
   const Tokens* forced(const TargetRow& row) const;
   bool begins(const TargetRow& row) const;
   bool only_bans(const std::vector<TargetRow>& rows) const;

@@ -69,7 +69,7 @@ void extend(const Search& search, int64_t index, int64_t token, double log_proba
   row.done = search.ends(row.columns, length);
   if (!search.options().on_token()) return;
   const bool more = search.options().on_token()(
-      {source, index % search.plan.rows_per_source, token, log_probability});
+      {source, index % search.plan.rows_per_source, token, log_probability, row.done});
   search.decoder.check_unchanged();
   row.done |= !more;
 }
@@ -135,10 +135,6 @@ Hypotheses row_search(Search& search) {
     const double score =
         length == 0 ? 0.0 : search.score(row.log_probability, length, row.attention);
     result[source].push_back(search.hypothesis(source, row.columns, score, row.attention));
-  }
-  for (auto& samples : result) {
-    std::stable_sort(samples.begin(), samples.end(),
-                     [](const auto& a, const auto& b) { return a.score > b.score; });
   }
   return result;
 }

@@ -10,6 +10,7 @@ namespace {
 // Bound on length ^ length_penalty and its reciprocal: far enough from the limits of float32 that
 // dividing a log probability by it neither overflows nor underflows.
 constexpr double kMostPenalty = 1e30;
+constexpr int64_t kMostHidden = 1 << 30;   // columns
 constexpr int64_t kDefaultNewTokens = 20;  // that of transformers' generate()
 
 void check_rows(const char* name, int64_t rows) {
@@ -151,6 +152,16 @@ std::vector<std::vector<int64_t>> prefixes_of(const GenerateOptions& options, in
   return given.size() == rows ? given : std::vector<std::vector<int64_t>>(rows, given.front());
 }
 
+void check_hidden(const GenerateOptions& options, int64_t sources) {
+  const auto& hidden = options.hidden_columns();
+  TORCH_CHECK_VALUE(hidden.empty() || static_cast<int64_t>(hidden.size()) == sources,
+                    "[generate] hidden_columns must have one number for each of the ", sources,
+                    " sources. Got ", hidden.size());
+  for (const int64_t count : hidden)
+    TORCH_CHECK_VALUE(count >= 0 && count <= kMostHidden,
+                      "[generate] hidden_columns must lie in [0, ", kMostHidden, "]. Got ", count);
+}
+
 // The limit that applies, in tokens after a prefix of `columns`.
 int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t max_len) {
   if (options.max_new_tokens()) {
@@ -166,11 +177,19 @@ int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t
 
 }  // namespace
 
+SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
+                       const TransformerOptions& model) {
+  const bool are_of_ids = model.position_ids() == embeddings::PositionIds::FromIds;
+  return plan_search(options, src, model.tgt_vocab(), model.max_len(), model.most_tokens(),
+                     are_of_ids ? model.padding_idx() : std::nullopt);
+}
+
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
-                       int64_t max_len, int64_t most_tokens) {
+                       int64_t max_len, int64_t most_tokens, std::optional<int64_t> uncounted) {
   TORCH_CHECK_VALUE(src.defined(), "[generate] src must be ids (B, S). Got an undefined tensor");
   TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
   auto prefixes = prefixes_of(options, src.size(0), vocab);
+  check_hidden(options, src.size(0));
   TargetLengths lengths = {0, 0, {}};
   int64_t longest = 1;
   for (const auto& prefix : prefixes) {
@@ -200,6 +219,7 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
           most,
           longest,
           steps,
+          uncounted,
           LogitsProcessors(options, std::move(lengths), src, vocab)};
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "posenc/sinusoid/positions.h"
+
 namespace posenc {
 
 void TargetAttention::add(std::shared_ptr<const std::vector<float>> weights, bool is_kept) {
@@ -28,7 +30,27 @@ torch::Tensor TargetAttention::last(int64_t count) const {
   return all;
 }
 
+std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& rows) const {
+  if (!plan.uncounted || (plan.longest_prefix == 1 && options().hidden_columns().empty()))
+    return std::nullopt;
+  std::vector<int64_t> before;  // each row's token
+  for (const TargetRow& row : rows) {
+    const auto& prefix = plan.prefixes[row.source];
+    const auto length = static_cast<int64_t>(prefix.size());
+    const auto& hidden = options().hidden_columns();
+    before.push_back(column < length ? column - std::count(prefix.begin(), prefix.begin() + column,
+                                                           *plan.uncounted)
+                                     : column + (hidden.empty() ? 0 : hidden[row.source]));
+  }
+  const auto past = torch::tensor(before, torch::kLong).to(tokens.device()).unsqueeze(1);
+  return StepPositions{
+      positions_from_ids(tokens, *plan.uncounted) + past * tokens.ne(*plan.uncounted),
+      *std::max_element(before.begin(), before.end())};
+}
+
 NextToken Search::step(const std::vector<TargetRow>& rows) {
+  if (const auto other = positions(rows)) decoder.place(*other);
+  ++column;
   const auto logits = decoder.step(tokens).to(torch::kFloat);
   if (plan.reads_attention())
     attention = decoder.attention().to(torch::kCPU, torch::kFloat).contiguous();

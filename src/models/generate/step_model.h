@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/generate/logits_processors.h"
@@ -13,6 +14,12 @@ constexpr int64_t kMostRowsPerSource = 1 << 16;
 
 using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list per source
 
+/// Where the tokens of a step are, in a model that numbers tokens by their ids.
+struct StepPositions {
+  torch::Tensor ids;  ///< (R, 1)
+  int64_t past = 0;   ///< at least as many tokens as any row has before its own
+};
+
 /// A model that decodes token by token, one row per target. The rows of one source are adjacent.
 class StepModel {
  public:
@@ -20,6 +27,9 @@ class StepModel {
   /// Appends the tokens (R, 1) to the rows and returns the logits (R, V) of the next tokens, which
   /// the caller may overwrite.
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
+  /// Gives the tokens of the next step other positions than those of their column. Only a model
+  /// with SearchPlan::uncounted has to follow.
+  virtual void place(const StepPositions& /*positions*/) {}
   /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
   /// Fewer rows than before means that some sources have been removed.
   virtual void select(const torch::Tensor& rows) = 0;
@@ -38,7 +48,8 @@ struct SearchPlan {
   std::vector<std::vector<int64_t>> prefixes;  ///< one per source
   int64_t max_new_tokens;
   int64_t longest_prefix;
-  int64_t steps;  ///< the most tokens that a row of the decoder takes
+  int64_t steps;                     ///< the most tokens that a row of the decoder takes
+  std::optional<int64_t> uncounted;  ///< the id that has no position, where positions are of ids
   bool reads_attention() const {
     return options.return_attention() || options.coverage_penalty() != 0.0;
   }
@@ -48,7 +59,11 @@ struct SearchPlan {
 /// Throws the errors that generate() documents for its options, sources (B, S) and the model's
 /// sizes. `max_len` bounds the length where the options name none, `most_tokens` any.
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
-                       int64_t max_len, int64_t most_tokens);
+                       int64_t max_len, int64_t most_tokens,
+                       std::optional<int64_t> uncounted = std::nullopt);
+/// The same for a model with these options.
+SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
+                       const TransformerOptions& model);
 
 /// The attention of a target's tokens to its source, where the plan wants it. Copies share the
 /// weights of the tokens that they have in common.
@@ -73,8 +88,12 @@ struct Search {
   const SearchPlan& plan;
   torch::Tensor tokens;          ///< (R, 1), input of the next step; R counts the remaining rows
   torch::Tensor attention = {};  ///< StepModel::attention() of the last step, on the CPU
+  int64_t column = 0;            ///< that of `tokens`
 
   const GenerateOptions& options() const { return plan.options; }
+  /// Where `tokens` are, if not where their column is: tokens of a prefix are numbered without
+  /// those that do not count, and generated ones by all columns, as in transformers.
+  std::optional<StepPositions> positions(const std::vector<TargetRow>& rows) const;
   /// The distribution of the tokens that follow `tokens`, the last ones of the rows' columns.
   NextToken step(const std::vector<TargetRow>& rows);
   /// Makes each of the decoder's rows r continue row `rows`[r], with the token `next`[r].

@@ -216,6 +216,10 @@ std::optional<std::string> PythonMachine::id_to_token(uint32_t id) const {
   return own.token(id);
 }
 
+bool PythonMachine::lists(uint32_t id) const {
+  return id < parts_.python_class->id_limit() || parts_.added.find(id) != nullptr;
+}
+
 std::string PythonClass::join(const std::vector<std::string>& tokens,
                               const PythonAddedTokens&) const {
   std::string text;

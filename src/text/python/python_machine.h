@@ -30,6 +30,7 @@ class PythonMachine : public TextMachine {
   bool marks_subwords() const override { return false; }
   std::optional<uint32_t> token_to_id(std::string_view token) const override;
   std::optional<std::string> id_to_token(uint32_t id) const override;
+  bool lists(uint32_t id) const override;
   std::size_t vocab_size() const override { return size_; }
   bool has_offsets() const override { return false; }
 

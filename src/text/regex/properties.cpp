@@ -116,6 +116,27 @@ CharacterSet with_others(uint32_t categories, const Range (&others)[kCount]) {
   return set;
 }
 
+// The short names of the properties of emoji.
+constexpr std::pair<std::string_view, std::string_view> kEmojiNames[] = {
+    {"epres", "emojipresentation"},      {"emod", "emojimodifier"},
+    {"ebase", "emojimodifierbase"},      {"ecomp", "emojicomponent"},
+    {"extpict", "extendedpictographic"},
+};
+
+std::optional<CharacterSet> emoji_set(std::string_view name) {
+  for (const auto& [brief, whole] : kEmojiNames) {
+    if (brief == name) name = whole;
+  }
+  for (const RangeProperty& property : kEmojiProperties) {
+    if (property.name != name) continue;
+    CharacterSet set;
+    for (std::size_t i = 0; i < property.count; ++i)
+      set.add(property.ranges[i].first, property.ranges[i].last);
+    return set;
+  }
+  return std::nullopt;
+}
+
 // What is no blank, and has a category.
 constexpr uint32_t kNotGraph = Cn | Cc | Cs | Zs | Zl | Zp;
 
@@ -204,6 +225,7 @@ std::optional<CharacterSet> property_set(std::string_view name) {
   if (key == "xdigit" || key == "asciihexdigit" || key == "ahex") return hexadecimal_set();
   if (key == "punct") return CharacterSet::of_categories(kPunctuations);
   if (const auto set = posix_property_set(key)) return set;
+  if (const auto set = emoji_set(key)) return set;
   return script_set(key);
 }
 

@@ -54,24 +54,15 @@ RowRules static_rules(const std::optional<int64_t>& max_length) {
   return rules;
 }
 
-// Whether an id is that of a token that the tokenizer names.
-bool is_named_token(const Tokenizer& tokenizer, int64_t id) {
-  for (const char* name : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
-                           "cls_token", "mask_token"}) {
-    if (tokenizer.special_token_id(name) == id) return true;
-  }
-  return false;
-}
-
-// Tokens of the prompt alone, but for a special one at its end.
+// Tokens of the prompt alone, but for a special one at its end: whatever the template adds there
+// counts unless the tokenizer calls it special, as in sentence-transformers.
 int64_t tokens_of_prompt(const SentenceEncoderParts& parts, const std::string& prompt) {
   if (prompt.empty() || !parts.stages->excludes_prompt()) return 0;
-  const auto rows = parts.tokenizer.encode_one(prompt, std::nullopt, parts.rules.options);
-  const Encoding& row = rows.front();
-  const auto length = static_cast<int64_t>(row.ids.size());
-  const bool ends_specially = length > 0 && (row.special_tokens_mask.back() != 0 ||
-                                             is_named_token(parts.tokenizer, row.ids.back()));
-  return ends_specially ? length - 1 : length;
+  const auto ids = parts.tokenizer.encode_ids(prompt, std::nullopt, parts.rules.options);
+  const auto special = parts.tokenizer.special_token_ids();
+  const bool ends_specially =
+      !ids.empty() && std::find(special.begin(), special.end(), ids.back()) != special.end();
+  return static_cast<int64_t>(ids.size()) - (ends_specially ? 1 : 0);
 }
 
 int64_t prompt_length(const SentenceEncoderParts& parts, const std::string& prompt) {

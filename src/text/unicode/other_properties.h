@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace posenc::text::unicode {
 
@@ -13,5 +15,16 @@ struct Range {
 extern const Range kOtherAlphabetic[250];
 extern const Range kOtherUppercase[5];
 extern const Range kOtherLowercase[28];
+
+/// A property of 16.0 whose characters follow from no category. `name` is in small letters, without
+/// signs.
+struct RangeProperty {
+  std::string_view name;
+  const Range* ranges;  ///< in ascending order
+  std::size_t count;
+};
+
+/// Those of emoji: Emoji, Emoji_Presentation and so on.
+extern const RangeProperty kEmojiProperties[6];
 
 }  // namespace posenc::text::unicode

@@ -234,7 +234,7 @@ Call call_of(const std::string& path, const Kind& kind) {
 }
 
 void run(const RunOptions& options) {
-  cli::refuse_to_replace_input(options.output, {options.file, options.input});
+  cli::check_output(options.output, {options.file, options.input});
   const at::NoGradGuard no_grad;
   const Weights weights = read_weights(options.file, options.prefix);
   const Counterpart made = make_counterpart(weights, options.module, options.params);

@@ -6,8 +6,8 @@
 //   "ids_only": bool, "tokens": bool}
 //       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
 //   {"decode": [id, ...], "skip": bool}                        {"text": text}
-//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...]}, and the error of the
-//   last
+//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...], "end": the rest}, or the
+//   error of the last
 //   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text
 //   or null}
 //   {"pieces": path of a SentencePiece model}                  {}
@@ -104,7 +104,7 @@ json stream(const TextMachine& machine, const json& given) {
       return {{"steps", steps}, {"error", error.what_without_backtrace()}};
     }
   }
-  return {{"steps", steps}};
+  return {{"steps", steps}, {"end", state.end()}};
 }
 
 json cut(const SentencePieceProcessor& pieces, const std::string& text) {

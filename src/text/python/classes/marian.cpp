@@ -6,13 +6,14 @@
 namespace posenc::text {
 namespace {
 
-// A Marian model's files; target.spm joins tokens only where there are two vocabularies.
+// A Marian model's files. target.spm joins tokens, which are those of targets: with one vocabulary
+// transformers 5 joins by source.spm unless decode() has use_source_tokenizer=False, which leaves
+// pieces of bytes as they are where that file has none.
 struct MarianFiles {
   std::shared_ptr<const SentencePieceProcessor> source, target;
   std::shared_ptr<const Vocabulary> vocabulary, target_vocabulary;
 
   bool has_two() const { return target_vocabulary != nullptr; }
-  const SentencePieceProcessor& joining() const { return has_two() ? *target : *source; }
   const Vocabulary& decoded() const { return has_two() ? *target_vocabulary : *vocabulary; }
 };
 
@@ -37,14 +38,13 @@ class MarianClass : public TranslatedPieces {
   // The vocabulary is not in the order of the pieces, but their places count where it has no token.
   std::optional<std::string> token(uint32_t id) const override {
     if (const auto found = files_.decoded().token(id)) return std::string(*found);
-    const SentencePieceProcessor& pieces = files_.joining();
-    if (id >= pieces.size()) return std::nullopt;
-    return std::string(pieces.piece(id));
+    if (id >= files_.target->size()) return std::nullopt;
+    return std::string(files_.target->piece(id));
   }
 
   std::string join(const std::vector<std::string>& tokens,
                    const PythonAddedTokens& added) const override {
-    std::string text = join_around_specials(files_.joining(), tokens, added, " ");
+    std::string text = join_around_specials(*files_.target, tokens, added, " ");
     replace_all(text, "\u2581", " ");
     return std::string(python::stripped(text));
   }
