@@ -86,7 +86,7 @@ AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOpt
   if (options.disentangled()) return mask & AttentionMask::allowed(keys.unsqueeze(2));
   if (!options.shifted() || options.conformer()) return mask;
   const torch::Tensor itself = at::eye(keys.size(1), keys.options());
-  return AttentionMaskAccess::without_keys(mask) &
+  return AttentionMaskAccess::with_padding(mask, keys) &
          AttentionMask::allowed(keys.unsqueeze(1).logical_or(itself));
 }
 
@@ -164,6 +164,10 @@ TransformerNorm make_norm(const TransformerLayerOptions& options) {
                              .kind(options.norm_kind())
                              .eps(options.layer_norm_eps())
                              .bias(options.norm_bias().value_or(options.bias())));
+}
+
+TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps) {
+  return make_norm(layer.layer_norm_eps(eps.value_or(layer.layer_norm_eps())));
 }
 
 LayerScale make_scale(const TransformerLayerOptions& options) {
