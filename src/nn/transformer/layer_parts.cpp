@@ -247,9 +247,8 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     stream << ", dropouts=(" << drops->attention << ", " << drops->attention_output << ", "
            << drops->activation << ", " << drops->output << ", " << drops->path << ")";
   }
-  if (options.activation() != Activation::ReLU) {
+  if (options.activation() != Activation::ReLU)
     stream << ", activation=" << to_string(options.activation());
-  }
   if (options.norm_first()) stream << ", norm_first=true";
   if (options.layer_norm_eps() != 1e-5) stream << ", layer_norm_eps=" << options.layer_norm_eps();
   if (!options.bias()) stream << ", bias=false";
@@ -284,9 +283,8 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";
   if (options.post_norms()) stream << ", post_norms=true";
-  if (options.norm_kind() != NormKind::Layer) {
+  if (options.norm_kind() != NormKind::Layer)
     stream << ", norm_kind=" << to_string(options.norm_kind());
-  }
   if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
   if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
   if (options.relative()) stream << ", relative=true";
