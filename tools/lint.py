@@ -291,6 +291,37 @@ def check_internals(tree):
                          "INTERNALS_MAY with the reason")
 
 
+# Functions of LibTorch that make a tensor of the default dtype unless they are given options: another default, which is the
+# process's own, would change what frozen models compute. These files are where they run.
+FACTORY = re.compile(r"\b(?:at|torch)::(?:arange|empty|empty_strided|eye|from_blob|full|linspace|logspace|normal|ones|rand|randint|randn|"
+                     r"randperm|range|scalar_tensor|tensor|tril_indices|triu_indices|zeros)\(")  # fmt: skip
+FACTORY_FILES = r"src/(?:functional|inference|relative|sinusoid|text|models/generate|models/encoder/(?:parts|pooling)\.cpp)"
+OPTIONS = re.compile(r"\b(?:at|torch|c10)::k[A-Z]|\boptions\(|\bTensorOptions\b|\bdtype\(")
+OPTIONS_NAMES = re.compile(r"(\w+)\s*=[^;]*?(?:\boptions\(\)|\bTensorOptions\b|\bdtype\()|TensorOptions&?\s+((?:\w+(?:\([^()]*\))?,?\s*)+)")
+
+
+def arguments_at(text, begin):
+    """The text between the parenthesis before `begin` and the one that closes it."""
+    depth, end = 1, begin
+    while depth and end < len(text):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        end += 1
+    return text[begin:end - 1]
+
+
+def check_factories(tree):
+    for name in tree.matching(FACTORY_FILES):
+        if not name.endswith((".h", ".cpp")):
+            continue
+        text = re.sub(r"//[^\n]*", "", tree.text(name))
+        named = {word for found in OPTIONS_NAMES.findall(text) for part in found for word in re.findall(r"\w+", part)}
+        for match in FACTORY.finditer(text):
+            given = arguments_at(text, match.end())
+            if not OPTIONS.search(given) and not named & set(re.findall(r"\w+", given)):
+                tree.say(name, text[:match.start()].count("\n") + 1, "factory",
+                         f"{match.group(0)}...) with options: without them the process's default dtype is used")
+
+
 def check_portability(tree):
     """Supporting another operating system or processor must only require changes in src/platform/, the kernels and the build files."""
     for name in tree.matching(r"(include/posenc|src|examples)/(?!platform/).*\.(h|cpp)$"):
@@ -508,7 +539,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_internals, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text, check_english):
+        for check in (check_format, check_layers, check_internals, check_factories, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text, check_english):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

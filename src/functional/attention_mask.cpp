@@ -158,6 +158,19 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
   return bias.view({1, 1, tokens, tokens});
 }
 
+// A distance after `tokens` others; one beyond all keys stays there.
+int64_t moved(int64_t distance, int64_t tokens) {
+  return distance > std::numeric_limits<int64_t>::max() - tokens
+             ? std::numeric_limits<int64_t>::max()
+             : distance + tokens;
+}
+
+// The keys of both; each may be undefined for all. Undefined for those of different batches.
+at::Tensor both_keys(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  return a.sizes() == b.sizes() ? a.logical_and(b) : at::Tensor();
+}
+
 at::Tensor rows_of(const at::Tensor& mask, int64_t first, int64_t count) {
   const int64_t present = mask.size(-2);
   TORCH_CHECK_VALUE(present == 1 || (first >= 0 && count >= 0 && first <= present - count),
@@ -279,6 +292,7 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
     to.insert(to.end(), from.begin(), from.end());
   };
   join(both.keys_, other.keys_);
+  both.padding_ = both_keys(padding_, other.padding_);
   join(both.allowed_, other.allowed_);
   join(both.biases_, other.biases_);
   join(both.slopes_, other.slopes_);
@@ -289,10 +303,10 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
 }
 
 at::Tensor AttentionMask::padding_keys() const {
-  at::Tensor keys;
+  at::Tensor keys = padding_;
   for (const at::Tensor& one : keys_) {
     if (keys.defined() && keys.sizes() != one.sizes()) return {};
-    keys = keys.defined() ? keys.logical_and(one) : one;
+    keys = both_keys(keys, one);
   }
   return keys;
 }
@@ -300,7 +314,14 @@ at::Tensor AttentionMask::padding_keys() const {
 AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
   AttentionMask rest = mask;
   rest.keys_.clear();
+  rest.padding_.reset();
   return rest;
+}
+
+AttentionMask AttentionMaskAccess::with_padding(const AttentionMask& mask, const at::Tensor& keys) {
+  AttentionMask told = without_keys(mask);
+  told.padding_ = keys;
+  return told;
 }
 
 AttentionMask AttentionMaskAccess::without_slopes(const AttentionMask& mask) {
@@ -329,8 +350,8 @@ AttentionMask AttentionMask::after(int64_t tokens) const {
                     "moved by ",
                     tokens, " others");
   AttentionMask mask = *this;
-  if (causal_) mask.causal_ = *causal_ + tokens;
-  if (first_) mask.first_ = *first_ + tokens;
+  if (causal_) mask.causal_ = moved(*causal_, tokens);
+  if (first_) mask.first_ = moved(*first_, tokens);
   for (Slopes& one : mask.slopes_) one.offset += tokens;
   return mask;
 }
@@ -349,6 +370,7 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
 
 AttentionMask AttentionMaskAccess::sequences(const AttentionMask& mask, const at::Tensor& rows) {
   AttentionMask some = mask;
+  if (some.padding_.defined()) some.padding_ = some.padding_.index_select(0, rows);
   for (auto& part : some.biases_) {
     for (at::Tensor* of : {&part.mask, &part.allowed})
       if (of->defined() && of->size(0) > 1) *of = of->index_select(0, rows);
@@ -412,6 +434,7 @@ AttentionMask AttentionMask::resolved(const AttentionShape& shape, const at::Ten
   if (!mask.bias.defined()) return {};
   AttentionMask one = additive(mask.bias);
   one.biases_[0].allowed = mask.allowed;
+  one.padding_ = padding_keys();
   return one;
 }
 

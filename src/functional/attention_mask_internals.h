@@ -35,6 +35,10 @@ struct AttentionMaskAccess {
   /// The mask without the tensors that padding_keys() combines.
   static AttentionMask without_keys(const AttentionMask& mask);
 
+  /// The mask without these, told that padding_keys() are `keys` nevertheless: what else it
+  /// consists of may hide padding, or some of it.
+  static AttentionMask with_padding(const AttentionMask& mask, const at::Tensor& keys);
+
   /// The mask without its slopes().
   static AttentionMask without_slopes(const AttentionMask& mask);
   /// The slopes of the mask for each distance and not for each pair, which is all that a kernel

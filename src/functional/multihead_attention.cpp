@@ -2,12 +2,14 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "core/check.h"
@@ -180,7 +182,14 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
                         const MultiheadAttentionFuncOptions& options) {
-  const ScoreMask mask = score_mask(heads, options.mask(), options);
+  ScoreMask mask = score_mask(heads, options.mask(), options);
+  // LibTorch hides later keys before it scales: a scale of 0 makes NaN of them, a negative one inf.
+  if (mask.is_causal && options.scale().value_or(1.0) <= 0.0) {
+    const auto bias = heads.query.options().requires_grad(false);
+    mask = {at::full({heads.query.size(2), heads.key.size(2)},
+                     -std::numeric_limits<double>::infinity(), bias)
+                .triu(1)};
+  }
   std::optional<at::Tensor> score_bias;
   if (mask.bias.defined()) score_bias = mask.bias;
   const at::Tensor context = at::scaled_dot_product_attention(

@@ -5,7 +5,7 @@
 #include <ATen/ops/empty.h>
 
 #include "inference/check_freezable.h"
-#include "inference/layer_outputs.h"
+#include "inference/layer_ends.h"
 #include "nn/transformer/layer_parts.h"
 #include "platform/memory.h"
 
@@ -71,15 +71,14 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
 class BottleneckRun {
  public:
   BottleneckRun(const std::vector<BottleneckLayer>& layers, const Norm& last, const Stream& outer,
-                int64_t width, const Packing& packing, const ScoreMask& mask,
-                const LayerOutputs& outputs)
+                int64_t width, const Packing& packing, const ScoreMask& mask, const LayerEnds& ends)
       : layers_(layers),
         last_(last),
         outer_(outer),
         width_(width),
         packing_(packing),
         mask_(mask),
-        outputs_(outputs) {
+        ends_(ends) {
     const auto rows = [&](int64_t columns) { return at::empty({outer.rows, columns}, at::kFloat); };
     heads_ = rows(odd_stride(3 * width));
     context_ = rows(width);
@@ -97,7 +96,7 @@ class BottleneckRun {
                         context_.data_ptr<float>());
       by_rows(outer_.rows, [&](int64_t begin, int64_t end) {
         finish(layer, begin, end);
-        outputs_.add(i, outer_.part(begin, end), begin);
+        ends_.end(i, outer_.part(begin, end), begin);
         if (i + 1 < layers_.size()) {
           project(layers_[i + 1], begin, end);
         } else {
@@ -167,17 +166,17 @@ class BottleneckRun {
   const int64_t width_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  const LayerOutputs outputs_;
+  const LayerEnds ends_;
   at::Tensor heads_, context_, shared_, inner_;  // of one layer
 };
 
 }  // namespace
 
 BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert)
-    : width_(encoder.options.layer().d_model()),
+    : FrozenLayers(encoder),
+      width_(encoder.options.layer().d_model()),
       inner_width_(encoder.options.layer().bottleneck()->intra_bottleneck_size()),
       last_(encoder.norm) {
-  num_heads = encoder.options.layer().num_heads();
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     layers_.push_back(frozen_layer(
         layer_of<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder.layers, i), convert));
@@ -185,12 +184,13 @@ BottleneckLayers::BottleneckLayers(const TransformerEncoderImpl& encoder, Weight
 }
 
 at::Tensor BottleneckLayers::run(const at::Tensor& rows, const Packing& packing,
-                                 const ScoreMask& mask, const LayerInputs&,
+                                 const ScoreMask& mask, const LayerInputs& inputs,
                                  std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();
   const Stream outer = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
-  BottleneckRun(layers_, last_, outer, inner_width_, packing, mask, {outputs, layers_.size(), x})
+  BottleneckRun(layers_, last_, outer, inner_width_, packing, mask,
+                {outputs, layers_.size(), x, packing.rows_without(inputs.kept_rows)})
       .run();
   return x;
 }

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inference/layer_outputs.h"
+#include "inference/layer_ends.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {
@@ -104,18 +104,15 @@ ConformerLayer conformer_layer(const ConformerEncoderLayerImpl& layer, WeightCon
 class ConformerRun {
  public:
   ConformerRun(const ConformerLayers& stack, const Stream& stream, const Packing& packing,
-               const ScoreMask& mask, const at::Tensor& position_ids, const LayerOutputs& outputs)
-      : stack_(stack), stream_(stream), packing_(packing), mask_(mask), outputs_(outputs) {
+               const ScoreMask& mask, const at::Tensor& position_ids, const LayerEnds& ends)
+      : stack_(stack), stream_(stream), packing_(packing), mask_(mask), ends_(ends) {
     const auto rows = [&](int64_t columns) {
       return at::empty({stream.rows, columns}, at::kFloat);
     };
     heads_ = rows(odd_stride(3 * stream.width));
     context_ = rows(stream.width);
     gated_ = rows(odd_stride(2 * stream.width));
-    if (stack.distances) {
-      keys_ = stack.distances->up_to(reach_of(packing));
-      blind_ = blind_queries(mask, packing, stack.num_heads);
-    }
+    if (stack.distances) keys_ = stack.distances->up_to(reach_of(packing));
     if (stack.rotations.empty()) return;
     rotated_ = rows(stream.width);
     const RowPositions positions(packing, position_ids, /*axial=*/false);
@@ -170,9 +167,8 @@ class ConformerRun {
                                   mask_};
     float* const out = context_.data_ptr<float>();
     if (!keys_) return inference::attend(input, out);
-    attend_relative(input,
-                    shifted_positions(*layer(i).parts, keys_->layers[i], keys_->reach, false, {}),
-                    blind_, out);
+    attend_relative(
+        input, shifted_positions(*layer(i).parts, keys_->layers[i], keys_->reach, false, {}), out);
   }
 
   // What the convolution sees: a sigmoid(b).
@@ -221,7 +217,7 @@ class ConformerRun {
     feed_forward(part, layer(i).ffn2, stack_.half, {});
     const Stream in_place = {part.x, part.x, part.rows, width, part.regime};
     normalise(in_place, layer(i).last);
-    outputs_.add(i, part, begin);
+    ends_.end(i, part, begin);
     if (i + 1 < stack_.layers.size()) {
       normalise(part, layer(i + 1).before_ffn1);
     } else if (stack_.last) {
@@ -233,17 +229,16 @@ class ConformerRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  const LayerOutputs outputs_;
+  const LayerEnds ends_;
   std::shared_ptr<const DistanceKeys::Keys> keys_;
-  at::Tensor heads_, context_, gated_, rotated_, blind_;
+  at::Tensor heads_, context_, gated_, rotated_;
   std::vector<RowRotation> rotations_;
 };
 
 }  // namespace
 
 ConformerLayers::ConformerLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert)
-    : width(encoder.options.layer().d_model()), last(encoder.norm) {
-  num_heads = encoder.options.layer().num_heads();
+    : FrozenLayers(encoder), width(encoder.options.layer().d_model()), last(encoder.norm) {
   sees_padding = true;
   half.weight = at::full({width}, 0.5, at::kFloat);
   half.bias = at::zeros({width}, at::kFloat);
@@ -254,7 +249,7 @@ ConformerLayers::ConformerLayers(const TransformerEncoderImpl& encoder, WeightCo
     const auto& layer = layer_of<ConformerEncoderLayerImpl>("ConformerEncoder", encoder.layers, i);
     layers.push_back(conformer_layer(layer, convert, rotations));
     if (distances) {
-      distances->add(layer.shifted_attn->position_proj->weight, num_heads,
+      distances->add(layer.shifted_attn->position_proj->weight, layer_options.num_heads(),
                      layers.back().score_scale);
     }
   }
@@ -272,7 +267,8 @@ at::Tensor ConformerLayers::run(const at::Tensor& rows, const Packing& packing,
            layer.conv.pointwise1.is_int8();
   });
   if (reads_int8) in_8_bits = add_int8(stream);
-  ConformerRun(*this, stream, packing, mask, inputs.position_ids, {outputs, layers.size(), x})
+  ConformerRun(*this, stream, packing, mask, inputs.position_ids,
+               {outputs, layers.size(), x, packing.rows_without(inputs.kept_rows)})
       .run();
   return x;
 }

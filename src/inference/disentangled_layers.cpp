@@ -10,20 +10,28 @@
 #include <algorithm>
 
 #include "inference/check_freezable.h"
+#include "inference/elementwise_rows.h"
+#include "nn/attention/position_projections.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {
 namespace {
+
+// The rows (H, R, Dh) of a table, times the scale of the scores. By posenc's own product, whose
+// bits do not depend on the number of threads.
+at::Tensor position_heads(const at::Tensor& table, const PositionProjection& projection,
+                          int64_t heads, float scale) {
+  if (!projection.weight.defined()) return {};
+  const Projection own(projection.weight, projection.bias, kAlwaysNative);
+  return (own.rows(table.detach()) * scale).unflatten(-1, {heads, -1}).transpose(0, 1).contiguous();
+}
 
 DisentangledLayer disentangled_layer(const DisentangledEncoderLayerImpl& layer,
                                      const at::Tensor& table, WeightConverter& convert) {
   DisentangledAttentionImpl& attention = *layer.self_attn.ptr();
   const int64_t heads = attention.options.num_heads();
   const auto scale = static_cast<float>(attention.scale());
-  const auto [keys, queries] = attention.position_heads(table);
-  const auto scaled = [&](const at::Tensor& rows) {
-    return rows.defined() ? (rows.detach() * scale).contiguous() : rows;
-  };
+  const auto [keys, queries] = position_projections(attention, table);
   return {{.sizes = {heads, heads, attention.options.embed_dim() / heads},
            .score_scale = scale,
            .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
@@ -33,8 +41,8 @@ DisentangledLayer disentangled_layer(const DisentangledEncoderLayerImpl& layer,
                             layer.options.activation()},
            .after_attention = Norm(layer.norm1),
            .after_feed_forward = Norm(layer.norm2)},
-          scaled(keys),
-          scaled(queries)};
+          position_heads(table, keys, heads, scale),
+          position_heads(table, queries, heads, scale)};
 }
 
 // The layers have the rows of positions in place of the table and what projects it.
@@ -56,7 +64,7 @@ void record_positions(const TransformerEncoderImpl& encoder, int64_t bytes,
 // The weight (D, D / g, K) of a convolution as that of a linear layer (D, K D).
 at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
   const int64_t width = conv.weight.size(0), part = conv.weight.size(1), size = conv.weight.size(2);
-  at::Tensor dense = at::zeros({width, size, width});
+  at::Tensor dense = at::zeros({width, size, width}, conv.weight.options());
   const int64_t groups = width / part;
   for (int64_t g = 0; g < groups; ++g) {
     dense.narrow(0, g * part, part)
@@ -66,15 +74,17 @@ at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
   return dense.view({width, size * width});
 }
 
-// For each row, the rows of its K neighbours side by side: -1 beyond the ends and for padding.
+// For each row, the rows of its K neighbours side by side: -1 beyond the ends and for padding,
+// whether it is dropped or not.
 std::vector<int64_t> neighbours(const Packing& packing, int64_t size) {
   const int64_t places = packing.batch * packing.length, reach = size / 2;
   std::vector<int64_t> row_at(static_cast<std::size_t>(places), -1), found;
   const auto place = [&](int64_t row) {
     return packing.packed ? packing.places[static_cast<std::size_t>(row)] : row;
   };
-  for (int64_t row = 0; row < packing.rows; ++row)
-    row_at[static_cast<std::size_t>(place(row))] = row;
+  for (int64_t row = 0; row < packing.rows; ++row) {
+    if (!packing.is_padding(row)) row_at[static_cast<std::size_t>(place(row))] = row;
+  }
   found.reserve(static_cast<std::size_t>(packing.rows * size));
   for (int64_t row = 0; row < packing.rows; ++row) {
     const int64_t own = place(row), begin = own / packing.length * packing.length;
@@ -92,10 +102,8 @@ class DisentangledRun : public RelativeRun {
   DisentangledRun(const std::vector<DisentangledLayer>& layers,
                   const std::optional<FrozenConvolution>& convolution, const relative::Index& index,
                   const Norm& last, const Stream& stream, const Packing& packing,
-                  const ScoreMask& mask, const LayerOutputs& outputs)
-      : RelativeRun(stream, packing, mask, outputs, last),
-        layers_(layers),
-        convolution_(convolution) {
+                  const ScoreMask& mask, const LayerEnds& ends)
+      : RelativeRun(stream, packing, mask, ends, last), layers_(layers), convolution_(convolution) {
     const bool has_positions = std::any_of(layers.begin(), layers.end(), [](const auto& layer) {
       return layer.position_keys.defined() || layer.position_queries.defined();
     });
@@ -141,13 +149,13 @@ class DisentangledRun : public RelativeRun {
   // zeros after it.
   void convolve(int64_t begin, int64_t end) {
     const Stream part = stream().part(begin, end);
-    at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
+    const at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
     convolution_->projection.run(neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1),
                                  part.rows, added.data_ptr<float>(), part.regime);
-    added = functional::elementwise(added, convolution_->activation);
+    elementwise_by_row(added, convolution_->activation);
     add(part, added.const_data_ptr<float>(), convolution_->norm);
     for (int64_t row = begin; row < end; ++row) {
-      if (!is_blind(row)) continue;
+      if (!packing().is_padding(row)) continue;
       std::fill_n(stream().x + row * part.width, part.width, 0.0F);
       if (part.input_int8)
         part.input_int8.convert(part.x, part.width, row - begin, row - begin + 1);
@@ -164,10 +172,10 @@ class DisentangledRun : public RelativeRun {
 
 DisentangledLayers::DisentangledLayers(const TransformerEncoderImpl& encoder,
                                        WeightConverter& convert)
-    : index_(encoder.options.layer().disentangled()->index()),
+    : FrozenLayers(encoder),
+      index_(encoder.options.layer().disentangled()->index()),
       width_(encoder.options.layer().d_model()),
       last_(encoder.norm) {
-  num_heads = encoder.options.layer().num_heads();
   at::Tensor table;
   if (encoder.relative_embeddings) table = encoder.relative_embeddings.ptr()->forward();
   int64_t bytes_of_positions = 0;
@@ -190,13 +198,13 @@ DisentangledLayers::DisentangledLayers(const TransformerEncoderImpl& encoder,
 }
 
 at::Tensor DisentangledLayers::run(const at::Tensor& rows, const Packing& packing,
-                                   const ScoreMask& mask, const LayerInputs&,
+                                   const ScoreMask& mask, const LayerInputs& inputs,
                                    std::vector<at::Tensor>* outputs) const {
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();
   const Stream stream = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
   DisentangledRun(layers_, convolution_, index_, last_, stream, packing, mask,
-                  {outputs, layers_.size(), x})
+                  {outputs, layers_.size(), x, packing.rows_without(inputs.kept_rows)})
       .run(layers_.size());
   return x;
 }

@@ -12,13 +12,11 @@ namespace {
 // Longer sequences than before are often longer by a little.
 constexpr int64_t kReachStep = 64;
 
-// Each row has the same bits in tables of any length: those of posenc's own product.
-constexpr NativeFor kOwn = {{true, true, true}};
-
 }  // namespace
 
 void DistanceKeys::add(const at::Tensor& weight, int64_t heads, float scale) {
-  layers_.push_back({Projection(weight, {}, kOwn), heads, scale});
+  // Each row has the same bits in tables of any length.
+  layers_.push_back({Projection(weight, {}, kAlwaysNative), heads, scale});
 }
 
 std::shared_ptr<const DistanceKeys::Keys> DistanceKeys::up_to(int64_t reach) const {

@@ -103,7 +103,7 @@ at::Tensor Embedding::packed(const at::Tensor& ids, const Packing& packing) cons
   } else if (table.defined()) {
     // Padding counts towards the length, as in the module, although it is not looked up.
     check_length(length, 0);
-    position.position_ids(at::tensor(packing.places).remainder(length) + first_row);
+    position.position_ids(at::tensor(packing.places, at::kLong).remainder(length) + first_row);
   }
   const at::Tensor rows = look_up(packing.pack(ids), first_row + length, position);
   check_ids(ids);

@@ -1,6 +1,7 @@
 #include "posenc/inference/freeze.h"
 
 #include "inference/check_freezable.h"
+#include "inference/frozen_scope.h"
 #include "inference/model.h"
 
 namespace posenc {
@@ -29,7 +30,7 @@ FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model,
 }  // namespace inference
 
 FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   inference::WeightConverter convert(options, model);
   auto frozen = inference::freeze_part(model, convert);
   convert.check_exceptions();
@@ -45,7 +46,7 @@ FrozenTransformerEncoder freeze(TransformerEncoder&& model, const FreezeOptions&
 }
 
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   auto frozen = std::make_shared<inference::TransformerModel>(
       inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
   inference::WeightConverter convert(options, model);

@@ -156,10 +156,11 @@ class Norms {
 
 }  // namespace
 
-EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert) {
+EncoderStack::EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert)
+    : FrozenLayers(encoder) {
   const auto& options = encoder.options.layer();
   norm_first = options.norm_first();
-  num_heads = heads = options.num_heads();
+  heads = options.num_heads();
   width = options.d_model();
   alibi = alibi_of(encoder.options.alibi(), heads);
   counts_tokens = alibi && alibi->counts_tokens;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 
+#include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "models/heads/rows.h"
 #include "posenc/functional/pooling.h"
@@ -31,17 +32,10 @@ namespace {
 // whatever the number of threads.
 constexpr int64_t kSerialElements = 1 << 15;
 
-at::Tensor projected(const Projection& projection, const at::Tensor& rows) {
-  at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
-  projection.run(rows.const_data_ptr<float>(), rows.size(0), out.data_ptr<float>(),
-                 row_regime(rows.size(0)));
-  return out;
-}
-
 // What the output layer gives, whose weight may be in two parts.
 at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
   const Elementwise activation = parts.options.head().output_activation();
-  if (!parts.beside) return functional::elementwise(projected(parts.out, rows), activation);
+  if (!parts.beside) return functional::elementwise(parts.out.rows(rows), activation);
   const auto part = [&](const Projection& projection, int64_t begin) {
     at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
     projection.run(rows.const_data_ptr<float>() + begin, rows.size(1), rows.size(0),
@@ -76,7 +70,7 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
   if (!options.dense() && !options.norm() && options.activation() == Elementwise::Identity) {
     return output_of(parts, given);
   }
-  const at::Tensor x = parts.dense ? projected(*parts.dense, given) : given.clone();
+  const at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();
   finish_dense(parts, x);
   return output_of(parts, x);
 }
@@ -106,7 +100,7 @@ at::Tensor all_logits(const FrozenClassifierParts& parts, const EncoderOutput& o
 
 ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
                                            const EncoderInputs& inputs) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   held->stale_check.check();
   ClassifierOutput out;
@@ -116,7 +110,7 @@ ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
 }
 
 torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   const int64_t width = held->options.head().d_model();
   TORCH_CHECK_VALUE(rows.dim() == 2 && rows.size(1) == width,
@@ -135,7 +129,7 @@ FrozenBytes FrozenClassifier::bytes() const {
 }
 
 FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options) {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   inference::WeightConverter convert(options, model);
   const EncoderHeadImpl& head = *model.head;
   inference::FrozenClassifierParts parts = {

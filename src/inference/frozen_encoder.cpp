@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
 
 #include <optional>
@@ -10,8 +9,9 @@
 
 #include "functional/attention_mask_internals.h"
 #include "functional/lookup.h"
+#include "inference/elementwise_rows.h"
+#include "inference/frozen_scope.h"
 #include "inference/model.h"
-#include "inference/relative_bias.h"
 #include "inference/window_layers.h"
 #include "models/encoder/parts.h"
 #include "nn/encoder_embeddings_internals.h"
@@ -34,7 +34,7 @@ struct FrozenEncoderParts {
   LayerNorm pooler_norm{nullptr};
   AttentionPooling attention_pooler{nullptr};
   DocumentPositionBias document_bias{nullptr};
-  at::Tensor pooler_weight = {}, pooler_bias = {};
+  std::optional<Projection> pooler = {};
 
   // What the stages return for the patches of images.
   at::Tensor run_windows(const at::Tensor& input, const at::Tensor& rows,
@@ -65,7 +65,8 @@ struct FrozenEncoderParts {
     if (embeddings_options->types_from_tokens()) return;
     tokens = convert.table(embeddings.tokens);
     if (tokens)
-      embeddings.tokens = at::zeros({1, 1}).expand({tokens->vocab_size(), tokens->width()});
+      embeddings.tokens =
+          at::zeros({1, 1}, at::kFloat).expand({tokens->vocab_size(), tokens->width()});
   }
 
  private:
@@ -86,30 +87,13 @@ struct FrozenEncoderParts {
 
 namespace {
 
-// A masked token attends to the real ones like any other, so its row has a value if it is pooled,
-// unless it is zeroed.
+// A masked token is computed in a module, so its row has a value if it is pooled.
 bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
                       const at::Tensor& attention_mask) {
-  if (!attention_mask.defined() || options.zero_hidden_padding() ||
-      options.pooling() == encoder::Pooling::None) {
-    return false;
-  }
+  if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
   const at::Tensor real = attention_mask.ne(0);
   if (options.pooling() == encoder::Pooling::Mean) return !real.all().item<bool>();
   return !pooled_rows(options, real, ids).all().item<bool>();
-}
-
-// An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
-// given as pairs.
-AttentionMask mask_of_all_rows(const AttentionMask& mask, const EncoderOptions& options) {
-  const TransformerLayerOptions& layer = options.encoder().layer();
-  if (layer.shifted()) return mask_of_stack(mask, layer);
-  const at::Tensor keys = mask.padding_keys();
-  const auto alibi = alibi_of(options.encoder().alibi(), layer.num_heads());
-  const AttentionMask pairs = AttentionMaskAccess::without_keys(with_token_distances(mask, alibi)) &
-                              AttentionMask::allowed(keys.unsqueeze(1));
-  if (!layer.disentangled()) return pairs;
-  return pairs & AttentionMask::allowed(keys.unsqueeze(2));
 }
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
@@ -138,7 +122,7 @@ std::shared_ptr<Impl> detached_module(const Impl& source) {
 }  // namespace inference
 
 EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderInputs& given) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const auto& parts = *held;
   check_encoder_inputs(parts.options, input, given);
@@ -162,10 +146,11 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   if (parts.windows) {
     out.last_hidden_state = parts.run_windows(input, out.embeddings, record);
   } else {
-    out.last_hidden_state = parts.layers->forward_with(
-        out.embeddings, all_rows ? inference::mask_of_all_rows(mask, parts.options) : mask, record,
+    const inference::LayerInputs of_layers = {
         rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs),
-        grid_of(parts.options, input));
+        grid_of(parts.options, input), kept_rows(parts.options, inputs)};
+    out.last_hidden_state = inference::run(*inference::FrozenAccess::model(*parts.layers),
+                                           out.embeddings, mask, of_layers, all_rows, record);
   }
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
@@ -183,10 +168,9 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   }
   out.pooled = pooled_rows(parts.options, hidden, input);
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
-  if (parts.pooler_weight.defined()) {
-    out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);
-  }
-  if (parts.options.pooling() == encoder::Pooling::TanhOfFirst) out.pooled = out.pooled.tanh();
+  if (parts.pooler) out.pooled = parts.pooler->rows(out.pooled);
+  if (parts.options.pooling() == encoder::Pooling::TanhOfFirst)
+    inference::elementwise_by_row(out.pooled, Elementwise::Tanh);
   return out;
 }
 
@@ -221,10 +205,8 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
   }
   if (model.document_bias)
     parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
-  if (model.pooler) {
-    parts.pooler_weight = model.pooler->weight.detach();
-    if (model.pooler->bias.defined()) parts.pooler_bias = model.pooler->bias.detach();
-  }
+  if (model.pooler)
+    parts.pooler = convert.float_projection(model.pooler->weight, model.pooler->bias);
   parts.stale_check.set_converted(convert.bytes());
   parts.weights = convert.weights();
   return FrozenAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
@@ -233,7 +215,7 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
 }  // namespace inference
 
 FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   inference::WeightConverter convert(options, model);
   const FrozenEncoder frozen = inference::freeze_part(model, convert);
   convert.check_exceptions();

@@ -6,36 +6,46 @@
 #include <vector>
 
 #include "inference/packing.h"
+#include "inference/relative_bias.h"
 #include "inference/weight_converter.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
 namespace posenc::inference {
 
-/// What layers read of tokens besides their rows; each may be undefined.
+/// What layers are given besides rows and a mask; each may be undefined.
 struct LayerInputs {
   at::Tensor position_ids;  ///< as in RowPositions
   at::Tensor segments;      ///< integers (B, L), those of ShiftedOptions::segments
   std::optional<relative::Grid> grid = std::nullopt;  ///< of TransformerEncoder::forward_with()
+  at::Tensor kept_rows = {};                          ///< the same, (B, L)
 };
 
 /// The layers of a frozen encoder, of one kind.
 class FrozenLayers {
  public:
+  explicit FrozenLayers(const TransformerEncoderImpl& encoder)
+      : layer_options(encoder.options.layer()) {}
   virtual ~FrozenLayers() = default;
 
   /// Runs rows (rows, D) through all layers; may overwrite them. `packing` is that of packing_of(),
-  /// `mask` what it does not cover. The output of each layer is added to `outputs` (rows, D) unless
-  /// it is null.
+  /// `mask` that of mask_of(). The output of each layer is added to `outputs` (rows, D) unless it
+  /// is null.
   virtual at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                          const LayerInputs& inputs = {},
                          std::vector<at::Tensor>* outputs = nullptr) const = 0;
 
-  /// Drops the rows of padding, unless tokens see them.
-  Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length) const {
-    return sees_padding ? Packing(batch, length) : Packing::of(mask, batch, length);
+  /// The rows to compute: without those of padding, unless tokens see them or all are wanted.
+  Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length,
+                     bool all_rows = false) const {
+    return sees_padding || all_rows ? Packing::whole(mask, batch, length)
+                                    : Packing::of(mask, batch, length);
   }
+  /// What the packing does not cover of the mask that it was made from.
+  ScoreMask mask_of(const Packing& packing, const AttentionMask& mask,
+                    const at::Tensor& like) const;
 
-  int64_t num_heads = 1;
+  const TransformerLayerOptions layer_options;  ///< of the stack
+  std::optional<AlibiSlopes> alibi = std::nullopt;
   bool needs_key_masks = false;  ///< whether other masks are refused
   bool counts_tokens = false;    ///< whether distances of ALiBi count rows without padding
   bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed

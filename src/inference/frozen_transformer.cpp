@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "inference/checks.h"
+#include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "posenc/inference/freeze.h"
 
@@ -27,15 +28,14 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   const int64_t batch = src.size(0), length = src.size(1);
   const Packing packing = model.encoder->packing_of(src_mask, batch, length);
   const at::Tensor rows = model.src_embedding.packed(src, packing);
-  const ScoreMask mask =
-      packing.mask_of_rows(src_mask, model.encoder->num_heads, rows, model.encoder->counts_tokens);
-  return {model.encoder->run(rows, packing, mask, {}), packing};
+  const ScoreMask mask = model.encoder->mask_of(packing, src_mask, rows);
+  return {model.encoder->run(rows, packing, mask), packing};
 }
 
 at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
                   const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
                   at::Tensor* memory_weights) {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   check_ids("tgt", tgt);
   check_sequence("FrozenTransformer", memory, model.options.d_model());
   TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
@@ -60,7 +60,7 @@ at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at
 
 torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   check_ids("src", src);
   model->stale_check.check();

@@ -2,6 +2,7 @@
 
 #include "functional/attention_mask_internals.h"
 #include "inference/checks.h"
+#include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "nn/transformer/layer_parts.h"
 #include "posenc/inference/freeze.h"
@@ -36,45 +37,57 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x, const At
   return forward_with(x, mask, nothing, position_ids);
 }
 
-torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
-                                                     const AttentionMask& mask,
-                                                     TransformerEncoderRecord& record,
-                                                     const torch::Tensor& position_ids,
-                                                     const torch::Tensor& segments,
-                                                     std::optional<relative::Grid> grid) const {
+torch::Tensor FrozenTransformerEncoder::forward_with(
+    const torch::Tensor& x, const AttentionMask& mask, TransformerEncoderRecord& record,
+    const torch::Tensor& position_ids, const torch::Tensor& segments,
+    std::optional<relative::Grid> grid, const torch::Tensor& kept_rows) const {
+  const inference::FrozenScope scope;
+  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const bool is_turned =
+      kept_rows.defined() && kept_rows.dim() == 2 && !model->options.layer().batch_first();
+  return inference::run(*model, x, mask,
+                        {position_ids, segments, grid, is_turned ? kept_rows.t() : kept_rows},
+                        /*all_rows=*/false, record);
+}
+
+torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::Tensor& x,
+                             const AttentionMask& mask, const LayerInputs& inputs, bool all_rows,
+                             TransformerEncoderRecord& record) {
   TORCH_CHECK_VALUE(!record.output_attentions,
                     "[FrozenTransformerEncoder] output_attentions must be false: the "
                     "TransformerEncoder that was frozen has them. Got true");
-  const torch::NoGradGuard no_grad;
-  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
-  const auto& layer = model->options.layer();
-  inference::check_sequence("FrozenTransformerEncoder", x, layer.d_model());
-  model->stale_check.check();
+  const auto& layer = model.options.layer();
+  check_sequence("FrozenTransformerEncoder", x, layer.d_model());
+  model.stale_check.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
-  const inference::FrozenLayers& layers = *model->layers;
-  check_position_ids(layers.is_axial, position_ids, batch, length);
-  check_grid("FrozenTransformerEncoder", model->options, grid, length);
+  const FrozenLayers& layers = *model.layers;
+  check_position_ids(layers.is_axial, inputs.position_ids, batch, length);
+  check_grid("FrozenTransformerEncoder", model.options, inputs.grid, length);
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
   const auto& shifted = layer.shifted();
-  TORCH_CHECK_VALUE(!segments.defined() || (shifted && shifted->segments()),
+  TORCH_CHECK_VALUE(!inputs.segments.defined() || (shifted && shifted->segments()),
                     "[FrozenTransformerEncoder] segments must be undefined without "
                     "ShiftedOptions::segments. Got segments");
-  const Packing packing = layers.packing_of(mask, batch, length);
+  const at::Tensor& kept_rows = inputs.kept_rows;
+  TORCH_CHECK_VALUE(!kept_rows.defined() || kept_rows.sizes() == batch_first.sizes().slice(0, 2),
+                    "[FrozenTransformerEncoder] kept_rows must have a number for each of ", batch,
+                    " sequences of ", length, " rows. Got ",
+                    kept_rows.defined() ? kept_rows.sizes() : at::IntArrayRef());
+  const Packing packing = layers.packing_of(mask, batch, length, all_rows);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
-  const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows, layers.counts_tokens);
+  const ScoreMask rest = layers.mask_of(packing, mask, rows);
   std::vector<torch::Tensor> outputs;
   auto* const wanted = record.output_hidden_states ? &outputs : nullptr;
   const auto sequences = [&](const torch::Tensor& packed) {
     const torch::Tensor out = packing.unpack(packed);
     return layer.batch_first() ? out : out.transpose(0, 1);
   };
-  const torch::Tensor out =
-      sequences(layers.run(rows, packing, rest, {position_ids, segments, grid}, wanted));
+  const torch::Tensor out = sequences(layers.run(rows, packing, rest, inputs, wanted));
   if (record.output_hidden_states) record.hidden_states.push_back(x);
   for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
   return out;

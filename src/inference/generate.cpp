@@ -1,4 +1,5 @@
 #include "core/check.h"
+#include "inference/frozen_scope.h"
 #include "inference/step_decoder.h"
 
 namespace posenc {
@@ -11,7 +12,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                     "[generate] src must be on the CPU, as the frozen model is. Got ",
                     src.device());
   const SearchPlan plan = plan_search(options, src, model.options());
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = inference::FrozenAccess::model(model);
   const inference::TransformerModel& frozen = *held;
   frozen.stale_check.check();

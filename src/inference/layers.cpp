@@ -8,7 +8,7 @@
 
 #include "functional/attention_weights.h"
 #include "functional/fourier_mixing.h"
-#include "inference/layer_outputs.h"
+#include "inference/layer_ends.h"
 
 namespace posenc::inference {
 namespace {
@@ -22,12 +22,12 @@ const float* input_of(const Stream& stream, const Norm& before) {
 class EncoderRun {
  public:
   EncoderRun(const EncoderStack& stack, const Stream& stream, const Packing& packing,
-             const ScoreMask& mask, const LayerInputs& inputs, const LayerOutputs& outputs)
+             const ScoreMask& mask, const LayerInputs& inputs, const LayerEnds& ends)
       : stack_(stack),
         stream_(stream),
         packing_(packing),
         mask_(mask),
-        outputs_(outputs),
+        ends_(ends),
         relative_(stack.relative_biases, stack.alibi, mask, packing.length),
         grid_biases_(stack.grid_biases.of(inputs.grid)) {
     int64_t width = 0, query_width = 0, kernels = 0;
@@ -146,7 +146,7 @@ class EncoderRun {
                     layer.post_attention, layer.after_attention);
     }
     feed_forward(part, layer.feed_forward, layer.post_feed_forward, layer.after_feed_forward);
-    outputs_.add(i, part, begin);
+    ends_.end(i, part, begin, layer.after_feed_forward);
     if (i + 1 < stack_.layers.size()) {
       project(i + 1, begin, end);
     } else if (stack_.last) {
@@ -158,7 +158,7 @@ class EncoderRun {
   const Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  const LayerOutputs outputs_;
+  const LayerEnds ends_;
   at::Tensor projected_, context_, transformed_;  // of one layer
   std::vector<RowRotation> rotations_;
   const DistanceRows relative_;
@@ -186,7 +186,9 @@ at::Tensor EncoderStack::run(const at::Tensor& rows, const Packing& packing, con
   Stream own = stream(x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0));
   at::Tensor in_8_bits;
   if (reads_int8()) in_8_bits = add_int8(own);
-  EncoderRun(*this, own, packing, mask, inputs, {outputs, layers.size(), x}).run();
+  EncoderRun(*this, own, packing, mask, inputs,
+             {outputs, layers.size(), x, packing.rows_without(inputs.kept_rows)})
+      .run();
   return result(own) == own.x ? x : input;
 }
 

@@ -86,7 +86,6 @@ class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
 
   std::vector<Rotation> rotations;
   std::vector<RelativeBias> relative_biases;
-  std::optional<AlibiSlopes> alibi;
   GridBiases grid_biases;
 };
 /// The layers of a TransformerDecoder.

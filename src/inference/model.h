@@ -44,6 +44,10 @@ struct FrozenAccess {
   static std::shared_ptr<const TransformerModel> model(const FrozenTransformer& frozen) {
     return frozen.model_;
   }
+  static std::shared_ptr<const TransformerEncoderModel> model(
+      const FrozenTransformerEncoder& frozen) {
+    return frozen.model_;
+  }
   static const ConvertedWeights& weights(const FrozenEncoder& frozen);
   static const ConvertedWeights& weights(const FrozenTransformerEncoder& frozen) {
     return frozen.model_->weights;
@@ -53,6 +57,11 @@ struct FrozenAccess {
 /// The stack or the encoder inside a model whose parameters `convert` was made for.
 FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model, WeightConverter& convert);
 FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert);
+
+/// FrozenTransformerEncoder::forward_with() with inputs whose kept_rows are (B, L). With `all_rows`
+/// those of padding are computed too, as in the module.
+at::Tensor run(const TransformerEncoderModel& model, const at::Tensor& x, const AttentionMask& mask,
+               const LayerInputs& inputs, bool all_rows, TransformerEncoderRecord& record);
 
 /// freeze() of a holder, which is empty afterwards.
 template <typename Holder>

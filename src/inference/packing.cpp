@@ -25,13 +25,44 @@ Packing::Packing(const at::Tensor& keep)
   }
 }
 
-Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
+namespace {
+
+// The tokens (B, L) that a mask tells from padding; undefined where it does not, or where it is of
+// another batch, which is an error when it is resolved.
+at::Tensor tokens_of(const AttentionMask& mask, int64_t batch, int64_t length) {
   const at::Tensor keys = mask.padding_keys();
   const bool fits =
       keys.defined() && keys.is_cpu() && keys.size(0) == batch && keys.size(1) == length;
-  Packing packing = fits && !keys.all().item<bool>() ? Packing(keys) : Packing(batch, length);
-  packing.covers_mask = fits;
+  return fits ? keys : at::Tensor();
+}
+
+}  // namespace
+
+Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
+  const at::Tensor tokens = tokens_of(mask, batch, length);
+  const bool has_padding = tokens.defined() && !tokens.all().item<bool>();
+  Packing packing = has_padding ? Packing(tokens) : Packing(batch, length);
+  packing.covers_mask = tokens.defined();
   return packing;
+}
+
+Packing Packing::whole(const AttentionMask& mask, int64_t batch, int64_t length) {
+  Packing packing(batch, length);
+  const at::Tensor tokens = tokens_of(mask, batch, length);
+  packing.covers_mask = tokens.defined() && tokens.all().item<bool>();
+  if (tokens.defined() && !packing.covers_mask) packing.tokens = tokens.contiguous();
+  return packing;
+}
+
+std::vector<int64_t> Packing::rows_without(const at::Tensor& kept) const {
+  std::vector<int64_t> found;
+  if (!kept.defined()) return found;
+  const at::Tensor all = kept.ne(0).cpu().contiguous();
+  const bool* const is_kept = all.const_data_ptr<bool>();
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!is_kept[packed ? places[static_cast<std::size_t>(row)] : row]) found.push_back(row);
+  }
+  return found;
 }
 
 AttentionMask Packing::residual_mask(const AttentionMask& mask) const {
@@ -107,13 +138,13 @@ ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_
 
 at::Tensor Packing::pack(const at::Tensor& x) const {
   const at::Tensor flat = x.flatten(0, 1);
-  return packed ? flat.index_select(0, at::tensor(places)) : flat;
+  return packed ? flat.index_select(0, at::tensor(places, at::kLong)) : flat;
 }
 
 at::Tensor Packing::unpack(const at::Tensor& packed_rows) const {
   if (!packed) return packed_rows.view({batch, length, packed_rows.size(1)});
   const at::Tensor all = at::zeros({batch * length, packed_rows.size(1)}, packed_rows.options());
-  all.index_copy_(0, at::tensor(places), packed_rows);
+  all.index_copy_(0, at::tensor(places, at::kLong), packed_rows);
   return all.view({batch, length, packed_rows.size(1)});
 }
 

@@ -8,15 +8,18 @@
 
 namespace posenc::inference {
 
-/// Maps the sequences of a batch (B, L) to a matrix of rows without padding.
+/// Maps the sequences of a batch (B, L) to a matrix of the rows that are computed: all, or those
+/// that are no padding.
 struct Packing {
   /// Keeps all rows, in order.
   Packing(int64_t batch, int64_t length);
   /// Keeps the rows (B, L) for which `keep`, bool on the CPU, is true.
   explicit Packing(const at::Tensor& keep);
 
-  /// Drops the rows of keys that the mask excludes as padding.
+  /// Drops the rows of the mask's padding_keys().
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
+  /// Keeps all rows, of which is_padding() tells which are no tokens.
+  static Packing whole(const AttentionMask& mask, int64_t batch, int64_t length);
 
   /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
   /// for scores whose queries and keys both are the kept rows of each sequence, in order.
@@ -35,6 +38,13 @@ struct Packing {
   /// (rows, D) to (B, L, D), with zeros for dropped rows.
   at::Tensor unpack(const at::Tensor& rows) const;
 
+  /// Whether a row is one of padding that is not dropped.
+  bool is_padding(int64_t row) const {
+    return tokens.defined() && !tokens.const_data_ptr<bool>()[row];
+  }
+  /// The rows of those (B, L) for which `kept`, bool or integers, is 0; none if it is undefined.
+  std::vector<int64_t> rows_without(const at::Tensor& kept) const;
+
   /// Whether the rows of each sequence are neighbours in it: only its ends are dropped.
   bool has_neighbours() const;
   /// A bias (B|1, H|1, L|1, L|1) of whole sequences for the kept rows of each, in order.
@@ -46,9 +56,11 @@ struct Packing {
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< some rows are dropped
-  bool covers_mask = false;             ///< the mask's padding is what is dropped
+  bool covers_mask = false;             ///< the mask's padding is what is dropped, if there is any
   std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed
+  at::Tensor
+      tokens;  ///< bool (B, L) on the CPU: false for padding whose rows are kept, or undefined
 
  private:
   AttentionMask residual_mask(const AttentionMask& mask) const;

@@ -22,7 +22,6 @@ constexpr double kGain = 0.8;
 constexpr int kFewestTurns = 4, kMostTurns = 24;
 constexpr double kEnoughSeconds = 0.01;
 constexpr int64_t kMeasuredColumns = 2048;
-constexpr NativeFor kAlwaysNative = {{true, true, true}};
 
 double seconds_of(const std::function<void()>& action) {
   const auto start = std::chrono::steady_clock::now();
@@ -81,6 +80,12 @@ Projection::Projection(const ConvertedWeight& weight, const at::Tensor& bias) {
   in_ = int8_ ? int8_->in() : bfloat16_->in();
   out_ = int8_ ? int8_->out() : bfloat16_->out();
   if (bias.defined()) bias_ = bias.detach().contiguous();
+}
+
+at::Tensor Projection::rows(const at::Tensor& x) const {
+  const at::Tensor from = x.contiguous(), to = at::empty({x.size(0), out()}, at::kFloat);
+  run(from.const_data_ptr<float>(), x.size(0), to.data_ptr<float>(), row_regime(x.size(0)));
+  return to;
 }
 
 void Projection::run(const Int8Rows& x, int64_t rows, float* to, int64_t to_stride) const {

@@ -17,6 +17,8 @@ namespace posenc::inference {
 struct NativeFor {
   bool rows[kRowRegimes];
 };
+/// For products that have the same bits whatever FreezeOptions::gemm() is.
+constexpr NativeFor kAlwaysNative = {{true, true, true}};
 
 /// Row stride of buffers passed between kernels: an odd number of cache lines of 16 floats. With a
 /// power of two, all rows would map to the same few cache sets.
@@ -46,6 +48,8 @@ class Projection {
   void run(const float* x, int64_t rows, float* out, RowRegime regime) const {
     run(x, in(), rows, out, this->out(), regime);
   }
+  /// The same for rows (rows, in()) in float32 as a tensor.
+  at::Tensor rows(const at::Tensor& x) const;
   /// The same for rows with strides `x_stride` and `out_stride`.
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
            RowRegime regime) const;

@@ -45,7 +45,7 @@ class RelativeHead {
                                                                 : positions.keys;
   }
 
-  void run(const at::Tensor& bias, const bool* blind, float* out, int64_t out_stride) {
+  void run(const at::Tensor& bias, float* out, int64_t out_stride) {
     out += first_ * out_stride + head_ * width_;
     const int64_t size = std::min(kQueries, length_);
     term_ = scratch(Scratch::Hidden, size * length_);
@@ -70,13 +70,14 @@ class RelativeHead {
       if (input_.window) hide_far_keys(begin, end);
       attend(begin, end, term_, length_, out + begin * out_stride, out_stride);
     }
-    if (blind == nullptr) return;
-    for (int64_t i = 0; i < length_; ++i) {
-      if (blind[i]) average(out + i * out_stride);
+    for (int64_t i = 0; bias.defined() && i < length_; ++i) {
+      if (is_blind(bias, i)) average(i, out + i * out_stride);
     }
   }
 
  private:
+  static constexpr float kNever = -std::numeric_limits<float>::infinity();
+
   int64_t place(int64_t i) const { return places_ == nullptr ? i : places_[i]; }
 
   // Queries [begin, end) times the keys of `count` distances from `lowest` on.
@@ -177,14 +178,25 @@ class RelativeHead {
     }
   }
 
+  const float* row_of(const at::Tensor& bias, int64_t i) const {
+    return bias.const_data_ptr<float>() + sequence_ * bias.stride(0) + head_ * bias.stride(1) +
+           i * bias.stride(2);
+  }
+
+  // Whether the masks let query i attend to no key. A window alone leaves it itself.
+  bool is_blind(const at::Tensor& bias, int64_t i) const {
+    const float* const row = row_of(bias, i);
+    for (int64_t j = 0; j < length_; ++j) {
+      if (row[j * bias.stride(3)] != kNever && !is_far(i, j)) return false;
+    }
+    return true;
+  }
+
   // -inf hides a NaN too.
   void add_bias(const at::Tensor& bias, int64_t begin, int64_t end) {
-    constexpr float kNever = -std::numeric_limits<float>::infinity();
-    const float* const from =
-        bias.const_data_ptr<float>() + sequence_ * bias.stride(0) + head_ * bias.stride(1);
     const int64_t step = bias.stride(3);
     for (int64_t i = begin; i < end; ++i) {
-      const float* const row = from + i * bias.stride(2);
+      const float* const row = row_of(bias, i);
       float* const to = term_ + (i - begin) * length_;
       for (int64_t j = 0; j < length_; ++j) {
         const float own = row[j * step];
@@ -204,19 +216,21 @@ class RelativeHead {
   }
 
   void hide_later_keys(int64_t begin, int64_t end) {
-    constexpr float kNever = -std::numeric_limits<float>::infinity();
     for (int64_t i = begin; i < end; ++i) {
       float* const row = term_ + (i - begin) * length_;
       std::fill(row + i + 1, row + length_, kNever);
     }
   }
 
+  bool is_far(int64_t i, int64_t j) const {
+    return input_.window && std::abs(place(i) - place(j)) > *input_.window;
+  }
+
   void hide_far_keys(int64_t begin, int64_t end) {
-    constexpr float kNever = -std::numeric_limits<float>::infinity();
     for (int64_t i = begin; i < end; ++i) {
       float* const row = term_ + (i - begin) * length_;
       for (int64_t j = 0; j < length_; ++j) {
-        if (std::abs(place(i) - place(j)) > *input_.window) row[j] = kNever;
+        if (is_far(i, j)) row[j] = kNever;
       }
     }
   }
@@ -229,13 +243,18 @@ class RelativeHead {
                      term, term_stride, out, out_stride);
   }
 
-  // The mean of all values.
-  void average(float* out) const {
+  // For query i, the mean of the values of the tokens of the sequence; for padding, of all rows.
+  void average(int64_t i, float* out) const {
+    const Packing& rows = input_.queries;
+    const bool is_token = !rows.is_padding(first_ + i);
+    int64_t count = 0;
     std::fill_n(out, width_, 0.0F);
     for (int64_t j = 0; j < length_; ++j) {
+      if (is_token && rows.is_padding(first_ + j)) continue;
+      ++count;
       for (int64_t c = 0; c < width_; ++c) out[c] += value_[j * stride_ + c];
     }
-    for (int64_t c = 0; c < width_; ++c) out[c] /= static_cast<float>(length_);
+    for (int64_t c = 0; c < width_; ++c) out[c] /= static_cast<float>(count);
   }
 
   const AttentionInput& input_;
@@ -264,14 +283,6 @@ int64_t reach_of(const Packing& packing) {
   return reach;
 }
 
-at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t heads) {
-  if (!mask.bias.defined()) return {};
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const at::Tensor blind = mask.bias.eq(kNever).all(-1);
-  if (!blind.any().item<bool>()) return {};
-  return blind.expand({packing.batch, heads, packing.length}).contiguous();
-}
-
 void attend_with_term(const OneHead& head, const float* term, int64_t term_stride, float* out,
                       int64_t out_stride) {
   const int64_t none = 0;
@@ -296,8 +307,7 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
   kernels::chosen().attention_sequence.attend(request, 0, 1, scratch(Scratch::Scores, floats));
 }
 
-void attend_relative(const AttentionInput& input, const PositionHeads& positions,
-                     const at::Tensor& blind, float* out) {
+void attend_relative(const AttentionInput& input, const PositionHeads& positions, float* out) {
   const int64_t batch = input.queries.batch, heads = input.sizes.heads;
   const int64_t length = input.queries.length;
   at::Tensor bias = input.mask.bias;
@@ -306,9 +316,7 @@ void attend_relative(const AttentionInput& input, const PositionHeads& positions
   at::parallel_for(0, batch * heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t sequence = item / heads, head = item % heads;
-      const bool* const rows =
-          blind.defined() ? blind.const_data_ptr<bool>() + item * length : nullptr;
-      RelativeHead(input, positions, sequence, head).run(bias, rows, out, stride);
+      RelativeHead(input, positions, sequence, head).run(bias, out, stride);
     }
   });
 }

@@ -42,14 +42,10 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
 /// The largest distance of two tokens of a sequence.
 int64_t reach_of(const Packing& packing);
 
-/// The queries that a mask lets attend to no key: bool (B, H, L) on the CPU, undefined if there is
-/// none.
-at::Tensor blind_queries(const ScoreMask& mask, const Packing& packing, int64_t heads);
-
 /// attend() with terms of relative positions: of each query i and key j, q_i . keys(d),
 /// k_j . queries(d) and the term of segments are added to the scores. A block of queries at a time,
-/// so that no matrix of all heads is made. Blind queries attend to all keys alike.
-void attend_relative(const AttentionInput& input, const PositionHeads& positions,
-                     const at::Tensor& blind, float* out);
+/// so that no matrix of all heads is made. A token that may attend to no key attends to all tokens
+/// of its sequence alike, and padding to all rows, as in masked_weights().
+void attend_relative(const AttentionInput& input, const PositionHeads& positions, float* out);
 
 }  // namespace posenc::inference

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "inference/layer_outputs.h"
+#include "inference/layer_ends.h"
 #include "inference/relative_attention.h"
 
 namespace posenc::inference {
@@ -23,7 +23,7 @@ class RelativeRun {
  public:
   /// `last` is the norm after all layers.
   RelativeRun(const Stream& stream, const Packing& packing, const ScoreMask& mask,
-              const LayerOutputs& outputs, const Norm& last);
+              const LayerEnds& ends, const Norm& last);
   virtual ~RelativeRun() = default;
 
   /// Runs layers 0 .. count - 1.
@@ -39,8 +39,6 @@ class RelativeRun {
   const Stream& stream() const { return stream_; }
   const Packing& packing() const { return packing_; }
   int64_t reach() const { return reach_; }
-  /// Whether the token of a row may attend to nothing.
-  bool is_blind(int64_t row) const;
 
  private:
   void project(const RelativeLayer& layer, int64_t begin, int64_t end);
@@ -50,10 +48,10 @@ class RelativeRun {
   Stream stream_;
   const Packing& packing_;
   const ScoreMask& mask_;
-  const LayerOutputs outputs_;
+  const LayerEnds ends_;
   const Norm& last_;
   const int64_t reach_;
-  at::Tensor blind_, heads_, context_, in_8_bits_;
+  at::Tensor heads_, context_, in_8_bits_;
 };
 
 }  // namespace posenc::inference

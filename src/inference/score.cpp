@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "functional/topk.h"
+#include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "posenc/inference/freeze.h"
 
@@ -106,7 +107,7 @@ std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tens
 std::vector<std::vector<double>> score(const FrozenTransformer& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask, const Targets& targets) {
   check_targets(targets, src, model.options());
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   if (targets.empty()) return {};
   const auto memory = model.encode(src, src_mask);
   return log_probabilities_of(
@@ -136,7 +137,7 @@ std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
                                                const AttentionMask& src_mask,
                                                const Targets& targets) {
   check_targets(targets, src, model.options());
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   if (targets.empty()) return {};
   const auto held = inference::FrozenAccess::model(model);
   const auto memory = model.encode(src, src_mask);

@@ -41,8 +41,8 @@ class ShiftedRun : public RelativeRun {
   ShiftedRun(const std::vector<ShiftedLayer>& layers, const ShiftedOptions& options,
              const DistanceKeys& distances, const Norm& last, const Stream& stream,
              const Packing& packing, const ScoreMask& mask, const at::Tensor& segments,
-             const LayerOutputs& outputs)
-      : RelativeRun(stream, packing, mask, outputs, last),
+             const LayerEnds& ends)
+      : RelativeRun(stream, packing, mask, ends, last),
         layers_(layers),
         bi_data_(options.bi_data()),
         keys_(distances.up_to(reach())),
@@ -79,7 +79,7 @@ ShiftedParts::ShiftedParts(const ShiftedAttentionImpl& attention, WeightConverte
 Projection shifted_in_proj(const ShiftedAttentionImpl& attention, WeightConverter& convert) {
   const int64_t width = attention.options.embed_dim();
   at::Tensor bias = attention.in_proj_bias.defined() ? attention.in_proj_bias.detach().clone()
-                                                     : at::zeros({3 * width});
+                                                     : at::zeros({3 * width}, at::kFloat);
   convert.derived(attention.in_proj_bias, 0);
   convert.derived(attention.content_bias, static_cast<int64_t>(bias.nbytes()));
   bias.narrow(0, 0, width).add_(attention.content_bias.detach().view({width}));
@@ -89,7 +89,8 @@ Projection shifted_in_proj(const ShiftedAttentionImpl& attention, WeightConverte
 at::Tensor packed_segments(const at::Tensor& segments, const Packing& packing) {
   if (!segments.defined()) return {};
   const at::Tensor all = segments.to(at::kLong).flatten();
-  return packing.packed ? at::index_select(all, 0, at::tensor(packing.places)) : all.contiguous();
+  return packing.packed ? at::index_select(all, 0, at::tensor(packing.places, at::kLong))
+                        : all.contiguous();
 }
 
 PositionHeads shifted_positions(const ShiftedParts& parts, const at::Tensor& keys, int64_t reach,
@@ -105,16 +106,17 @@ PositionHeads shifted_positions(const ShiftedParts& parts, const at::Tensor& key
 }
 
 ShiftedLayers::ShiftedLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert)
-    : options_(*encoder.options.layer().shifted()),
+    : FrozenLayers(encoder),
+      options_(*encoder.options.layer().shifted()),
       distances_(options_),
       width_(encoder.options.layer().d_model()),
       last_(encoder.norm) {
-  num_heads = encoder.options.layer().num_heads();
   convert.derived(encoder.shifted_positions->mask_emb, 0);  // which no layer reads
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     const auto& layer = layer_of<ShiftedEncoderLayerImpl>("ShiftedEncoder", encoder.layers, i);
     layers_.push_back(shifted_layer(layer, convert));
-    distances_.add(layer.self_attn->position_proj->weight, num_heads, layers_.back().score_scale);
+    distances_.add(layer.self_attn->position_proj->weight, layer_options.num_heads(),
+                   layers_.back().score_scale);
   }
 }
 
@@ -126,7 +128,7 @@ at::Tensor ShiftedLayers::run(const at::Tensor& rows, const Packing& packing, co
   float* const data = x.data_ptr<float>();
   const Stream stream = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
   ShiftedRun(layers_, options_, distances_, last_, stream, packing, mask, inputs.segments,
-             {outputs, layers_.size(), x})
+             {outputs, layers_.size(), x, packing.rows_without(inputs.kept_rows)})
       .run(layers_.size());
   return x;
 }

@@ -176,7 +176,7 @@ at::Tensor StepDecoder::memory_bias(int64_t query) const {
   }
   if (!bias.defined()) return {};
   if (bias.size(0) == 1) return bias.expand({rows_, bias.size(1), bias.size(2)});
-  return bias.index_select(0, at::tensor(source_));
+  return bias.index_select(0, at::tensor(source_, at::kLong));
 }
 
 // What the two attentions of a layer have in common.
@@ -264,7 +264,7 @@ torch::Tensor StepDecoder::attention() const {
       own.narrow(1, 0, keys).copy_(weights);
     } else {
       const auto place = places_.begin() + first_[source];
-      const at::Tensor places = at::tensor(std::vector<int64_t>(place, place + keys));
+      const at::Tensor places = at::tensor(std::vector<int64_t>(place, place + keys), at::kLong);
       own.index_copy_(1, places - source * source_length_, weights);
     }
   }

@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inference/elementwise_rows.h"
+#include "inference/projection.h"
 #include "inference/relative_attention.h"
 #include "kernels/dispatch.h"
 #include "platform/memory.h"
+#include "posenc/relative/bias.h"
 #include "relative/cosine_window.h"
 #include "relative/products.h"
 
@@ -90,12 +93,30 @@ class AxesHead {
   int64_t stride_, out_stride_, out_offset_;
 };
 
+// WindowAttentionImpl::position_bias(). What a network computes is the product of posenc's own
+// kernels, whose bits do not depend on the number of threads.
+at::Tensor position_bias(const WindowAttentionImpl& attention) {
+  const WindowOptions& windows = attention.options.windows();
+  if (windows.positions() != WindowPositions::Continuous) return attention.position_bias();
+  const auto linear = [](const at::Tensor& x, const torch::nn::LinearImpl& layer) {
+    return Projection(layer.weight, layer.bias, kAlwaysNative).rows(x);
+  };
+  const relative::Grid window = windows.window();
+  const at::Tensor inputs =
+      relative::continuous_inputs(window, windows.pretrained_window(),
+                                  relative::LogCoordinates::SwinV2, attention.coordinates->weight);
+  const at::Tensor hidden = linear(inputs.flatten(0, 2), *attention.coordinates).relu();
+  const at::Tensor table = linear(hidden, *attention.entries);
+  elementwise_by_row(table, Elementwise::Sigmoid);
+  return relative_bias_of_indices(table * 16, relative_window_index(window));
+}
+
 }  // namespace
 
 FrozenPlaces::FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift)
     : window_(attention.options.windows().window()) {
   const WindowPositions positions = attention.options.windows().positions();
-  const at::Tensor bias = attention.position_bias();
+  const at::Tensor bias = position_bias(attention);
   if (bias.defined()) bias_ = bias.detach().transpose(-1, -2).contiguous().transpose(-1, -2);
   if (shift > 0) {
     // A map of 2 x 2 windows has one of each kind.
@@ -110,7 +131,7 @@ FrozenPlaces::FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift)
   if (positions == WindowPositions::Continuous) {
     const int64_t width = attention.options.embed_dim() / attention.options.num_heads();
     const double one = 1.0 / std::sqrt(static_cast<double>(width));  // RMS is that much larger
-    keys_ = at::full({width}, one);
+    keys_ = at::full({width}, one, at::kFloat);
     queries_ =
         (relative::cosine_scale(attention.logit_scale.detach()).view({-1, 1}) * keys_).contiguous();
   }

@@ -33,9 +33,9 @@ void DocumentPositionBiasImpl::pretty_print(std::ostream& stream) const {
          << ", boxes=" << (options.boxes() ? "true" : "false") << ")";
 }
 
-torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Tensor& bbox) const {
+torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Tensor& bbox) {
   const torch::NoGradGuard no_grad;
-  const torch::Tensor by_place = places.ptr()->forward(length, length);
+  const torch::Tensor by_place = places->forward(length, length);
   if (!x) return by_place * options.scale();
   TORCH_CHECK_TYPE(
       !bbox.defined() || at::isIntegralType(bbox.scalar_type(), /*includeBool=*/false),
@@ -49,8 +49,7 @@ torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Ten
                           : torch::zeros({1, length}, places->weight.options().dtype(torch::kLong));
   };
   const torch::Tensor left = edges(0), lower = edges(3);
-  const torch::Tensor by_box =
-      x.ptr()->at_positions(left, left) + y.ptr()->at_positions(lower, lower);
+  const torch::Tensor by_box = x->at_positions(left, left) + y->at_positions(lower, lower);
   return (by_place + by_box) * options.scale();
 }
 

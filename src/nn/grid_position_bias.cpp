@@ -32,7 +32,7 @@ void GridPositionBiasImpl::pretty_print(std::ostream& stream) const {
          << ", num_heads=" << options.num_heads() << ")";
 }
 
-torch::Tensor GridPositionBiasImpl::forward(std::optional<relative::Grid> grid) const {
+torch::Tensor GridPositionBiasImpl::forward(std::optional<relative::Grid> grid) {
   return relative_grid_bias(weight, options.grid(), grid.value_or(options.grid()));
 }
 

@@ -29,13 +29,18 @@ at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Ten
   return at::matmul(normalized(q), normalized(k).transpose(-2, -1)) * cosine_scale(logit_scale);
 }
 
+at::Tensor continuous_inputs(Grid window, Grid pretrained, LogCoordinates coordinates,
+                             const at::Tensor& first_weight) {
+  return sent_to(relative_log_coordinates(window, coordinates, pretrained)
+                     .unsqueeze(0)
+                     .to(first_weight.scalar_type()),
+                 first_weight.device());
+}
+
 at::Tensor continuous_position_bias(Grid window, Grid pretrained, LogCoordinates coordinates,
                                     const at::Tensor& first_weight, const at::Tensor& first_bias,
                                     const at::Tensor& second_weight) {
-  const at::Tensor inputs = sent_to(relative_log_coordinates(window, coordinates, pretrained)
-                                        .unsqueeze(0)
-                                        .to(first_weight.scalar_type()),
-                                    first_weight.device());
+  const at::Tensor inputs = continuous_inputs(window, pretrained, coordinates, first_weight);
   const at::Tensor table =
       at::linear(at::relu(at::linear(inputs, first_weight, first_bias)), second_weight)
           .view({-1, second_weight.size(0)});

@@ -14,6 +14,11 @@ at::Tensor normalized(const at::Tensor& x);
 /// logit_scale: (H, 1, 1)  ->  (..., H, N, N).
 at::Tensor cosine_scores(const at::Tensor& q, const at::Tensor& k, const at::Tensor& logit_scale);
 
+/// The inputs of the network of continuous_position_bias(), (1, 2 h - 1, 2 w - 1, 2), in the dtype
+/// and on the device of its first weight.
+at::Tensor continuous_inputs(Grid window, Grid pretrained, LogCoordinates coordinates,
+                             const at::Tensor& first_weight);
+
 /// The bias of a window whose table is what a small network, linear(relu(linear(x))), makes of its
 /// relative_log_coordinates(): 16 sigmoid(entry), (1, H, N, N).
 at::Tensor continuous_position_bias(Grid window, Grid pretrained, LogCoordinates coordinates,

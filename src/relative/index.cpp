@@ -73,7 +73,8 @@ at::Tensor index_of(const at::Tensor& distances, const SignedLog& index) {
   const at::Tensor range = at::log(
       at::scalar_tensor(static_cast<double>(index.max_position - 1) / static_cast<double>(mid),
                         relative.options().dtype(at::kFloat)));
-  const at::Tensor steps = at::ceil(at::log(farther / mid) / range * (mid - 1)) + mid;
+  const at::Tensor steps =
+      at::ceil(at::log(farther.to(at::kFloat) / mid) / range * (mid - 1)) + mid;
   const at::Tensor bucket =
       at::where(farther <= mid, relative.to(steps.scalar_type()), steps * at::sign(relative));
   return (bucket.to(at::kLong) + index.buckets).clamp(0, 2 * index.buckets - 1);

@@ -5,77 +5,19 @@
 #include <torch/utils.h>
 
 #include "differential/frozen_edits.h"
+#include "differential/frozen_inputs.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/inference/frozen_encoder.h"
 
 namespace posenc::differential {
 namespace {
 
-constexpr double kTolerance = 1e-3;
 using Tensors = std::vector<at::Tensor>;
 using Found = std::vector<std::vector<Hypothesis>>;
 
 FreezeOptions any_backend(Drawn& drawn) {
   return FreezeOptions().gemm(drawn.any(
       {GemmBackend::Native, GemmBackend::Native, GemmBackend::ATen, GemmBackend::Autotune}));
-}
-
-void randomise(torch::nn::Module& module) {
-  const torch::NoGradGuard no_grad;
-  for (auto& p : module.parameters()) {
-    if (p.dim() == 1) p.add_(torch::randn_like(p), 0.2);
-  }
-  module.eval();
-}
-
-// Integers (batch, length): 1 for tokens; each row has one.
-at::Tensor any_tokens(Drawn& drawn, int64_t batch, int64_t length) {
-  auto tokens = torch::ones({batch, length}, torch::kLong);
-  for (int64_t b = 0; b < batch && length > 0; ++b) {
-    const int64_t real = drawn.between(1, length),
-                  begin = drawn.coin() ? 0 : drawn.below(length - real + 1);
-    tokens[b].zero_().narrow(0, begin, real).fill_(drawn.any<int64_t>({1, 1, -1}));
-  }
-  return tokens;
-}
-
-// A bias of any layout: contiguous, broadcast, transposed, lazily negated, with a NaN.
-at::Tensor any_bias(Drawn& drawn, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
-  auto bias = torch::randn({drawn.coin() ? batch : 1, drawn.coin() ? heads : 1, queries, keys});
-  if (drawn.coin(0.2)) bias = torch::imag(torch::conj(torch::complex(bias * 0.1, bias)));
-  if (drawn.coin(0.2)) bias = bias.transpose(2, 3).contiguous().transpose(2, 3);
-  if (drawn.coin(0.1) && bias.numel() > 0 && !bias.is_neg())
-    bias.select(0, 0).select(0, 0).select(0, 0).select(0, 0).copy_(any_nan(drawn));
-  if (drawn.coin(0.1)) bias.select(3, drawn.below(keys)).fill_(-INFINITY);
-  return bias;
-}
-
-AttentionMask any_mask(Drawn& drawn, int64_t batch, int64_t heads, int64_t queries, int64_t keys,
-                       const at::Tensor& tokens) {
-  AttentionMask mask;
-  std::string made;
-  if (drawn.coin() && tokens.defined())
-    mask = mask & AttentionMask::key_padding(tokens), made += " padding";
-  if (drawn.coin(0.3)) mask = mask & AttentionMask::causal(drawn.below(3)), made += " causal";
-  if (drawn.coin(0.3)) {
-    mask = mask & AttentionMask::additive(any_bias(drawn, batch, heads, queries, keys));
-    made += " bias";
-  }
-  if (drawn.coin(0.2)) {
-    auto allowed = torch::rand({batch, 1, queries, keys}) < 0.7;
-    if (keys > 0) allowed.select(3, 0).fill_(true);
-    mask = mask & AttentionMask::allowed(allowed), made += " allowed";
-  }
-  if (!made.empty()) drawn.did("mask" + made);
-  return mask;
-}
-
-// The rows of masked keys are zero in one and computed in the other.
-at::Tensor of_tokens(const at::Tensor& x, const AttentionMask& mask, bool batch_first) {
-  const auto kept = mask.padding_keys();
-  if (!kept.defined() || !x.defined()) return x;
-  const auto rows = (batch_first ? kept : kept.t()).unsqueeze(-1);
-  return rows.size(1) == x.size(1) && rows.size(0) == x.size(0) ? x.masked_fill(~rows, 0.0) : x;
 }
 
 Outcome outcome_of_eval(torch::nn::Module& module, const std::function<Tensors()>& compute) {
@@ -134,7 +76,7 @@ void compare(Drawn& drawn, Holder& model, const std::function<Tensors(Holder&)>&
     if (expected.error.empty() != got.error.empty())
       drawn.fail(when + (got.error.empty() ? "computes, where the module: " + expected.error
                                            : "where the module computes: " + got.error));
-    const auto why = difference(got.values, expected.values, kTolerance);
+    const auto why = difference(got.values, expected.values, kFrozenTolerance);
     if (!why.empty()) drawn.fail(when + why);
   };
   const auto call = [&] { return outcome_of([&] { return frozen(*use); }); };
@@ -360,10 +302,11 @@ void search_case(Drawn& drawn) {
 
 StateDict frozen(const Json& options, const StateDict&) {
   Drawn drawn(options);
-  switch (drawn.below(4)) {
+  switch (drawn.below(5)) {
     case 0: encoder_case(drawn); break;
     case 1: whole_encoder_case(drawn); break;
     case 2: transformer_case(drawn); break;
+    case 3: padding_case(drawn); break;
     default: search_case(drawn);
   }
   return StateDict();

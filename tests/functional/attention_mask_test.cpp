@@ -191,6 +191,20 @@ TEST(AttentionMask, WindowsReachAsFarOnBothSides) {
                "window() takes a width of at least 0. Got -1");
 }
 
+// No key is beyond the largest distance, also for queries that come after others.
+TEST(AttentionMask, TheLargestDistancesHideNothing) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const auto everything = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool));
+  for (const auto& mask : {AttentionMask::window(kMost), AttentionMask::causal(kMost),
+                           AttentionMask::window(kMost - 1), AttentionMask::causal(kMost - 1)}) {
+    for (const auto& one :
+         {mask, mask.after(1), mask.after(3).after(2), Access::queries(mask, 1, 3) & mask}) {
+      EXPECT_TRUE(
+          bit_equal(bias_of(one & everything), expected(torch::ones({1, 1}, torch::kBool))));
+    }
+  }
+}
+
 TEST(AttentionMask, CombinesWhatBothAllow) {
   const auto ids = torch::tensor({{7, 0, 3, 0, 0}, {1, 2, 3, 4, 0}});
   const auto may = bits({4, 5});
@@ -216,6 +230,14 @@ TEST(AttentionMask, SaysWhichKeysArePadding) {
         both & AttentionMask::key_padding(bits({2, 4}))}) {
     EXPECT_FALSE(other.padding_keys().defined());
   }
+  const auto resolved = both.resolved(kShape, torch::zeros({1}));
+  EXPECT_TRUE(resolved.padding_keys().equal(both.padding_keys()));
+  const auto sequences = Access::sequences(resolved, torch::tensor({1, 1, 0}));
+  EXPECT_TRUE(sequences.padding_keys()[2].equal(both.padding_keys()[0]));
+  const auto told = Access::with_padding(AttentionMask::causal(), first);
+  EXPECT_TRUE(told.padding_keys().equal(first));
+  EXPECT_TRUE((told & both).padding_keys().equal(first & both.padding_keys()));
+  EXPECT_TRUE(Access::resolve(told, kShape, torch::zeros({1})).is_causal) << "told, not hidden";
   EXPECT_TRUE(Access::without_keys(both).is_none());
   for (const auto& other : {AttentionMask::allowed(as_keys), AttentionMask::causal(1),
                             AttentionMask::additive(torch::randn({2, 4, 5}))}) {

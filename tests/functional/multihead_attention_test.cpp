@@ -218,5 +218,27 @@ TEST(MultiheadAttentionErrors, NamesWhatIsWrong) {
                c10::ValueError, "dropout must lie in [0, 1)");
 }
 
+// LibTorch's own causal attention gives NaN here.
+TEST(MultiheadAttention, AScaleMayBeZeroOrNegativeWithACausalMask) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8});
+  const auto weights = random_weights(8);
+  for (const double scale : {0.0, -0.5, 0.5}) {
+    const auto with = [&](const AttentionMask& mask) {
+      return functional::multihead_attention(
+          x, x, x, weights, MultiheadAttentionFuncOptions(2).scale(scale).mask(mask));
+    };
+    const auto pairs = torch::ones({5, 5}, torch::kBool).tril();
+    const auto causal = with(AttentionMask::causal());
+    EXPECT_TRUE(causal.isfinite().all().item<bool>()) << scale;
+    EXPECT_TRUE(testing::within(Op::Layers, causal, with(AttentionMask::allowed_pairs(pairs))))
+        << scale;
+    const auto [same, shares] = functional::multihead_attention_with_weights(
+        x, x, x, weights,
+        MultiheadAttentionFuncOptions(2).scale(scale).mask(AttentionMask::causal()), true);
+    EXPECT_TRUE(testing::within(Op::Layers, causal, same)) << scale;
+  }
+}
+
 }  // namespace
 }  // namespace posenc::multihead_attention_test

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "posenc/inference/freeze.h"
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
@@ -233,6 +234,28 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
   for (const auto& [options, name] : cases) {
     EXPECT_ERROR(TransformerDecoderLayer{options}, c10::ValueError,
                  std::string("Got ") + name + ", which only encoder layers have");
+  }
+}
+
+TEST(FinalNorm, MayHaveAnEpsilonOfItsOwn) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8}) * 1e-3;
+  for (const std::optional<double> eps : {std::optional<double>(), std::optional<double>(1e-2)}) {
+    const auto layer = TransformerLayerOptions(8, 2).norm_first(true).layer_norm_eps(1e-6);
+    auto encoder =
+        TransformerEncoder(TransformerEncoderOptions(layer, 1).norm(true).final_norm_eps(eps));
+    auto decoder =
+        TransformerDecoder(TransformerDecoderOptions(layer, 1).norm(true).final_norm_eps(eps));
+    encoder->eval();
+    EXPECT_EQ(encoder->norm->options.eps(), eps.value_or(1e-6));
+    EXPECT_EQ(decoder->norm->options.eps(), eps.value_or(1e-6));
+    TransformerEncoderRecord record;
+    record.output_hidden_states = true;
+    const auto out = encoder->forward_with(x, {}, record);
+    const auto expected = torch::layer_norm(record.hidden_states[1], {8}, encoder->norm->weight,
+                                            encoder->norm->bias, eps.value_or(1e-6));
+    EXPECT_TRUE(torch::allclose(out, expected, 1e-5, 1e-6));
+    EXPECT_TRUE(torch::allclose(freeze(encoder).forward(x), out, 1e-5, 1e-5));
   }
 }
 

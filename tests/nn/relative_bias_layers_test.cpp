@@ -2,8 +2,10 @@
 // gradient, and steps, which give the results of the whole sequence.
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/any.h>
 #include <torch/utils.h>
 
+#include "posenc/nn/document_position_bias.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/relative/alibi.h"
@@ -265,6 +267,24 @@ TEST(RelativeBiasErrors, NameTheStackAndTheRule) {
   EXPECT_ERROR(
       MultiheadAttention(MultiheadAttentionOptions(8, 2).relative(relative::Buckets{3, 128})),
       c10::ValueError, "the number of buckets must be even, and at least 4. Got 3");
+}
+
+TEST(GridPositionBias, FitsIntoAnAnyModule) {
+  GridPositionBias bias(relative::Grid{2, 3}, 2);
+  bias->weight.data().normal_();
+  torch::nn::AnyModule any(bias);
+  EXPECT_TRUE(any.forward().equal(bias->forward()));
+  const relative::Grid wide = {3, 3};
+  EXPECT_TRUE(any.forward(std::optional<relative::Grid>(wide)).equal(bias->forward(wide)));
+}
+
+TEST(DocumentPositionBias, FitsIntoAnAnyModule) {
+  DocumentPositionBias bias(
+      DocumentPositionBiasOptions(2, relative::Buckets{8, 20}).boxes(relative::Buckets{8, 20}));
+  torch::nn::AnyModule any(bias);
+  EXPECT_TRUE(any.forward(int64_t{4}).equal(bias->forward(4)));
+  const auto boxes = torch::randint(0, 9, {2, 4, 4});
+  EXPECT_TRUE(any.forward(int64_t{4}, boxes).equal(bias->forward(4, boxes)));
 }
 
 }  // namespace

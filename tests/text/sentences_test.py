@@ -7,6 +7,7 @@
 import importlib.util
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import torch

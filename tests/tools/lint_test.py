@@ -137,6 +137,15 @@ class Lint(unittest.TestCase):
             internals = {"src/torch_internals/x.cpp": line + "\n", "src/torch_internals/CMakeLists.txt": "x.cpp\n"}
             self.assertEqual(self.lint(internals)[0], 0, line)
 
+    def test_factories_where_frozen_models_run(self):
+        cmake = {"src/inference/CMakeLists.txt": "x.cpp\n"}
+        for line in ("auto x = at::zeros({2, size(3)});", "auto x = at::full(\n    {2}, one);", "auto x = torch::tensor(rows);"):
+            self.rejects({**cmake, "src/inference/x.cpp": line + "\n"}, "src/inference/x.cpp:1: factory: ")
+        for line in ("auto x = at::zeros({2, size(3)}, at::kFloat);", "auto x = at::full({2}, one, like.options());", "auto x = at::empty_like(rows);",
+                     "at::TensorOptions whole(at::kLong), real(at::kFloat);\nauto x = at::arange(0, 2, real);"):  # fmt: skip
+            self.assertEqual(self.lint({**cmake, "src/inference/x.cpp": line + "\n"})[0], 0, line)
+        self.assertEqual(self.lint({"src/nn/gate.cpp": "auto x = torch::empty({2});\n"})[0], 0)
+
     def test_what_not_every_system_has(self):
         lines = ["#include <unistd.h>", "#include <sys/stat.h>", "#include <windows.h>", "#include <immintrin.h>",
                  "#ifdef __APPLE__\n#endif", 'auto self = open("/proc/self/exe");']  # fmt: skip

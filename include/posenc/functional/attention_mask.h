@@ -100,7 +100,7 @@ class AttentionMask {
   }
 
   /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
-  /// whatever else the mask consists of; undefined without any of these.
+  /// whatever else the mask consists of, also of a resolved() mask; undefined without any of these.
   at::Tensor padding_keys() const;
 
   /// Returns the mask for queries that come after `tokens` others, all of them among the keys: a
@@ -136,6 +136,7 @@ class AttentionMask {
   };
 
   std::vector<at::Tensor> keys_;  // bool (B, S), true = a real token
+  at::Tensor padding_;            // the same, of keys that other parts exclude, or do not
   std::vector<Pairs> allowed_;    // bool, true = may attend
   std::vector<Pairs> biases_;     // real
   std::vector<Slopes> slopes_;

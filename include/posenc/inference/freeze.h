@@ -18,10 +18,10 @@ struct FrozenAccess;
 }  // namespace inference
 
 /// A TransformerEncoder for inference: forward() in eval mode without gradients, in float32 on the
-/// CPU. The difference is typically at most 1e-5 of the largest output value; 1.5e-5 was seen at
-/// d_ff 4096 with weights of one sign; with WeightDtype::Int8 it is about 0.02. Weights in
-/// float32 are not copied, as the kernels read torch's layout, except those that are not contiguous
-/// and those that a layer scale multiplies.
+/// CPU, also where autocast is on. The difference is typically at most 1e-5 of the largest output
+/// value; 1.5e-5 was seen at d_ff 4096 with weights of one sign; with WeightDtype::Int8 it is about
+/// 0.02. Weights in float32 are not copied, as the kernels read torch's layout, except those that
+/// are not contiguous and those that a layer scale multiplies.
 ///
 /// An object may be used by several threads at a time, and copies refer to the same object. It
 /// keeps the weights alive, but not the modules. If the source is modified while it exists, each
@@ -46,13 +46,14 @@ class FrozenTransformerEncoder {
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {}) const;
   /// forward() that also records the hidden states, in which the rows of masked keys are zero after
-  /// the layers; c10::ValueError for output_attentions, which the module has. `segments` and
-  /// `grid`: those of TransformerEncoder::forward_with().
+  /// the layers; c10::ValueError for output_attentions, which the module has. `segments`, `grid`
+  /// and `kept_rows`: those of TransformerEncoder::forward_with().
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},
                              const torch::Tensor& segments = {},
-                             std::optional<relative::Grid> grid = std::nullopt) const;
+                             std::optional<relative::Grid> grid = std::nullopt,
+                             const torch::Tensor& kept_rows = {}) const;
 
   /// The options of the source.
   const TransformerEncoderOptions& options() const;

@@ -63,7 +63,7 @@ class DocumentPositionBiasImpl : public Cloneable<DocumentPositionBiasImpl> {
 
   /// Returns the bias (1, H, length, length), or (B, H, length, length) with boxes; bbox: integers
   /// (B, length, 4), zeros unless given.
-  torch::Tensor forward(int64_t length, const torch::Tensor& bbox = {}) const;
+  torch::Tensor forward(int64_t length, const torch::Tensor& bbox = {});
 
   DocumentPositionBiasOptions options;   ///< the options given to the constructor
   RelativePositionBias places{nullptr};  ///< of the places in the text

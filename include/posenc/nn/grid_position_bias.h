@@ -62,7 +62,7 @@ class GridPositionBiasImpl : public Cloneable<GridPositionBiasImpl> {
 
   /// Returns the bias (1, H, 1 + N, 1 + N) of a class token and the N patches of `grid`, the
   /// table's own unless given.
-  torch::Tensor forward(std::optional<relative::Grid> grid = std::nullopt) const;
+  torch::Tensor forward(std::optional<relative::Grid> grid = std::nullopt);
 
   GridPositionBiasOptions options;  ///< the options given to the constructor
   torch::Tensor weight;             ///< ((2 height - 1) (2 width - 1) + 3, H)

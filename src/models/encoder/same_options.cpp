@@ -235,6 +235,7 @@ NamedValues values_of(const EncoderOptions& options) {
   add_alibi(options.encoder().alibi(), values);
   add_grid(options.encoder().grid_bias(), values);
   add("norm after the layers", options.encoder().norm());
+  add("final_norm_eps", options.encoder().final_norm_eps().value_or(layer.layer_norm_eps()));
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
   if (options.pooling() == encoder::Pooling::EndToken) add("eos_token_id", options.eos_token_id());
   if (options.embeddings()) add_embeddings(*options.embeddings(), values);

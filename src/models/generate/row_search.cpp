@@ -33,7 +33,7 @@ Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
                                           /*group=*/1, std::min(most, next.logits.size(1)));
   const Choice all = {best.places.cpu(), best.scores.cpu()};
   if (most == 1) return all;
-  const auto place = torch::tensor(ranks).unsqueeze(1);
+  const auto place = torch::tensor(ranks, torch::kLong).unsqueeze(1);
   const auto inside = place.clamp_max(best.places.size(1) - 1);
   return {all.ids.gather(1, inside),
           all.log_probabilities.gather(1, inside).masked_fill(place.ne(inside), kNone)};

@@ -63,8 +63,8 @@ NextToken Search::step(const std::vector<TargetRow>& rows) {
 void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {
   bool unchanged = static_cast<int64_t>(rows.size()) == tokens.size(0);
   for (size_t i = 0; i < rows.size(); ++i) unchanged &= rows[i] == static_cast<int64_t>(i);
-  if (!unchanged) decoder.select(torch::tensor(rows));
-  tokens = torch::tensor(next).to(tokens.device()).unsqueeze(1);
+  if (!unchanged) decoder.select(torch::tensor(rows, torch::kLong));
+  tokens = torch::tensor(next, torch::kLong).to(tokens.device()).unsqueeze(1);
 }
 
 const int64_t* Search::next_of_prefix(int64_t source, const std::vector<int64_t>& columns) const {

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "nn/attention/masked_weights.h"
+#include "nn/attention/position_projections.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
@@ -99,25 +100,34 @@ double DisentangledAttentionImpl::scale() const {
   return options.scale().value_or(1.0 / std::sqrt(static_cast<double>(width * products)));
 }
 
-std::tuple<torch::Tensor, torch::Tensor> DisentangledAttentionImpl::position_heads(
-    const torch::Tensor& table) {
-  const DisentangledOptions& positions = options.positions();
-  const int64_t width = options.embed_dim(), heads = options.num_heads();
+PositionProjections position_projections(const DisentangledAttentionImpl& attention,
+                                         const torch::Tensor& table) {
+  const DisentangledOptions& positions = attention.options.positions();
+  const int64_t width = attention.options.embed_dim();
   if (!has_key_term(positions) && !has_query_term(positions)) return {};
   const int64_t sizes[] = {2 * positions.span(), width};
   TORCH_CHECK_VALUE(table.defined() && table.sizes() == at::IntArrayRef(sizes), "[", kDisentangled,
                     "] table must be ", at::IntArrayRef(sizes), ". Got ",
                     table.defined() ? c10::str(table.sizes()) : "an undefined tensor");
-  const auto projected = [&](const torch::nn::Linear& own, int64_t shared) {
-    if (own) return heads_of_rows(own.ptr()->forward(table), heads);
-    const torch::Tensor rows = torch::linear(table, in_proj_weight.narrow(0, shared * width, width),
-                                             in_proj_bias.narrow(0, shared * width, width));
-    return heads_of_rows(rows, heads);
+  const auto projection = [&](const torch::nn::Linear& own, int64_t shared) -> PositionProjection {
+    if (own) return {own->weight, own->bias};
+    return {attention.in_proj_weight.narrow(0, shared * width, width),
+            attention.in_proj_bias.narrow(0, shared * width, width)};
   };
-  torch::Tensor keys, queries;
-  if (has_key_term(positions)) keys = projected(pos_key, 1);
-  if (has_query_term(positions)) queries = projected(pos_query, 0);
-  return {keys, queries};
+  PositionProjections all;
+  if (has_key_term(positions)) all.keys = projection(attention.pos_key, 1);
+  if (has_query_term(positions)) all.queries = projection(attention.pos_query, 0);
+  return all;
+}
+
+std::tuple<torch::Tensor, torch::Tensor> DisentangledAttentionImpl::position_heads(
+    const torch::Tensor& table) {
+  const auto heads_of = [&](const PositionProjection& own) {
+    if (!own.weight.defined()) return torch::Tensor();
+    return heads_of_rows(torch::linear(table, own.weight, own.bias), options.num_heads());
+  };
+  const PositionProjections projections = position_projections(*this, table);
+  return {heads_of(projections.keys), heads_of(projections.queries)};
 }
 
 torch::Tensor DisentangledAttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& table,

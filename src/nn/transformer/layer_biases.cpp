@@ -43,7 +43,7 @@ void check_grid(const char* module, const TransformerEncoderOptions& options,
 
 AttentionMask with_grid_bias(const AttentionMask& mask, const GridPositionBias& bias,
                              const std::optional<relative::Grid>& grid) {
-  return bias.is_empty() ? mask : mask & AttentionMask::additive(bias->forward(grid));
+  return bias.is_empty() ? mask : mask & AttentionMask::additive(bias.ptr()->forward(grid));
 }
 
 void check_alibi(const char* module, const TransformerLayerOptions& layer, bool has_relative) {

@@ -86,7 +86,7 @@ AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOpt
   if (options.disentangled()) return mask & AttentionMask::allowed(keys.unsqueeze(2));
   if (!options.shifted() || options.conformer()) return mask;
   const torch::Tensor itself = at::eye(keys.size(1), keys.options());
-  return AttentionMaskAccess::without_keys(mask) &
+  return AttentionMaskAccess::with_padding(mask, keys) &
          AttentionMask::allowed(keys.unsqueeze(1).logical_or(itself));
 }
 
@@ -166,6 +166,10 @@ TransformerNorm make_norm(const TransformerLayerOptions& options) {
                              .bias(options.norm_bias().value_or(options.bias())));
 }
 
+TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps) {
+  return make_norm(layer.layer_norm_eps(eps.value_or(layer.layer_norm_eps())));
+}
+
 LayerScale make_scale(const TransformerLayerOptions& options) {
   return LayerScale(LayerScaleOptions(options.d_model()).init(*options.layer_scale()));
 }
@@ -243,9 +247,8 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     stream << ", dropouts=(" << drops->attention << ", " << drops->attention_output << ", "
            << drops->activation << ", " << drops->output << ", " << drops->path << ")";
   }
-  if (options.activation() != Activation::ReLU) {
+  if (options.activation() != Activation::ReLU)
     stream << ", activation=" << to_string(options.activation());
-  }
   if (options.norm_first()) stream << ", norm_first=true";
   if (options.layer_norm_eps() != 1e-5) stream << ", layer_norm_eps=" << options.layer_norm_eps();
   if (!options.bias()) stream << ", bias=false";
@@ -280,9 +283,8 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
   if (!options.first_norm()) stream << ", first_norm=false";
   if (options.post_norms()) stream << ", post_norms=true";
-  if (options.norm_kind() != NormKind::Layer) {
+  if (options.norm_kind() != NormKind::Layer)
     stream << ", norm_kind=" << to_string(options.norm_kind());
-  }
   if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
   if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
   if (options.relative()) stream << ", relative=true";

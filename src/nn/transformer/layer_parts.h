@@ -38,8 +38,8 @@ inline AttentionMask with_window(const AttentionMask& mask,
   return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
 }
 
-/// The mask of a stack of such layers, which padding has too: in a disentangled attention it
-/// attends to nothing, in a shifted one also to itself.
+/// The mask of a stack of such layers where the rows of padding are computed too: in a disentangled
+/// attention they attend to nothing, in a shifted one also to themselves.
 AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options);
 
 /// The self-attention; the attention to a memory has no relative position bias.
@@ -50,6 +50,8 @@ ShiftedAttention make_shifted_attention(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
 TransformerNorm make_norm(const TransformerLayerOptions& options);
+/// The final norm of a stack of such layers, with an epsilon of its own if it is given.
+TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps);
 /// Only with layer_scale().
 LayerScale make_scale(const TransformerLayerOptions& options);
 

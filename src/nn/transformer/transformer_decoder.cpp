@@ -48,7 +48,8 @@ void TransformerDecoderImpl::reset() {
   for (int64_t i = 0; i < options.num_layers(); ++i) {
     layers->push_back(TransformerDecoderLayer(options.layer()));
   }
-  if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+  if (options.norm())
+    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps()));
   if (options.alibi())
     check_alibi("TransformerDecoder", options.layer(), options.relative().has_value());
   if (options.relative()) {

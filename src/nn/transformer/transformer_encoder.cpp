@@ -107,7 +107,8 @@ void TransformerEncoderImpl::reset() {
   for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
     layers->push_back(make_layer(options.layer_at(i)));
   }
-  if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+  if (options.norm())
+    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps()));
   if (options.relative()) {
     relative_attention_bias = register_module(
         "relative_attention_bias",

@@ -11,6 +11,7 @@
 #include <ostream>
 #include <utility>
 
+#include "inference/frozen_scope.h"
 #include "posenc/functional/pooling.h"
 #include "posenc/inference/frozen_encoder.h"
 #include "text/sentence/text_rows.h"
@@ -164,7 +165,7 @@ Tokenizer tokenizer_in(const SentenceFolder& folder) {
 
 torch::Tensor SentenceEncoder::encode(const std::vector<std::string>& texts,
                                       const SentenceEncodeOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   TORCH_CHECK_VALUE(options.batch_size() > 0, text::kEncode, "batch_size must be positive. Got ",
                     options.batch_size());
@@ -192,7 +193,7 @@ torch::Tensor SentenceEncoder::encode_document(const std::vector<std::string>& t
 
 torch::Tensor SentenceEncoder::forward(const torch::Tensor& ids, const EncoderInputs& inputs,
                                        int64_t prompt_length) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   TORCH_CHECK_VALUE(held->encoder, text::kEncode,
                     "forward() must be called for a model with an encoder. Got a static embedding");

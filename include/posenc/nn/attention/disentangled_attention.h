@@ -44,8 +44,9 @@ struct DisentangledAttentionOptions {
 /// scores(i, j) = scale (q_i . k_j + q_i . pos_key(r(i - j)) + k_j . pos_query(r(i - j))), where
 /// pos_key and pos_query are projections of their own, or those of the keys and the queries.
 ///
-/// A query that may not attend to any key attends to all alike, as in transformers, whose mask is
-/// the lowest number.
+/// A token that may not attend to any key attends to all tokens of its sequence alike, and padding
+/// to all keys. In transformers, whose mask is the lowest number, padding is among the keys of such
+/// a token too, so that what it gets depends on the rest of the batch.
 ///
 /// x: (B, L, E), table: (R, E)  ->  (B, L, E).
 ///

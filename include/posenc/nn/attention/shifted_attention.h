@@ -45,8 +45,9 @@ struct ShiftedAttentionOptions {
 /// j: scores(i, j) = scale ((q_i + content_bias) . k_j + (q_i + position_bias) . r(i - j)), and
 /// with segments + scale (q_i + segment_bias) . segment_embed[whether the segments differ].
 ///
-/// A query that may not attend to any key attends to all alike, as in transformers, whose mask is a
-/// very low number.
+/// A token that may not attend to any key attends to all tokens of its sequence alike, and padding
+/// to all keys. In transformers, whose mask is a very low number, padding is among the keys of such
+/// a token too, so that what it gets depends on the rest of the batch.
 ///
 /// x: (B, L, E), table: (G, 2 L - 1, E), the rows of positions L - 1, ..., 1 - L for sequences
 /// 0 .. B / G - 1, and so on, segments: integers (B, L) or undefined  ->  (B, L, E).

@@ -175,6 +175,9 @@ class TransformerStackOptions {
   POSENC_BASE_ARG(int64_t, num_layers);
   /// Adds a final norm after all layers, which pre-norm stacks need.
   POSENC_BASE_ARG(bool, norm) = false;
+  /// The epsilon of the final norm, whose other options are those of the layers' norms; their
+  /// layer_norm_eps unless set.
+  POSENC_BASE_ARG(std::optional<double>, final_norm_eps) = std::nullopt;
   /// A relative position bias with this index that the self-attention of all layers adds to its
   /// scores, from one table: T5. None unless set; excludes TransformerLayerOptions::relative.
   POSENC_BASE_ARG(std::optional<relative::Index>, relative) = std::nullopt;
