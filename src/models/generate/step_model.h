@@ -20,6 +20,10 @@ struct StepPositions {
   int64_t past = 0;   ///< at least as many tokens as any row has before its own
 };
 
+/// Throws c10::ValueError, naming the first that is not, unless the model and all modules below it
+/// are in eval mode.
+void check_eval_mode(const char* caller, const TransformerImpl& model);
+
 /// A model that decodes token by token, one row per target. The rows of one source are adjacent.
 class StepModel {
  public:
