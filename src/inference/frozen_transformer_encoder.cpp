@@ -9,6 +9,7 @@
 namespace posenc {
 
 using inference::Packing;
+using torch_internals::CallThreads;
 
 namespace {
 
@@ -53,6 +54,8 @@ torch::Tensor FrozenTransformerEncoder::forward_with(const torch::Tensor& x,
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const inference::FrozenLayers& layers = *model->layers;
+  const bool transforms = layers.needs_key_masks;  // by LibTorch's operations
+  const CallThreads threads(model->call, transforms ? CallThreads::kFewElements : x.numel());
   check_position_ids(layers.is_axial, position_ids, batch, length);
   check_grid("FrozenTransformerEncoder", model->options, grid, length);
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),

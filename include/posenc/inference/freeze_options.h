@@ -45,6 +45,10 @@ struct FreezeOptions {
   /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
   /// it is registered.
   TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
+  /// The most threads of a call, and never more than at::get_num_threads() when it is made; 0: just
+  /// these. Small calls use one, and so do calls on a machine whose other processors are busy; the
+  /// result has the same bits.
+  TORCH_ARG(int64_t, threads) = 0;
 };
 
 /// The size in bytes of the weights that a frozen model keeps alive.
