@@ -45,9 +45,9 @@ struct FreezeOptions {
   /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
   /// it is registered.
   TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
-  /// The most threads of a call, and never more than at::get_num_threads() when it is made; 0: just
-  /// these. Small calls use one, and so do calls on a machine whose other processors are busy; the
-  /// result has the same bits.
+  /// The most threads of a call, which never has more than at::get_num_threads() gives where it is
+  /// made; 0: these. Small calls use one, and so do calls while other programs keep the other
+  /// processors busy. With GemmBackend::Native the number of threads changes no bit.
   TORCH_ARG(int64_t, threads) = 0;
 };
 
