@@ -3,6 +3,8 @@
 
     tools/measure.py allocator BINARY [--rounds N]   settings of the C library's allocator, into docs/performance/allocator.json;
                                                      BINARY: posenc_benchmark, as built by `make bench`
+    tools/measure.py server BINARY [--seconds N]     calls of frozen models beside other programs, into docs/performance/server.json;
+                                                     BINARY: posenc-serve, as built by `make bench`
     tools/measure.py pronounce MINUTES...            trainings of that many minutes each, by tools/pronounce.sh --fresh, into
                                                      docs/pronounce.json
 """
@@ -14,6 +16,7 @@ import re
 import resource
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -44,6 +47,34 @@ def allocator(options: argparse.Namespace) -> None:
     write(DOCS / "performance/allocator.json", {"processor": processor(), "settings": list(SETTINGS), "milliseconds": medians})
 
 
+# Model, sequences, tokens of each: the figures are of 8 bits.
+CALLS = {"MiniLM, 16 tokens": ("minilm", 1, 16), "MiniLM, 128 tokens": ("minilm", 1, 128), "MiniLM, 8 x 128 tokens": ("minilm", 8, 128),
+         "Marian's shape, a search of 8 sources": ("marian", 8, 32)}  # fmt: skip
+BUSY_LOOPS = [0, 1, 4, 8]
+CALLERS = [(1, 1), (1, 2), (2, 1), (2, 2), (8, 1), (8, 2)]  # threads that call, and the most threads of a call
+
+
+def server(options: argparse.Namespace) -> None:
+    """The mean time of a call, beside programs that keep a processor busy; and the calls a second of several callers."""
+    def ask(call: tuple[str, int, int], callers: int, threads: int) -> tuple[int, float]:
+        command = [options.binary, *map(str, call), "int8", str(callers), str(threads), str(options.seconds)]
+        calls, mean, _ = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        return int(calls), float(mean)
+
+    beside = {}
+    for loops in BUSY_LOOPS:
+        running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+        try:
+            beside[loops] = {title: [1e3 * ask(call, 1, threads)[1] for threads in (1, 2)] for title, call in CALLS.items()}
+        finally:
+            for one in running:
+                one.kill()
+                one.wait()
+    rates = {title: [callers / ask(call, callers, threads)[1] for callers, threads in CALLERS] for title, call in CALLS.items()}
+    write(DOCS / "performance/server.json", {"processor": processor(), "seconds": options.seconds, "milliseconds": beside,
+                                             "callers": CALLERS, "calls_per_second": rates})  # fmt: skip
+
+
 def pronounce(options: argparse.Namespace) -> None:
     path = DOCS / "pronounce.json"
     for minutes in options.minutes:
@@ -72,6 +103,10 @@ def main() -> None:
     sub.add_argument("binary")
     sub.add_argument("--rounds", type=int, default=5)
     sub.set_defaults(measure=allocator)
+    sub = subcommands.add_parser("server")
+    sub.add_argument("binary")
+    sub.add_argument("--seconds", type=float, default=2.0)
+    sub.set_defaults(measure=server)
     sub = subcommands.add_parser("pronounce")
     sub.add_argument("minutes", type=int, nargs="+")
     sub.set_defaults(measure=pronounce)

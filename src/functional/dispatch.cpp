@@ -1,7 +1,6 @@
 #include "functional/dispatch.h"
 
-#include <ATen/Parallel.h>
-
+#include "torch_internals/parts.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
@@ -10,7 +9,7 @@ namespace kernel = kernels::embed;
 
 bool worth_threads(int64_t elements) {
   constexpr int64_t kLeast = 65536;  // measured: docs/developers/benchmarks.md
-  return elements >= kLeast && at::get_num_threads() > 1 && !at::in_parallel_region();
+  return elements >= kLeast && torch_internals::most_threads() > 1;
 }
 
 bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {

@@ -1,6 +1,5 @@
 #include "functional/topk.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/logsumexp.h>
@@ -10,6 +9,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::functional {
 namespace {
@@ -31,7 +31,7 @@ LogSumExp log_sum_exp(const at::Tensor& logits) {
   auto* const largest = sum.largest.data_ptr<float>();
   auto* const rest = sum.rest.data_ptr<float>();
   const auto log_sum_exp = kernels::chosen().topk.log_sum_exp;
-  at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+  torch_internals::parallel_parts(0, rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto of_row = log_sum_exp(x + row * vocab, vocab);
       largest[row] = of_row.largest;
@@ -57,7 +57,7 @@ TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Te
   auto* const scores = top.scores.data_ptr<float>();
   auto* const places = top.places.data_ptr<int64_t>();
   const auto insert = kernels::chosen().topk.topk_insert;
-  at::parallel_for(0, groups, 1, [&](int64_t begin, int64_t end) {
+  torch_internals::parallel_parts(0, groups, 1, [&](int64_t begin, int64_t end) {
     std::vector<kernels::inference::TopkEntry> best(static_cast<size_t>(count));
     for (int64_t b = begin; b < end; ++b) {
       best.assign(best.size(), {-std::numeric_limits<float>::infinity(), 0});

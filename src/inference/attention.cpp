@@ -1,6 +1,5 @@
 #include "inference/attention.h"
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "kernels/dispatch.h"
 #include "platform/memory.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -79,7 +79,7 @@ void attend(const AttentionInput& input, float* out) {
   const int64_t floats = kernel::sequence_floats(sizes.head_dim, input.keys.length);
   const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);
   const int64_t grain = kGrainOfSequences * batch * sizes.heads / std::max<int64_t>(1, products);
-  at::parallel_for(
+  torch_internals::parallel_parts(
       0, batch * sizes.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
         attend(request, begin, end, platform::scratch(platform::Scratch::Scores, floats));
       });

@@ -1,8 +1,9 @@
 #include "inference/bfloat16_weight.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
+
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -17,9 +18,11 @@ at::Tensor rounded(const at::Tensor& weight) {
   at::Tensor to = at::empty(from.sizes(), at::kBFloat16);
   const auto* const x = from.const_data_ptr<float>();
   auto* const out = reinterpret_cast<uint16_t*>(to.data_ptr<at::BFloat16>());
-  at::parallel_for(0, from.numel(), kGrainOfRounding, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = c10::detail::round_to_nearest_even(x[i]);
-  });
+  torch_internals::parallel_parts(0, from.numel(), kGrainOfRounding,
+                                  [&](int64_t begin, int64_t end) {
+                                    for (int64_t i = begin; i < end; ++i)
+                                      out[i] = c10::detail::round_to_nearest_even(x[i]);
+                                  });
   return to;
 }
 

@@ -24,6 +24,7 @@ FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model,
   frozen->layers = freeze_layers(model, "", convert);
   frozen->stale_check.set_converted(convert.bytes());
   frozen->weights = convert.weights();
+  frozen->call = convert.call_options();
   return FrozenAccess::wrap(std::move(frozen));
 }
 
@@ -66,6 +67,7 @@ FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& opti
   convert.check_exceptions();
   frozen->stale_check.set_converted(convert.bytes());
   frozen->weights = convert.weights();
+  frozen->call = convert.call_options();
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 

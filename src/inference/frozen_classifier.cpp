@@ -20,6 +20,7 @@ struct FrozenClassifierParts {
   ClassifierOptions options;
   FrozenEncoder encoder;
   StaleCheck stale_check;  // of all but the encoder
+  torch_internals::CallOptions call = {};
   std::optional<Projection> dense = {};
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
@@ -75,6 +76,12 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
   return output_of(parts, x);
 }
 
+// How many elements LibTorch's operations on rows (..., D) and their logits are on.
+int64_t libtorchs_elements(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  const int64_t width = std::max(rows.size(-1), parts.options.head().outputs());
+  return rows.numel() / std::max<int64_t>(rows.size(-1), 1) * width;
+}
+
 // The logits (B, L, outputs) of all tokens that are not masked.
 at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hidden,
                         const at::Tensor& attention_mask) {
@@ -105,6 +112,8 @@ ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
   held->stale_check.check();
   ClassifierOutput out;
   out.encoder = held->encoder.forward(input, inputs);
+  const torch_internals::CallThreads threads(
+      held->call, inference::libtorchs_elements(*held, out.encoder.last_hidden_state));
   out.logits = inference::all_logits(*held, out.encoder, inputs.attention_mask());
   return out;
 }
@@ -118,6 +127,8 @@ torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
   TORCH_CHECK_TYPE(rows.scalar_type() == at::kFloat,
                    "[FrozenClassifier] rows must be float32. Got ", rows.scalar_type());
   held->stale_check.check();
+  const torch_internals::CallThreads threads(held->call,
+                                             inference::libtorchs_elements(*held, rows));
   return inference::logits_of(*held, rows);
 }
 
@@ -146,6 +157,7 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
                                             : convert.float_projection(weight, head.bias);
   if (head.weight_beside_table.defined())
     parts.beside = convert.float_projection(head.weight_beside_table, {});
+  parts.call = convert.call_options();
   convert.check_exceptions();
   return FrozenClassifier(
       std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));

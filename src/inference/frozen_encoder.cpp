@@ -27,6 +27,7 @@ struct FrozenEncoderParts {
   std::optional<WindowStages> windows = {};  // instead of layers
   ConvolutionNeck neck{nullptr};             // of windows, in eval mode
   ConvertedWeights weights = {};
+  torch_internals::CallOptions call = {};
   std::optional<ConvertedTable> tokens = {};  // instead of the embeddings' own
   std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
   functional::EncoderEmbeddingsWeights embeddings = {};
@@ -96,6 +97,14 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
   return !pooled_rows(options, real, ids).all().item<bool>();
 }
 
+// How many elements the operations of LibTorch beside the layers are on: few, except for images.
+int64_t libtorchs_elements(const EncoderOptions& options, const at::Tensor& input,
+                           const EncoderInputs& inputs) {
+  if (options.patches()) return torch_internals::CallThreads::kFewElements;
+  const at::Tensor& embeds = inputs.inputs_embeds();
+  return embeds.defined() ? embeds.numel() : input.numel() * options.encoder().layer().d_model();
+}
+
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
 functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
   for (at::Tensor* tensor :
@@ -131,6 +140,8 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
                     "has them. Got true");
   const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
+  const torch_internals::CallThreads threads(
+      parts.call, inference::libtorchs_elements(parts.options, input, inputs));
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
@@ -209,6 +220,7 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
     parts.pooler = convert.float_projection(model.pooler->weight, model.pooler->bias);
   parts.stale_check.set_converted(convert.bytes());
   parts.weights = convert.weights();
+  parts.call = convert.call_options();
   return FrozenAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
 }
 

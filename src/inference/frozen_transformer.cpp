@@ -12,6 +12,7 @@ namespace {
 
 using inference::Memory;
 using inference::Packing;
+using torch_internals::CallThreads;
 
 void check_ids(const char* name, const torch::Tensor& ids) {
   TORCH_CHECK_VALUE(ids.defined(), "[FrozenTransformer] ", name,
@@ -42,6 +43,7 @@ at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at
                     "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
                     " and ", memory.sizes());
   model.stale_check.check();
+  const CallThreads threads(model.call, tgt.numel() * model.options.d_model());
   const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model.decoder.heads;
   const at::Tensor x = model.tgt_embedding(tgt).flatten(0, 1);
   const at::Tensor out =
@@ -64,6 +66,7 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   check_ids("src", src);
   model->stale_check.check();
+  const CallThreads threads(model->call, src.numel() * model->options.d_model());
   const Memory memory = inference::encode(*model, src, src_mask);
   return memory.packing.unpack(memory.rows);
 }

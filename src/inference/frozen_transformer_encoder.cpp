@@ -10,6 +10,7 @@
 namespace posenc {
 
 using inference::Packing;
+using torch_internals::CallThreads;
 
 namespace {
 
@@ -62,6 +63,8 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const FrozenLayers& layers = *model.layers;
+  const bool transforms = layers.needs_key_masks;  // by LibTorch's operations
+  const CallThreads threads(model.call, transforms ? CallThreads::kFewElements : x.numel());
   check_position_ids(layers.is_axial, inputs.position_ids, batch, length);
   check_grid("FrozenTransformerEncoder", model.options, inputs.grid, length);
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),

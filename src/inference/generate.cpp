@@ -1,8 +1,29 @@
 #include "core/check.h"
 #include "inference/frozen_scope.h"
 #include "inference/step_decoder.h"
+#include "torch_internals/parts.h"
 
 namespace posenc {
+namespace {
+
+template <typename Argument>
+void give_callers_threads(std::function<bool(const Argument&)>& callback) {
+  if (!callback) return;
+  callback = [own = std::move(callback)](const Argument& argument) {
+    const torch_internals::CallersThreads threads;
+    return own(argument);
+  };
+}
+
+// The same with callbacks that run as outside of the search.
+GenerateOptions with_callers_threads(GenerateOptions options) {
+  give_callers_threads(options.stopping_criteria());
+  give_callers_threads(options.on_token());
+  give_callers_threads(options.progress());
+  return options;
+}
+
+}  // namespace
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
@@ -11,12 +32,15 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   TORCH_CHECK_VALUE(!src.defined() || src.is_cpu(),
                     "[generate] src must be on the CPU, as the frozen model is. Got ",
                     src.device());
-  const SearchPlan plan = plan_search(options, src, model.options());
+  const SearchPlan plan = plan_search(with_callers_threads(options), src, model.options());
   const inference::FrozenScope scope;
   const auto held = inference::FrozenAccess::model(model);
   const inference::TransformerModel& frozen = *held;
   frozen.stale_check.check();
   if (plan.sources == 0) return {};
+  // Sampling sorts by LibTorch.
+  const torch_internals::CallThreads threads(
+      frozen.call, options.do_sample() ? torch_internals::CallThreads::kFewElements : 0);
   const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
   const ScoreMask rest =

@@ -1,11 +1,10 @@
 #include "inference/int8_rows.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "kernels/dispatch.h"
 #include "kernels/int8.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -41,8 +40,8 @@ void Int8Rows::convert(const float* x, int64_t stride, int64_t begin, int64_t en
 
 void Int8Rows::convert(const float* x, int64_t stride, int64_t rows) const {
   const int64_t grain = std::max<int64_t>(1, kGrainOfConversion / std::max<int64_t>(1, width_));
-  at::parallel_for(0, rows, grain,
-                   [&](int64_t begin, int64_t end) { convert(x, stride, begin, end); });
+  torch_internals::parallel_parts(
+      0, rows, grain, [&](int64_t begin, int64_t end) { convert(x, stride, begin, end); });
 }
 
 }  // namespace posenc::inference

@@ -1,6 +1,5 @@
 #include "inference/int8_weight.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/int8.h"
 #include "platform/memory.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -20,8 +20,8 @@ constexpr int64_t kGrainOfFloats = 1 << 15;
 
 void in_parallel(int64_t count, int64_t work_of_one, int64_t least_work,
                  const std::function<void(int64_t, int64_t)>& work) {
-  at::parallel_for(0, count, std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one)),
-                   work);
+  torch_internals::parallel_parts(
+      0, count, std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one)), work);
 }
 
 int64_t blocks(int64_t outer) { return int8_kernel::padded(outer) / int8_kernel::kBlock; }

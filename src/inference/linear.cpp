@@ -1,11 +1,10 @@
 #include "inference/linear.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "kernels/dispatch.h"
 #include "platform/memory.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -27,7 +26,7 @@ void run_columns(const kernel::LinearRequestOf<Element>& request, bool many,
   const int64_t lines = (request.outer + kColumns - 1) / kColumns;
   const int64_t grain =
       std::max<int64_t>(1, kGrainProducts / (kColumns * request.inner * request.rows));
-  at::parallel_for(0, lines, grain, columns);
+  torch_internals::parallel_parts(0, lines, grain, columns);
 }
 
 }  // namespace

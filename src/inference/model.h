@@ -7,6 +7,7 @@
 #include "inference/layers.h"
 #include "inference/stale_check.h"
 #include "posenc/inference/frozen_encoder.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 
@@ -16,6 +17,7 @@ struct TransformerEncoderModel {
   StaleCheck stale_check;
   std::unique_ptr<const FrozenLayers> layers;
   ConvertedWeights weights = {};
+  torch_internals::CallOptions call = {};
 };
 
 /// The implementation of FrozenTransformer.
@@ -27,6 +29,7 @@ struct TransformerModel {
   DecoderStack decoder;
   Projection final_layer;
   ConvertedWeights weights = {};
+  torch_internals::CallOptions call = {};
 };
 
 /// Wraps and unwraps the implementations of the public classes.

@@ -2,7 +2,6 @@
 
 #include "inference/relative_attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "kernels/dispatch.h"
 #include "platform/memory.h"
 #include "relative/products.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -313,7 +313,7 @@ void attend_relative(const AttentionInput& input, const PositionHeads& positions
   at::Tensor bias = input.mask.bias;
   if (bias.defined()) bias = bias.expand({batch, heads, length, length});
   const int64_t stride = input.out_stride > 0 ? input.out_stride : input.sizes.query_width();
-  at::parallel_for(0, batch * heads, 1, [&](int64_t begin, int64_t end) {
+  torch_internals::parallel_parts(0, batch * heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t sequence = item / heads, head = item % heads;
       RelativeHead(input, positions, sequence, head).run(bias, out, stride);

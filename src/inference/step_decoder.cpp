@@ -2,7 +2,6 @@
 
 #include "inference/step_decoder.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -16,6 +15,7 @@
 #include "kernels/inference.h"
 #include "platform/memory.h"
 #include "torch_internals/fresh_memory.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -39,12 +39,12 @@ int64_t slots_per_step(int64_t rows) { return rows | 1; }
 // `to`.
 void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float* to,
           int64_t to_stride) {
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainOfAttention / width),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t row = begin; row < end; ++row)
-                       std::memcpy(to + row * to_stride, from + row * stride,
-                                   sizeof(float) * static_cast<size_t>(width));
-                   });
+  torch_internals::parallel_parts(0, rows, std::max<int64_t>(1, kGrainOfAttention / width),
+                                  [&](int64_t begin, int64_t end) {
+                                    for (int64_t row = begin; row < end; ++row)
+                                      std::memcpy(to + row * to_stride, from + row * stride,
+                                                  sizeof(float) * static_cast<size_t>(width));
+                                  });
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& 
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
   const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
   const auto attend = kernels::chosen().attention_step.attend;
-  at::parallel_for(
+  torch_internals::parallel_parts(
       0, rows_ * request.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
         attend(request, begin, end, platform::scratch(platform::Scratch::Scores, most + 16));
       });

@@ -1,6 +1,5 @@
 #include "inference/stream.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "platform/memory.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -181,20 +181,19 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& po
 
 void split_rows(int64_t rows, int64_t width,
                 const std::function<void(int64_t begin, int64_t end)>& f) {
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
+  torch_internals::parallel_parts(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
 }
 
 void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f) {
   if (rows == 0) return;
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t threads = torch_internals::free_threads(torch_internals::most_threads());
   if (rows < kFewestRows * threads) {
     f(0, rows);
     return;
   }
   const int64_t size = rows_per_part(rows, threads);
-  at::parallel_for(0, (rows + size - 1) / size, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part)
-      f(part * size, std::min((part + 1) * size, rows));
+  torch_internals::run_parts((rows + size - 1) / size, [&](int64_t part) {
+    f(part * size, std::min((part + 1) * size, rows));
   });
 }
 

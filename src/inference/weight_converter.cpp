@@ -30,6 +30,9 @@ std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) 
 
 WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::Module& model)
     : options_(options), gemm_(options.gemm()) {
+  TORCH_CHECK_VALUE(options.threads() >= 0,
+                    "[freeze] threads must be positive, or 0 for those of LibTorch. Got ",
+                    options.threads());
   for (const auto& item : model.named_parameters()) {
     if (item.value().defined()) names_.emplace(item.value().unsafeGetTensorImpl(), item.key());
   }
@@ -65,6 +68,12 @@ ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Ten
   if (is_whole) whole_.emplace(key, made);
   bytes_[key] += inference::bytes(made);
   return made;
+}
+
+torch_internals::CallOptions WeightConverter::call_options() const {
+  const bool is_own = options_.gemm() == GemmBackend::Native;
+  return {options_.threads(),
+          is_own ? torch_internals::Loops::Helpers : torch_internals::Loops::LibTorch};
 }
 
 Projection WeightConverter::projection(const at::Tensor& weight, const at::Tensor& bias,

@@ -9,6 +9,7 @@
 
 #include "inference/projection.h"
 #include "posenc/inference/freeze_options.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 
@@ -54,6 +55,8 @@ class WeightConverter {
   /// Throws c10::ValueError for an exception that no weight matches. Called last.
   void check_exceptions() const;
   ConvertedWeights weights() const;
+  /// How the frozen model is to be called.
+  torch_internals::CallOptions call_options() const;
   /// The size of each parameter that was converted, in its new dtype, and of what derived() was
   /// told.
   const std::map<const c10::TensorImpl*, int64_t>& bytes() const { return bytes_; }

@@ -2,7 +2,6 @@
 
 #include "inference/window_attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 
@@ -17,6 +16,7 @@
 #include "posenc/relative/bias.h"
 #include "relative/cosine_window.h"
 #include "relative/products.h"
+#include "torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -180,10 +180,11 @@ std::vector<const float*> FrozenPlaces::masks_of(int64_t batch, relative::Grid c
 
 void FrozenPlaces::attend_axes(const AttentionInput& input, float* out) const {
   const int64_t heads = input.sizes.heads;
-  at::parallel_for(0, input.queries.batch * heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t item = begin; item < end; ++item)
-      AxesHead(input, window_, down_, across_, item / heads, item % heads).run(out);
-  });
+  torch_internals::parallel_parts(
+      0, input.queries.batch * heads, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t item = begin; item < end; ++item)
+          AxesHead(input, window_, down_, across_, item / heads, item % heads).run(out);
+      });
 }
 
 void FrozenPlaces::attend(const at::Tensor& heads, const HeadSizes& sizes, int64_t batch,

@@ -45,6 +45,10 @@ struct FreezeOptions {
   /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
   /// it is registered.
   TORCH_ARG(std::vector<std::string>, weights_to_not_convert) = {};
+  /// The most threads of a call, which never has more than at::get_num_threads() gives where it is
+  /// made; 0: these. Small calls use one, and so do calls while other programs keep the other
+  /// processors busy. With GemmBackend::Native the number of threads changes no bit.
+  TORCH_ARG(int64_t, threads) = 0;
 };
 
 /// The size in bytes of the weights that a frozen model keeps alive.

@@ -1,7 +1,5 @@
 #include "functional/embed/fused.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
 #include "functional/dispatch.h"
@@ -9,6 +7,7 @@
 #include "kernels/dispatch.h"
 #include "platform/processor.h"
 #include "torch_internals/fresh_memory.h"
+#include "torch_internals/parts.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
@@ -51,9 +50,10 @@ class EmbedPass {
     if (!worth_threads(q_.tokens * q_.dim)) {
       by_position ? blocks(0, q_.added[0].count) : tokens(0, q_.tokens);
     } else if (by_position) {
-      at::parallel_for(0, q_.added[0].count, kPositionBlock, blocks);
+      torch_internals::parallel_parts(0, q_.added[0].count, kPositionBlock, blocks);
     } else {
-      at::parallel_for(0, q_.tokens, std::max<int64_t>(1, grain_elements(q_) / q_.dim), tokens);
+      torch_internals::parallel_parts(0, q_.tokens,
+                                      std::max<int64_t>(1, grain_elements(q_) / q_.dim), tokens);
     }
   }
 

@@ -11,6 +11,7 @@
 #include <ostream>
 #include <utility>
 
+#include "core/one_thread.h"
 #include "inference/frozen_scope.h"
 #include "posenc/functional/pooling.h"
 #include "posenc/inference/frozen_encoder.h"
@@ -36,6 +37,7 @@ namespace {
 constexpr const char* kEncode = "[SentenceEncoder] ";
 constexpr int64_t kMeanBags = 1;  // at::embedding_bag's mode
 constexpr int64_t kAllRows = INT64_MAX;
+constexpr int64_t kFewToPool = int64_t{1} << 19;
 
 std::string prompt_of(const SentenceEncoderParts& parts, const SentenceEncodeOptions& options) {
   TORCH_CHECK_VALUE(!options.prompt() || !options.prompt_name(), kEncode,
@@ -89,6 +91,8 @@ at::Tensor encode_ids(const SentenceEncoderParts& parts, const at::Tensor& ids,
   EncoderInputs inputs = given;
   if (stages.needs_hidden_states()) inputs.output_hidden_states(true);
   const EncoderOutput out = parts.encoder->forward(ids, inputs);
+  // Beside other programs, threads would wait for each other longer than they pool.
+  const OneThreadIfFew threads(out.last_hidden_state.numel(), kFewToPool);
   return stages.forward(out.last_hidden_state, mask, prompt, ids, out.hidden_states);
 }
 

@@ -1,0 +1,154 @@
+// The threads of frozen models: how many a call may have, that it leaves no trace of them, and that
+// they change no bit.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "inference/models.h"
+#include "inference/small_encoder.h"
+#include "posenc/models/classifier.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc::testing {
+namespace {
+
+// Wide enough that its loops have several parts.
+Encoder wide_encoder() {
+  torch::manual_seed(testing::seed(52));
+  Encoder model(EncoderOptions(
+      EncoderEmbeddingsOptions(50, 192).position_rows(200),
+      TransformerEncoderOptions(TransformerEncoderLayerOptions(192, 4).d_ff(500), 2)));
+  model->eval();
+  return model;
+}
+
+torch::Tensor ids(int64_t batch, int64_t length) {
+  return torch::randint(1, 50, {batch, length}, torch::kLong);
+}
+
+TEST(FrozenThreads, ChangeNoBits) {
+  const Encoder model = wide_encoder();
+  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
+    const auto options = FreezeOptions().weights(weights);
+    const auto frozen = freeze(model, options),
+               one = freeze(model, FreezeOptions(options).threads(1));
+    for (const auto& [batch, length] : {std::pair(1, 3), {1, 16}, {2, 70}, {5, 130}}) {
+      const auto given = ids(batch, length);
+      const Threads most(8);
+      const auto expected = one.forward(given).last_hidden_state;
+      for (const int threads : {1, 2, 3, 8}) {
+        const Threads guard(threads);
+        EXPECT_TRUE(bit_equal(frozen.forward(given).last_hidden_state, expected)) << threads;
+      }
+    }
+  }
+}
+
+TEST(FrozenThreads, ServeSeveralCallersAtOnce) {
+  const auto frozen = freeze(wide_encoder());
+  const auto given = ids(2, 100);
+  const auto expected = frozen.forward(given).last_hidden_state;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 20; ++round)
+        wrong += bit_equal(frozen.forward(given).last_hidden_state, expected) ? 0 : 1;
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(FrozenThreads, AreOneInsideAParallelRegion) {
+  const auto frozen = freeze(wide_encoder());
+  const auto given = ids(3, 64);
+  const auto expected = frozen.forward(given).last_hidden_state;
+  const Threads guard(3);
+  std::atomic<int> wrong{0};
+  at::parallel_for(0, 6, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      wrong += bit_equal(frozen.forward(given).last_hidden_state, expected) ? 0 : 1;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(FrozenThreads, OfTheCallerAreAsBefore) {
+  const Threads guard(3);
+  const auto options = FreezeOptions().threads(2);
+  const auto encoder = freeze(small_encoder(), options);
+  encoder.forward(ids(2, 5));
+  EXPECT_EQ(at::get_num_threads(), 3);
+  EXPECT_ANY_THROW(encoder.forward(torch::full({1, 2}, 50, torch::kLong)));
+  EXPECT_EQ(at::get_num_threads(), 3);
+  Dice dice(52);
+  const auto model = freeze(any_model(dice, 52), options);
+  model.decode(any_ids(dice, 1, 4, false), model.encode(any_ids(dice, 1, 3, false)));
+  EXPECT_EQ(at::get_num_threads(), 3);
+}
+
+// A callback is the caller's own code: what it computes has the threads that it sets.
+TEST(FrozenThreads, OfACallbackAreTheCallers) {
+  Dice dice(53);
+  const auto frozen = freeze(any_model(dice, 53), FreezeOptions().threads(1));
+  const auto src = any_ids(dice, 2, 4, false);
+  for (const int64_t beams : {1, 2}) {
+    const Threads guard(3);
+    int calls = 0;
+    const auto sees = [&](int threads) {
+      ++calls;
+      EXPECT_EQ(at::get_num_threads(), threads);
+      return true;
+    };
+    auto options =
+        GenerateOptions(kBegin, kEnd).max_new_tokens(4).min_new_tokens(4).num_beams(beams);
+    options.progress([&](const GenerateProgress&) { return sees(3); });
+    options.stopping_criteria([&](const std::vector<int64_t>&) { return !sees(3); });
+    if (beams == 1) options.on_token([&](const GeneratedToken&) { return sees(3); });
+    generate(frozen, src, {}, options);
+    EXPECT_GT(calls, 4);
+    options.stopping_criteria(nullptr).on_token(nullptr).progress([](const GenerateProgress&) {
+      at::set_num_threads(2);
+      return true;
+    });
+    generate(frozen, src, {}, options);
+    EXPECT_EQ(at::get_num_threads(), 2) << "what a callback sets stays";
+    options.progress([](const GenerateProgress&) -> bool { throw std::runtime_error("enough"); });
+    EXPECT_THROW(generate(frozen, src, {}, options), std::runtime_error);
+    EXPECT_EQ(at::get_num_threads(), 2);
+  }
+}
+
+TEST(FrozenThreads, MustNotBeNegative) {
+  for (const int64_t wrong : {-1, -8}) {
+    try {
+      freeze(small_encoder(), FreezeOptions().threads(wrong));
+      ADD_FAILURE() << wrong;
+    } catch (const c10::ValueError& error) {
+      EXPECT_NE(std::string(error.what()).find("[freeze] threads must be positive, or 0"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+// LibTorch's products know only its own threads, so these models keep them.
+TEST(FrozenThreads, OfTheOtherBackendsAreLibTorchs) {
+  const Encoder model = wide_encoder();
+  const auto given = ids(3, 90);
+  const auto expected = freeze(model).forward(given).last_hidden_state;
+  for (const auto gemm : {GemmBackend::ATen, GemmBackend::Autotune}) {
+    for (const int64_t threads : {0, 1, 2}) {
+      const auto frozen = freeze(model, FreezeOptions().gemm(gemm).threads(threads));
+      const Threads guard(3);
+      EXPECT_LT(distance(frozen.forward(given).last_hidden_state, expected), 1e-5);
+      EXPECT_EQ(at::get_num_threads(), 3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace posenc::testing
