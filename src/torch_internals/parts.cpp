@@ -54,7 +54,31 @@ CallersThreads::~CallersThreads() {
   CurrentCall::get() = call_;
 }
 
-int most_threads() { return at::in_parallel_region() ? 1 : CurrentCall::most(); }
+namespace {
+
+thread_local bool is_inside_part = false;
+
+// While a part runs, LibTorch's operations in it run in its thread.
+class InsidePart {
+ public:
+  InsidePart() : before_(omp_get_max_threads()) {
+    omp_set_num_threads(1);
+    is_inside_part = true;
+  }
+  ~InsidePart() {
+    is_inside_part = false;
+    omp_set_num_threads(before_);
+  }
+  InsidePart(const InsidePart&) = delete;
+  InsidePart& operator=(const InsidePart&) = delete;
+
+ private:
+  const int before_;
+};
+
+}  // namespace
+
+int most_threads() { return is_inside_part || at::in_parallel_region() ? 1 : CurrentCall::most(); }
 
 int free_threads(int most) {
   return most == 1 || CurrentCall::is_libtorchs() ? most : platform::helpers().threads(most);
@@ -68,7 +92,12 @@ void run_parts(const platform::Parts& parts, int most) {
       for (int64_t i = begin; i < end; ++i) parts.part(parts.context, i);
     });
   } else {
-    platform::helpers().run(parts, most);
+    const auto part = [](void* context, int64_t i) {
+      const InsidePart inside;
+      const auto& own = *static_cast<const platform::Parts*>(context);
+      own.part(own.context, i);
+    };
+    platform::helpers().run({part, const_cast<platform::Parts*>(&parts), parts.count}, most);
   }
 }
 

@@ -80,8 +80,7 @@ int main(int count, char** given) {
                posenc::FreezeOptions().weights(weights).threads(std::stoll(given[6]))});
   std::vector<std::vector<double>> times(std::stoul(given[5]));
   std::vector<std::thread> callers;
-  for (auto& own : times)
-    callers.emplace_back([&] { own = times_of(call, std::stod(given[7])); });
+  for (auto& own : times) callers.emplace_back([&] { own = times_of(call, std::stod(given[7])); });
   for (std::thread& caller : callers) caller.join();
   std::vector<double> all;
   for (const auto& own : times) all.insert(all.end(), own.begin(), own.end());
