@@ -5,7 +5,7 @@
 
 namespace posenc::text {
 
-/// What the library asks of a Tokenizer beside what it offers to all.
+/// What the library knows of a Tokenizer and its users do not.
 struct TokenizerAccess {
   static const LoadedTokenizer& loaded(const Tokenizer& tokenizer) { return *tokenizer.loaded_; }
 };

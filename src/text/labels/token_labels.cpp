@@ -6,7 +6,7 @@
 
 #include "text/character_bytes.h"
 #include "text/labels/parts.h"
-#include "text/sentence/tokenizer_access.h"
+#include "text/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {

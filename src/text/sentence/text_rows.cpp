@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "text/sentence/tokenizer_access.h"
 #include "text/token_batch.h"
+#include "text/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {
