@@ -116,6 +116,16 @@ SYSTEM_MAY = {
     "examples/pronounce/training_display.cpp": "asks whether standard error is a terminal",
 }
 
+# Modules with options that no frozen model holds, so that no StaleCheck has to compare them.
+NEVER_FROZEN = {
+    "DualEncoderImpl": "its two encoders are frozen, each by itself",
+    "FourierFeaturesImpl": "a front", "GatedFeedForwardImpl": "a part of other models", "GridPositionalEncodingImpl": "a front",
+    "InputEmbeddingImpl": "a front", "PositionEmbeddingImpl": "a front", "RMSNormImpl": "a part of other models",
+    "RelativeAttentionImpl": "a part of other models", "RotaryPositionEmbedding2dImpl": "a part of other models",
+    "SentenceStagesImpl": "runs as it is after a frozen encoder", "SinePositionEmbedding2dImpl": "a front",
+    "SinusoidalTimestepsImpl": "a front", "TimestepEmbeddingImpl": "a front", "TokenEmbeddingImpl": "a front",
+}
+
 # The first match counts.
 BUDGETS = [
     (r"include/.*\.h$", 150),
@@ -485,6 +495,44 @@ def check_budgets(tree):
                      f"at most {budget} lines, or `// posenc-budget: reason` in the first 20; this has {len(lines)}")
 
 
+def option_args(tree):
+    """The TORCH_ARGs of each struct of the public headers, and of its bases: name -> type."""
+    own, bases = {}, {}
+    for name in tree.matching(r"include/posenc/.*\.h$"):
+        parts = re.split(r"^(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{", tree.text(name), flags=re.M)
+        for struct, base, body in zip(parts[1::3], parts[2::3], parts[3::3]):
+            own[struct] = {arg: kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
+            bases[struct] = [found for found in re.findall(rf"(\w+)<(?:Derived|{struct})>", base or "") if found != struct]
+
+    def whole(struct):
+        return {arg: kind for base in bases.get(struct, []) for arg, kind in whole(base).items()} | own.get(struct, {})
+    return {struct: whole(struct) for struct in own}
+
+
+def check_fields(tree):
+    """What a frozen model compares of its source is whole: each TORCH_ARG of each options struct, each module with options."""
+    lists, copies = "src/models/option_fields.h", "src/models/option_holders.h"
+    if lists not in tree.files:
+        return
+    args = option_args(tree)
+    text = tree.text(lists)
+    listed = {struct: set(re.findall(r"\w+", fields))
+              for struct, fields in re.findall(r"^POSENC_FIELDS\(posenc::(\w+),((?:[^()]|\([^()]*\))*)\)", text, re.M)}
+    for struct, fields in sorted(listed.items()):
+        line = text[:text.index(f"POSENC_FIELDS(posenc::{struct},")].count("\n") + 1
+        for arg in sorted(set(args.get(struct, {})) ^ fields):
+            tree.say(lists, line, "fields", f"the list of {struct} has {arg if arg in fields else 'no ' + arg}, the struct "
+                     f"{'does not' if arg in fields else 'has'}")
+        for arg, kind in sorted(args.get(struct, {}).items()):
+            for inner in re.findall(r"\w+Options\b", kind):
+                if inner not in listed:
+                    tree.say(lists, line, "fields", f"{struct} has {arg}, so that {inner} needs a list")
+    for name in tree.matching(r"include/posenc/(nn|models)/.*\.h$"):
+        for module, body in re.findall(r"^class (\w+Impl)\b[^;{]*\{(.*?)^\};", tree.text(name), re.M | re.S):
+            if re.search(r"^  \w+Options options;", body, re.M) and module not in NEVER_FROZEN and not re.search(rf"\b{module}\b", tree.text(copies)):
+                tree.say(copies, 1, "fields", f"lists {module}, or NEVER_FROZEN in tools/lint.py with the reason")
+
+
 def check_text(tree):
     for name in tree.files:
         if Path(name).suffix not in TEXT or "\0" in tree.text(name):
@@ -508,7 +556,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_internals, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text, check_english):
+        for check in (check_format, check_layers, check_internals, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_fields, check_text, check_english):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

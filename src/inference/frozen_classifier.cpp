@@ -18,7 +18,7 @@ namespace inference {
 struct FrozenClassifierParts {
   ClassifierOptions options;
   FrozenEncoder encoder;
-  StaleCheck stale_check;  // of the head
+  StaleCheck stale_check;  // of all but the encoder
   std::optional<Projection> dense = {};
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
@@ -139,7 +139,8 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
   inference::WeightConverter convert(options, model);
   const EncoderHeadImpl& head = *model.head;
   inference::FrozenClassifierParts parts = {
-      model.options, inference::freeze_part(*model.encoder, convert), inference::StaleCheck(head)};
+      model.options, inference::freeze_part(*model.encoder, convert),
+      inference::StaleCheck(model, model.encoder.ptr().get())};
   if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
   if (head.norm) {
     parts.norm_weight = head.norm->weight.detach();

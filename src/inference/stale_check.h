@@ -16,8 +16,10 @@ namespace posenc::inference {
 class StaleCheck {
  public:
   StaleCheck() = default;
-  /// Throws the errors that freeze() documents for dtypes and devices.
-  explicit StaleCheck(const torch::nn::Module& source);
+  /// Throws the errors that freeze() documents for dtypes and devices. What is in `checked_itself`,
+  /// a module below, is left to a check of its own.
+  explicit StaleCheck(const torch::nn::Module& source,
+                      const torch::nn::Module* checked_itself = nullptr);
 
   /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module
   /// is still alive, and if the module has other parts.
@@ -34,21 +36,23 @@ class StaleCheck {
     Weak tensor;
     const void* data;
     int64_t version;
-    int64_t bytes;   // of what the frozen model holds
-    bool is_copied;  // it holds a copy, or the product with a layer scale
-    bool may_grow;   // a table of positions, which moves when it gets more rows after the others
+    int64_t bytes;    // of what the frozen model holds
+    bool is_copied;   // it holds a copy, or the product with a layer scale
+    bool may_grow;    // a table of positions, which moves when it gets more rows after the others
+    at::Tensor copy;  // of what LibTorch writes without another version: running statistics
   };
   struct Part {
     std::string name;
-    const torch::nn::Module* module;  // to compare addresses
-    OptionReader reader;              // may be null
-    std::vector<double> options;
+    const torch::nn::Module* module;             // to compare addresses
+    std::shared_ptr<const OptionsCopy> options;  // may be null
   };
-  void add_parts(const torch::nn::Module& module, const std::string& name);
-  std::size_t check_parts(const torch::nn::Module& module, std::size_t part,
-                          std::vector<double>& options) const;
+  struct Source;
+  void add_parts(const torch::nn::Module& module, const std::string& name, const Source& source);
+  void add_tensors(const torch::nn::Module& module, const std::string& name, const Source& source);
+  std::size_t check_parts(const torch::nn::Module& module, std::size_t part) const;
 
   std::weak_ptr<const torch::nn::Module> source_;
+  const torch::nn::Module* checked_itself_ = nullptr;
   std::vector<Part> parts_;  // itself and all modules below it
   std::vector<Entry> entries_;
 };

@@ -2,17 +2,24 @@
 
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <string>
-#include <vector>
 
 namespace posenc {
 
-/// Appends the options of a module that decide what its forward computes in eval mode, as numbers.
-using OptionReader = void (*)(const torch::nn::Module& module, std::vector<double>& values);
+/// A copy of a module's options.
+class OptionsCopy {
+ public:
+  virtual ~OptionsCopy() = default;
+  /// Whether those of `module`, which is of the same class or another, differ in what its results
+  /// in eval mode may depend on; `where` then begins with the first that does, such as
+  /// `.rotary.base`.
+  virtual bool differs_from(const torch::nn::Module& module, std::string& where) const = 0;
+};
 
-/// The reader of a module's class; null for a class without such options. Those of embeddings of
-/// images are copied by freeze().
-OptionReader option_reader(const torch::nn::Module& module);
+/// A copy of a module's options; null for a class without any. That of an OutputProjection is which
+/// weight it uses, since it may be that of another module.
+std::shared_ptr<const OptionsCopy> copy_of_options(const torch::nn::Module& module);
 
 /// The name of the first module below `got` whose options compute something else than those of the
 /// module of that name below `expected`; empty if there is none.

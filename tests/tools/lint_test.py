@@ -233,6 +233,25 @@ class Lint(unittest.TestCase):
         code, output = self.lint({"include/posenc/nn/gate.h": "// posenc-budget: a table\n" + long})
         self.assertEqual(code, 0, output)
 
+    def test_fields(self):
+        struct = "#pragma once\nstruct GateOptions : Base<GateOptions> {\n  TORCH_ARG(int64_t, width) = 1;\n  TORCH_ARG(InnerOptions, inner);\n};\n"
+        inner = "template <typename D>\nclass Base {\n  POSENC_BASE_ARG(bool, bias);\n};\nstruct InnerOptions {\n  TORCH_ARG(double, eps);\n};\n"
+        module = "class GateImpl : public Cloneable<GateImpl> {\n  GateOptions options;  ///< given\n};\n"
+        lists = "#pragma once\nPOSENC_FIELDS(posenc::GateOptions, (width, inner),\n              (bias))\nPOSENC_FIELDS(posenc::InnerOptions, (eps), ())\n"
+        good = {"include/posenc/nn/gate.h": GOOD["include/posenc/nn/gate.h"] + (struct + inner + module).replace("#pragma once\n", ""),
+                "src/models/option_fields.h": lists, "src/models/option_holders.h": "#pragma once\nusing A = B<GateImpl>;\n",
+                }
+
+        def changed(name, old, new):
+            return {**good, name: good[name].replace(old, new)}
+        self.assertNotIn(" fields: ", self.lint(good)[1])
+        fields = "src/models/option_fields.h"
+        self.rejects(changed(fields, "(width, ", "("), "fields: the list of GateOptions has no width, the struct has")
+        self.rejects(changed(fields, "(bias)", "()"), "fields: the list of GateOptions has no bias, the struct has")
+        self.rejects(changed(fields, "(eps)", "(eps, bits)"), "fields: the list of InnerOptions has bits, the struct does not")
+        self.rejects(changed(fields, "POSENC_FIELDS(posenc::InnerOptions, (eps), ())\n", ""), "fields: GateOptions has inner, so that InnerOptions needs a list")
+        self.rejects(changed("src/models/option_holders.h", "GateImpl", "DoorImpl"), "fields: lists GateImpl, or NEVER_FROZEN")
+
     def test_text(self):
         self.rejects({"README.md": "word \n"}, "README.md:1: whitespace:")
         self.rejects({"README.md": "word"}, "the last line ends")

@@ -198,7 +198,12 @@ void check_parts_of_modules(const Settings& where, const EncoderImpl& model) {
     options.encoder().num_layers(static_cast<int64_t>(layers.size())).layers(layers);
   }
   const SkipInit skip;
-  const std::string other = first_with_other_options(model, *Encoder(options));
+  Encoder expected(options);
+  if (model.encoder) {  // whose layers have been compared one by one
+    const TransformerEncoderOptions& own = model.encoder->options;
+    expected->encoder->options.num_layers(own.num_layers()).layers(own.layers());
+  }
+  const std::string other = first_with_other_options(model, *expected);
   TORCH_CHECK_VALUE(other.empty(), where.where(), "the options of ", other,
                     " must be those that the encoder gives it. Got others");
 }

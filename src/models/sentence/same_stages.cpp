@@ -1,38 +1,25 @@
 #include "models/sentence/same_stages.h"
 
-#include <tuple>
+#include <string>
+
+#include "core/fields.h"
+
+POSENC_MEMBERS(posenc::sentence::Pooling, modes, include_prompt)
+POSENC_MEMBERS(posenc::sentence::Dense, in_features, out_features, bias, activation, use_residual,
+               input, output)
+POSENC_MEMBERS(posenc::sentence::Normalize, input, output)
+POSENC_MEMBERS(posenc::sentence::LayerNorm, dimension)
+POSENC_MEMBERS(posenc::sentence::Dropout, p)
+POSENC_MEMBERS(posenc::sentence::WeightedLayerPooling, num_hidden_layers, layer_start)
+POSENC_MEMBERS(posenc::sentence::WordWeights, vocab_size)
+POSENC_MEMBERS(posenc::sentence::CNN, in_embedding_dimension, out_channels, kernel_sizes,
+               stride_sizes)
 
 namespace posenc {
-namespace {
-
-auto fields(const sentence::Pooling& stage) {
-  return std::tuple(stage.modes, stage.include_prompt);
-}
-auto fields(const sentence::Dense& stage) {
-  return std::tuple(stage.in_features, stage.out_features, stage.bias, stage.activation,
-                    stage.use_residual, stage.input, stage.output);
-}
-auto fields(const sentence::Normalize& stage) { return std::tuple(stage.input, stage.output); }
-auto fields(const sentence::LayerNorm& stage) { return std::tuple(stage.dimension); }
-auto fields(const sentence::Dropout& stage) { return std::tuple(stage.p); }
-auto fields(const sentence::WeightedLayerPooling& stage) {
-  return std::tuple(stage.num_hidden_layers, stage.layer_start);
-}
-auto fields(const sentence::WordWeights& stage) { return std::tuple(stage.vocab_size); }
-auto fields(const sentence::CNN& stage) {
-  return std::tuple(stage.in_embedding_dimension, stage.out_channels, stage.kernel_sizes,
-                    stage.stride_sizes);
-}
-
-}  // namespace
 
 bool are_same(const sentence::Stage& a, const sentence::Stage& b) {
-  if (a.index() != b.index()) return false;
-  return std::visit(
-      [&](const auto& stage) {
-        return fields(stage) == fields(std::get<std::decay_t<decltype(stage)>>(b));
-      },
-      a);
+  std::string where;
+  return !fields::differ(a, b, where);
 }
 
 }  // namespace posenc

@@ -1,0 +1,218 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nn/drawn_module.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/inference/frozen_classifier.h"
+#include "posenc/inference/frozen_encoder.h"
+#include "posenc/sinusoid/rotary_preset.h"
+
+namespace posenc::testing {
+
+/// A model, what it computes, and what a frozen one computes that is made now.
+struct FreezableModel {
+  std::string name;
+  std::shared_ptr<torch::nn::Module> model;
+  std::function<torch::Tensor()> run;
+  std::function<std::function<torch::Tensor()>()> freeze;
+};
+
+inline torch::Tensor flat(const EncoderOutput& out) {
+  std::vector<torch::Tensor> parts = {out.last_hidden_state.flatten()};
+  if (out.pooled.defined()) parts.push_back(out.pooled.flatten());
+  for (const auto& states : out.hidden_states) parts.push_back(states.flatten());
+  return torch::cat(parts);
+}
+
+inline FreezableModel of_stack(const std::string& name, const TransformerEncoderOptions& options,
+                               const torch::Tensor& position_ids = {}) {
+  auto stack = drawn(TransformerEncoder(options));
+  const TransformerLayerOptions& layer = options.layer();
+  const auto x = torch::randn({2, 7, layer.d_model()});
+  const std::optional<relative::Grid> grid = options.grid_bias() || layer.grid_bias()
+                                                 ? std::optional<relative::Grid>({2, 3})
+                                                 : std::nullopt;
+  const auto segments = layer.shifted() && layer.shifted()->segments()
+                            ? torch::tensor({{0, 0, 1, 1, 1, 0, 0}, {1, 0, 0, 0, 0, 0, 1}})
+                            : torch::Tensor();
+  const auto mask = AttentionMask::key_padding(torch::ones({2, 7}, torch::kBool));
+  return {name, stack.ptr(),
+          [=] {
+            TransformerEncoderRecord record;
+            return TransformerEncoder(stack)->forward_with(x, mask, record, position_ids, {},
+                                                           segments, grid);
+          },
+          [=]() -> std::function<torch::Tensor()> {
+            return [=, frozen = posenc::freeze(stack)] {
+              TransformerEncoderRecord record;
+              return frozen.forward_with(x, mask, record, position_ids, segments, grid);
+            };
+          }};
+}
+
+inline FreezableModel of_encoder(const std::string& config, const torch::Tensor& input,
+                                 const EncoderInputs& given = {}) {
+  auto encoder = drawn(Encoder(encoder_options_from_hf(config)));
+  const auto inputs = EncoderInputs(given).output_hidden_states(true);
+  return {config, encoder.ptr(), [=] { return flat(Encoder(encoder)->forward(input, inputs)); },
+          [=]() -> std::function<torch::Tensor()> {
+            return [=, frozen = posenc::freeze(encoder)] {
+              return flat(frozen.forward(input, inputs));
+            };
+          }};
+}
+
+inline FreezableModel of_classifier(const std::string& name, const ClassifierOptions& options,
+                                    const torch::Tensor& ids) {
+  auto model = drawn(Classifier(options));
+  return {name, model.ptr(), [=] { return Classifier(model)->forward(ids).logits; },
+          [=]() -> std::function<torch::Tensor()> {
+            return [=, frozen = posenc::freeze(model)] { return frozen.forward(ids).logits; };
+          }};
+}
+
+inline FreezableModel of_transformer(const std::string& name, const TransformerOptions& options) {
+  auto model = drawn(Transformer(options));
+  const auto src = torch::tensor({{3, 4, 5, 6}, {7, 8, 9, 3}});
+  const auto tgt = torch::tensor({{1, 5, 9}, {1, 4, 4}});
+  return {name, model.ptr(),
+          [=] {
+            return Transformer(model)->decode(tgt, Transformer(model)->encode(src),
+                                              AttentionMask::causal());
+          },
+          [=]() -> std::function<torch::Tensor()> {
+            return [=, frozen = posenc::freeze(model)] {
+              return frozen.decode(tgt, frozen.encode(src), AttentionMask::causal());
+            };
+          }};
+}
+
+/// Stacks of each kind of layer.
+inline std::vector<FreezableModel> freezable_stacks() {
+  using LayerOptions = TransformerLayerOptions;
+  const auto rotary = [](const char* preset, int64_t dim) {
+    return RotaryEmbeddingOptions(rotary_preset(preset, dim));
+  };
+  const auto layer = LayerOptions(8, 2).d_ff(7);
+  const auto gemma = LayerOptions(LayerOptions(8, 2).d_ff(7))
+                         .norm_first(true)
+                         .bias(false)
+                         .feed_forward(FeedForward::Gated)
+                         .post_norms(true)
+                         .norm_kind(NormKind::RMS)
+                         .num_kv_heads(1)
+                         .head_dim(8)
+                         .qk_norm(true)
+                         .attention_scale(0.5)
+                         .layer_scale(0.7)
+                         .window(2);
+  const auto yarn = rotary_preset("llama", 8)
+                        .scaling(rotary::Yarn{4.0, 4.0, 32.0, 1.0, true, std::nullopt, 0.0, 0.0});
+  return {
+      of_stack("plain", TransformerEncoderOptions(layer, 2).norm(true)),
+      of_stack("order", TransformerEncoderOptions(layer, 2).order({1, 0, 1})),
+      of_stack("ALiBi", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{})),
+      of_stack("T5", TransformerEncoderOptions(layer, 2).relative(relative::Buckets{8, 20})),
+      of_stack("UMT5",
+               TransformerEncoderOptions(LayerOptions(layer).relative(relative::Clamp{2, 1}), 2)),
+      of_stack("BEiT",
+               TransformerEncoderOptions(LayerOptions(layer).grid_bias(relative::Grid{2, 3}), 2)
+                   .grid_bias(relative::Grid{3, 3})),
+      of_stack("Gemma",
+               TransformerEncoderOptions(LayerOptions(gemma).rotary(rotary("llama", 8)), 2)),
+      of_stack("GLM", TransformerEncoderOptions(LayerOptions(gemma).rotary(rotary("glm", 8)), 2)),
+      of_stack("YaRN", TransformerEncoderOptions(
+                           LayerOptions(gemma).rotary(RotaryEmbeddingOptions(yarn)), 2)),
+      of_stack("xPos", TransformerEncoderOptions(LayerOptions(gemma).rotary(rotary("xpos", 8)), 2)),
+      of_stack(
+          "DINOv3",
+          TransformerEncoderOptions(LayerOptions(16, 2).d_ff(7).rotary(rotary("dinov3", 8)), 2),
+          torch::rand({7, 2})),
+      of_stack("FNet",
+               TransformerEncoderOptions(LayerOptions(8, 1).d_ff(7).mixing(Mixing::Fourier), 2)),
+      of_stack("ConvBERT",
+               TransformerEncoderOptions(
+                   LayerOptions(layer).mixing(Mixing::Convolution).conv_kernel_size(3), 2)),
+      of_stack(
+          "MobileBERT",
+          TransformerEncoderOptions(
+              LayerOptions(layer).bottleneck(BottleneckOptions(6).num_feedforward_networks(2)), 2)),
+      of_stack("DeBERTa", TransformerEncoderOptions(
+                              LayerOptions(layer).disentangled(DisentangledOptions(5)
+                                                                   .position_buckets(3)
+                                                                   .norm_relative_embeddings(true)
+                                                                   .conv_kernel_size(3)
+                                                                   .conv_groups(2)),
+                              2)),
+      of_stack("XLNet", TransformerEncoderOptions(
+                            LayerOptions(layer).qkv_bias(false).out_bias(false).shifted(
+                                ShiftedOptions(SinusoidOptions(8)).segments(true).clamp_len(3)),
+                            2)),
+      of_stack("conformer", TransformerEncoderOptions(LayerOptions(layer)
+                                                          .conformer(ConformerOptions(3))
+                                                          .rotary(rotary("wav2vec2_conformer", 4)),
+                                                      2)
+                                .norm(true)),
+  };
+}
+
+/// Models with embeddings of each kind, heads, and Transformers.
+inline std::vector<FreezableModel> freezable_models() {
+  using LayerOptions = TransformerLayerOptions;
+  const std::string sizes =
+      R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 7,
+      "vocab_size": 12, "max_position_embeddings": 20, "pad_token_id": 1, )";
+  const auto of = [&](const std::string& more) { return "{" + sizes + more + "}"; };
+  const std::string image = R"("image_size": 8, "patch_size": 2, "num_channels": 3, )";
+  const auto ids = torch::tensor({{3, 4, 5, 6, 7}, {8, 9, 10, 3, 1}});
+  const auto tokens = EncoderInputs().attention_mask(ids.ne(1).to(torch::kLong));
+  const auto pixels = torch::randn({2, 3, 8, 8});
+  auto head = EncoderHeadOptions(8, 12).dense(8).norm(1e-5).tied(true);
+  const EncoderOptions encoder(EncoderEmbeddingsOptions(12, 8).position_rows(9),
+                               TransformerEncoderOptions(LayerOptions(8, 2).d_ff(7), 1));
+  return {
+      of_encoder(of(R"("model_type": "bert", "type_vocab_size": 2)"), ids, tokens),
+      of_encoder(of(R"("model_type": "roberta")"), ids, tokens),
+      of_encoder(of(R"("model_type": "esm", "position_embedding_type": "rotary",
+                       "token_dropout": true, "mask_token_id": 9)"),
+                 ids, tokens),
+      of_encoder(of(R"("model_type": "modernbert", "local_attention": 2)"), ids, tokens),
+      of_encoder(of(R"("model_type": "albert", "embedding_size": 6)"), ids, tokens),
+      of_encoder(of(image + R"("model_type": "vit")"), pixels),
+      of_encoder(of(image + R"("model_type": "beit", "use_relative_position_bias": true,
+                               "use_mean_pooling": true)"),
+                 pixels),
+      of_encoder(of(image + R"("model_type": "siglip_vision_model")"), pixels),
+      of_encoder(R"({"model_type": "swin", "image_size": 16, "patch_size": 2, "embed_dim": 8,
+                     "depths": [2, 1], "num_heads": [2, 4], "window_size": 4})",
+                 torch::randn({2, 3, 16, 16})),
+      of_encoder(R"({"model_type": "swinv2", "image_size": 16, "patch_size": 2, "embed_dim": 8,
+                     "depths": [2, 1], "num_heads": [2, 4], "window_size": 4})",
+                 torch::randn({2, 3, 16, 16})),
+      of_encoder(R"({"model_type": "sam_vision_model", "image_size": 12, "patch_size": 2,
+                     "hidden_size": 8, "mlp_dim": 5, "num_hidden_layers": 2,
+                     "num_attention_heads": 2, "window_size": 4, "output_channels": 8,
+                     "global_attn_indexes": [1]})",
+                 torch::randn({2, 3, 12, 12})),
+      of_classifier("labels",
+                    ClassifierOptions(encoder, head::Kind::Sequence,
+                                      EncoderHeadOptions(8, 3).rows(head::Rows::Mean).dense(5)),
+                    ids),
+      of_classifier("words", ClassifierOptions(encoder, head::Kind::Masked, head), ids),
+      of_transformer("Transformer", TransformerOptions(12, 12).num_heads(2).d_model(8).d_ff(7).tie(
+                                        Tying::ThreeWay)),
+      of_transformer("BART", TransformerOptions(12, 12)
+                                 .num_heads(2)
+                                 .d_model(8)
+                                 .d_ff(7)
+                                 .learned_positions(true)
+                                 .position_offset(2)
+                                 .max_len(9)
+                                 .embedding_norm(embeddings::Norm::AfterSum)),
+  };
+}
+
+}  // namespace posenc::testing

@@ -1,0 +1,224 @@
+// Each option of each module of many models is changed after the model was frozen, each tensor is
+// written: wherever the model's results move, the frozen model must notice. Which options there
+// are, lint knows: tools/lint.py, check_fields.
+
+#include <gtest/gtest.h>
+
+#include "inference/freezable_models.h"
+#include "models/option_holders.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc::testing {
+namespace {
+
+// --- changes ------------------------------------------------------------------------------------
+
+// What is done with a model one option of which is another, and once it has its old value again.
+struct Try {
+  std::function<void(const std::string& where, bool is_read)> changed;
+  std::function<void()> restored;
+};
+
+template <typename T>
+void change_each(T& value, const std::string& where, bool is_read, const Try& with);
+template <typename T>
+void change_each(std::optional<T>& value, const std::string& where, bool is_read, const Try& with);
+template <typename T>
+void change_each(std::vector<T>& value, const std::string& where, bool is_read, const Try& with);
+template <typename... T>
+void change_each(std::variant<T...>& value, const std::string& where, bool is_read,
+                 const Try& with);
+template <std::size_t D>
+void change_each(torch::ExpandingArray<D>& value, const std::string& where, bool is_read,
+                 const Try& with);
+
+template <typename T>
+void change_to(T& value, T other, const std::string& where, bool is_read, const Try& with) {
+  std::swap(value, other);
+  with.changed(where, is_read);
+  std::swap(value, other);
+  with.restored();
+}
+
+template <typename T>
+void change_each(std::optional<T>& value, const std::string& where, bool is_read, const Try& with) {
+  if (value) {
+    change_each(*value, where, is_read, with);
+    change_to<std::optional<T>>(value, std::nullopt, where + " = none", is_read, with);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    change_to<std::optional<T>>(value, static_cast<T>(1), where, is_read, with);
+  }
+}
+template <typename T>
+void change_each(std::vector<T>& value, const std::string& where, bool is_read, const Try& with) {
+  if (value.empty()) {
+    if constexpr (std::is_arithmetic_v<T>) change_to(value, {1}, where, is_read, with);
+    return;
+  }
+  for (std::size_t i = 0; i < value.size(); ++i)
+    change_each(value[i], where + "[" + std::to_string(i) + "]", is_read, with);
+  change_to(value, std::vector<T>(value.begin(), value.end() - 1), where + " shorter", is_read,
+            with);
+}
+template <typename... T>
+void change_each(std::variant<T...>& value, const std::string& where, bool is_read,
+                 const Try& with) {
+  std::visit([&](auto& own) { change_each(own, where, is_read, with); }, value);
+}
+template <std::size_t D>
+void change_each(torch::ExpandingArray<D>& value, const std::string& where, bool is_read,
+                 const Try& with) {
+  auto other = value;
+  (*other)[0] += 1;
+  change_to(value, other, where, is_read, with);
+}
+template <typename T>
+void change_each(T& value, const std::string& where, bool is_read, const Try& with) {
+  if constexpr (fields::Listed<T>) {
+    const auto visit = [&](bool reads) {
+      return [&, reads](const char* name, auto& own, auto&) {
+        change_each(own, where + "." + name, is_read && reads, with);
+      };
+    };
+    fields::List<T>::visit_read(value, value, visit(true));
+    fields::List<T>::visit_unread(value, value, visit(false));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    change_to(value, !value, where, is_read, with);
+  } else if constexpr (std::is_integral_v<T>) {
+    change_to<T>(value, value + 1, where, is_read, with);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    change_to<T>(value, value * 1.5 + 0.25, where, is_read, with);
+  } else if constexpr (std::is_enum_v<T>) {
+    change_to(value, static_cast<T>(static_cast<int>(value) == 0 ? 1 : 0), where, is_read, with);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    change_to(value, value + "x", where, is_read, with);
+  } else if constexpr (std::is_same_v<T, Scale>) {
+    change_to(value, Scale(0.7), where, is_read, with);
+  } else {
+    static_assert(std::is_empty_v<T> || std::is_same_v<T, torch::Tensor> ||
+                  std::is_same_v<T, LayerDropouts> || std::is_same_v<T, encoder::Origin> ||
+                  std::is_same_v<T, embeddings::Names> || std::is_same_v<T, vision::Names>);
+  }
+}
+
+// --- the laws -----------------------------------------------------------------------------------
+
+// Whether the model's results are others, but for rounding, or an error.
+bool moves(const FreezableModel& model, const torch::Tensor& before) {
+  try {
+    const torch::Tensor now = model.run();
+    return now.sizes() != before.sizes() || !near(now, before);
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+bool is_noticed(const std::function<torch::Tensor()>& run_frozen) {
+  try {
+    run_frozen();
+    return false;
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();
+    EXPECT_NE(what.find("the model must not change once it is frozen"), std::string::npos) << what;
+    return true;
+  }
+}
+
+// All tensors of a model, with copies of their values.
+std::vector<std::pair<torch::Tensor, torch::Tensor>> tensors_of(const torch::nn::Module& model) {
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> tensors;
+  for (const auto& tensor : model.parameters()) tensors.emplace_back(tensor, tensor.clone());
+  for (const auto& tensor : model.buffers())
+    if (tensor.defined()) tensors.emplace_back(tensor, tensor.clone());
+  return tensors;
+}
+
+void options_are_noticed(const std::vector<FreezableModel>& models) {
+  const torch::NoGradGuard no_grad;
+  const Threads one(1);
+  std::size_t moved = 0, tried = 0;
+  for (const FreezableModel& model : models) {
+    SCOPED_TRACE(model.name);
+    const auto before = model.run();
+    auto run_frozen = model.freeze();
+    run_frozen();
+    auto tensors = tensors_of(*model.model);
+    for (const auto& item : model.model->named_modules()) {
+      const auto changed = [&](const std::string& where, bool is_read) {
+        const bool does_move = moves(model, before);
+        const bool noticed = is_noticed(run_frozen);
+        ++tried;
+        moved += does_move;
+        EXPECT_TRUE(noticed || !does_move) << item.key() << where;
+        EXPECT_EQ(noticed, is_read) << item.key() << where;
+      };
+      // Such as a table that an option makes the forward renormalise.
+      const auto restored = [&] {
+        bool is_written = false;
+        for (auto& [tensor, old] : tensors) {
+          if (bit_equal(tensor, old)) continue;
+          is_written = true;
+          tensor.copy_(old);
+        }
+        if (is_written) run_frozen = model.freeze();
+      };
+      OptionHolders::visit(*item.value(), [&](auto& own) {
+        if constexpr (requires { own.options; })
+          change_each(own.options, "", true, Try{changed, restored});
+      });
+    }
+    ASSERT_TRUE(bit_equal(model.run(), before));
+    run_frozen();
+  }
+  EXPECT_GT(moved, tried / 20);
+}
+
+TEST(StaleOptions, OfStacksThatMoveAResultAreNoticed) { options_are_noticed(freezable_stacks()); }
+TEST(StaleOptions, OfModelsThatMoveAResultAreNoticed) { options_are_noticed(freezable_models()); }
+
+void writes_are_noticed(const std::vector<FreezableModel>& models) {
+  const torch::NoGradGuard no_grad;
+  const Threads one(1);
+  for (const FreezableModel& model : models) {
+    SCOPED_TRACE(model.name);
+    const auto before = model.run();
+    auto tensors = model.model->named_parameters();
+    for (const auto& item : model.model->named_buffers()) tensors.insert(item.key(), item.value());
+    for (const auto& item : tensors) {
+      torch::Tensor tensor = item.value();
+      if (!tensor.defined()) continue;
+      const auto run_frozen = model.freeze();
+      const torch::Tensor old = tensor.clone();
+      tensor.add_(1);
+      const bool does_move = moves(model, before);
+      EXPECT_TRUE(is_noticed(run_frozen) || !does_move) << item.key();
+      tensor.copy_(old);
+    }
+    ASSERT_TRUE(bit_equal(model.run(), before));
+  }
+}
+
+TEST(StaleTensors, OfStacksThatMoveAResultAreNoticed) { writes_are_noticed(freezable_stacks()); }
+TEST(StaleTensors, OfModelsThatMoveAResultAreNoticed) { writes_are_noticed(freezable_models()); }
+
+// LibTorch writes running statistics in it without another version of the tensor.
+TEST(StaleTensors, AForwardInTrainingThatMovesAResultIsNoticed) {
+  const torch::NoGradGuard no_grad;
+  std::size_t moved = 0;
+  for (const FreezableModel& model : freezable_stacks()) {
+    SCOPED_TRACE(model.name);
+    const auto before = model.run();
+    const auto run_frozen = model.freeze();
+    model.model->train();
+    model.run();
+    model.model->eval();
+    const bool does_move = moves(model, before);
+    moved += does_move;
+    EXPECT_EQ(is_noticed(run_frozen), does_move);
+  }
+  EXPECT_EQ(moved, 1U) << "that of the conformer";
+}
+
+}  // namespace
+}  // namespace posenc::testing
