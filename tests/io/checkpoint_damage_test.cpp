@@ -8,6 +8,7 @@
 #include <torch/optim/schedulers/step_lr.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -102,6 +103,11 @@ class Damaged : public ::testing::TestWithParam<Kind> {
   SafetensorsFile file_;
 };
 
+// Without a check, as assigning to `options.lr()` does.
+void set_live_rate(torch::optim::Optimizer& optimizer, double rate) {
+  optimizer.param_groups()[0].options().set_lr(rate);
+}
+
 class DamagedAdam : public Damaged {};
 
 TEST_P(DamagedAdam, WithoutAMoment) {
@@ -161,6 +167,26 @@ TEST_P(DamagedAdam, ARateOfZeroIsValid) {
   save_safetensors(dir_ / "zero", file.tensors, file.metadata);
   load_checkpoint(dir_ / "zero", run_.parts());
   EXPECT_EQ(run_.optimizer->param_groups()[0].options().get_lr(), 0.0);
+}
+
+// A live rate that the optimiser would not take is written through a reference: a load that fails
+// leaves it, and one of the whole file replaces it. References stay valid.
+TEST_P(Damaged, AfterARateThatNoOptimizerTakes) {
+  auto& options = run_.optimizer->param_groups()[0].options();
+  const double rate = std::stod(file_.metadata.at("optimizer.group.0.lr"));
+  for (const double live : {-1.0, std::nan("")}) {
+    set_live_rate(*run_.optimizer, live);
+    auto bad = file_;
+    bad.metadata["optimizer.group.0.weight_decay"] = "-1";
+    save_safetensors(dir_ / "bad", bad.tensors, bad.metadata);
+    EXPECT_CONTAINS(refusal([&] { load_checkpoint(dir_ / "bad", run_.parts()); }),
+                    "that the optimiser takes");
+    EXPECT_EQ(&run_.optimizer->param_groups()[0].options(), &options);
+    EXPECT_EQ(c10::str(options.get_lr()), c10::str(live));
+    load_checkpoint(dir_ / "c", run_.parts());
+    EXPECT_EQ(&run_.optimizer->param_groups()[0].options(), &options);
+    EXPECT_EQ(options.get_lr(), rate);
+  }
 }
 
 TEST_P(Damaged, AnInvalidFlag) {

@@ -1,5 +1,6 @@
 #include "io/checkpoint/optimizer_state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -62,6 +63,47 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
                        "must be of an optimiser that minimizes: LibTorch's cannot maximize");
   }
   return found;
+}
+
+// The groups of an optimiser, exchanged for copies as long as this lives: what is set meanwhile is
+// lost, and what the program refers to stays where and as it is.
+class CopiedGroups {
+ public:
+  explicit CopiedGroups(Optimizer& optimizer)
+      : optimizer_(optimizer), groups_(optimizer.param_groups()) {
+    optimizer_.param_groups().swap(groups_);
+  }
+  ~CopiedGroups() { optimizer_.param_groups().swap(groups_); }
+  CopiedGroups(const CopiedGroups&) = delete;
+  CopiedGroups& operator=(const CopiedGroups&) = delete;
+
+ private:
+  Optimizer& optimizer_;
+  std::vector<torch::optim::OptimizerParamGroup> groups_;
+};
+
+// Throws unless the optimiser, which rejects bad options when they are set, takes these. Its own
+// may be anything, such as a rate of -1 that was written through a reference, so that they could
+// not be set again.
+void try_options(Optimizer& optimizer, CheckpointableOptimizer& notes,
+                 const std::vector<NamedOptions>& options) {
+  const CopiedGroups copied(optimizer);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    try {
+      notes.set_named_options(i, options[i]);
+    } catch (const c10::Error& error) {
+      throw WeightsError(Code::Corrupt,
+                         "must have options for group " + std::to_string(i) +
+                             " that the optimiser takes: " + error.what_without_backtrace());
+    }
+  }
+}
+
+bool are_same(const NamedOptions& a, const NamedOptions& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    const bool both_nan = std::isnan(x.second) && std::isnan(y.second);
+    return x.first == y.first && (x.second == y.second || both_nan);
+  });
 }
 
 // The parameter and rule against which the fields of a state are checked, and its name for errors.
@@ -200,20 +242,18 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
                                                 ", as the optimiser has. Got " + in_quotes(stored));
     }
     auto& groups = optimizer.param_groups();
+    std::vector<NamedOptions> present;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      present.push_back(notes.named_options(i));
+      const bool keeps_rate = dynamic_cast<InitialLearningRate*>(&groups[i].options()) != nullptr;
+      state_->options.push_back(options_in(record.values, i, present[i], keeps_rate));
+    }
+    try_options(optimizer, notes, state_->options);
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const auto present = notes.named_options(i);
-      const bool keeps_rate = dynamic_cast<InitialLearningRate*>(&groups[i].options()) != nullptr;
-      state_->options.push_back(options_in(record.values, i, present, keeps_rate));
-      try {  // the optimiser rejects bad values when they are set
-        notes.set_named_options(i, state_->options.back());
-      } catch (const c10::Error& error) {
-        throw WeightsError(Code::Corrupt,
-                           "must have options for group " + std::to_string(i) +
-                               " that the optimiser takes: " + error.what_without_backtrace());
-      }
-      notes.set_named_options(i, present);
-      const auto due = required_tensors(rule, state_->options.back());
+      // Those that an optimiser keeps elsewhere than in its groups.
+      if (!are_same(notes.named_options(i), present[i])) notes.set_named_options(i, present[i]);
+      const auto due = required_tensors(rule, state_->options[i]);
       for (const auto& parameter : groups[i].params()) {
         const std::string& prefix = slots[index++];
         bool has_state = false;
