@@ -13,6 +13,7 @@
 #include "io/base/module_state.h"
 #include "io/base/tensor.h"
 #include "io/base/text.h"
+#include "io/golden_comparisons.h"
 #include "io/load/load_plan.h"
 #include "io/load/mapped_source.h"
 #include "io/load/source.h"
@@ -86,15 +87,6 @@ TensorComparison other(const std::string& mismatch) {
   return result;
 }
 
-// Those that could not be compared come first, then those that differ.
-void sort(std::vector<GoldenReport::Item>& items) {
-  const auto rank = [](const GoldenReport::Item& item) {
-    return !item.comparison.mismatch.empty() ? 0 : item.comparison.ok ? 2 : 1;
-  };
-  std::stable_sort(items.begin(), items.end(),
-                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-}
-
 }  // namespace
 
 bool GoldenReport::ok() const {
@@ -103,17 +95,18 @@ bool GoldenReport::ok() const {
 }
 
 std::string GoldenReport::to_string() const {
-  const auto differ = std::count_if(items.begin(), items.end(),
-                                    [](const Item& item) { return !item.comparison.ok; });
+  const auto differ = static_cast<std::size_t>(std::count_if(
+      items.begin(), items.end(), [](const Item& item) { return !item.comparison.ok; }));
   std::string text = "[Golden] " + subject + ": ";
   text += differ == 0 ? "all agree" : fmt::format("{} of {} differ", differ, items.size());
-  for (std::size_t i = 0; i < std::min(items.size(), kMostLines); ++i) {
+  const std::size_t listed = differ == 0 ? items.size() : differ;  // those that differ come first
+  for (std::size_t i = 0; i < std::min(listed, kMostLines); ++i) {
     text += "\n  " + items[i].name + ": ";
     for (const char letter : items[i].comparison.to_string()) {
       text += letter == '\n' ? "\n    " : std::string(1, letter);
     }
   }
-  if (items.size() > kMostLines) text += fmt::format("\n  and {} more", items.size() - kMostLines);
+  if (listed > kMostLines) text += fmt::format("\n  and {} more", listed - kMostLines);
   return text;
 }
 
@@ -197,8 +190,9 @@ std::vector<at::Tensor> Golden::matched(const GoldenOutputs& outputs) const {
   return result;
 }
 
-GoldenReport Golden::report() const {
+GoldenReport Golden::report(std::vector<GoldenReport::Item> items) const {
   GoldenReport result;
+  result.items = std::move(items);
   result.subject =
       fmt::format("{} ({}, torch {})", name_, io::printable(value_of(metadata_, "module")),
                   io::printable(value_of(metadata_, "torch")));
@@ -207,13 +201,13 @@ GoldenReport Golden::report() const {
 
 GoldenReport Golden::compare(const GoldenOutputs& outputs, const Tolerance& tolerance) const {
   const auto own = matched(outputs);
-  GoldenReport result = report();
+  io::GoldenComparisons found;
   for (std::size_t i = 0; i < own.size(); ++i) {
-    result.items.push_back({"output " + io::in_quotes(outputs_[i].key()),
-                            compare_tensors(own[i], outputs_[i].value(), tolerance)});
+    const at::Tensor& expected = outputs_[i].value();
+    found.add("output " + io::in_quotes(outputs_[i].key()),
+              compare_tensors(own[i], expected, tolerance), expected);
   }
-  sort(result.items);
-  return result;
+  return report(found.sorted());
 }
 
 GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutputs& outputs,
@@ -226,15 +220,17 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
         .in_function("Golden::compare_gradients");
   }
   const auto own = matched(outputs);
-  GoldenReport result = report();
+  io::GoldenComparisons found;
   std::vector<at::Tensor> roots, cotangents;
+  bool is_comparable = true;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const std::string& name = outputs_[i].key();
     const at::Tensor* const cotangent = cotangents_.find(name);
     if (cotangent == nullptr) continue;
     const auto comparison = compare_tensors(own[i], outputs_[i].value());
     if (!comparison.mismatch.empty()) {
-      result.items.push_back({"output " + io::in_quotes(name), comparison});
+      found.add("output " + io::in_quotes(name), comparison);
+      is_comparable = false;
       continue;
     }
     TORCH_CHECK_VALUE(own[i].requires_grad(), "[Golden] ", name_, ": output ", io::in_quotes(name),
@@ -243,7 +239,7 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
     roots.push_back(own[i]);
     cotangents.push_back(cotangent->to(own[i].device()));
   }
-  if (!result.items.empty()) return result;
+  if (!is_comparable) return report(found.sorted());
 
   module->zero_grad();
   for (const auto& item : inputs_) {
@@ -263,19 +259,19 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
     const at::Tensor* const parameter = state.find(*entry.name);
     if (parameter == nullptr) {
       if (options_.allow_unexpected()) continue;
-      result.items.push_back({name, other("the module has no such parameter")});
+      found.add(name, other("the module has no such parameter"));
       continue;
     }
     compared.push_back(*parameter);
     const auto faults = mapped.faults(i, *entry.name, parameter->sizes());
     if (!faults.empty()) {
-      result.items.push_back({name, other(faults.front().text)});
+      found.add(name, other(faults.front().text));
     } else if (!parameter->grad().defined()) {
-      result.items.push_back({name, other("the module has none, and Python has one")});
+      found.add(name, other("the module has none, and Python has one"));
     } else {
       const auto type = mapped.entry_of(entry.parts.front()).dtype;
-      result.items.push_back(
-          {name, compare_tensors(parameter->grad(), mapped.tensor(i, type), tolerance)});
+      const at::Tensor expected = mapped.tensor(i, type);
+      found.add(name, compare_tensors(parameter->grad(), expected, tolerance), expected);
     }
   }
   for (const auto& item : module->named_parameters()) {
@@ -283,15 +279,14 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
       return io::same_memory(each, item.value());
     });
     if (is_compared || !item.value().grad().defined() || options_.allow_missing()) continue;
-    result.items.push_back({"gradient of " + io::in_quotes(item.key()),
-                            other("the module has one, and Python has none")});
+    found.add("gradient of " + io::in_quotes(item.key()),
+              other("the module has one, and Python has none"));
   }
   for (const auto& item : input_gradients_) {
-    result.items.push_back({"gradient of input " + io::in_quotes(item.key()),
-                            compare_tensors(inputs_[item.key()].grad(), item.value(), tolerance)});
+    found.add("gradient of input " + io::in_quotes(item.key()),
+              compare_tensors(inputs_[item.key()].grad(), item.value(), tolerance), item.value());
   }
-  sort(result.items);
-  return result;
+  return report(found.sorted());
 }
 
 }  // namespace posenc

@@ -128,6 +128,30 @@ TEST(Golden, ReportNamesTheFactorAndPutsOtherShapesFirst) {
       "every element is the expected one times 2 = sqrt(4), from the last dimension", text.str());
 }
 
+// As shares of the largest number in each: 2e-3, 0.5, 0, and 1e-1 of a few small numbers.
+TEST(Golden, ReportListsWhatDiffersByHowFarItIsOff) {
+  SafetensorsFile file = changed("", {});
+  std::string names = "scores\npicked\n";
+  const auto add = [&](const std::string& name, const at::Tensor& value) {
+    file.tensors.insert("out." + name, at::Tensor(value));
+    names += name + "\n";
+  };
+  const auto base = torch::tensor({1000.0F, 500.0F});
+  add("a_little", base), add("b_lot", base * 1e-3), add("c_equal", base), add("d_small", base);
+  file.metadata["outputs"] = names;
+  const Golden golden("a.safetensors", file);
+  const auto scores = golden.outputs()["scores"], picked = golden.outputs()["picked"];
+  const auto off = [&](double by) { return base + torch::tensor({0.0F, static_cast<float>(by)}); };
+  const auto report =
+      golden.compare({scores, picked, off(2.0), base * 1e-3 + 0.5, base, off(100.0)});
+  const auto text = report.to_string();
+  EXPECT_CONTAINS(text, "3 of 6 differ\n  output 'b_lot': ");
+  EXPECT_LT(text.find("'b_lot'"), text.find("'d_small'"));
+  EXPECT_LT(text.find("'d_small'"), text.find("'a_little'"));
+  for (const char* same : {"scores", "picked", "c_equal"}) EXPECT_LACKS(text, same);
+  EXPECT_EQ(report.items.size(), 6U);
+}
+
 TEST(Golden, FailedLoadChangesNothing) {
   struct Wide : torch::nn::Module {
     torch::nn::Linear out{register_module("out", torch::nn::Linear(4, 5))};

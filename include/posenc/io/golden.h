@@ -61,12 +61,14 @@ struct GoldenReport {
     TensorComparison comparison;  ///< with what Python computed
   };
 
-  std::string subject;      ///< the file, and what wrote it
-  std::vector<Item> items;  ///< those with another shape or dtype come first
+  std::string subject;  ///< the file, and what wrote it
+  /// Those with another shape or dtype, those that differ and those that agree, each of the three
+  /// by how far they are off, as a share of the largest number that Python computed.
+  std::vector<Item> items;
 
   /// Whether all are within the tolerance.
   bool ok() const;
-  /// Lists what differs.
+  /// Lists what differs, the farthest off first; if all agree, how near they are.
   std::string to_string() const;
 };
 
@@ -131,7 +133,7 @@ class Golden {
 
  private:
   std::vector<at::Tensor> matched(const GoldenOutputs& outputs) const;
-  GoldenReport report() const;
+  GoldenReport report(std::vector<GoldenReport::Item> items) const;
 
   std::string name_;
   std::map<std::string, std::string> metadata_;
