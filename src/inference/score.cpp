@@ -6,6 +6,7 @@
 
 #include "functional/topk.h"
 #include "inference/model.h"
+#include "models/generate/step_model.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc {
@@ -68,11 +69,6 @@ std::vector<ScoredTarget> scores_of(const Targets& targets, torch::Device device
   return found;
 }
 
-void check_scored(const TransformerImpl& model) {
-  TORCH_CHECK_VALUE(!model.is_training(),
-                    "[score] the model must be in eval mode: model->eval(). Got train mode");
-}
-
 std::vector<std::vector<double>> log_probabilities_of(std::vector<ScoredTarget> found) {
   std::vector<std::vector<double>> values;
   for (auto& target : found) values.push_back(std::move(target.log_probabilities));
@@ -92,7 +88,7 @@ std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
 
 std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask, const Targets& targets) {
-  check_scored(model);
+  check_eval_mode("score", model);
   check_targets(targets, src, model.options);
   const torch::NoGradGuard no_grad;
   if (targets.empty()) return {};
@@ -118,7 +114,7 @@ std::vector<std::vector<double>> score(const FrozenTransformer& model, const tor
 std::vector<ScoredTarget> score_with_attention(TransformerImpl& model, const torch::Tensor& src,
                                                const AttentionMask& src_mask,
                                                const Targets& targets) {
-  check_scored(model);
+  check_eval_mode("score", model);
   check_targets(targets, src, model.options);
   const torch::NoGradGuard no_grad;
   if (targets.empty()) return {};

@@ -16,11 +16,6 @@ AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
   return AttentionMask::additive(bias.repeat_interleave(times, 0));
 }
 
-void check_eval_mode(const TransformerImpl& model) {
-  TORCH_CHECK_VALUE(!model.is_training(),
-                    "[generate] the model must be in eval mode: model->eval(). Got train mode");
-}
-
 // Decodes with the modules themselves.
 class ModelDecoder : public StepModel {
  public:
@@ -36,7 +31,7 @@ class ModelDecoder : public StepModel {
   void select(const torch::Tensor& rows) override {
     cache_.select(rows.to(cache_.layers.front().memory.key.device()));
   }
-  void check_unchanged() const override { check_eval_mode(model_); }
+  void check_unchanged() const override { check_eval_mode("generate", model_); }
 
  private:
   TransformerImpl& model_;
@@ -51,7 +46,7 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
   const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
-  check_eval_mode(model);
+  check_eval_mode("generate", model);
   const SearchPlan plan = plan_search(options, src, model.options.tgt_vocab(),
                                       model.options.max_len(), model.options.most_tokens());
   const torch::NoGradGuard no_grad;

@@ -347,6 +347,9 @@ TEST(GenerateErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(generate(*model, sources()[0], {}, up_to(3)), c10::ValueError, "must be ids (B, S)");
   model->train();
   refuse(up_to(3), "the model must be in eval mode");
+  model->eval();
+  model->decoder->layers[1]->train();
+  refuse(up_to(3), "model->eval(). Got decoder.layers.1 in train mode");
 }
 
 }  // namespace

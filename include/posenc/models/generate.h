@@ -26,9 +26,9 @@ struct Hypothesis {
 /// be fewer, but at least one, if a beam search runs out of candidates in a small vocabulary or
 /// with suppressed tokens.
 ///
-/// The model has to be in eval mode. The source is encoded once; each step then processes one token
-/// per sequence. Greedy and beam search produce the same tokens as transformers' `generate`, with
-/// the same max_new_tokens.
+/// The model and all modules in it have to be in eval mode; no mode is changed. The source is
+/// encoded once; each step then processes one token per sequence. Greedy and beam search produce
+/// the same tokens as transformers' `generate`, with the same max_new_tokens.
 ///
 /// ```cpp
 /// posenc::Transformer model(posenc::TransformerOptions(100, 100).d_model(32).num_heads(4));
@@ -39,8 +39,8 @@ struct Hypothesis {
 /// ```
 ///
 /// Errors: c10::ValueError for contradictory options, num_beams below 1, max_new_tokens beyond the
-/// model's max_len, tokens outside the vocabulary, an empty holder, a model in training mode, and a
-/// source without any candidate token, because its logits are NaN or all tokens are suppressed.
+/// model's max_len, tokens outside the vocabulary, an empty holder, a module in training mode, and
+/// a source without any candidate token, because its logits are NaN or all tokens are suppressed.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);

@@ -29,8 +29,9 @@ class FrozenTransformer;
 /// TORCH_CHECK(values[0].size() == 3);
 /// ```
 ///
-/// Errors: c10::ValueError for a model in training mode, src that is not (B, S), another number of
-/// targets, an empty target, ids outside the vocabulary, and targets longer than max_len.
+/// Errors: c10::ValueError for a model of which any module is in training mode, src that is not (B,
+/// S), another number of targets, an empty target, ids outside the vocabulary, and targets longer
+/// than max_len.
 std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask,
                                        const std::vector<std::vector<int64_t>>& targets);

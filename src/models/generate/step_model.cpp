@@ -6,6 +6,14 @@
 
 namespace posenc {
 
+void check_eval_mode(const char* caller, const TransformerImpl& model) {
+  constexpr const char* kRule = "] the model must be in eval mode: model->eval(). Got ";
+  TORCH_CHECK_VALUE(!model.is_training(), "[", caller, kRule, "train mode");
+  for (const auto& item : model.named_modules("", /*include_self=*/false))
+    TORCH_CHECK_VALUE(!item.value()->is_training(), "[", caller, kRule, item.key(),
+                      " in train mode");
+}
+
 void TargetAttention::add(std::shared_ptr<const std::vector<float>> weights, bool is_kept) {
   sums_.resize(weights->size());
   for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += (*weights)[i];

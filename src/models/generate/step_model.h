@@ -13,6 +13,10 @@ constexpr int64_t kMostRowsPerSource = 1 << 16;
 
 using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list per source
 
+/// Throws c10::ValueError, naming the first that is not, unless the model and all modules below it
+/// are in eval mode.
+void check_eval_mode(const char* caller, const TransformerImpl& model);
+
 /// A model that decodes token by token, one row per target. The rows of one source are adjacent.
 class StepModel {
  public:
