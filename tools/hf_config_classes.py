@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""src/models/hf/config_classes.inc and model_classes.inc from the classes of the installed transformers.
+"""src/models/hf/config_classes.inc, model_classes.inc and decoder_types.inc from the classes of the installed transformers.
 
 tools/hf_config_classes.py --write    rewrite the files
 tools/hf_config_classes.py --check    exit 1 if one differs
 
-model_classes.inc has the class of each model type without a head. config_classes.inc has a row for each model type of
+model_classes.inc has the class of each model type without a head, decoder_types.inc those that are decoders alone. config_classes.inc has a row for each model type of
 use, with what posenc reads of its class:
 - aliases: a class's attribute_map and OLD_NAMES name the settings that its files may give by another name. Of two names,
   one is a field of the class and the other is set after all fields; `alias=own` has the own name as a field,
@@ -284,6 +284,25 @@ def model_classes() -> str:
     return "\n".join([*lines, "};"]) + "\n"
 
 
+def decoder_types() -> str:
+    """The model types that transformers has as decoders of text and as nothing else. Those of a class that may be an encoder as well,
+    or that attends to both sides (XLNet), and those with an encoder of their own are none."""
+    from transformers.models.auto import modeling_auto as auto
+
+    both = {"bert-generation", "xlnet"} | set(auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES) | set(auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+    classes = config_classes()
+    names = []
+    for name in sorted(set(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - both):
+        kind = classes.get(name)
+        settings = kind.__dataclass_fields__ if kind else {}
+        has_encoder = "encoder_layers" in settings or bool(kind and kind.sub_configs)
+        if kind and not has_encoder and not ("is_encoder_decoder" in settings and default_of(kind, "is_encoder_decoder")):
+            names.append(name)
+    lines = ["// Written by tools/hf_config_classes.py.", "constexpr std::string_view kDecoderTypes[] = {"]
+    lines += [f'    "{name}",' for name in names]
+    return "\n".join([*lines, "};"]) + "\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -296,7 +315,7 @@ def main() -> int:
         print("skipped: transformers is not installed")
         return 0
     status = 0
-    for name, wanted in {"config_classes.inc": table(), "model_classes.inc": model_classes()}.items():
+    for name, wanted in {"config_classes.inc": table(), "model_classes.inc": model_classes(), "decoder_types.inc": decoder_types()}.items():
         file = FOLDER / name
         if options.write:
             file.write_text(wanted)

@@ -107,6 +107,12 @@ const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const 
   return detail::find_named(source.entries(), name);
 }
 
+bool has_tensors_of(const io::TensorSource& source, const std::string& stem) {
+  const auto& entries = source.entries();
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return entry.name.starts_with(stem); });
+}
+
 WeightsError missing_tensor(const std::string& name) {
   return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
 }

@@ -46,6 +46,9 @@ void drop_later_layers(KeyMap& map, const io::TensorSource& source, const std::s
 /// The entry of this name, or null.
 const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const std::string& name);
 
+/// Whether the name of any entry begins with `stem`, such as `encoder.layers.5.`.
+bool has_tensors_of(const io::TensorSource& source, const std::string& stem);
+
 /// The error for a tensor that a file has to have; of a file where it is in its place a tensor that
 /// cannot be read, such as a quantised one, with the name of that.
 WeightsError missing_tensor(const std::string& name);

@@ -6,6 +6,7 @@
 
 #include "models/embeddings/presets.h"
 #include "models/encoder/layer_settings.h"
+#include "models/hf/model_class.h"
 #include "models/hf/setting_names.h"
 
 namespace posenc {
@@ -159,8 +160,11 @@ const hf::ModelType& encoder_model(const std::string& where, std::string_view ty
   if (model != nullptr && model->layers != nullptr) return *model;
   TORCH_CHECK_VALUE(model == nullptr || model->seq2seq == nullptr, where, "model_type ", type,
                     " is an encoder-decoder: load_seq2seq() loads it");
-  TORCH_CHECK_VALUE(model == nullptr, where, "model_type ", type,
-                    " is not supported: ", known_parts(*model));
+  TORCH_CHECK_VALUE(model == nullptr, where, "model_type ", type, " is not supported: ",
+                    hf::is_decoder_alone(type) ? "it is a decoder alone, and " : "",
+                    known_parts(*model));
+  TORCH_CHECK_VALUE(!hf::is_decoder_alone(type), where,
+                    "model_type must be that of an encoder. Got ", type, ", a decoder alone");
   hf::refuse_model_type(where, "model_type must be that of an encoder", type,
                         encoder_model_types());
 }

@@ -24,17 +24,28 @@
 namespace posenc {
 namespace {
 
-// Before a model of these sizes is allocated.
+// What the names of a layer's tensors begin with: `name` up to the number by which it differs from
+// `other`, the same tensor of the layer before.
+std::string stem_of_layer(const std::string& name, const std::string& other) {
+  const auto at = std::mismatch(name.begin(), name.end(), other.begin(), other.end()).first;
+  const auto end = std::find_if(at, name.end(), [](char c) { return c == '.'; });
+  return {name.begin(), end == name.end() ? end : end + 1};
+}
+
+// Before a model of these sizes is allocated. A layer that lacks some tensors is one: the load
+// names those.
 void check_encoder_sizes(const EncoderFolder& open) {
   const EncoderConfig& config = open.config;
   check_stated_sizes(open.caller, open.folder, open.source,
                      encoder_stated_sizes(config, open.prefix));
   const int64_t layers = config.options.encoder().num_layers();
-  const auto names =
-      encoder_layer_names(config, open.prefix, layers - 1, first_part_of_layer(config));
-  const bool has_last = std::any_of(names.begin(), names.end(), [&](const auto& name) {
-    return find_entry(open.source, name) != nullptr;
-  });
+  if (layers == 1) return;  // which encoder_prefix() has found
+  const auto part = first_part_of_layer(config);
+  const auto names = encoder_layer_names(config, open.prefix, layers - 1, part);
+  const auto others = encoder_layer_names(config, open.prefix, layers - 2, part);
+  bool has_last = false;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    has_last |= has_tensors_of(open.source, stem_of_layer(names[i], others[i]));
   TORCH_CHECK_VALUE(has_last, "[", open.caller, "] ", open.folder, ": ",
                     config.structure.shares_layers  ? "num_hidden_groups * inner_group_num"
                     : config.settings.has("depths") ? "the sum of depths"

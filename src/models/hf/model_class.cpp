@@ -1,5 +1,8 @@
 #include "models/hf/model_class.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/named.h"
 
 namespace posenc::hf {
@@ -9,6 +12,7 @@ struct ModelClass {
   std::string_view model_type, model;
 };
 
+#include "models/hf/decoder_types.inc"
 #include "models/hf/model_classes.inc"
 
 }  // namespace
@@ -16,6 +20,10 @@ struct ModelClass {
 std::string_view model_class_of(std::string_view model_type) {
   const ModelClass* const found = detail::find_named(kModelClasses, model_type);
   return found == nullptr ? std::string_view() : found->model;
+}
+
+bool is_decoder_alone(std::string_view model_type) {
+  return std::binary_search(std::begin(kDecoderTypes), std::end(kDecoderTypes), model_type);
 }
 
 }  // namespace posenc::hf

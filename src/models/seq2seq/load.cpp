@@ -5,6 +5,7 @@
 #include "io/load/key_map.h"
 #include "io/load/load_plan.h"
 #include "io/load/source.h"
+#include "models/hf/model_class.h"
 #include "models/leftovers.h"
 #include "models/model_folder.h"
 #include "posenc/core/skip_init.h"
@@ -30,11 +31,11 @@ void check_seq2seq_layers(const char* caller, const std::string& folder,
       {"decoder", family.decoder_layers, options.num_decoder_layers()}};
   for (const auto& [stack, pattern, layers] : stacks) {
     const std::string number = std::to_string(layers - 1);
-    const std::string last = io::fill_pattern(pattern, {number}) + family.in_layer;
-    TORCH_CHECK_VALUE(find_entry(source, last) != nullptr, "[", caller, "] ", folder,
+    const std::string last = io::fill_pattern(pattern, {number});
+    TORCH_CHECK_VALUE(has_tensors_of(source, last), "[", caller, "] ", folder,
                       ": the layers of the ", stack,
                       " in config.json must be at most those of the weights, which lack ", last,
-                      ". Got ", layers);
+                      family.in_layer, ". Got ", layers);
   }
 }
 
@@ -82,6 +83,9 @@ const hf::ModelType& seq2seq_type(const Settings& config, const std::string& onl
   if (!only.empty() && type != only) config.refuse("model_type", "must be \"" + only + "\"");
   const hf::ModelType* const model = hf::find_model_type(type);
   if (model != nullptr && model->seq2seq != nullptr) return *model;
+  TORCH_CHECK_VALUE(!hf::is_decoder_alone(type), config.where(),
+                    "model_type must be that of an encoder-decoder. Got ", type,
+                    ", a decoder alone");
   TORCH_CHECK_VALUE(model == nullptr || *model->lacks == '\0', config.where(), "model_type ", type,
                     " is not supported: it needs ", model == nullptr ? "" : model->lacks);
   std::vector<std::string> known;

@@ -29,15 +29,27 @@ TEST(BadEncoderFolder, AnotherModelType) {
           "model_type longformer is not supported: it needs attention in a sliding window");
   refused("marian", "model_type marian is an encoder-decoder: load_seq2seq() loads it");
   refused("cohere",
-          "model_type cohere is not supported: its rotary embedding is known "
+          "model_type cohere is not supported: it is a decoder alone, and its rotary embedding is "
+          "known "
           "(rotary_options_from_hf), its layers are not. For a decoder, such as Llama, "
           "docs/llama.md has the layers");
   refused("opt",
-          "its embeddings are known (encoder_embeddings_options_from_hf), its layers are not");
+          "it is a decoder alone, and its embeddings are known "
+          "(encoder_embeddings_options_from_hf), its layers are not");
   refused("vit_msn",
           "its embeddings are known (vision_embeddings_options_from_hf), its layers are not");
   EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
                "[encoder_options_from_hf] the configuration: model_type");
+}
+
+// And not the number of layers.
+TEST(BadEncoderFolder, OneTensorThatTheLastLayerLacks) {
+  for (const std::string part : {"attention.self.query.weight", "output.dense.bias"}) {
+    auto folder = TinyFolder::bert();
+    const std::string name = "encoder.layer.1." + part;
+    folder.rename([&](const std::string& own) { return own == name ? "" : own; });
+    EXPECT_ERROR(load_encoder(folder.write()), WeightsError, "'" + name + "'");
+  }
 }
 
 TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
