@@ -76,7 +76,23 @@ def settings_of(draw: Draw, vocab: int, pad: int, end: int) -> dict:
         found["suppress_tokens"] = [*some_ids(draw, vocab, 1, 8), vocab + 5]
     if draw.coin(0.2):
         found["begin_suppress_tokens"] = some_ids(draw, vocab, 1, 20)
-    return found
+    return with_other_numbers(draw, found)
+
+
+def with_other_numbers(draw: Draw, settings: dict) -> dict:
+    """Some of the numbers that transformers takes for values of another kind, and tokens below 0, which are none."""
+    changed = dict(settings)
+    for name in ("remove_invalid_values", "renormalize_logits", "low_memory"):
+        if isinstance(changed.get(name), bool) and draw.coin():
+            changed[name] = int(changed[name])
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if name in changed and draw.coin():
+            changed[name] = [*map(float, changed[name]), -1]
+        elif draw.coin(0.1):
+            changed[name] = [-1]
+    if isinstance(changed.get("eos_token_id"), list) and draw.coin(0.3):
+        changed["eos_token_id"] = [*changed["eos_token_id"], -1]
+    return changed
 
 
 def rare_settings(draw: Draw, subject: "Subject") -> list[dict]:

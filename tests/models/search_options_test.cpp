@@ -8,16 +8,20 @@
 #include <set>
 #include <stdexcept>
 
+#include "io/files.h"
 #include "models/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/score.h"
 #include "support/compare.h"
+#include "support/temp_dir.h"
 
 namespace posenc {
 namespace {
 
+using testing::TempDir;
 using testing::tiny;
 using testing::tiny_model;
+using testing::write_bytes;
 using Tokens = std::vector<int64_t>;
 
 GenerateOptions of_length(int64_t most) { return GenerateOptions(1, 2).max_new_tokens(most); }
@@ -84,6 +88,40 @@ TEST(SearchOptions, ScoreRefusesWhatItCannotRead) {
   refuse({{1}, {1}, Tokens(18, 1)}, "target 2 must have at most the model's max_len 16");
   model->train();
   refuse(good, "the model must be in eval mode");
+  model->eval();
+  model->decoder->layers[1]->train();
+  refuse(good, "model->eval(). Got decoder.layers.1 in train mode");
+}
+
+// As transformers 5.23 reads them: tests/differential/generation.py draws them beside it.
+TEST(SearchOptions, JsonMayHaveNumbersOfOtherTools) {
+  const TempDir folder;
+  const auto read = [&](const std::string& text) {
+    write_bytes(folder / "generation_config.json", text);
+    return GenerateOptions::from_folder(folder.path().string());
+  };
+  const auto options = read(R"({"decoder_start_token_id": 3.0, "eos_token_id": [2.0, -1],
+      "pad_token_id": -1, "suppress_tokens": [-1], "begin_suppress_tokens": [4.0, -1],
+      "renormalize_logits": 1, "remove_invalid_values": 0, "do_sample": 0.0, "num_beams": 1.0,
+      "max_new_tokens": 5.0, "min_length": 0.0, "exponential_decay_length_penalty": [2.0, 1.5]})");
+  EXPECT_EQ(options.bos_id(), 3);
+  EXPECT_EQ(options.eos_ids(), Tokens{2});
+  EXPECT_TRUE(options.suppress_tokens().empty());
+  EXPECT_EQ(options.begin_suppress_tokens(), Tokens{4});
+  EXPECT_TRUE(options.renormalize());
+  EXPECT_FALSE(options.remove_invalid_values() || options.do_sample());
+  EXPECT_EQ(options.max_new_tokens(), 5);
+  EXPECT_EQ(options.exponential_decay_length_penalty()->start, 2);
+  EXPECT_TRUE(read(R"({"bos_token_id": 3, "do_sample": 1})").do_sample());
+  EXPECT_TRUE(read(R"({"bos_token_id": 3, "eos_token_id": -1})").eos_ids().empty());
+  for (const auto& [text, rule] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"bos_token_id": 3, "num_beams": 2.0})", "num_beams must be a whole number"},
+           {R"({"bos_token_id": 3, "min_length": 2.0})", "min_length must be a whole number"},
+           {R"({"bos_token_id": 3, "max_new_tokens": 5.5})", "max_new_tokens must be a whole"},
+           {R"({"bos_token_id": 3, "do_sample": "yes"})", "do_sample must be true or false"},
+           {R"({"decoder_start_token_id": -1})", "decoder_start_token_id must be a token"}}) {
+    EXPECT_ERROR(read(text), c10::ValueError, rule);
+  }
 }
 
 // Each of the best first tokens, and then what greedy search makes of it as a prefix.

@@ -146,15 +146,31 @@ TEST_F(Seq2SeqFolder, MayBeWithoutItsHead) {
   EXPECT_TRUE(bit_equal(logits(load()), expected));
 }
 
+// As transformers 5.23 reads a config.json without generation_config.json: FSMT's files have it.
+TEST_F(Seq2SeqFolder, ADecoderInTheConfigurationHasSearchSettings) {
+  config_["num_beams"] = 3;
+  config_["length_penalty"] = nullptr;
+  config_["decoder"] = {{"num_beams", 2}, {"no_repeat_ngram_size", 3}, {"length_penalty", 0.5}};
+  const auto options = load().generation;
+  EXPECT_EQ(options.num_beams(), 3);
+  EXPECT_EQ(options.no_repeat_ngram_size(), 3);
+  EXPECT_EQ(options.length_penalty(), 0.5);
+  config_["decoder"] = json::object();
+  config_["text_config"] = {{"no_repeat_ngram_size", 2}};
+  EXPECT_EQ(load().generation.no_repeat_ngram_size(), 2);
+}
+
 TEST_F(Seq2SeqFolder, OtherModelsAreRefusedByName) {
   config_["model_type"] = "nllb-moe";
   expect_value_error("model_type nllb-moe is not supported: it needs a mixture of experts");
   config_["model_type"] = "switch_transformers";
   expect_value_error("mixture of experts");
   config_["model_type"] = "gpt2";
-  expect_value_error("model_type gpt2 is not supported");
+  expect_value_error("model_type must be that of an encoder-decoder. Got gpt2, a decoder alone");
   config_["model_type"] = "llama";
-  expect_value_error("model_type must be that of an encoder-decoder; the nearest are");
+  expect_value_error("model_type must be that of an encoder-decoder. Got llama, a decoder alone");
+  config_["model_type"] = "brt";
+  expect_value_error("model_type must be that of an encoder-decoder; the nearest are bart");
   config_["model_type"] = "bart";
   config_["is_encoder_decoder"] = false;
   expect_value_error("is_encoder_decoder must be true. Got false");
@@ -259,6 +275,13 @@ TEST_F(T5Folder, TheDecoderHasTheEarlierNumberOfLayers) {
   config_.erase("num_decoder_layers");
   config_.erase("num_layers");
   expect_value_error("which lack decoder.block.5.layer.0.SelfAttention.q.weight. Got 6");
+}
+
+// And not the number of layers.
+TEST_F(T5Folder, OneTensorThatTheLastLayerLacks) {
+  const std::string name = "decoder.block.1.layer.0.SelfAttention.q.weight";
+  ASSERT_EQ(tensors_.erase(name), 1U);
+  EXPECT_CONTAINS(refusal([&] { load(); }), "'" + name + "'");
 }
 
 TEST_F(T5Folder, PositionsBoundTheDefaultLengthOfASearchAlone) {

@@ -1,6 +1,11 @@
+// The settings of generate() in a folder.
+//
+// posenc-budget: all settings of one file, and what transformers takes for each
+
 #include "models/generate/folder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -41,6 +46,78 @@ nlohmann::json without_nulls(const nlohmann::json& object) {
   for (const auto& [name, value] : object.items())
     if (!value.is_null()) kept[name] = value;
   return kept;
+}
+
+// What transformers takes of numbers, which JSON files of other tools have: any for a flag, and a
+// whole real for an id or a length. Of others it takes a real only where that changes nothing.
+constexpr const char* kFlags[] = {"do_sample", "low_memory", "remove_invalid_values",
+                                  "renormalize_logits"};
+constexpr const char* kWholes[] = {"bos_token_id",   "decoder_start_token_id",
+                                   "eos_token_id",   "exponential_decay_length_penalty",
+                                   "max_new_tokens", "max_length",
+                                   "pad_token_id"};
+constexpr std::pair<const char*, int64_t> kNeutral[] = {{"encoder_no_repeat_ngram_size", 0},
+                                                        {"min_length", 0},
+                                                        {"no_repeat_ngram_size", 0},
+                                                        {"num_beam_groups", 1},
+                                                        {"num_beams", 1},
+                                                        {"num_return_sequences", 1},
+                                                        {"top_k", 0}};
+// Lists of tokens in which a negative number stands for none.
+constexpr const char* kTokenLists[] = {"begin_suppress_tokens", "eos_token_id", "pad_token_id",
+                                       "suppress_tokens"};
+
+nlohmann::json as_whole(const nlohmann::json& value) {
+  constexpr double kMost = 1e15;
+  if (value.is_array()) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& one : value) list.push_back(as_whole(one));
+    return list;
+  }
+  if (!value.is_number_float()) return value;
+  const auto number = value.get<double>();
+  if (std::trunc(number) != number || std::abs(number) > kMost) return value;
+  if (number < 0) return static_cast<int64_t>(number);
+  return static_cast<uint64_t>(number);  // as a token has to be
+}
+
+nlohmann::json without_negative(const nlohmann::json& value) {
+  const auto is_negative = [](const nlohmann::json& one) { return one.is_number() && one < 0; };
+  if (!value.is_array()) return is_negative(value) ? nlohmann::json() : value;
+  nlohmann::json kept = nlohmann::json::array();
+  for (const auto& one : value)
+    if (!is_negative(one)) kept.push_back(one);
+  return kept;
+}
+
+void read_as_python(Settings& settings) {
+  const auto change = [&](const char* name, const auto& changed) {
+    if (!settings.given(name).is_null()) settings.set(name, changed(settings.given(name)));
+  };
+  for (const char* const name : kFlags) {
+    change(name, [](const nlohmann::json& value) {
+      return value.is_number() ? nlohmann::json(value != 0) : value;
+    });
+  }
+  for (const char* const name : kWholes) change(name, as_whole);
+  for (const auto& [name, neutral] : kNeutral) {
+    change(name, [wanted = neutral](const nlohmann::json& value) {
+      return value.is_number_float() && value == wanted ? nlohmann::json(wanted) : value;
+    });
+  }
+  for (const char* const name : kTokenLists) change(name, without_negative);
+}
+
+// What config.json does not set, transformers takes from the first of these parts that it has, of
+// which FSMT's files have a `decoder`.
+void add_settings_of_part(Settings& settings) {
+  for (const char* const part : {"decoder", "generator", "text_config"}) {
+    const nlohmann::json own = settings.given(part);
+    if (!own.is_object() || own.empty()) continue;
+    for (const auto& [name, value] : own.items())
+      if (!value.is_null() && settings.given(name).is_null()) settings.set(name, value);
+    return;
+  }
 }
 
 // decoder_start_token_id, otherwise bos_token_id. The former may be a list, one per source.
@@ -201,6 +278,7 @@ Settings generation_of_config(const Settings& config) {
   Settings settings = config;
   if (config.flag("force_bos_token_to_be_generated", false))
     settings.set("forced_bos_token_id", config.value("bos_token_id"));
+  add_settings_of_part(settings);
   return settings_of_generation(settings);
 }
 
@@ -217,6 +295,7 @@ Settings generation_settings(const std::string& folder, const Settings& config,
     else
       settings.set(name, value);
   }
+  read_as_python(settings);
   return settings;
 }
 
