@@ -156,6 +156,24 @@ void check_has_beside(const EncoderConfig& config, const StateDict& tensors,
                     name, " must have its ", beside, kRemedy, ". Got only the encoder");
 }
 
+// What the class has beside the encoder, from the folder that the encoder came from if that still
+// has it: ESM's contact_head. The other half of an encoder-decoder is left to rest_of.
+void add_beside(StateDict& tensors, const EncoderConfig& config, const std::string& folder) {
+  const std::string part = module_beside(config) + ".";
+  if (folder.empty() || part == "." || part == "decoder." || has_name_with(tensors, part)) return;
+  RestOfFolder origin;
+  try {
+    origin = rest_of_folder(config, folder);
+  } catch (const WeightsError&) {  // check_has_beside() says what is missing
+    return;
+  }
+  const std::string& prefix = origin.origin.prefix;
+  for (const auto& item : origin.tensors) {
+    if (item.key().find(part) == std::string::npos || !item.key().starts_with(prefix)) continue;
+    tensors.insert(config.options.origin().prefix + item.key().substr(prefix.size()), item.value());
+  }
+}
+
 void add_all(StateDict& tensors, const StateDict& more) {
   for (const auto& item : more) {
     TORCH_CHECK_VALUE(item.value().defined(),
@@ -280,8 +298,10 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
     if (is_base) check_has_pooler(saved, tensors, name);
     // A head on an encoder alone has no decoder beside it: T5ForTokenClassification.
     const bool has_decoder = saved.encoder.structure.beside == std::string_view("decoder");
-    if (is_base || (classifier != nullptr && !has_decoder))
+    if (is_base || (classifier != nullptr && !has_decoder)) {
+      add_beside(tensors, saved.encoder, model.options.origin().folder);
       check_has_beside(saved.encoder, tensors, name);
+    }
   }
   PretrainedFolder contents;
   contents.config = std::move(saved.object);

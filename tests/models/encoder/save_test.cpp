@@ -332,6 +332,21 @@ TEST(SavePretrained, WritesTheFrequenciesOfEsm) {
                         model->forward(ids_to_save()).pooled));
 }
 
+// What the class has beside the encoder comes from the folder that the model came from.
+TEST(SavePretrained, KeepsTheContactHeadOfEsm) {
+  const TempDir out;
+  Encoder model(encoder_options_from_hf(
+      small_config("esm", {{"position_embedding_type", "rotary"}, {"mask_token_id", 1}}).dump()));
+  save_pretrained(model, out / "old", SavePretrainedOptions().allow_missing(true));
+  auto file = load_safetensors(out / "old/model.safetensors");
+  const std::string name = "contact_head.regression.weight";
+  file.tensors.insert(name, torch::randn({1, 4}));
+  save_safetensors(out / "old/model.safetensors", file.tensors, file.metadata);
+  save_pretrained(load_encoder(out / "old"), out / "new");
+  EXPECT_TRUE(
+      bit_equal(load_safetensors(out / "new/model.safetensors").tensors[name], file.tensors[name]));
+}
+
 TEST(SavePretrained, NamesAFileThatIsNoFolder) {
   auto model = load_encoder(TinyFolder::bert().write());
   const TempDir out;
