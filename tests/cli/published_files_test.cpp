@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/program.h"
+#include "cli/translate_program.h"
 #include "models/encoder/tiny_folder.h"
 #include "support/compare.h"
 #include "support/python.h"
@@ -121,6 +122,17 @@ TEST_F(PublishedFiles, AFolderWithoutModulesIsSaidToBeAveraged) {
                         "/encoder/bert has no modules.json of sentence-transformers: a vector is "
                         "the mean of the tokens' last hidden states, or of a causal language model "
                         "the last of them\n");
+}
+
+// The command that notices it has said so.
+TEST_F(Translate, AFullDiskIsNoticedOnce) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const std::string program = POSENC_CLI;
+  const auto result = run_program({"/bin/sh", "-c",
+                                   program + " translate --model " + marian_path("shared") + " " +
+                                       text_file("lines", "six\n") + " >/dev/full"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err, "posenc translate: the output could not be written\n");
 }
 
 }  // namespace
