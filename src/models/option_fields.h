@@ -159,8 +159,9 @@ POSENC_FIELDS(posenc::TransformerOptions,
               (dropout, dropouts, embedding_init, python_dropout_order))
 
 POSENC_FIELDS(torch::nn::EmbeddingOptions,
-              (num_embeddings, embedding_dim, padding_idx, max_norm, norm_type),
-              (scale_grad_by_freq, sparse, _weight))
+              (num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+               sparse),
+              (_weight))
 POSENC_FIELDS(torch::nn::BatchNormOptions, (num_features, eps, affine, track_running_stats),
               (momentum))
 POSENC_FIELDS(torch::nn::detail::ConvNdOptions<1>,

@@ -6,6 +6,7 @@
 
 #include "inference/freezable_models.h"
 #include "models/option_holders.h"
+#include "support/compare.h"
 #include "support/threads.h"
 
 namespace posenc::testing {
