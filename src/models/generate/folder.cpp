@@ -77,7 +77,8 @@ nlohmann::json as_whole(const nlohmann::json& value) {
   if (!value.is_number_float()) return value;
   const auto number = value.get<double>();
   if (std::trunc(number) != number || std::abs(number) > kMost) return value;
-  return static_cast<int64_t>(number);
+  if (number < 0) return static_cast<int64_t>(number);
+  return static_cast<uint64_t>(number);  // as a token has to be
 }
 
 nlohmann::json without_negative(const nlohmann::json& value) {
