@@ -207,23 +207,6 @@ def allocator() -> str:
     return table(["one thread, float32, D = 512, ms", *run["settings"]], rows)
 
 
-def beside_busy_loops() -> str:
-    run = recorded("performance/server.json")
-    loads = {0: "idle", 1: "one busy loop"}
-    titles = [loads.get(int(loops), f"{loops} busy loops") for loops in run["milliseconds"]]
-    head = ["in 8 bits, ms", *(f"{title}: {threads}" for title in titles for threads in ("one thread", "two"))]
-    calls = next(iter(run["milliseconds"].values()))
-    rows = ((call, *(f"{time:.3g}" for load in run["milliseconds"].values() for time in load[call])) for call in calls)
-    return table(head, rows)
-
-
-def several_callers() -> str:
-    run = recorded("performance/server.json")
-    counts = {1: "one caller", 2: "two", 8: "eight"}
-    head = ["in 8 bits, calls a second", *(f"{counts[callers]}, {'one thread' if threads == 1 else 'two'} each" for callers, threads in run["callers"])]
-    return table(head, ((call, *(f"{rate:.3g}" for rate in rates)) for call, rates in run["calls_per_second"].items()))
-
-
 def pronounce() -> str:
     head = ["`make pronounce`", "parameters", "steps", "phoneme error rate", "error rate to the first pronunciation", "with beams", "correct words", "time", "memory"]
     runs, rows = recorded("pronounce.json"), []
@@ -260,7 +243,6 @@ def documents() -> dict[Path, str]:
                             "not tables": not_tables},
         "docs/pronounce.md": {"table": pronounce},
         "docs/rotary.md": {"presets": rotary_presets, "model types": rotary_model_types},
-        "docs/server.md": {"busy": beside_busy_loops, "callers": several_callers},
         "docs/vision_embeddings.md": {"presets": vision_embeddings},
     }  # fmt: skip
     made = {ROOT / page: filled((ROOT / page).read_text(), tables) for page, tables in pages.items()}

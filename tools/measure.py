@@ -3,7 +3,7 @@
 
     tools/measure.py allocator BINARY [--rounds N]   settings of the C library's allocator, into docs/performance/allocator.json;
                                                      BINARY: posenc_benchmark, as built by `make bench`
-    tools/measure.py server BINARY [--seconds N]     calls of frozen models beside other programs, into docs/performance/server.json;
+    tools/measure.py server BINARY [--seconds N]     prints what calls of frozen models take beside other programs;
                                                      BINARY: posenc-serve, as built by `make bench`
     tools/measure.py pronounce MINUTES...            trainings of that many minutes each, by tools/pronounce.sh --fresh, into
                                                      docs/pronounce.json
@@ -61,18 +61,19 @@ def server(options: argparse.Namespace) -> None:
         calls, mean, _ = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
         return int(calls), float(mean)
 
-    beside = {}
     for loops in BUSY_LOOPS:
         running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
         try:
-            beside[loops] = {title: [1e3 * ask(call, 1, threads)[1] for threads in (1, 2)] for title, call in CALLS.items()}
+            for title, call in CALLS.items():
+                times = [1e3 * ask(call, 1, threads)[1] for threads in (1, 2)]
+                print(f"{loops} busy loops, {title}: {times[0]:.3g} ms with one thread, {times[1]:.3g} with two", flush=True)
         finally:
             for one in running:
                 one.kill()
                 one.wait()
-    rates = {title: [callers / ask(call, callers, threads)[1] for callers, threads in CALLERS] for title, call in CALLS.items()}
-    write(DOCS / "performance/server.json", {"processor": processor(), "seconds": options.seconds, "milliseconds": beside,
-                                             "callers": CALLERS, "calls_per_second": rates})  # fmt: skip
+    for title, call in CALLS.items():
+        for callers, threads in CALLERS:
+            print(f"{callers} callers, {threads} threads each, {title}: {callers / ask(call, callers, threads)[1]:.3g} calls a second", flush=True)
 
 
 def pronounce(options: argparse.Namespace) -> None:

@@ -61,7 +61,7 @@ thread_local bool is_inside_part = false;
 // While a part runs, LibTorch's operations in it run in its thread.
 class InsidePart {
  public:
-  InsidePart() : before_(omp_get_max_threads()) {
+  InsidePart() : before_(at::get_num_threads()) {  // in a new thread this sets the number first
     omp_set_num_threads(1);
     is_inside_part = true;
   }
