@@ -52,9 +52,9 @@ _posenc() {
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
     encode) options='-h --help --in --text --out --head --int8 --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --int8 --allow-unexpected' ;;
-    fill) options='-h --help --text --top --target --batch --int8 --allow-unexpected' ;;
-    tokenize) options='-h --help --pair --no-special --max-length --json' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --batch' ;;
+    fill) options='-h --help --text --top' ;;
+    tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
     generate) options='-h --help --in --out --set --plain --int8 --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --truncate' ;;
