@@ -102,8 +102,10 @@ POSENC_FIELDS(posenc::TransformerLayerOptions,
                relative, grid_bias, rotary, qk_norm, attention_scale, window),
               (dropout, dropouts, layer_scale, python_dropout_order))
 POSENC_FIELDS(posenc::TransformerEncoderOptions,
-              (layer, num_layers, norm, relative, alibi, order, layers, grid_bias), (layer_dropout))
-POSENC_FIELDS(posenc::TransformerDecoderOptions, (layer, num_layers, norm, relative, alibi), ())
+              (layer, num_layers, norm, final_norm_eps, relative, alibi, order, layers, grid_bias),
+              (layer_dropout))
+POSENC_FIELDS(posenc::TransformerDecoderOptions,
+              (layer, num_layers, norm, final_norm_eps, relative, alibi), ())
 POSENC_FIELDS(posenc::WindowOptions,
               (window, shift, positions, pretrained_window, needs_room, res_post_norm),
               (path_of_attention))

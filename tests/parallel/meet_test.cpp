@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-/// A clock that stands still until it is set forward.
+/// A clock that shows the same time until it is set forward.
 class Clock {
  public:
   std::function<Deadline::Clock::time_point()> now() {
