@@ -25,8 +25,13 @@ _posenc() {
     'encode --batch') return ;;
     'classify --prompt') return ;;
     'classify --prompt-text') return ;;
+    'classify --top') return ;;
+    'classify --aggregation') words='none simple first average max' ;;
+    'classify --stride') return ;;
     'classify --batch') return ;;
     'fill --top') return ;;
+    'fill --target') return ;;
+    'fill --batch') return ;;
     'tokenize --max-length') return ;;
     'generate --set') return ;;
     'generate --coverage-penalty') return ;;
@@ -52,8 +57,8 @@ _posenc() {
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
     encode) options='-h --help --in --text --out --head --int8 --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --prompt --prompt-text --batch' ;;
-    fill) options='-h --help --text --top' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --int8 --allow-unexpected' ;;
+    fill) options='-h --help --text --top --target --batch --int8 --allow-unexpected' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
     generate) options='-h --help --in --out --set --plain --int8 --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
