@@ -30,7 +30,7 @@ class LayerEnds {
     auto row = std::lower_bound(zero_rows_.begin(), zero_rows_.end(), begin);
     for (; row != zero_rows_.end() && *row < begin + part.rows; ++row) {
       const Stream one = part.part(*row - begin, *row - begin + 1);
-      std::fill_n(one.x, one.width, 0.0F);
+      for (int64_t c = 0; c < one.width; ++c) one.x[c] *= 0.0F;  // a NaN stays one
       normalise(one, one.norm_first() ? next : Norm());
     }
     if (outputs_.empty()) return;
