@@ -37,9 +37,10 @@ enum class Aggregation {
 
 /// A part of a text.
 struct TextSpan {
-  int64_t begin, end;  ///< in characters (code points), as in Python
-  int64_t byte_begin,
-      byte_end;  ///< in bytes, as in `text.substr(byte_begin, byte_end - byte_begin)`
+  int64_t begin;       ///< its first character (code point), as in Python
+  int64_t end;         ///< the character after its last
+  int64_t byte_begin;  ///< its first byte, as in `text.substr(byte_begin, byte_end - byte_begin)`
+  int64_t byte_end;    ///< the byte after its last
 };
 
 /// A label and its score.
