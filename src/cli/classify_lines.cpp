@@ -7,6 +7,7 @@
 
 #include "cli/error.h"
 #include "cli/label_lines.h"
+#include "cli/print.h"
 #include "cli/weights.h"
 
 namespace posenc::cli {
@@ -53,7 +54,7 @@ void classify_texts(const TextClassifier& model, const ClassifyOptions& options)
   const auto write = [&](const std::vector<std::vector<LabelScore>>& labels) {
     const std::vector<std::string> order =
         options.top ? std::vector<std::string>() : model.labels();
-    for (const auto& best : labels) fmt::print("{}\n", json_of(best, order).dump());
+    for (const auto& best : labels) print("{}\n", json_of(best, order).dump());
   };
   write(model.classify({}, wanted));  // refuses options before it waits for texts
   if (!options.pair) {
@@ -99,7 +100,7 @@ void label_tokens(const TextClassifier& model, const ClassifyOptions& options) {
         for (std::size_t i = 0; i < texts.size(); ++i) {
           Json list = Json::array();
           for (const TokenLabel& one : labels[i]) list.push_back(json_of(one, texts[i]));
-          fmt::print("{}\n", Json{{"tokens", list}}.dump());
+          print("{}\n", Json{{"tokens", list}}.dump());
         }
       });
 }

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "io/base/file.h"
 #include "io/base/text.h"
@@ -53,7 +54,7 @@ void convert_file(const ConvertOptions& options) {
   if (const auto values = manifest.values.size() + manifest.more_values; values > 0) {
     print_error("posenc convert: skipped {} values that are not tensors\n", values);
   }
-  fmt::print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
+  print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
 }
 
 }  // namespace

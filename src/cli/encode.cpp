@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
+#include "cli/print.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/inference/frozen_classifier.h"
@@ -134,7 +135,7 @@ void encode(const EncodeArguments& arguments) {
   const StateDict result =
       arguments.head ? encoded_with_head(arguments, given) : encoded(arguments, given);
   save_tensors(arguments.output, result);
-  fmt::print("{}: {}\n", arguments.output, described(result));
+  print("{}: {}\n", arguments.output, described(result));
 }
 
 constexpr int64_t kMostTextsAtATime = 1 << 20;

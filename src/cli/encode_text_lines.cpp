@@ -4,6 +4,7 @@
 #include "cli/error.h"
 #include "cli/label_lines.h"
 #include "cli/output.h"
+#include "cli/print.h"
 #include "cli/text_lines.h"
 #include "cli/weights.h"
 #include "posenc/io/save.h"
@@ -45,7 +46,7 @@ void encode_text_lines(const EncodeTextOptions& options) {
   StateDict result;
   result.insert("embeddings", model.encode(texts, wanted));
   save_tensors(options.output, result);
-  fmt::print("{}: {}\n", options.output, described(result));
+  print("{}: {}\n", options.output, described(result));
 }
 
 }  // namespace posenc::cli

@@ -4,6 +4,7 @@
 
 #include "cli/classify_lines.h"
 #include "cli/label_lines.h"
+#include "cli/print.h"
 #include "cli/weights.h"
 
 namespace posenc::cli {
@@ -41,7 +42,7 @@ void fill_lines(const FillOptions& options) {
   each_lines<std::string>(
       options.file, options.batch, [](const LineReader&, const std::string& line) { return line; },
       [&](const std::vector<std::string>& texts) {
-        for (const auto& text : model.fill(texts, wanted)) fmt::print("{}\n", json_of(text).dump());
+        for (const auto& text : model.fill(texts, wanted)) print("{}\n", json_of(text).dump());
       });
 }
 

@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
+#include "cli/print.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
@@ -305,7 +306,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   const StateDict result = arguments.logits ? forced_logits(arguments, model, inputs)
                                             : generated(arguments, model, inputs, overrides);
   save_tensors(arguments.output, result);
-  fmt::print("{}: {}\n", arguments.output, described(result));
+  print("{}: {}\n", arguments.output, described(result));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/print.h"
 #include "cli/weights.h"
 
 namespace posenc::cli {
@@ -79,9 +80,9 @@ void identify_file(const IdentifyOptions& options) {
     }
   }
   if (options.json) {
-    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}{}", text, summary(weights.size(), others));
+    print("{}{}", text, summary(weights.size(), others));
   }
 }
 

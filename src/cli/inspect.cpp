@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/digests.h"
 #include "cli/error.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
 #include "io/base/file.h"
@@ -71,14 +72,14 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
   all["values"] = json_of(manifest.values, "value");
   all["more_values"] = manifest.more_values;
   all["metadata"] = manifest.metadata;
-  fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+  print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 void print_entries(const char* heading, const std::vector<ManifestEntry>& entries) {
   if (entries.empty()) return;
   std::vector<std::vector<std::string>> rows;
   for (const auto& entry : entries) rows.push_back({shown(entry.name), io::printable(entry.text)});
-  fmt::print("\n{}\n{}", heading, text_table(rows, 2));
+  print("\n{}\n{}", heading, text_table(rows, 2));
 }
 
 void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
@@ -87,10 +88,10 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
     const auto known = [](const std::string& name) {
       return name.empty() ? "unknown" : shown(name);
     };
-    fmt::print("{}: model type {}, embeddings preset {}\n", options.path,
+    print("{}: model type {}, embeddings preset {}\n", options.path,
                known(options.folder->model_type), known(options.folder->embeddings_preset));
   }
-  fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
+  print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
              manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
              manifest.tensors.size(), size_text(weights.total_bytes()));
   std::vector<std::vector<std::string>> rows;
@@ -98,9 +99,9 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
     rows.push_back({shown(tensor.name), dtype_name(tensor.dtype),
                     fmt::format("({})", fmt::join(tensor.sizes, ", "))});
   }
-  fmt::print("{}", text_table(rows, 2));
+  print("{}", text_table(rows, 2));
   print_entries("values that are not tensors", manifest.values);
-  if (manifest.more_values > 0) fmt::print("  and {} more\n", manifest.more_values);
+  if (manifest.more_values > 0) print("  and {} more\n", manifest.more_values);
   print_entries("skipped, not dense tensors", manifest.opaque);
   std::vector<ManifestEntry> metadata;
   for (const auto& [key, value] : manifest.metadata) metadata.push_back({key, value});

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/describe.h"
 #include "cli/help_format.h"
+#include "cli/print.h"
 #include "cli/run_app.h"
 #include "cli/usage.h"
 #include "posenc/version.h"
@@ -26,7 +27,7 @@ void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
   app.add_subcommand("version",
                      "Print the version of posenc and of the LibTorch that it was built with.")
-      ->callback([] { fmt::print("{}\n", version_text()); })
+      ->callback([] { posenc::cli::print("{}\n", version_text()); })
       ->footer("Example:\n  posenc version");
   auto* help = app.add_subcommand("help", "Print the help of posenc or of a subcommand.");
   auto subject = std::make_shared<std::string>();
@@ -35,7 +36,7 @@ void add_version_and_help(CLI::App& app) {
   help->callback([&app, subject] {
     if (subject->empty()) {  // app.help() would print the help of `help`
       const auto mode = CLI::AppFormatMode::Normal;
-      fmt::print("{}", app.get_formatter()->make_help(&app, app.get_name(), mode));
+      posenc::cli::print("{}", app.get_formatter()->make_help(&app, app.get_name(), mode));
       return;
     }
     const auto is_meant = [&](const CLI::App* sub) { return sub->get_name() == *subject; };
@@ -43,7 +44,7 @@ void add_version_and_help(CLI::App& app) {
     if (found.empty()) {
       posenc::cli::fail_usage("{}", posenc::cli::unknown_subcommand(app, *subject));
     }
-    fmt::print("{}", found.front()->help(app.get_name()));
+    posenc::cli::print("{}", found.front()->help(app.get_name()));
   });
 }
 
@@ -63,7 +64,7 @@ int main(int argc, char** argv) {
   app.add_flag_callback(
          "--describe",
          [&app] {
-           fmt::print("{}\n", posenc::cli::description_of(app));
+           posenc::cli::print("{}\n", posenc::cli::description_of(app));
            throw CLI::Success();
          },
          "print the command line as JSON")

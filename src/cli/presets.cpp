@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/print.h"
 #include "cli/text_table.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
@@ -52,7 +53,7 @@ Json json_of(const Preset& entry) {
 void print_json() {
   auto list = Json::array();
   for (const auto& entry : presets()) list.push_back(json_of(entry));
-  fmt::print("{}\n", list.dump(2));
+  print("{}\n", list.dump(2));
 }
 
 // Presets under one heading, the recipe's name, have the same bits. Lines of no preset begin with
@@ -60,13 +61,13 @@ void print_json() {
 void print_table() {
   const auto& all = presets();
   for (std::size_t i = 0; i < all.size();) {
-    fmt::print("{}# {}\n", i > 0 ? "\n" : "", all[i].recipe);
+    print("{}# {}\n", i > 0 ? "\n" : "", all[i].recipe);
     for (const auto& param : all[i].params) {
       const bool needed = param.fallback.empty();
-      fmt::print("#   --param {}={}  {}\n", param.name, needed ? "..." : param.fallback,
+      print("#   --param {}={}  {}\n", param.name, needed ? "..." : param.fallback,
                  param.meaning + (needed ? ", required" : ""));
     }
-    if (!all[i].bound.empty()) fmt::print("#   equal within {}\n", all[i].bound);
+    if (!all[i].bound.empty()) print("#   equal within {}\n", all[i].bound);
     std::vector<std::vector<std::string>> rows;
     const std::string recipe = all[i].recipe;
     for (; i < all.size() && all[i].recipe == recipe; ++i) {
@@ -74,7 +75,7 @@ void print_table() {
       for (const std::string& system : all[i].also) rows.push_back({"", system, ""});
       if (!all[i].former_name.empty()) rows.push_back({"", "formerly " + all[i].former_name, ""});
     }
-    fmt::print("{}", text_table(rows, 2));
+    print("{}", text_table(rows, 2));
   }
 }
 
@@ -94,7 +95,7 @@ template <typename Presets, typename Model>
 void print_model_types(const char* kind, const Presets& presets, const std::vector<Model>& models) {
   for (const auto& preset : presets) {
     const auto names = model_types_of(preset.name, models);
-    if (!names.empty()) fmt::print("\n# {} {}: {}\n", kind, preset.name, listed(names));
+    if (!names.empty()) print("\n# {} {}: {}\n", kind, preset.name, listed(names));
   }
 }
 
@@ -107,7 +108,7 @@ void print_rotary_json() {
                     {"summary", preset.summary},
                     {"model_types", model_types_of(preset.name, models)}});
   }
-  fmt::print("{}\n", list.dump(2));
+  print("{}\n", list.dump(2));
 }
 
 void print_rotary_table() {
@@ -115,7 +116,7 @@ void print_rotary_table() {
   for (const RotaryPreset& preset : rotary_presets()) {
     rows.push_back({preset.name, preset.source, preset.summary});
   }
-  fmt::print("# rotary\n{}", text_table(rows, 2));
+  print("# rotary\n{}", text_table(rows, 2));
   print_model_types("rotary", rotary_presets(), rotary_models());
 }
 
@@ -131,14 +132,14 @@ void print_relative_json() {
                     {"outputs", preset.outputs},
                     {"model_types", model_types_of(preset.name, models)}});
   }
-  fmt::print("{}\n", list.dump(2));
+  print("{}\n", list.dump(2));
 }
 
 void print_relative_table() {
   std::vector<std::vector<std::string>> rows;
   for (const RelativePreset& preset : relative_presets())
     rows.push_back({preset.name, preset.source, preset.summary});
-  fmt::print("# relative\n{}", text_table(rows, 2));
+  print("# relative\n{}", text_table(rows, 2));
   print_model_types("relative", relative_presets(), relative_models());
 }
 
@@ -156,7 +157,7 @@ void print_embeddings_json() {
   const auto models = encoder_embeddings_models();
   for (const EncoderEmbeddingsPreset& preset : encoder_embeddings_presets())
     list.push_back(json_of_embeddings(preset, model_types_of(preset.name, models)));
-  fmt::print("{}\n", list.dump(2));
+  print("{}\n", list.dump(2));
 }
 
 void print_vision_json() {
@@ -166,7 +167,7 @@ void print_vision_json() {
     list.push_back(json_of_embeddings(preset, model_types_of(preset.name, models)));
     list.back()["resize"] = preset.resize;
   }
-  fmt::print("{}\n", list.dump(2));
+  print("{}\n", list.dump(2));
 }
 
 template <typename Embeddings, typename Model>
@@ -175,7 +176,7 @@ void print_embeddings(const char* title, const char* one, const std::vector<Embe
   std::vector<std::vector<std::string>> rows;
   for (const Embeddings& preset : presets)
     rows.push_back({preset.name, preset.source, preset.formula});
-  fmt::print("# {}\n{}", title, text_table(rows, 2));
+  print("# {}\n{}", title, text_table(rows, 2));
   print_model_types(one, presets, models);
 }
 
@@ -208,7 +209,7 @@ void print_encoders_json() {
   auto list = Json::array();
   for (const std::string& type : encoder_model_types())
     list.push_back({{"model_type", type}, {"heads", heads_of(type)}});
-  fmt::print("{}\n", list.dump(2));
+  print("{}\n", list.dump(2));
 }
 
 void print_encoders_table() {
@@ -217,7 +218,7 @@ void print_encoders_table() {
     const auto heads = heads_of(type);
     rows.push_back({type, heads.empty() ? "no heads" : listed(heads)});
   }
-  fmt::print("# encoders\n{}", text_table(rows, 2));
+  print("# encoders\n{}", text_table(rows, 2));
 }
 
 struct PresetsArguments {
@@ -225,7 +226,7 @@ struct PresetsArguments {
   bool rotary = false, relative = false, embeddings = false, vision = false, encoders = false;
 };
 
-void print(const PresetsArguments& arguments) {
+void print_presets(const PresetsArguments& arguments) {
   const bool all = !arguments.rotary && !arguments.relative && !arguments.embeddings &&
                    !arguments.vision && !arguments.encoders;
   if (arguments.json) {
@@ -236,15 +237,15 @@ void print(const PresetsArguments& arguments) {
     return arguments.rotary ? print_rotary_json() : print_embeddings_json();
   }
   if (all) print_table();
-  if (all) fmt::print("\n");
+  if (all) print("\n");
   if (all || arguments.rotary) print_rotary_table();
-  if (all) fmt::print("\n");
+  if (all) print("\n");
   if (all || arguments.relative) print_relative_table();
-  if (all) fmt::print("\n");
+  if (all) print("\n");
   if (all || arguments.embeddings) print_embeddings_table();
-  if (all) fmt::print("\n");
+  if (all) print("\n");
   if (all || arguments.vision) print_vision_table();
-  if (all) fmt::print("\n");
+  if (all) print("\n");
   if (all || arguments.encoders) print_encoders_table();
 }
 
@@ -294,7 +295,7 @@ void add_presets(CLI::App& app) {
   auto* encoders = sub->add_flag("--encoders", arguments->encoders, "list the encoders only");
   encoders->excludes(rotary)->excludes(relative)->excludes(embeddings)->excludes(vision);
   sub->footer("Example:\n  posenc presets --json");
-  sub->callback([arguments] { print(*arguments); });
+  sub->callback([arguments] { print_presets(*arguments); });
 }
 
 }  // namespace posenc::cli

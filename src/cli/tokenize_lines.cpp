@@ -13,6 +13,7 @@
 
 #include "cli/arguments.h"
 #include "cli/error.h"
+#include "cli/print.h"
 #include "cli/text_lines.h"
 #include "posenc/text/tokenizer.h"
 
@@ -85,7 +86,7 @@ void tokenize_lines(const TokenizeOptions& options) {
       Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
       const auto mask =
           pads ? pad(tokenizer, batch(), encoding) : std::vector<int>(encoding.ids.size(), 1);
-      fmt::print("{}\n", json_of(encoding, mask));
+      print("{}\n", json_of(encoding, mask));
       return;
     }
     std::vector<int64_t> ids;
@@ -96,9 +97,9 @@ void tokenize_lines(const TokenizeOptions& options) {
       ids = tokenizer.encode_ids(text, second, wanted);
     }
     if (options.count) {
-      fmt::print("{}\n", ids.size());
+      print("{}\n", ids.size());
     } else {
-      fmt::print("{}\n", fmt::join(ids, " "));
+      print("{}\n", fmt::join(ids, " "));
     }
   });
 }
@@ -120,7 +121,7 @@ void detokenize_lines(const DetokenizeOptions& options) {
       }
       begin = end + 1;
     }
-    fmt::print("{}\n", tokenizer.decode(ids, !options.keep_special));
+    print("{}\n", tokenizer.decode(ids, !options.keep_special));
   });
 }
 

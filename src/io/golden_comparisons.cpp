@@ -15,7 +15,9 @@ double share_off(const TensorComparison& comparison, const at::Tensor& expected)
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (!comparison.mismatch.empty()) return kInfinity;
   if (comparison.worst.empty()) return 0.0;
-  const at::Tensor sizes = expected.detach().cpu().abs().to(at::kDouble);
+  const at::Tensor values = expected.detach().cpu();  // abs() is not of all dtypes
+  const at::Tensor sizes =
+      values.is_complex() ? values.abs().to(at::kDouble) : values.to(at::kDouble).abs();
   const double largest = sizes.nan_to_num(0.0, 0.0, 0.0).max().item<double>();
   const double share = comparison.difference / (largest > 0.0 ? largest : 1.0);
   return std::isnan(share) ? kInfinity : share;

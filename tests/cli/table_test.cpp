@@ -205,7 +205,9 @@ TEST_F(Table, RefusesAndWritesNothing) {
   };
   expect_refused(with("whisper", "8", {"max_time=9"}), "table", "max_timescale");
   expect_refused(with("whisper", "8", {"max_timescale=x"}), "table", "Got x");
-  expect_refused(with("whisper", "8", {"max_timescale=1", "max_timescale=2"}), "table", "twice");
+  const auto twice = with("whisper", "8", {"max_timescale=1", "max_timescale=2"});
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "--param max_timescale is given twice", twice.err);
   expect_refused(with("whisper", "2", {}), "table", "the dimension must be larger");
   expect_refused(with("whisper", "7", {}), "table", "`whisper`: dim must be even. Got 7\n");
   expect_refused(with("detr_2d", "8", {"height=2"}), "table", "needs the parameter `width`");

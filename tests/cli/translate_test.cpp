@@ -229,7 +229,7 @@ TEST_F(Translate, LanguagesAfterTheVocabulary) {
   };
   EXPECT_CONTAINS(refusal("--src-lang", "enn"), "has no language enn; did you mean en?");
   EXPECT_CONTAINS(refusal("--tgt-lang", "zhu"), "has no language zhu; did you mean ");
-  EXPECT_CONTAINS(refusal("--src-lang", "de"), "line 1 has the token '__de__' with id ");
+  EXPECT_CONTAINS(refusal("--src-lang", "de"), "--src-lang: the model must have the token of de. Got id ");
 }
 
 TEST_F(Translate, OverridesBeamsAndLength) {
@@ -238,7 +238,7 @@ TEST_F(Translate, OverridesBeamsAndLength) {
   EXPECT_EQ(translate(marian_path("untied"), text, {"--beams", "1"}).out, own);
   EXPECT_LT(translate(marian_path("untied"), text, {"--max-length", "3"}).out.size(), own.size());
   expect_refused(translate(marian_path("untied"), text, {"--max-length", "49"}), "translate",
-                 "max_new_tokens must be at most the model's max_len 48. Got 49");
+                 "--max-length must be at most the model's max_len 48. Got 49");
 }
 
 // What the command line replaces may be a setting that posenc does not have.
@@ -260,7 +260,8 @@ TEST_F(Translate, ALineThatIsTooLong) {
   for (int i = 0; i < 100; ++i) line += "seven ";
   const std::string text = "six\n" + line + "\n";
   expect_refused_text(text,
-                      "lines.txt: line 2 must have at most 48 tokens, including EOS; "
+                      "lines.txt: line 2 must have at most 48 tokens, including EOS, as the model has no more "
+                      "positions; "
                       "--truncate truncates it. Got ",
                       translate(marian_path("shared"), "six\n").out);
   const auto cut = translate(marian_path("shared"), text, {"--truncate"});

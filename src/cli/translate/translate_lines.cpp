@@ -11,6 +11,7 @@
 
 #include "cli/error.h"
 #include "cli/line_reader.h"
+#include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/translate/translator.h"
 #include "io/base/text.h"
@@ -149,13 +150,13 @@ class WindowWriter {
       nlohmann::json line = {{"line", window_.numbers[line_]},
                              {"translations", std::move(translations)}};
       if (is_aligned) line["source_ids"] = source;
-      fmt::print("{}\n", line.dump());
+      print("{}\n", line.dump());
       return;
     }
     for (const auto& one : all) {
       if (format_ == LineFormat::Scores)
-        fmt::print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
-      fmt::print("{}\n", one.text);
+        print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
+      print("{}\n", one.text);
     }
   }
 
@@ -217,7 +218,7 @@ int threads_of(int64_t wanted) {
 
 void translate_lines(const TranslateOptions& options) {
   if (options.threads > 0) at::set_num_threads(threads_of(options.threads));
-  Translator translator(options.folder, options.search, options.weights);
+  Translator translator(options.folder, options.search, options.weights, options.load);
   LineReader reader(options.file);
   for (int64_t batches = 1;; batches = std::min(2 * batches, kWindowBatches)) {
     const uint64_t bytes_before = reader.bytes();

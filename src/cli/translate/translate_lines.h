@@ -4,6 +4,7 @@
 #include <string>
 
 #include "posenc/inference/freeze_options.h"
+#include "posenc/io/load.h"
 
 namespace posenc::cli {
 
@@ -36,6 +37,7 @@ struct TranslateOptions {
   bool truncate = false;
   int64_t threads = 0;
   WeightDtype weights = WeightDtype::Float32;
+  LoadOptions load = {};
 };
 
 /// Writes the translation of each line of a file to standard output. Throws CommandError if the

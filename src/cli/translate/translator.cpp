@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/error.h"
+#include "cli/weights.h"
 #include "io/base/file.h"
 #include "io/base/text.h"
 #include "models/generate/folder.h"
@@ -22,8 +23,6 @@ bool has_file(const std::string& folder, const char* name) {
 }
 
 void check_folder(const std::string& folder) {
-  std::error_code unknown;
-  if (!std::filesystem::is_directory(folder, unknown)) fail("{}: must be a folder", folder);
   // Other models have other tokenizers, whose errors name what they lack.
   if (!has_file(folder, "source.spm") && !has_file(folder, "target.spm")) return;
   std::vector<std::string> lacking;
@@ -35,9 +34,12 @@ void check_folder(const std::string& folder) {
   }
 }
 
-const std::string& checked(const std::string& folder) {
+Seq2SeqWeights weights_of(const std::string& folder, const LoadOptions& load) {
   check_folder(folder);
-  return folder;
+  LoadReport report;
+  auto loaded = load_seq2seq_weights("load_seq2seq", folder, LoadOptions(load).report(&report));
+  note_unexpected("translate", report);
+  return loaded;
 }
 
 // The number of tokens that two sources end with.
@@ -104,8 +106,9 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights)
-    : loaded_(load_seq2seq_weights("load_seq2seq", checked(folder))),
+Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights,
+                       const LoadOptions& load)
+    : loaded_(weights_of(folder, load)),
       settings_(search_settings(folder, loaded_.config, options)),
       generation_(search_options(settings_, loaded_.model->options.tgt_vocab(), options)),
       tokenizer_(Tokenizer::from_folder(folder)),

@@ -28,7 +28,8 @@ struct Translation {
 class Translator {
  public:
   /// Throws CommandError, c10::ValueError and WeightsError.
-  Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights);
+  Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights,
+             const LoadOptions& load = {});
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Maximum number of tokens in a source, including the end token.

@@ -248,11 +248,19 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
       const bool keeps_rate = dynamic_cast<InitialLearningRate*>(&groups[i].options()) != nullptr;
       state_->options.push_back(options_in(record.values, i, present[i], keeps_rate));
     }
-    try_options(optimizer, notes, state_->options);
+    const auto set_back = [&] {  // what an optimiser keeps elsewhere than in its groups
+      for (std::size_t i = 0; i < present.size(); ++i)
+        if (!are_same(notes.named_options(i), present[i])) notes.set_named_options(i, present[i]);
+    };
+    try {
+      try_options(optimizer, notes, state_->options);
+    } catch (...) {
+      set_back();
+      throw;
+    }
+    set_back();
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      // Those that an optimiser keeps elsewhere than in its groups.
-      if (!are_same(notes.named_options(i), present[i])) notes.set_named_options(i, present[i]);
       const auto due = required_tensors(rule, state_->options[i]);
       for (const auto& parameter : groups[i].params()) {
         const std::string& prefix = slots[index++];

@@ -271,7 +271,9 @@ std::string generation_text(const std::string& folder) {
 }
 
 Settings settings_of_generation(const Settings& generation) {
-  return generation.with(without_nulls(generation.object())).of(kClass);
+  Settings settings = generation.with(without_nulls(generation.object())).of(kClass);
+  read_as_python(settings);
+  return settings;
 }
 
 Settings generation_of_config(const Settings& config) {

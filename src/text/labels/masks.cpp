@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "text/labels/parts.h"
+#include "text/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {
@@ -14,15 +15,14 @@ namespace {
 // The ids of the only tokens that are considered; none: all are.
 std::vector<int64_t> target_ids(const TextClassifierParts& parts, const FillMaskOptions& options) {
   std::vector<int64_t> ids;
+  const bool cuts_left = TokenizerAccess::loaded(parts.tokenizer).settings().truncates_left;
   for (const std::string& target : options.targets()) {
     auto id = parts.tokenizer.token_to_id(target);
     if (!id) {
-      const auto first = TokenizerOptions()
-                             .add_special_tokens(false)
-                             .truncation(tokenizer::Truncation::LongestFirst)
-                             .max_length(1);  // or the last, for a tokenizer that cuts on the left
-      const auto tokens = parts.tokenizer.encode_ids(target, std::nullopt, first);
-      if (!tokens.empty()) id = tokens.front();
+      const auto tokens = parts.tokenizer.encode_ids(target, std::nullopt,
+                                                     TokenizerOptions().add_special_tokens(false));
+      // Cut to one token: the pipeline does so as the tokenizer cuts.
+      if (!tokens.empty()) id = cuts_left ? tokens.back() : tokens.front();
     }
     if (id && std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
   }

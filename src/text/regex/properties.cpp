@@ -120,7 +120,6 @@ CharacterSet with_others(uint32_t categories, const Range (&others)[kCount]) {
 constexpr std::pair<std::string_view, std::string_view> kEmojiNames[] = {
     {"epres", "emojipresentation"},      {"emod", "emojimodifier"},
     {"ebase", "emojimodifierbase"},      {"ecomp", "emojicomponent"},
-    {"extpict", "extendedpictographic"},
 };
 
 std::optional<CharacterSet> emoji_set(std::string_view name) {

@@ -25,6 +25,6 @@ struct RangeProperty {
 };
 
 /// Those of emoji: Emoji, Emoji_Presentation and so on.
-extern const RangeProperty kEmojiProperties[6];
+extern const RangeProperty kEmojiProperties[5];
 
 }  // namespace posenc::text::unicode
