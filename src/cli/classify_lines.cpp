@@ -71,7 +71,8 @@ void classify_texts(const TextClassifier& model, const ClassifyOptions& options)
 
 Json json_of(const TokenLabel& one, const std::string& text) {
   Json out = {{"text", one.word}, {"label", one.label}, {"score", one.score}};
-  out["begin"] = out["end"] = nullptr;
+  out["begin"] = nullptr;
+  out["end"] = nullptr;
   if (one.span) {
     const auto begin = static_cast<std::size_t>(one.span->byte_begin);
     out["text"] = text.substr(begin, static_cast<std::size_t>(one.span->byte_end) - begin);

@@ -89,11 +89,11 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
       return name.empty() ? "unknown" : shown(name);
     };
     print("{}: model type {}, embeddings preset {}\n", options.path,
-               known(options.folder->model_type), known(options.folder->embeddings_preset));
+          known(options.folder->model_type), known(options.folder->embeddings_preset));
   }
   print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
-             manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
-             manifest.tensors.size(), size_text(weights.total_bytes()));
+        manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
+        manifest.tensors.size(), size_text(weights.total_bytes()));
   std::vector<std::vector<std::string>> rows;
   for (const auto& tensor : manifest.tensors) {
     rows.push_back({shown(tensor.name), dtype_name(tensor.dtype),

@@ -65,7 +65,7 @@ void print_table() {
     for (const auto& param : all[i].params) {
       const bool needed = param.fallback.empty();
       print("#   --param {}={}  {}\n", param.name, needed ? "..." : param.fallback,
-                 param.meaning + (needed ? ", required" : ""));
+            param.meaning + (needed ? ", required" : ""));
     }
     if (!all[i].bound.empty()) print("#   equal within {}\n", all[i].bound);
     std::vector<std::vector<std::string>> rows;

@@ -40,12 +40,13 @@ template <typename Text, typename Read, typename Work>
 void each_lines(const std::string& file, int64_t most, Read&& read, Work&& work) {
   LineReader reader(file, kLongestText);
   std::vector<Text> texts;
+  int64_t last = 0;  // the number of their last line
   const auto work_on_all = [&] {
     const std::vector<Text> all = std::exchange(texts, {});
     try {
       if (!all.empty()) work(all);
     } catch (const c10::Error&) {
-      int64_t number = reader.number() - static_cast<int64_t>(all.size());
+      int64_t number = last - static_cast<int64_t>(all.size());
       for (const Text& text : all) {
         ++number;
         try {
@@ -60,8 +61,14 @@ void each_lines(const std::string& file, int64_t most, Read&& read, Work&& work)
   std::string line;
   while (true) {
     if (static_cast<int64_t>(texts.size()) == most || !reader.is_ready()) work_on_all();
-    if (!reader.next(line)) break;
-    texts.push_back(read(reader, line));
+    try {
+      if (!reader.next(line)) break;
+      texts.push_back(read(reader, line));
+    } catch (const CommandError&) {
+      work_on_all();
+      throw;
+    }
+    last = reader.number();
   }
   work_on_all();
 }

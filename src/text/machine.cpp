@@ -69,14 +69,14 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
 // The rule for the text without special tokens.
 TruncationRule Machine::checked(TruncationRule rule, const PostProcessor& post_processor,
                                 bool is_pair, bool add_special_tokens) const {
-  const auto room = [&](bool pair) {
-    return room_for_text(rule, post_processor.added_tokens(pair));
-  };
-  // The package asks this of every rule, with the special tokens of one text.
-  TORCH_CHECK_VALUE(rule.stride <= room(false), "[Tokenizer] `stride` must be less than the ",
-                    room(false), " tokens that `max_length` leaves for the text. Got ",
-                    rule.stride);
-  if (add_special_tokens) rule.max_length = room(is_pair);
+  // The package asks this of every rule, with the special tokens of one text, unless these alone
+  // are more than max_length.
+  const std::size_t added = post_processor.added_tokens(false);
+  TORCH_CHECK_VALUE(rule.max_length < added || rule.stride <= rule.max_length - added,
+                    "[Tokenizer] `stride` must be less than the ", rule.max_length - added,
+                    " tokens that `max_length` leaves for the text. Got ", rule.stride);
+  if (add_special_tokens)
+    rule.max_length = room_for_text(rule, post_processor.added_tokens(is_pair));
   return rule;
 }
 

@@ -81,6 +81,8 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
     }
   }
   std::size_t width = longest;
+  const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
+  const auto rounded = [&] { return (width + multiple - 1) / multiple * multiple; };
   if (options.padding() == Padding::None) {
     TORCH_CHECK_VALUE(shortest >= longest,
                       "[Tokenizer] without `padding`, texts must have one number of tokens. Got ",
@@ -89,12 +91,13 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
   }
   if (options.padding() == Padding::Length) {
     width = pad_length_of(tokenizer, options);
-    TORCH_CHECK_VALUE(longest <= width, "[Tokenizer] texts must have at most `",
+    // What is longer stays as it is, as in the package, whose rows then have several lengths.
+    if (longest > rounded() && shortest == longest) return static_cast<int64_t>(longest);
+    TORCH_CHECK_VALUE(longest <= rounded(), "[Tokenizer] texts must have at most `",
                       options.pad_length() ? "pad_length" : "max_length", "` tokens, ", width,
-                      ", where they are not truncated. Got ", longest);
+                      ", or all one number, where they are not truncated. Got ", longest);
   }
-  const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
-  width = (width + multiple - 1) / multiple * multiple;
+  width = rounded();
   TORCH_CHECK_VALUE(
       shortest >= width || tokenizer.padding() || options.pad_id() || !needs_padding_token,
       "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token, and "

@@ -229,7 +229,8 @@ TEST_F(Translate, LanguagesAfterTheVocabulary) {
   };
   EXPECT_CONTAINS(refusal("--src-lang", "enn"), "has no language enn; did you mean en?");
   EXPECT_CONTAINS(refusal("--tgt-lang", "zhu"), "has no language zhu; did you mean ");
-  EXPECT_CONTAINS(refusal("--src-lang", "de"), "--src-lang: the model must have the token of de. Got id ");
+  EXPECT_CONTAINS(refusal("--src-lang", "de"),
+                  "--src-lang: the model must have the token of de. Got id ");
 }
 
 TEST_F(Translate, OverridesBeamsAndLength) {
@@ -259,11 +260,12 @@ TEST_F(Translate, ALineThatIsTooLong) {
   std::string line;
   for (int i = 0; i < 100; ++i) line += "seven ";
   const std::string text = "six\n" + line + "\n";
-  expect_refused_text(text,
-                      "lines.txt: line 2 must have at most 48 tokens, including EOS, as the model has no more "
-                      "positions; "
-                      "--truncate truncates it. Got ",
-                      translate(marian_path("shared"), "six\n").out);
+  expect_refused_text(
+      text,
+      "lines.txt: line 2 must have at most 48 tokens, including EOS, as the model has no more "
+      "positions; "
+      "--truncate truncates it. Got ",
+      translate(marian_path("shared"), "six\n").out);
   const auto cut = translate(marian_path("shared"), text, {"--truncate"});
   EXPECT_EQ(cut.status, 0);
   EXPECT_EQ(lines_of(cut.out).size(), 2u);

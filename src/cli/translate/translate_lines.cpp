@@ -154,8 +154,7 @@ class WindowWriter {
       return;
     }
     for (const auto& one : all) {
-      if (format_ == LineFormat::Scores)
-        print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
+      if (format_ == LineFormat::Scores) print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
       print("{}\n", one.text);
     }
   }

@@ -28,7 +28,17 @@ class Window {
       : row_(row), context_(context) {
     for (std::size_t i = row.begin; i < row.end; ++i) {
       // Some models point to the first token where there is no answer.
-      may_answer_.push_back(row.tokens.sequences[i] == context || row.tokens.ids[i] == cls_token);
+      const int sequence = row.tokens.sequences[i];
+      may_answer_.push_back(sequence == context ||
+                            (sequence < 0 && row.tokens.ids[i] == cls_token));
+    }
+    if (std::find(may_answer_.begin(), may_answer_.end(), true) == may_answer_.end()) {
+      // As in the pipeline, to which all are then as probable.
+      starts_.assign(may_answer_.size(), 0.0F);
+      ends_ = starts_;
+      const float each = 1.0F / static_cast<float>(may_answer_.size());
+      no_answer_ = each * each;
+      return;
     }
     starts_ = probabilities(logits);
     ends_ = probabilities(logits + 1);
@@ -171,6 +181,8 @@ std::vector<Answer> answer(const TextClassifierParts& parts, const std::string& 
   const TextRows rows(parts.tokenizer, std::vector<TextPair>{pair},
                       window_options(parts, options, question_first),
                       {.places = true, .words = true});
+  TORCH_CHECK_VALUE(!rows.row(0).is_empty(), kClassifier,
+                    "the question and the context must have a token. Got none");
   std::vector<at::Tensor> logits(rows.size());
   for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), options.batch_size())) {
     const at::Tensor own = parts.model.forward(batch.ids, batch.inputs).logits;
@@ -181,7 +193,7 @@ std::vector<Answer> answer(const TextClassifierParts& parts, const std::string& 
   const auto count = static_cast<std::size_t>(options.top_k());
   const std::size_t candidates = options.align_to_words() ? 2 * count + 10 : count;
   Answers answers(context);
-  float no_answer = INFINITY;
+  float no_answer = 1.0F;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Window window(rows.row(i), logits[i].const_data_ptr<float>(), question_first ? 1 : 0,
                         tokenizer.special_token_id("cls_token"));

@@ -112,7 +112,6 @@ std::vector<std::vector<std::vector<MaskedToken>>> fill(const TextClassifierPart
   std::vector<std::vector<std::vector<MaskedToken>>> all(texts.size());
   each_batch(texts, options.batch_size(), [&](const auto& indices, const auto& batch) {
     const TextRows rows(parts.tokenizer, batch, parts.rules.options);
-    rows.tell_cut(indices, options.on_truncated());
     std::vector<MaskedText> masked;
     for (std::size_t i = 0; i < rows.size(); ++i)
       masked.push_back(filler.masked(rows.row(i), indices[i]));
@@ -125,6 +124,7 @@ std::vector<std::vector<std::vector<MaskedToken>>> fill(const TextClassifierPart
             filler.best(masked[row], hidden[static_cast<int64_t>(i)]);
       }
     }
+    rows.tell_cut(indices, options.on_truncated());
   });
   return all;
 }

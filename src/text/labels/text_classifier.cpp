@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "inference/frozen_scope.h"
 #include "text/labels/parts.h"
 
 namespace posenc {
@@ -102,10 +103,10 @@ at::Tensor scores_of(const TextClassifierParts& parts, const std::vector<Text>& 
     for (Text& text : batch) put_first(prompt, text);
     const TextRows rows(parts.tokenizer, batch, parts.rules.options);
     check_tokens(rows, indices);
-    rows.tell_cut(indices, options.on_truncated());
     result.index_copy_(
         0, at::tensor(indices, at::kLong),
         scores_of_logits(parts, logits_of(parts, rows, options.batch_size()), options.function()));
+    rows.tell_cut(indices, options.on_truncated());
   });
   return result;
 }
@@ -138,7 +139,7 @@ void check_top(const TextClassifyOptions& options) {
 
 std::vector<std::vector<LabelScore>> TextClassifier::classify(
     const std::vector<std::string>& texts, const TextClassifyOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   text::check_top(options);
   return text::best_labels(*held, text::scores_of(*held, texts, options, "classify()"), options);
@@ -147,7 +148,7 @@ std::vector<std::vector<LabelScore>> TextClassifier::classify(
 std::vector<std::vector<LabelScore>> TextClassifier::classify_pairs(
     const std::vector<std::pair<std::string, std::string>>& pairs,
     const TextClassifyOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   text::check_top(options);
   return text::best_labels(*held, text::scores_of(*held, pairs, options, "classify_pairs()"),
@@ -156,7 +157,7 @@ std::vector<std::vector<LabelScore>> TextClassifier::classify_pairs(
 
 torch::Tensor TextClassifier::scores(const std::vector<std::string>& texts,
                                      const TextClassifyOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   return text::scores_of(*held, texts, options, "scores()");
 }
@@ -164,14 +165,14 @@ torch::Tensor TextClassifier::scores(const std::vector<std::string>& texts,
 torch::Tensor TextClassifier::pair_scores(
     const std::vector<std::pair<std::string, std::string>>& pairs,
     const TextClassifyOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   return text::scores_of(*held, pairs, options, "pair_scores()");
 }
 
 torch::Tensor TextClassifier::choose(const std::string& text,
                                      const std::vector<std::string>& choices) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   text::check_kind(*held, head::Kind::Choice, "choose()");
   if (choices.empty()) return at::empty({0}, at::kFloat);
@@ -185,21 +186,21 @@ torch::Tensor TextClassifier::choose(const std::string& text,
 
 std::vector<std::vector<TokenLabel>> TextClassifier::label_tokens(
     const std::vector<std::string>& texts, const TokenLabelOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   return text::label_tokens(*held, texts, options);
 }
 
 std::vector<Answer> TextClassifier::answer(const std::string& question, const std::string& context,
                                            const AnswerOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   return text::answer(*held, question, context, options);
 }
 
 std::vector<std::vector<std::vector<MaskedToken>>> TextClassifier::fill(
     const std::vector<std::string>& texts, const FillMaskOptions& options) const {
-  const torch::NoGradGuard no_grad;
+  const inference::FrozenScope scope;
   const auto held = parts_;
   return text::fill(*held, texts, options);
 }

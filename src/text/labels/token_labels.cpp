@@ -224,7 +224,6 @@ std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& par
   std::vector<std::vector<TokenLabel>> all(texts.size());
   each_batch(texts, options.batch_size(), [&](const auto& indices, const auto& batch) {
     const TextRows rows(parts.tokenizer, batch, wanted, places);
-    if (!options.stride()) rows.tell_cut(indices, options.on_truncated());
     std::vector<at::Tensor> probabilities(rows.size());
     for (const ModelBatch& own : model_batches(parts.rules, rows.batch(), options.batch_size())) {
       const at::Tensor scores = class_probabilities(
@@ -241,6 +240,7 @@ std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& par
         found.add(rows.row(i), probabilities[i].const_data_ptr<float>());
       all[static_cast<std::size_t>(indices[text])] = found.found();
     }
+    if (!options.stride()) rows.tell_cut(indices, options.on_truncated());
   });
   return all;
 }

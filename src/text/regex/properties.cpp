@@ -118,8 +118,10 @@ CharacterSet with_others(uint32_t categories, const Range (&others)[kCount]) {
 
 // The short names of the properties of emoji.
 constexpr std::pair<std::string_view, std::string_view> kEmojiNames[] = {
-    {"epres", "emojipresentation"},      {"emod", "emojimodifier"},
-    {"ebase", "emojimodifierbase"},      {"ecomp", "emojicomponent"},
+    {"epres", "emojipresentation"},
+    {"emod", "emojimodifier"},
+    {"ebase", "emojimodifierbase"},
+    {"ecomp", "emojicomponent"},
 };
 
 std::optional<CharacterSet> emoji_set(std::string_view name) {
