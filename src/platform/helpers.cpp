@@ -225,7 +225,7 @@ bool Helpers::start(Helper& helper) {
       helper.thread = std::thread([this, &helper] { serve(helper); });
       helper.word.store(kWatching);
       is_started = true;
-    } catch (const std::system_error&) {  // the system has no more threads
+    } catch (const std::exception&) {  // the system has no more threads, or no memory for one
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -268,8 +268,9 @@ void Helpers::sleep(Helper& helper, int64_t word) {
   std::unique_lock<std::mutex> lock(helper.mutex);
   if (!helper.word.compare_exchange_strong(word, with(word, kAsleep))) return;
   helper.changed.wait(lock, [&] {
-    const State state = state_of(helper.word.load(std::memory_order_acquire));
-    return state == kAssigned || state == kWatching || is_stopped_.load();
+    // Any other state is one of somebody who has woken it, and who does not do so again: a caller
+    // that reserves a helper that it finds watching takes it to be awake.
+    return state_of(helper.word.load(std::memory_order_acquire)) != kAsleep || is_stopped_.load();
   });
   word = helper.word.load();
   if (state_of(word) == kAsleep) helper.word.compare_exchange_strong(word, with(word, kWatching));

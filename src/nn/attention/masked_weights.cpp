@@ -22,7 +22,8 @@ at::Tensor without_padding(const at::Tensor& weights, const ScoreMask& mask,
       mask.bias.eq(kNever).all(-1, /*keepdim=*/true).logical_and(tokens.unsqueeze(1).unsqueeze(3));
   const bool may_look = weights.is_cpu() && torch_internals::dispatches_plainly();
   if (may_look && !is_blind.any().item<bool>()) return weights;
-  const at::Tensor own = tokens.unsqueeze(1).unsqueeze(2).to(at::kFloat);
+  const at::Tensor own = tokens.unsqueeze(1).unsqueeze(2).to(
+      weights.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor shares = own / own.sum(-1, /*keepdim=*/true);
   return at::where(is_blind, shares.to(weights.scalar_type()), weights);
 }
