@@ -86,7 +86,7 @@ void tokenize_lines(const TokenizeOptions& options) {
       Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
       const auto mask =
           pads ? pad(tokenizer, batch(), encoding) : std::vector<int>(encoding.ids.size(), 1);
-      print("{}\n", json_of(encoding, mask));
+      cli::print("{}\n", json_of(encoding, mask));
       return;
     }
     std::vector<int64_t> ids;
@@ -97,9 +97,9 @@ void tokenize_lines(const TokenizeOptions& options) {
       ids = tokenizer.encode_ids(text, second, wanted);
     }
     if (options.count) {
-      print("{}\n", ids.size());
+      cli::print("{}\n", ids.size());
     } else {
-      print("{}\n", fmt::join(ids, " "));
+      cli::print("{}\n", fmt::join(ids, " "));
     }
   });
 }
@@ -121,7 +121,7 @@ void detokenize_lines(const DetokenizeOptions& options) {
       }
       begin = end + 1;
     }
-    print("{}\n", tokenizer.decode(ids, !options.keep_special));
+    cli::print("{}\n", tokenizer.decode(ids, !options.keep_special));
   });
 }
 

@@ -85,9 +85,10 @@ Projection::Projection(const ConvertedWeight& weight, const at::Tensor& bias) {
 }
 
 at::Tensor Projection::rows(const at::Tensor& x) const {
-  TORCH_CHECK_VALUE(x.dim() == 2 && x.size(1) == in() && (!bias_.defined() || bias_.numel() == out()),
-                    "[freeze] a weight (", out(), ", ", in(), ") and its bias must fit rows. Got ",
-                    x.sizes(), " and a bias ", bias_.defined() ? bias_.sizes() : at::IntArrayRef());
+  TORCH_CHECK_VALUE(
+      x.dim() == 2 && x.size(1) == in() && (!bias_.defined() || bias_.numel() == out()),
+      "[freeze] a weight (", out(), ", ", in(), ") and its bias must fit rows. Got ", x.sizes(),
+      " and a bias ", bias_.defined() ? bias_.sizes() : at::IntArrayRef());
   const at::Tensor from = x.contiguous(), to = at::empty({x.size(0), out()}, at::kFloat);
   run(from.const_data_ptr<float>(), x.size(0), to.data_ptr<float>(), row_regime(x.size(0)));
   return to;
