@@ -62,7 +62,7 @@ _posenc() {
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
     generate) options='-h --help --in --out --set --plain --int8 --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
-    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --truncate' ;;
+    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --allow-unexpected --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
     words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate'
