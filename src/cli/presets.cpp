@@ -3,8 +3,6 @@
 
 #include "posenc/sinusoid/preset.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 

@@ -182,7 +182,7 @@ std::vector<Answer> answer(const TextClassifierParts& parts, const std::string& 
                       window_options(parts, options, question_first),
                       {.places = true, .words = true});
   TORCH_CHECK_VALUE(!rows.row(0).is_empty(), kClassifier,
-                    "the question and the context must have a token. Got none");
+                    "the question and the context must have a token. Got no token");
   std::vector<at::Tensor> logits(rows.size());
   for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), options.batch_size())) {
     const at::Tensor own = parts.model.forward(batch.ids, batch.inputs).logits;
