@@ -109,7 +109,7 @@ TEST(SearchOptions, JsonMayHaveNumbersOfOtherTools) {
   EXPECT_EQ(options.eos_ids(), Tokens{2});
   EXPECT_TRUE(options.suppress_tokens().empty());
   EXPECT_EQ(options.begin_suppress_tokens(), Tokens{4});
-  EXPECT_TRUE(options.renormalize());
+  EXPECT_FALSE(options.renormalize()) << "only true itself";
   EXPECT_FALSE(options.remove_invalid_values() || options.do_sample());
   EXPECT_EQ(options.max_new_tokens(), 5);
   EXPECT_EQ(options.exponential_decay_length_penalty()->start, 2);

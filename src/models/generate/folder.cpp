@@ -50,8 +50,9 @@ nlohmann::json without_nulls(const nlohmann::json& object) {
 
 // What transformers takes of numbers, which JSON files of other tools have: any for a flag, and a
 // whole real for an id or a length. Of others it takes a real only where that changes nothing.
-constexpr const char* kFlags[] = {"do_sample", "low_memory", "remove_invalid_values",
-                                  "renormalize_logits"};
+constexpr const char* kFlags[] = {"do_sample", "low_memory"};
+// Flags that only True itself sets.
+constexpr const char* kStrictFlags[] = {"remove_invalid_values", "renormalize_logits"};
 constexpr const char* kWholes[] = {"bos_token_id",   "decoder_start_token_id",
                                    "eos_token_id",   "exponential_decay_length_penalty",
                                    "max_new_tokens", "max_length",
@@ -97,6 +98,11 @@ void read_as_python(Settings& settings) {
   for (const char* const name : kFlags) {
     change(name, [](const nlohmann::json& value) {
       return value.is_number() ? nlohmann::json(value != 0) : value;
+    });
+  }
+  for (const char* const name : kStrictFlags) {
+    change(name, [](const nlohmann::json& value) {
+      return value.is_number() ? nlohmann::json(false) : value;
     });
   }
   for (const char* const name : kWholes) change(name, as_whole);

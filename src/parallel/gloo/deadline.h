@@ -12,8 +12,9 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
 
   /// `timeout` from now, as `now` tells it.
-  explicit Deadline(std::chrono::milliseconds timeout,
-                    std::function<Clock::time_point()> now = Clock::now)
+  explicit Deadline(
+      std::chrono::milliseconds timeout,
+      std::function<Clock::time_point()> now = [] { return Clock::now(); })
       : now_(std::move(now)), end_(now_() + timeout) {}
 
   /// What is left for the next step, rounded up; a millisecond when it is over, since LibTorch

@@ -235,7 +235,6 @@ TEST_F(Run, RefusedInputsWriteNothing) {
       {weights, dict({{"input", ids}}), {"--param", "batchfirst=1"}, "did you mean batch_first?"},
       {weights, dict({{"input", ids}}), {"--param", "grow=perhaps"}, "true or false"},
       {weights, dict({{"input", ids}}), {"--param", "scale=inf"}, "or a number. Got inf"},
-      {weights, dict({{"input", ids}}), {"--param", "grow=1", "--param", "grow=0"}, "twice"},
       {learned, dict({{"input", ids}}), {"--param", "max_len=5"}, "position_encoding.pe"},
       {tokens, dict({{"input", ids}}), {}, "--module NAME"},
       {tokens,
