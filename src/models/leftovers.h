@@ -27,6 +27,11 @@ class Leftovers {
   /// A tensor that is read in another way.
   void add_read(const std::string& name) { read_.insert(name); }
 
+  /// The patterns of the options' key map that no name in `file` takes.
+  void add_unused_patterns(const io::TensorSource& file) {
+    report_.unused_patterns = io::unused_patterns(file, options_);
+  }
+
   /// Sorts the others and gives the report to the options' owner. Throws WeightsError for those
   /// inside modules that are computed, unless the options allow them.
   void finish();

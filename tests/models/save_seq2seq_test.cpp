@@ -122,6 +122,28 @@ TEST(SaveSeq2Seq, SettingsThatHaveNotChangedStayAsTheyAre) {
   EXPECT_TRUE(again.do_sample() && again.top_k() == 0 && again.prefixes().empty());
 }
 
+TEST(SaveSeq2Seq, SettingsThatGenerateDoesNotHaveStayAsTheyAre) {
+  const TempDir out;
+  save_pretrained(small_marian(), out / "first");
+  const std::string text = R"({"num_beams": 2, "num_beam_groups": 2, "decoder_start_token_id": 1})";
+  write_bytes(out / "first/generation_config.json", text);
+  Seq2SeqModel loaded = load_seq2seq(out / "first");
+  save_pretrained(loaded, out / "second");
+  EXPECT_EQ(read_bytes(out / "second/generation_config.json"), text);
+  const char* const rule = "num_beam_groups must be 1, the only value that posenc has. Got 2";
+  EXPECT_ERROR(generate(loaded.model, torch::tensor({{3}}), {}, loaded.generation), c10::ValueError,
+               rule);
+  for (const auto& changed : {GenerateOptions(loaded.generation).num_beams(3),
+                              GenerateOptions(loaded.generation).unsupported("")}) {
+    loaded.generation = changed;
+    EXPECT_ERROR(save_pretrained(loaded, out / "second"), c10::ValueError, rule);
+  }
+  loaded.origin.generation_config = R"({"num_beams": 3, "decoder_start_token_id": 1})";
+  loaded.generation = GenerateOptions(1, 0).num_beams(3);
+  save_pretrained(loaded, out / "second");
+  EXPECT_EQ(load_seq2seq(out / "second").generation.num_beams(), 3);
+}
+
 TEST(SaveSeq2Seq, SettingsOfASearchInConfigJsonBecomeAFileOfTheirOwn) {
   const TempDir out;
   save_pretrained(small_marian(), out / "first");

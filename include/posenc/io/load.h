@@ -59,7 +59,10 @@ struct LoadReport {
   /// Non-persistent in the module, or dropped by the map; of a model's folder also what
   /// transformers ignores, buffers of old releases and other heads.
   std::vector<std::string> ignored;
-  std::vector<std::string> cast;    ///< converted to the module's dtype
+  std::vector<std::string> cast;  ///< converted to the module's dtype
+  /// Patterns of the key map that none of the file's names took, in the order of the map: none
+  /// matches it, or an earlier pattern took all that do.
+  std::vector<std::string> unused_patterns;
   std::vector<TableReport> tables;  ///< all computed tables in the file
 };
 

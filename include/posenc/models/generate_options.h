@@ -76,6 +76,11 @@ struct GenerateOptions {
   /// unknown names in `overrides`; WeightsError for a file that cannot be read.
   static GenerateOptions from_folder(const std::string& folder, const std::string& overrides = "");
 
+  /// The error of a search with these options: that of a folder's settings which generate() does
+  /// not have, or empty. load_seq2seq() sets it, so that the weights of such a folder can be
+  /// loaded.
+  TORCH_ARG(std::string, unsupported) = "";
+
   /// The token that begins every target (decoder_start_token_id).
   TORCH_ARG(int64_t, bos_id);
   /// Tokens that end a sequence; the one that ended it is kept as its last token.

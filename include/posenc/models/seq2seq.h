@@ -41,7 +41,8 @@ struct Seq2SeqModel {
 /// The model is float32 whatever the dtype in the file. Its logits are those of transformers. The
 /// file decides which matrices are tied, as in transformers 5: those that are absent, or equal.
 /// Model type, settings, sizes, names and shapes are checked before the model is built. Search
-/// settings that generate() does not support are errors. `options` are those of load_encoder().
+/// settings that generate() does not support are errors of generate() with the loaded `generation`;
+/// GenerateOptions::from_folder() replaces them. `options` are those of load_encoder().
 ///
 /// Errors: c10::ValueError for the contents of the JSON files; WeightsError for files and weights.
 ///

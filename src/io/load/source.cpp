@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <utility>
 
 #include "io/base/tensor.h"
 #include "io/base/tensor_list.h"
@@ -229,6 +231,23 @@ void check_renames(const char* caller, const KeyMap& map) {
         "one that packs or changes ",
         in_quotes(sources.front().pattern()));
   }
+}
+
+std::vector<std::string> unused_patterns(const TensorSource& source, const LoadOptions& options) {
+  std::set<std::pair<std::size_t, std::size_t>> used;  // rule, and source of it
+  for (const auto& entry : source.entries()) {
+    const std::string_view name = entry.name;
+    if (!name.starts_with(options.prefix())) continue;
+    const auto found = find_rule(name.substr(options.prefix().size()), options.key_map());
+    if (found) used.emplace(found->rule, found->source);
+  }
+  std::vector<std::string> patterns;
+  for (std::size_t rule = 0; rule < options.key_map().size(); ++rule) {
+    const auto& sources = options.key_map()[rule].sources.items;
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (used.count({rule, i}) == 0) patterns.push_back(sources[i].pattern());
+  }
+  return patterns;
 }
 
 }  // namespace posenc::io

@@ -9,7 +9,7 @@
 
 #include "io/base/file_view.h"
 #include "io/manifest/open_weights.h"
-#include "posenc/io/key_map.h"
+#include "posenc/io/load.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::io {
@@ -134,5 +134,8 @@ class RenamedSource : public SelectedSource {
 /// Throws c10::ValueError, naming the public function `caller`, for a map with rules that do more
 /// than rename and drop.
 void check_renames(const char* caller, const KeyMap& map);
+
+/// The patterns of the options' key map that no name in the source takes.
+std::vector<std::string> unused_patterns(const TensorSource& source, const LoadOptions& options);
 
 }  // namespace posenc::io

@@ -304,7 +304,7 @@ Settings generation_settings(const std::string& folder, const Settings& config,
     else
       settings.replace(name, given.value, given.label);
   }
-  read_as_python(settings);
+  if (!overrides.empty()) read_as_python(settings);
   return settings;
 }
 
@@ -342,6 +342,14 @@ GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
   read_processors(settings, vocab, options);
   if (samples) read_sampling(settings, options);
   return options;
+}
+
+GenerateOptions generate_options_or_error(const Settings& settings, int64_t vocab) {
+  try {
+    return generate_options(settings, vocab);
+  } catch (const c10::ValueError& error) {
+    return GenerateOptions(0, 0).unsupported(error.what_without_backtrace());
+  }
 }
 
 int64_t fill_token(const Settings& settings, bool beams) {

@@ -31,6 +31,8 @@ Settings generation_settings(const std::string& folder, const Settings& config,
 
 /// The options that they mean for a model with a vocabulary of `vocab` tokens.
 GenerateOptions generate_options(const Settings& settings, int64_t vocab);
+/// The same, or for settings that generate() does not have options whose `unsupported` says so.
+GenerateOptions generate_options_or_error(const Settings& settings, int64_t vocab);
 
 /// Throws what generate() would of these options, which `settings` mean, for sources `src` (B, S),
 /// before any work: an error says whose value it was.

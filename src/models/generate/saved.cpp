@@ -115,6 +115,19 @@ void check_has_settings(const GenerateOptions& options) {
       options.coverage_penalty());
 }
 
+// Whether the settings are some that generate() does not have, and that nobody has changed.
+bool are_unsupported(const Settings& settings, const GenerateOptions& options, int64_t vocab) {
+  const GenerateOptions read = generate_options_or_error(settings, vocab);
+  if (read.unsupported().empty()) return false;
+  TORCH_CHECK_VALUE(
+      !options.unsupported().empty() &&
+          generation_settings_of(options) == generation_settings_of(read),
+      "[save_pretrained] the search of a folder whose settings generate() does not have must not "
+      "be changed, unless Seq2SeqModel::origin.generation_config gives others. Got another for: ",
+      read.unsupported());
+  return true;
+}
+
 }  // namespace
 
 std::string saved_generation(const std::string& text, const Settings& config,
@@ -131,6 +144,8 @@ std::string saved_generation(const std::string& text, const Settings& config,
     settings = settings_of_generation(settings.with(std::move(own)));
     settings.set_default("decoder_start_token_id", as_read(options.bos_id()));
   }
+  if (are_unsupported(settings, options, vocab))
+    return is_new ? settings.object().dump(2) + "\n" : text;
   const bool has_changed = set_changed(settings, options, vocab) != nullptr;
   if (!has_changed && !is_new) return text;
   // What is set may make the file's other settings count, such as top_k of sampling.

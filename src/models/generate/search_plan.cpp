@@ -186,6 +186,7 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
 
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens, std::optional<int64_t> uncounted) {
+  TORCH_CHECK_VALUE(options.unsupported().empty(), options.unsupported());
   TORCH_CHECK_VALUE(src.defined(), "[generate] src must be ids (B, S). Got an undefined tensor");
   TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
   auto prefixes = prefixes_of(options, src.size(0), vocab);

@@ -44,15 +44,6 @@ void check_kind(const TextClassifierParts& parts, Kind kind, const char* functio
 
 namespace {
 
-std::string prompt_of(const TextClassifierParts& parts, const TextClassifyOptions& options) {
-  TORCH_CHECK_VALUE(!options.prompt() || !options.prompt_name(), kClassifier,
-                    "prompt and prompt_name must not both be set");
-  if (options.prompt()) return *options.prompt();
-  const auto& name =
-      options.prompt_name() ? options.prompt_name() : parts.folder.default_prompt_name;
-  return name ? named_prompt(parts.folder.prompts, *name) : "";
-}
-
 void put_first(const std::string& prompt, std::string& text) { text.insert(0, prompt); }
 void put_first(const std::string& prompt, TextPair& pair) { pair.first.insert(0, prompt); }
 
@@ -96,7 +87,7 @@ at::Tensor scores_of(const TextClassifierParts& parts, const std::vector<Text>& 
                      const TextClassifyOptions& options, const char* function) {
   check_kind(parts, Kind::Sequence, function);
   check_positive_option("batch_size", options.batch_size());
-  const std::string prompt = prompt_of(parts, options);
+  const std::string prompt = prompt_of("TextClassifier", options, parts.folder);
   at::Tensor result = at::empty(
       {static_cast<int64_t>(texts.size()), parts.model.options().head().outputs()}, at::kFloat);
   each_batch(texts, options.batch_size(), [&](const auto& indices, std::vector<Text>& batch) {

@@ -39,15 +39,6 @@ constexpr int64_t kMeanBags = 1;  // at::embedding_bag's mode
 constexpr int64_t kAllRows = INT64_MAX;
 constexpr int64_t kFewToPool = int64_t{1} << 19;
 
-std::string prompt_of(const SentenceEncoderParts& parts, const SentenceEncodeOptions& options) {
-  TORCH_CHECK_VALUE(!options.prompt() || !options.prompt_name(), kEncode,
-                    "prompt and prompt_name must not both be set");
-  if (options.prompt()) return *options.prompt();
-  const auto& name =
-      options.prompt_name() ? options.prompt_name() : parts.folder.default_prompt_name;
-  return name ? named_prompt(parts.folder.prompts, *name) : "";
-}
-
 // What a static embedding is given.
 RowRules static_rules(const std::optional<int64_t>& max_length) {
   RowRules rules;
@@ -176,7 +167,7 @@ torch::Tensor SentenceEncoder::encode(const std::vector<std::string>& texts,
   const auto kept = options.truncate_dim() ? options.truncate_dim() : held->folder.truncate_dim;
   TORCH_CHECK_VALUE(!kept || *kept > 0, text::kEncode, "truncate_dim must be positive. Got ",
                     *kept);
-  const std::string prompt = text::prompt_of(*held, options);
+  const std::string prompt = text::prompt_of("SentenceEncoder", options, held->folder);
   at::Tensor vectors = text::encode_all(*held, texts, prompt, options);
   if (kept && *kept < vectors.size(1)) vectors = vectors.narrow(1, 0, *kept).contiguous();
   return options.normalize() ? functional::l2_normalize(vectors) : vectors;

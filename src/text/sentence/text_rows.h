@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "posenc/models/classifier.h"
+#include "posenc/models/sentence_folder.h"
 #include "posenc/text/tokenizer.h"
 #include "text/encoded_rows.h"
 
@@ -76,6 +79,16 @@ struct ModelBatch {
 /// All rows of a batch, at most `most_rows` at a time.
 std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& batch,
                                       int64_t most_rows);
+
+/// The prompt that is put before texts: of a call's options, or else a folder's default.
+template <typename Options, typename Folder>
+std::string prompt_of(const char* caller, const Options& options, const Folder& folder) {
+  TORCH_CHECK_VALUE(!options.prompt() || !options.prompt_name(), "[", caller,
+                    "] prompt and prompt_name must not both be set");
+  if (options.prompt()) return *options.prompt();
+  const auto& name = options.prompt_name() ? options.prompt_name() : folder.default_prompt_name;
+  return name ? named_prompt(folder.prompts, *name) : "";
+}
 
 /// Indices of texts of these sizes, long ones first, so that those of a batch have about one
 /// length; at most `batch_size` at a time.

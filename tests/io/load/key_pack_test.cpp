@@ -136,6 +136,20 @@ TEST(KeyPack, AMissingPackIsOneMissingTensor) {
   EXPECT_EQ(report.missing, Names{"a.in_proj_weight"});
 }
 
+TEST(KeyPack, PatternsThatNoNameTakesAreReported) {
+  auto module = Buffers({{"w", {3}}, {"v", {1}}});
+  const auto tensors =
+      dict({{"p.a", at::ones({1})}, {"p.b", at::ones({2})}, {"p.v", at::ones({1})}, {"c", {}}});
+  const KeyMap map = {{{"a", "b"}, "w"}, {"old.*", "*"}, {"v", "v"}, {"v*", "x"}, {"c", "z"}};
+  LoadReport given;
+  const auto options = LoadOptions().prefix("p.").key_map(map).report(&given);
+  const auto report = load_state_dict(module, tensors, options);
+  EXPECT_EQ(report.unused_patterns, (Names{"old.*", "v*", "c"}));
+  EXPECT_EQ(given.unused_patterns, report.unused_patterns);
+  const auto all = load_state_dict(module, dict({{"w", at::ones({3})}, {"v", at::ones({1})}}));
+  EXPECT_TRUE(all.unused_patterns.empty());
+}
+
 TEST(KeyPack, PartsOfATensorThatIsNotWantedAreUnexpectedOrIgnored) {
   auto module = Buffers({{"w", {1}}});
   const auto tensors = dict({{"w", at::ones({1})}, {"a", at::ones({2})}, {"c", at::ones({2})}});

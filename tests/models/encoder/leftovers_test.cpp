@@ -99,6 +99,13 @@ TEST(Leftovers, OfAHeadAreThoseThatItIsNot) {
                   "'cls.predictions.transform.dense.scale'");
 }
 
+TEST(Leftovers, PatternsOfTheKeyMapThatNoNameTakesAreReported) {
+  auto folder = TinyFolder::bert();
+  const auto map = KeyMap{{"encoder.*", "encoder.*"}, {"module.*", "*"}};
+  EXPECT_EQ(report_of(folder, LoadOptions().key_map(map)).unused_patterns, Names({"module.*"}));
+  EXPECT_TRUE(report_of(folder).unused_patterns.empty()) << "rules of the loader's own";
+}
+
 TEST(Leftovers, TheMessageSpeaksOfTheModel) {
   auto folder = TinyFolder::bert();
   folder.rename([](const std::string& name) {

@@ -46,6 +46,12 @@ class BadMarianFolder : public ::testing::Test {
   void expect_value_error(const std::string& text) {
     EXPECT_ERROR(load_marian(path()), c10::ValueError, text);
   }
+  // The weights are loaded all the same.
+  void expect_search_error(const std::string& text) {
+    const MarianModel loaded = load_marian(path());
+    EXPECT_ERROR(generate(loaded.model, torch::tensor({{5, 6}}), {}, loaded.generation),
+                 c10::ValueError, text);
+  }
   void expect_weights_error(const std::string& text) {
     EXPECT_CONTAINS(refusal([&] { load_marian(path()); }), text);
   }
@@ -191,7 +197,7 @@ TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
     SCOPED_TRACE(key);
     copy("shared");
     set("generation_config.json", key, value);
-    expect_value_error("generation_config.json: " + std::string(text));
+    expect_search_error("generation_config.json: " + std::string(text));
   }
 }
 
@@ -202,7 +208,7 @@ TEST_F(BadMarianFolder, NoDecoderStart) {
   set("config.json", "decoder_start_token_id", 19);
   EXPECT_EQ(load_marian(path()).generation.bos_id(), 5);
   set("generation_config.json", "bos_token_id", nullptr);
-  expect_value_error(
+  expect_search_error(
       "generation_config.json: decoder_start_token_id must be a token, or bos_token_id must be. "
       "Got null");
   remove("generation_config.json");
@@ -221,13 +227,20 @@ TEST_F(BadMarianFolder, SeveralSequencesPerSource) {
   set("generation_config.json", "num_return_sequences", 2);
   EXPECT_EQ(load_marian(path()).generation.num_return_sequences(), 2);
   set("generation_config.json", "num_return_sequences", 4);
-  expect_value_error("num_return_sequences must be a whole number from 1 to 3. Got 4");
+  expect_search_error("num_return_sequences must be a whole number from 1 to 3. Got 4");
 }
 
 // MarianConfig's default, 58100, unless the vocabulary is smaller.
 TEST_F(BadMarianFolder, NoPadding) {
   set("config.json", "pad_token_id", nullptr);
   expect_value_error("config.json: pad_token_id must be a token in [0, 98)");
+}
+
+TEST_F(BadMarianFolder, PatternsOfTheKeyMapThatNoNameTakesAreReported) {
+  LoadReport report;
+  load_marian(path(),
+              LoadOptions().key_map({{"gone.*", "*"}, {"model.*", "model.*"}}).report(&report));
+  EXPECT_EQ(report.unused_patterns, std::vector<std::string>{"gone.*"});
 }
 
 // transformers generates without an end then, although MarianConfig's default is 0.
