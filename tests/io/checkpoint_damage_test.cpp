@@ -2,6 +2,7 @@
 // entry, and the run is unchanged.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "io/support.h"
+#include "posenc/core/checkpointable.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/train/fused_adam.h"
@@ -265,6 +267,41 @@ TEST(Checkpoint, MomentsThatCouldNotBeLoadedAreNotSaved) {
   EXPECT_CONTAINS(text, "DtypeMismatch: ");
   EXPECT_CONTAINS(text, "must have the dtype of its parameter, float64. Got float32");
   EXPECT_EQ(dir.entries(), 0u);
+}
+
+// An optimiser that keeps its options in a list of its own.
+class WithOwnList : public torch::optim::SGD, public CheckpointableOptimizer {
+ public:
+  explicit WithOwnList(std::vector<at::Tensor> parameters)
+      : SGD(std::move(parameters), torch::optim::SGDOptions(0.1)), rates{0.1} {}
+  std::string rule() const override { return "own"; }
+  NamedOptions named_options(std::size_t group) const override { return {{"rate", rates[group]}}; }
+  void set_named_options(std::size_t group, const NamedOptions& options) override {
+    const double rate = options.at("rate");
+    TORCH_CHECK_VALUE(rate >= 0.0, "[own] rate must be at least 0. Got ", rate);
+    rates[group] = rate;
+  }
+  std::vector<double> rates;
+};
+
+// What it takes of a file is set back where the rest of the file cannot be loaded.
+TEST(Checkpoint, AnOptimisersOwnListIsAsItWasAfterAnError) {
+  const TempDir dir;
+  torch::nn::Linear first(3, 2), second(3, 2);
+  torch::nn::ModuleList module(first, second);
+  WithOwnList optimizer(first->parameters());
+  optimizer.add_param_group(torch::optim::OptimizerParamGroup(second->parameters()));
+  optimizer.rates = {0.1, 0.2};
+  save_checkpoint(dir / "c", {*module, &optimizer});
+  auto file = load_safetensors(dir / "c");
+  file.metadata.at("optimizer.group.1.rate") = "-1";
+  save_safetensors(dir / "bad", file.tensors, file.metadata);
+  optimizer.rates = {0.3, 0.4};
+  EXPECT_CONTAINS(refusal([&] { load_checkpoint(dir / "bad", {*module, &optimizer}); }),
+                  "rate must be at least 0");
+  EXPECT_EQ(optimizer.rates, (std::vector<double>{0.3, 0.4}));
+  load_checkpoint(dir / "c", {*module, &optimizer});
+  EXPECT_EQ(optimizer.rates, (std::vector<double>{0.1, 0.2}));
 }
 
 }  // namespace

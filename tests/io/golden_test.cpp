@@ -285,5 +285,17 @@ TEST(Golden, RefusesDamagedFiles) {
   EXPECT_CONTAINS(golden_error(no_outputs), "must have outputs. Got no tensor");
 }
 
+// Bools have no abs(), which a report's order needs.
+TEST(Golden, ReportsOutputsThatAreBools) {
+  auto file = changed("cotangent.picked", {});
+  file.tensors["out.picked"] = torch::ones({2, 4}, torch::kBool);
+  const Golden golden("a.safetensors", file);
+  const auto outputs = golden.outputs();
+  EXPECT_TRUE(golden.compare({outputs["scores"], outputs["picked"]}).ok());
+  const auto report = golden.compare({outputs["scores"], outputs["picked"].logical_not()});
+  EXPECT_FALSE(report.ok());
+  EXPECT_EQ(report.items.front().name, "output 'picked'") << report;
+}
+
 }  // namespace
 }  // namespace posenc::testing

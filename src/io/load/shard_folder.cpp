@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using Code = WeightsErrorCode;
 using Sizes = std::vector<int64_t>;
 
-constexpr std::size_t kMostFiles = 512;  // which are all open, of a process's thousand or so
 constexpr const char* kInfo = "DCP_SHARDING_INFO";
 
 std::vector<std::string> files_in(const std::string& folder) {
@@ -31,10 +30,6 @@ std::vector<std::string> files_in(const std::string& folder) {
     if (entry->path().extension() == ".safetensors") files.push_back(entry->path().string());
   }
   if (error) throw WeightsError(Code::Io, "cannot be listed: " + error.message());
-  if (files.size() > kMostFiles) {
-    throw WeightsError(Code::LimitExceeded, "must have at most " + std::to_string(kMostFiles) +
-                                                " shards. Got " + std::to_string(files.size()));
-  }
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -89,6 +84,7 @@ ShardFolder::ShardFolder(const std::string& folder) {
   bool has_info = false;
   for (const auto& path : files_in(folder)) {
     files_.push_back(std::make_unique<OpenWeights>(path));
+    keep_open(*files_.back());
     has_info = has_info || files_.back()->manifest.metadata.count(kInfo) != 0;
   }
   if (!has_info) {
@@ -169,9 +165,23 @@ void ShardFolder::check_cover(std::size_t index) {
       .in_tensor(entry.name);
 }
 
-void ShardFolder::copy_part(const Part& part, const at::Tensor& target) {
+void ShardFolder::keep_open(const OpenWeights& file) const {
+  if (std::find(open_.begin(), open_.end(), &file) != open_.end()) return;
+  if (open_.size() == OpenWeights::kMostOpen) {
+    open_.front()->close();
+    open_.pop_front();
+  }
+  open_.push_back(&file);
+}
+
+FileView ShardFolder::view(const Part& part) const {
+  keep_open(*part.file);
+  return part.file->view(*part.tensor);
+}
+
+void ShardFolder::copy_part(const Part& part, const at::Tensor& target) const {
   try {
-    FileView view = part.file->view(*part.tensor);
+    FileView view = this->view(part);
     at::Tensor into = target;
     for (std::size_t axis = 0; axis < part.begins.size(); ++axis) {
       const auto dim = static_cast<int64_t>(axis);
@@ -218,7 +228,7 @@ void ShardFolder::check_unchanged() const {
 }
 
 void ShardFolder::check_values(std::size_t index) const {
-  for (const Part& part : parts_[index]) check_bools(part.file->view(*part.tensor));
+  for (const Part& part : parts_[index]) check_bools(view(part));
 }
 
 }  // namespace posenc::io

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,11 +41,15 @@ class ShardFolder : public TensorSource {
   /// Reads the part of these sizes that begins at the first element of the entry.
   at::Tensor corner(std::size_t index, const std::vector<int64_t>& sizes) const;
   /// Copies what `part` holds of `target`, which begins at the first element of the entry.
-  static void copy_part(const Part& part, const at::Tensor& target);
+  void copy_part(const Part& part, const at::Tensor& target) const;
+  /// The part in its file, which is opened, and another one closed, if need be.
+  FileView view(const Part& part) const;
+  void keep_open(const OpenWeights& file) const;
 
   std::vector<std::unique_ptr<OpenWeights>> files_;
-  NameMap<std::size_t> index_;            // of entries, by name
-  std::vector<std::vector<Part>> parts_;  // of each entry
+  NameMap<std::size_t> index_;                   // of entries, by name
+  std::vector<std::vector<Part>> parts_;         // of each entry
+  mutable std::deque<const OpenWeights*> open_;  // oldest first
 };
 
 }  // namespace posenc::io

@@ -10,7 +10,6 @@ namespace posenc::io {
 namespace {
 
 constexpr int kAttempts = 5;
-constexpr std::size_t kMostOpen = 256;  // of a process's thousand descriptors or so
 
 WeightsError changed(const std::string& what) {
   return {WeightsErrorCode::Io, what, "load it again when it has been written completely"};
@@ -84,6 +83,12 @@ void OpenWeights::check_unchanged(std::size_t number) const {
 
 void OpenWeights::check_unchanged() const {
   for (const std::size_t number : open_) check_unchanged(number);
+}
+
+void OpenWeights::close() const {
+  check_unchanged();
+  files_.assign(files_.size(), nullptr);
+  open_.clear();
 }
 
 uint64_t OpenWeights::total_bytes() const {

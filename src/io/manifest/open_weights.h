@@ -18,6 +18,9 @@ namespace posenc::io {
 /// of many shards, which may be closed and opened again, must not have changed in between.
 class OpenWeights {
  public:
+  /// How many files are open at most, of a process's thousand descriptors or so.
+  static constexpr std::size_t kMostOpen = 256;
+
   /// Throws WeightsError.
   explicit OpenWeights(const std::string& path);
 
@@ -39,6 +42,10 @@ class OpenWeights {
   /// Throws WeightsError if a file that has been read was written to meanwhile, so that what was
   /// read may be a mixture of two states. To be called after the last byte.
   void check_unchanged() const;
+
+  /// Closes all files, which are opened again where they are read. Throws WeightsError as
+  /// check_unchanged() does.
+  void close() const;
 
   /// Bytes of all tensors, each taken as contiguous.
   uint64_t total_bytes() const;

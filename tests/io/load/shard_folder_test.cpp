@@ -2,6 +2,8 @@
 // processes write them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <torch/nn/modules/linear.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -179,6 +181,32 @@ for size in 2, 3:
     assert [rank.wait(120) for rank in ranks] == [0] * size
 )"));
   for (const char* size : {"2", "3"}) expect_loaded(dir / ("python" + std::string(size)));
+}
+
+// That many cannot all be open at once.
+TEST(ShardFolder, ManyShardsNeedFewDescriptors) {
+  constexpr int64_t kShards = 300, kWidth = 33000;  // a small file is read at once and closed
+  const TempDir dir;
+  torch::nn::Linear expected(torch::nn::LinearOptions(kWidth, kShards).bias(false));
+  for (int64_t i = 0; i < kShards; ++i) {
+    StateDict row;
+    row.insert("weight", expected->weight.detach().narrow(0, i, 1));
+    const auto info = fmt::format(R"({{"weight":{{"saved_offsets":[{},0]}}}})", i);
+    save_tensors(shard_path(dir.path().string(), static_cast<int>(i) + 1), row,
+                 SaveOptions().metadata({{"DCP_SHARDING_INFO", info}, {"DCP_VERSION", "1.0"}}));
+  }
+  torch::nn::Linear layer(torch::nn::LinearOptions(kWidth, kShards).bias(false));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{290, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  try {
+    load_weights(layer, dir.path().string());
+  } catch (const WeightsError& error) {
+    ADD_FAILURE() << error.what();
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(layer->weight.equal(expected->weight));
 }
 
 }  // namespace
