@@ -244,5 +244,38 @@ TEST(SaveSeq2Seq, OptionsThatTheModelTypeHasNotAreErrorsByName) {
                SavePretrainedOptions().rest_of("somewhere"));
 }
 
+TEST(SaveSeq2Seq, APaddingThatHasChangedIsInBothFiles) {
+  const TempDir out;
+  save_pretrained(small_marian(), out / "first");
+  write_bytes(out / "first/generation_config.json",
+              R"({"pad_token_id": 11, "decoder_start_token_id": 11, "eos_token_id": 0})");
+  Seq2SeqModel loaded = load_seq2seq(out / "first");
+  loaded.pad = 3;
+  save_pretrained(loaded, out / "second");
+  EXPECT_EQ(json_in(out / "second/config.json")["pad_token_id"], 3);
+  const json generation = json_in(out / "second/generation_config.json");
+  EXPECT_EQ(generation["pad_token_id"], 3);
+  EXPECT_EQ(generation["decoder_start_token_id"], 11);
+  EXPECT_EQ(load_seq2seq(out / "second").pad, 3);
+}
+
+// Numbers that transformers takes for values of another kind.
+TEST(SaveSeq2Seq, OddSettingsCanBeSaved) {
+  const TempDir out;
+  save_pretrained(small_marian(), out / "first");
+  const std::string text = R"({"decoder_start_token_id": 11.0, "eos_token_id": 0,
+    "do_sample": 0, "max_length": 9.0, "suppress_tokens": [4.0, -1]})";
+  write_bytes(out / "first/generation_config.json", text);
+  Seq2SeqModel loaded = load_seq2seq(out / "first");
+  save_pretrained(loaded, out / "second");
+  EXPECT_EQ(read_bytes(out / "second/generation_config.json"), text);
+  loaded.generation.num_beams(2);
+  save_pretrained(loaded, out / "third");
+  const auto again = load_seq2seq(out / "third").generation;
+  EXPECT_EQ(again.num_beams(), 2);
+  EXPECT_EQ(again.max_length(), loaded.generation.max_length());
+  EXPECT_EQ(again.suppress_tokens(), loaded.generation.suppress_tokens());
+}
+
 }  // namespace
 }  // namespace posenc::testing

@@ -14,6 +14,7 @@
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/encoder/rest.h"
+#include "models/encoder/save.h"
 #include "models/encoder/save_config.h"
 #include "models/encoder/zero_biases.h"
 #include "models/heads/save.h"
@@ -22,7 +23,6 @@
 #include "models/pretrained/input_files.h"
 #include "models/pretrained/packed.h"
 #include "models/pretrained/target.h"
-#include "models/pretrained/write_folder.h"
 #include "posenc/models/save_pretrained.h"
 
 namespace posenc {
@@ -263,8 +263,8 @@ StateDict without(const StateDict& tensors, const std::set<std::string>& names) 
 }
 
 // `classifier` is null for an encoder alone.
-void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
-                const std::string& folder, const SavePretrainedOptions& options) {
+PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* classifier,
+                             const std::string& folder, const SavePretrainedOptions& options) {
   const torch::NoGradGuard no_grad;
   check_target(model.options.origin().folder, folder, options);
   SavedConfig saved = saved_config(model, options, classifier);
@@ -309,15 +309,20 @@ void save_model(const EncoderImpl& model, const ClassifierImpl* classifier,
   contents.max_shard_bytes = options.max_shard_bytes();
   copy_input_files(contents, folder, options.tokenizer_from(),
                    options.rest_of().empty() ? model.options.origin().folder : options.rest_of());
-  write_pretrained(kSavePretrained, folder, contents);
+  return contents;
 }
 
 }  // namespace
 
+PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
+                                      const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
+  return contents_of(*model, nullptr, folder, options);
+}
+
 void save_pretrained(const Encoder& model, const std::string& folder,
                      const SavePretrainedOptions& options) {
-  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
-  save_model(*model, nullptr, folder, options);
+  write_pretrained(kSavePretrained, folder, pretrained_folder_of(model, folder, options));
 }
 
 void save_pretrained(const Classifier& model, const std::string& folder,
@@ -327,7 +332,8 @@ void save_pretrained(const Classifier& model, const std::string& folder,
                     "[save_pretrained] SavePretrainedOptions::head must be empty for a Classifier, "
                     "which has its own. Got ",
                     options.head().begin()->key());
-  save_model(*model->encoder, model.get(), folder, options);
+  write_pretrained(kSavePretrained, folder,
+                   contents_of(*model->encoder, model.get(), folder, options));
 }
 
 }  // namespace posenc

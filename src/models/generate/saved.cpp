@@ -131,7 +131,8 @@ bool are_unsupported(const Settings& settings, const GenerateOptions& options, i
 }  // namespace
 
 std::string saved_generation(const std::string& text, const Settings& config,
-                             const GenerateOptions& options, int64_t vocab) {
+                             const GenerateOptions& options, int64_t vocab,
+                             std::optional<int64_t> pad) {
   check_has_settings(options);
   const bool is_new = text.empty();
   Settings settings = is_new ? generation_of_config(config)
@@ -144,9 +145,10 @@ std::string saved_generation(const std::string& text, const Settings& config,
     settings = settings_of_generation(settings.with(std::move(own)));
     settings.set_default("decoder_start_token_id", as_read(options.bos_id()));
   }
+  if (pad) settings.set("pad_token_id", as_read(*pad));
   if (are_unsupported(settings, options, vocab))
-    return is_new ? settings.object().dump(2) + "\n" : text;
-  const bool has_changed = set_changed(settings, options, vocab) != nullptr;
+    return is_new || pad ? settings.object().dump(2) + "\n" : text;
+  const bool has_changed = set_changed(settings, options, vocab) != nullptr || pad;
   if (!has_changed && !is_new) return text;
   // What is set may make the file's other settings count, such as top_k of sampling.
   set_changed(settings, options, vocab);

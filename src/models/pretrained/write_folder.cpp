@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <list>
-#include <set>
 #include <system_error>
+#include <utility>
 
-#include "io/base/file.h"
 #include "io/safetensors/writer.h"
 #include "posenc/io/error.h"
 
@@ -45,82 +43,70 @@ bool is_saved_weights(const std::string& name) {
          (name.starts_with("model-") && name.ends_with(".safetensors"));
 }
 
-std::string json_text(const nlohmann::json& value) { return value.dump(2) + "\n"; }
-
-// A folder of which no file takes its place before commit(). Without it, a new folder is removed.
-class FolderWriter {
- public:
-  explicit FolderWriter(const std::string& folder) : folder_(folder) {
-    std::error_code unknown;
-    for (fs::path path = folder_; !path.empty() && !fs::exists(path, unknown);
-         path = path.parent_path())
-      made_.push_back(path);
-    make_folder(folder);
-  }
-  ~FolderWriter() {
-    files_.clear();
-    if (committed_) return;
-    std::error_code ignored;
-    for (const fs::path& path : made_) fs::remove(path, ignored);
-  }
-  FolderWriter(const FolderWriter&) = delete;
-  FolderWriter& operator=(const FolderWriter&) = delete;
-
-  // Has `write` write the file of this name.
-  template <typename Write>
-  void add(const std::string& name, const Write& write) {
-    const std::string path = (folder_ / name).string();
-    io::in_file(path, [&] {
-      files_.emplace_back(name, path);
-      write(files_.back().file);
-    });
-  }
-  void add_text(const std::string& name, const std::string& text) {
-    add(name, [&](io::AtomicFile& file) { file.write(text.data(), text.size()); });
-  }
-
-  // In the order in which they were added; `last` is done before the last of them.
-  template <typename Last>
-  void commit(const Last& last) {
-    for (auto& [name, file] : files_) {
-      if (name == files_.back().name) last();
-      io::in_file((folder_ / name).string(), [&file = file] { file.commit(); });
-      committed_ = true;
-    }
-  }
-
-  bool has(const std::string& name) const {
-    return std::any_of(files_.begin(), files_.end(),
-                       [&](const File& file) { return file.name == name; });
-  }
-
- private:
-  struct File {
-    File(std::string name_, const std::string& path) : name(std::move(name_)), file(path) {}
-    std::string name;
-    io::AtomicFile file;
-  };
-
-  fs::path folder_;
-  std::vector<fs::path> made_;  // innermost first
-  std::list<File> files_;
-  bool committed_ = false;
-};
-
-// A file that is gone already, or that cannot be removed, is no reason to fail: the new weights are
-// found before shards, and all of them are there.
-void remove_others(const std::string& folder, const FolderWriter& written,
-                   const std::vector<std::string>& removed) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_named = std::find(removed.begin(), removed.end(), name) != removed.end();
-    if ((is_named || is_saved_weights(name)) && !written.has(name))
-      fs::remove(entry.path(), ignored);
-  }
+// The name of a file in the folder `inner`, which may be the folder itself.
+std::string name_in(const std::string& inner, const std::string& name) {
+  return (fs::path(inner) / name).generic_string();
 }
 
-void add_weights(FolderWriter& folder, const std::vector<Shard>& shards) {
+}  // namespace
+
+FolderWriter::FolderWriter(const std::string& folder) : folder_(folder) { make_folder(folder_); }
+
+FolderWriter::~FolderWriter() {
+  files_.clear();
+  if (committed_) return;
+  std::error_code ignored;
+  for (auto path = made_.rbegin(); path != made_.rend(); ++path) fs::remove(*path, ignored);
+}
+
+void FolderWriter::make_folder(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path path = folder; !path.empty() && !fs::exists(path, error); path = path.parent_path())
+    missing.push_back(path);
+  made_.insert(made_.end(), missing.rbegin(), missing.rend());
+  error.clear();
+  fs::create_directories(folder, error);
+  if (!error) return;
+  throw WeightsError(WeightsErrorCode::Io, "cannot be made a folder: " + error.message())
+      .in_file(folder.string());
+}
+
+template <typename Write>
+void FolderWriter::add(const std::string& name, const Write& write) {
+  const fs::path path = folder_ / name;
+  if (path.parent_path() != folder_) make_folder(path.parent_path());
+  files_.remove_if([&](const File& file) { return file.name == name; });
+  io::in_file(path.string(), [&] {
+    files_.emplace_back(name, path.string());
+    write(files_.back().file);
+  });
+}
+
+void FolderWriter::add_text(const std::string& name, const std::string& text) {
+  add(name, [&](io::AtomicFile& file) { file.write(text.data(), text.size()); });
+}
+
+void FolderWriter::add_json(const std::string& name, const nlohmann::json& value) {
+  add_text(name, value.dump(2) + "\n");
+}
+
+void FolderWriter::add_weights(const std::string& name, const StateDict& tensors) {
+  add(name,
+      [&](io::AtomicFile& file) { io::write_safetensors(file, tensors, {{"format", "pt"}}); });
+}
+
+void FolderWriter::add_copy(const std::string& name, const std::string& path) {
+  const bool is_empty = io::in_file(path, [&] {
+    char first = 0;
+    return platform::read_at(platform::open_to_read(path), 0, &first, 1) == 0;
+  });
+  add_text(name, is_empty ? "" : io::read_text(path, std::numeric_limits<uint64_t>::max()));
+}
+
+void FolderWriter::add_model(const std::string& inner, const PretrainedFolder& contents) {
+  models_.insert(inner);
+  const auto shards = shards_of(contents.tensors, contents.max_shard_bytes);
   nlohmann::json index = {{"metadata", {{"total_size", int64_t{0}}}},
                           {"weight_map", nlohmann::json::object()}};
   int64_t total = 0;
@@ -128,49 +114,56 @@ void add_weights(FolderWriter& folder, const std::vector<Shard>& shards) {
     const std::string name =
         shards.size() == 1 ? kWhole
                            : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    folder.add(name, [&](io::AtomicFile& file) {
-      io::write_safetensors(file, shards[i].tensors, {{"format", "pt"}});
-    });
+    add_weights(name_in(inner, name), shards[i].tensors);
     for (const auto& item : shards[i].tensors) index["weight_map"][item.key()] = name;
     total += shards[i].bytes;
   }
-  if (shards.size() == 1) return;
-  index["metadata"]["total_size"] = total;
-  folder.add_text(kIndex, json_text(index));
+  if (shards.size() > 1) {
+    index["metadata"]["total_size"] = total;
+    add_json(name_in(inner, kIndex), index);
+  }
+  for (const std::string& path : contents.copied)
+    add_copy(name_in(inner, fs::path(path).filename().string()), path);
+  for (const auto& [name, text] : contents.texts) add_text(name_in(inner, name), text);
+  for (const std::string& name : contents.removed) removed_.insert(name_in(inner, name));
+  add_json(name_in(inner, kConfig), contents.config);
 }
 
-}  // namespace
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw WeightsError(WeightsErrorCode::Io, "cannot be made a folder: " + error.message())
-      .in_file(folder);
+void FolderWriter::commit() {
+  for (auto& [name, file] : files_) {
+    // An earlier model.safetensors would be found before the index of the shards.
+    if (name == files_.back().name) remove_others();
+    io::in_file((folder_ / name).string(), [&file = file] { file.commit(); });
+    committed_ = true;
+  }
 }
 
-void write_json_file(const std::string& path, const nlohmann::json& value) {
-  const std::string text = json_text(value);
-  io::in_file(path, [&] {
-    io::AtomicFile file(path);
-    file.write(text.data(), text.size());
-    file.commit();
-  });
+// A file that is gone already, or that cannot be removed, is no reason to fail: the new weights are
+// found before shards, and all of them are there.
+void FolderWriter::remove_others() {
+  std::error_code ignored;
+  for (const std::string& inner : models_) {
+    for (const auto& entry : fs::directory_iterator(folder_ / inner, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (is_saved_weights(name)) removed_.insert(name_in(inner, name));
+    }
+  }
+  for (const std::string& name : removed_) {
+    if (!has(name)) fs::remove(folder_ / name, ignored);
+  }
+}
+
+bool FolderWriter::has(const std::string& name) const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [&](const File& file) { return file.name == name; });
 }
 
 void write_pretrained(const char* caller, const std::string& folder,
                       const PretrainedFolder& contents) {
   io::in_context(caller, folder, [&] {
     FolderWriter written(folder);
-    add_weights(written, shards_of(contents.tensors, contents.max_shard_bytes));
-    for (const std::string& path : contents.copied) {
-      const std::string text = io::read_text(path, std::numeric_limits<uint64_t>::max());
-      written.add_text(fs::path(path).filename().string(), text);
-    }
-    for (const auto& [name, text] : contents.texts) written.add_text(name, text);
-    written.add_text(kConfig, json_text(contents.config));
-    // An earlier model.safetensors would be found before the index of the shards.
-    written.commit([&] { remove_others(folder, written, contents.removed); });
+    written.add_model("", contents);
+    written.commit();
   });
 }
 

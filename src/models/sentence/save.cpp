@@ -7,12 +7,11 @@
 #include <system_error>
 
 #include "io/base/file.h"
-#include "models/pretrained/write_folder.h"
+#include "models/encoder/save.h"
 #include "models/sentence/pooling.h"
 #include "models/sentence/same_stages.h"
 #include "models/sentence/stage_settings.h"
 #include "posenc/io/save.h"
-#include "posenc/models/save_pretrained.h"
 #include "posenc/models/save_sentence_model.h"
 #include "posenc/models/sentence_folder.h"
 
@@ -74,18 +73,19 @@ bool is_unread(const fs::path& file) {
          (name.starts_with("sentence_") && name.ends_with("_config.json"));
 }
 
-// Copies those files of a folder, if there is one, for which `is_wanted` is true.
+// Adds those files of the folder `inner` of a source, if there is one, for which `is_wanted` is
+// true.
 template <typename Condition>
-void copy_files(const fs::path& from, const fs::path& to, const Condition& is_wanted) {
+void add_copies(FolderWriter& written, const fs::path& source, const std::string& inner,
+                const Condition& is_wanted) {
+  const fs::path from = source / inner;
   std::error_code error;
-  if (!fs::is_directory(from, error) || is_same_place(from.string(), to.string())) return;
-  make_folder(to.string());
+  if (!fs::is_directory(from, error)) return;
   error.clear();
   for (const auto& entry : fs::directory_iterator(from, error)) {
     if (!entry.is_regular_file() || !is_wanted(entry.path())) continue;
-    fs::copy_file(entry.path(), to / entry.path().filename(), fs::copy_options::overwrite_existing,
-                  error);
-    if (error) break;
+    written.add_copy((fs::path(inner) / entry.path().filename()).generic_string(),
+                     entry.path().string());
   }
   if (!error) return;
   throw WeightsError(WeightsErrorCode::Io, "cannot be copied: " + error.message())
@@ -93,32 +93,30 @@ void copy_files(const fs::path& from, const fs::path& to, const Condition& is_wa
 }
 
 // The stages of an encoder that had none: the pooling that it is given.
-nlohmann::json usual_modules(const fs::path& folder, const SavedModel& model,
-                             const SentenceStages& stages) {
+void add_usual_modules(FolderWriter& written, const SavedModel& model,
+                       const SentenceStages& stages) {
   const auto& pooling = std::get<sentence::Pooling>(model.stages.front().stage);
   nlohmann::json config = {{"embedding_dimension", stages->options.d_model()},
                            {"include_prompt", true}};
   config["pooling_mode"] = pooling_word(pooling.modes.front());
-  make_folder((folder / "1_Pooling").string());
-  write_json_file((folder / "1_Pooling" / "config.json").string(), config);
+  written.add_json("1_Pooling/config.json", config);
   const std::string package = "sentence_transformers.";
-  return {{{"idx", 0},
-           {"name", "0"},
-           {"path", ""},
-           {"type", package + "base.modules.transformer.Transformer"}},
-          {{"idx", 1},
-           {"name", "1"},
-           {"path", "1_Pooling"},
-           {"type", package + "sentence_transformer.modules.pooling.Pooling"}}};
+  written.add_json(kModules,
+                   {{{"idx", 0},
+                     {"name", "0"},
+                     {"path", ""},
+                     {"type", package + "base.modules.transformer.Transformer"}},
+                    {{"idx", 1},
+                     {"name", "1"},
+                     {"path", "1_Pooling"},
+                     {"type", package + "sentence_transformer.modules.pooling.Pooling"}}});
 }
 
-void save_stages(const fs::path& folder, const SavedModel& model, const SentenceStages& stages) {
-  const fs::path root = model.modules.folder;
+void add_stages(FolderWriter& written, const SavedModel& model, const SentenceStages& stages) {
   for (const auto& item : stages->named_children()) {
     const auto& stage = model.stages.at(std::stoul(item.key()) - 1);
-    const fs::path own = folder / fs::path(stage.folder).lexically_relative(root);
-    make_folder(own.string());
-    save_weights(*item.value(), (own / "model.safetensors").string());
+    const fs::path own = fs::path(stage.folder).lexically_relative(model.modules.folder);
+    written.add_weights((own / "model.safetensors").generic_string(), state_dict(*item.value()));
   }
 }
 
@@ -128,34 +126,37 @@ bool is_stage_weights(const fs::path& file) {
 
 // The files of a stage after the first; of one without an effect, which is not among the stages,
 // its weights too.
-void copy_stage(const std::string& path, const fs::path& root, const SavedModel& model) {
+void add_stage_copies(FolderWriter& written, const SavedModel& model, const std::string& path) {
   const std::string own = (model.modules.folder / path).string();
   const bool has_effect = std::any_of(model.stages.begin(), model.stages.end(),
                                       [&](const auto& stage) { return stage.folder == own; });
-  copy_files(own, root / path, [&](const fs::path& file) {
+  add_copies(written, model.modules.folder, path, [&](const fs::path& file) {
     return is_copied(file, false) || (!has_effect && is_stage_weights(file));
   });
 }
 
-// All but the encoder.
-void save_rest(const fs::path& root, const SavedModel& model, const SentenceStages& stages) {
-  const fs::path source = model.modules.folder, inner = model.modules.stages.front().path;
-  copy_files(source / inner, root / inner, [&](const fs::path& file) {
-    return is_copied(file, /*is_of_encoder=*/true) && (model.modules.is_listed || !is_unread(file));
-  });
-  const std::string modules = (root / kModules).string();
-  if (!model.modules.is_listed) {
-    return write_json_file(modules, usual_modules(root, model, stages));
+// All but the encoder. Files that stay where they are, in the source itself, are not copied.
+void add_rest(FolderWriter& written, const SavedModel& model, const SentenceStages& stages,
+              bool is_source) {
+  const fs::path& source = model.modules.folder;
+  const std::string& inner = model.modules.stages.front().path;
+  if (!is_source) {
+    add_copies(written, source, inner, [&](const fs::path& file) {
+      return is_copied(file, /*is_of_encoder=*/true) &&
+             (model.modules.is_listed || !is_unread(file));
+    });
   }
-  if (!inner.empty()) {
-    copy_files(source, root, [](const fs::path& file) { return is_copied(file, false); });
+  if (!model.modules.is_listed) return add_usual_modules(written, model, stages);
+  if (!is_source) {
+    if (!inner.empty())
+      add_copies(written, source, "", [](const fs::path& file) { return is_copied(file, false); });
+    for (std::size_t i = 1; i < model.modules.stages.size(); ++i) {
+      const std::string& path = model.modules.stages[i].path;
+      if (!path.empty()) add_stage_copies(written, model, path);
+    }
   }
-  for (std::size_t i = 1; i < model.modules.stages.size(); ++i) {
-    const std::string& path = model.modules.stages[i].path;
-    if (!path.empty()) copy_stage(path, root, model);
-  }
-  save_stages(root, model, stages);
-  copy_files(source, root, [](const fs::path& file) { return file.filename() == kModules; });
+  add_stages(written, model, stages);
+  if (!is_source) written.add_copy(kModules, (source / kModules).string());
 }
 
 }  // namespace
@@ -169,14 +170,19 @@ void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
                     "allows it. Got ",
                     folder);
   const SavedModel model = source_of(stages, source);
-  const fs::path inner = model.modules.stages.front().path;
-  // It is checked before anything is written.
-  save_pretrained(encoder, (fs::path(folder) / inner).string(),
-                  SavePretrainedOptions()
-                      .rest_of((fs::path(source) / inner).string())
-                      .overwrite(options.overwrite())
-                      .max_shard_bytes(options.max_shard_bytes()));
-  io::in_context(kSaveModel, folder, [&] { save_rest(folder, model, stages); });
+  const std::string& inner = model.modules.stages.front().path;
+  const PretrainedFolder contents =
+      pretrained_folder_of(encoder, (fs::path(folder) / inner).string(),
+                           SavePretrainedOptions()
+                               .rest_of((fs::path(source) / inner).string())
+                               .overwrite(options.overwrite())
+                               .max_shard_bytes(options.max_shard_bytes()));
+  io::in_context(kSaveModel, folder, [&] {
+    FolderWriter written(folder);
+    written.add_model(inner, contents);
+    add_rest(written, model, stages, is_same_place(source, folder));
+    written.commit();
+  });
 }
 
 }  // namespace posenc

@@ -31,6 +31,7 @@ struct SavedSeq2Seq {
   json object;
   TransformerOptions options;  // as the configuration has them
   VocabularyNames names;
+  bool has_other_pad = false;  // than the configuration that the model came from
 };
 
 void check_seq2seq_options(const Seq2SeqModel& model, const SavePretrainedOptions& options) {
@@ -80,8 +81,9 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
   for (const auto& [name, value] : settings.items()) set_setting(object, before, name, value);
   const bool is_new = model.origin.config.empty();
   if (is_new) set_ids(object, model.generation);
-  if (is_new || seq2seq_pad(before, type.type, wanted.src_vocab()) != model.pad)
-    object["pad_token_id"] = model.pad;
+  const bool has_other_pad =
+      is_new || seq2seq_pad(before, type.type, wanted.src_vocab()) != model.pad;
+  if (has_other_pad) object["pad_token_id"] = model.pad;
   set_defaults(object, before.with(object).of(type.type), type.type);
   set_dtype(object);
   std::string name(hf::model_class_of(type.type));
@@ -93,7 +95,8 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
       seq2seq_settings(Settings::of_object(kSaveSeq2Seq, json::parse(object.dump())), type.type);
   TransformerOptions read = family.options(saved, structure);
   check_same(read, wanted, saved);
-  return {type, std::move(object), read.tie(wanted.tie()), family.vocabulary(saved, structure)};
+  return {type, std::move(object), read.tie(wanted.tie()), family.vocabulary(saved, structure),
+          has_other_pad};
 }
 
 // A matrix of the vocabulary, and which of them it is.
@@ -196,7 +199,8 @@ void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
           ? Settings::of_object(kSaveSeq2Seq, {{"pad_token_id", model.pad}})
           : Settings::parse(kSaveSeq2Seq, "the configuration of the model", model.origin.config);
   contents.texts["generation_config.json"] = saved_generation(
-      model.origin.generation_config, config, model.generation, saved.options.tgt_vocab());
+      model.origin.generation_config, config, model.generation, saved.options.tgt_vocab(),
+      saved.has_other_pad ? std::optional(model.pad) : std::nullopt);
   contents.config = std::move(saved.object);
   contents.max_shard_bytes = options.max_shard_bytes();
   copy_input_files(contents, folder, options.tokenizer_from(), model.origin.folder);

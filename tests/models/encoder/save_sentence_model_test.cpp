@@ -135,5 +135,36 @@ TEST(SaveSentenceModel, RefusesOtherStages) {
   EXPECT_EQ(out.entries(), 0U);
 }
 
+// As for an encoder alone: all of it or nothing.
+TEST(SaveSentenceModel, AFailureLeavesNothing) {
+  const OldModel old;
+  Trained model(old.source());
+  const SaveSentenceModelOptions options(old.source());
+  const TempDir out;
+  const std::string path = out / "new";
+  fs::create_directory(path);
+  write_bytes(path + "/2_Dense", "a file where a folder has to be");
+  write_bytes(path + "/README.md", "another model");
+  EXPECT_CONTAINS(refusal([&] { save_sentence_model(model.encoder, model.stages, path, options); }),
+                  "2_Dense: cannot be made a folder");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path), {}), 2);
+  EXPECT_EQ(read_bytes(path + "/README.md"), "another model");
+  fs::remove_all(path);
+  fs::remove(old.source() + "/README.md");
+  fs::create_symlink("/proc/self/mem", old.source() + "/README.md");  // which cannot be read
+  EXPECT_THROW(save_sentence_model(model.encoder, model.stages, path, options), WeightsError);
+  EXPECT_EQ(out.entries(), 0U);
+}
+
+TEST(SaveSentenceModel, CopiesAnEmptyFile) {
+  const OldModel old;
+  old.put("README.md", "");
+  Trained model(old.source());
+  const TempDir out;
+  save_sentence_model(model.encoder, model.stages, out / "new",
+                      SaveSentenceModelOptions(old.source()));
+  EXPECT_EQ(read_bytes(out / "new/README.md"), "");
+}
+
 }  // namespace
 }  // namespace posenc::testing
