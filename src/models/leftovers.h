@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ class Leftovers {
   /// `prefix`, or of its head. `part` is put before the names of the module in the report.
   void add_model(const io::LoadPlan& plan, const std::string& prefix, const std::string& part);
   void add_head(const io::LoadPlan& plan, const std::string& part);
-  /// A tensor that is read in another way.
-  void add_read(const std::string& name) { read_.insert(name); }
+  /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
+  void add_read(const std::string& name, const std::string& own = "");
 
   /// The patterns of the options' key map that no name in `file` takes.
   void add_unused_patterns(const io::TensorSource& file) {
@@ -41,6 +42,7 @@ class Leftovers {
   bool is_ignored(const io::TensorSource::Entry& entry) const;
   bool is_inside(const std::string& name) const;
   bool is_of_head(const std::string& name) const;
+  bool is_of_own_head(const std::string& name) const;
   void add(const io::LoadPlan& plan, const std::string& part);
 
   const io::TensorSource& source_;
@@ -50,6 +52,8 @@ class Leftovers {
   std::set<std::string> read_, dropped_;  // names
   std::set<std::string> computed_;        // modules with a tensor that is read
   std::set<std::string> components_;      // of models
+  std::map<std::string, std::string>
+      heads_;  // the innermost module of all that is read, by component
   LoadReport report_;
 };
 

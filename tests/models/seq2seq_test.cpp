@@ -297,5 +297,25 @@ TEST_F(T5Folder, PositionsBoundTheDefaultLengthOfASearchAlone) {
   EXPECT_EQ(generated(30), 30u);
 }
 
+TEST_F(Seq2SeqFolder, AReportHasTheNamesOfTheFile) {
+  load();
+  StateDict tensors;
+  for (const auto& [name, value] : tensors_) tensors.insert("mine." + name, value);
+  for (const char* name : {"mine.extra.weight", "mine.dropped", "step"})
+    tensors.insert(name, torch::zeros({1}));
+  tensors.insert("mine.model.encoder.version", torch::zeros({1}));
+  save_safetensors(folder_ / "model.safetensors", tensors);
+  LoadReport report;
+  load_seq2seq(folder_.path().string(),
+               LoadOptions()
+                   .prefix("mine.")
+                   .key_map({{"dropped", ""}, {"extra.*", "model.adapter.*"}})
+                   .report(&report));
+  EXPECT_EQ(report.unexpected, (std::vector<std::string>{"mine.extra.weight"}));
+  std::sort(report.ignored.begin(), report.ignored.end());
+  EXPECT_EQ(report.ignored,
+            (std::vector<std::string>{"mine.dropped", "mine.model.encoder.version", "step"}));
+}
+
 }  // namespace
 }  // namespace posenc::testing

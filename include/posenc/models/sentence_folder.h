@@ -87,9 +87,11 @@ std::optional<int64_t> max_tokens_of_text(std::optional<int64_t> max_seq_length,
                                           std::optional<int64_t> max_positions);
 
 /// Loads the table (V, D) of a StaticEmbedding in the folder `encoder` of a SentenceFolder:
-/// `embedding.weight`, or model2vec's `embeddings` with its `mapping` and `weights`.
+/// `embedding.weight`, or model2vec's `embeddings` with its `mapping` and `weights`. `options` are
+/// those of load_encoder(): the file's other tensors are in the report, and one inside the module
+/// `embedding` is an error.
 ///
-/// Errors: WeightsError.
-torch::Tensor load_static_embedding(const std::string& folder);
+/// Errors: WeightsError; c10::ValueError for options that it does not take.
+torch::Tensor load_static_embedding(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

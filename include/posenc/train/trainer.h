@@ -83,8 +83,8 @@ struct TrainerOptions {
 };
 
 /// The training loop: batch, loss, backward, clipping, optimiser step and scheduler step, in train
-/// mode (a part that is in eval mode while the whole is not stays in it). docs/pronounce.md, "Your
-/// own task", has a complete program.
+/// mode (a part that is in eval mode while the whole is not stays in it). docs/training.md has a
+/// complete program.
 ///
 /// A run owns what it trains: train() first checks that each parameter of the optimiser is one of
 /// the module's, listed once, that the scheduler is of the optimiser, and that the run can be

@@ -188,6 +188,20 @@ void SelectedSource::select(std::size_t index, Entry entry) {
   index_.push_back(index);
 }
 
+void SelectedSource::leave_out(std::size_t index) {
+  if (source_.entries()[index].is_tensor) left_out_.push_back(source_.name_in_file(index));
+}
+
+std::string SelectedSource::name_in_file(std::size_t index) const {
+  return index < selected() ? source_.name_in_file(index_[index]) : entries_[index].name;
+}
+
+std::vector<std::string> SelectedSource::left_out() const {
+  std::vector<std::string> all = source_.left_out();
+  all.insert(all.end(), left_out_.begin(), left_out_.end());
+  return all;
+}
+
 at::Tensor SelectedSource::tensor(std::size_t index) const { return source_.tensor(index_[index]); }
 
 at::Tensor SelectedSource::head(std::size_t index, int64_t axis, int64_t count) const {
@@ -213,7 +227,10 @@ RenamedSource::RenamedSource(const TensorSource& source, const std::string& pref
       const std::string rest = entry.name.substr(prefix.size());
       if (const auto found = find_rule(rest, map)) {
         const std::string name = fill_pattern(map[found->rule].name, found->runs);
-        if (name.empty()) continue;
+        if (name.empty()) {
+          leave_out(i);
+          continue;
+        }
         entry.name = prefix + name;
       }
     }

@@ -31,6 +31,10 @@ class TensorSource {
   virtual ~TensorSource() = default;
 
   const std::vector<Entry>& entries() const { return entries_; }
+  /// The name of an entry in the file, which may have been renamed since.
+  virtual std::string name_in_file(std::size_t index) const { return entries_[index].name; }
+  /// The names in the file of tensors that are no entries, since they were left out.
+  virtual std::vector<std::string> left_out() const { return {}; }
   /// How the error's reason begins: "the state dict ", or nothing if the error names a file.
   virtual std::string subject() const { return ""; }
 
@@ -103,6 +107,8 @@ class MemorySource : public TensorSource {
 class SelectedSource : public TensorSource {
  public:
   std::string subject() const override { return source_.subject(); }
+  std::string name_in_file(std::size_t index) const override;
+  std::vector<std::string> left_out() const override;
   at::Tensor tensor(std::size_t index) const override;
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
   void copy_to(std::size_t index, const at::Tensor& target) const override;
@@ -114,12 +120,14 @@ class SelectedSource : public TensorSource {
   explicit SelectedSource(const TensorSource& source) : source_(source) {}
   /// Adds the source's entry `index` as `entry`.
   void select(std::size_t index, Entry entry);
+  void leave_out(std::size_t index);
 
   std::size_t selected() const { return index_.size(); }
 
  private:
   const TensorSource& source_;
   std::vector<std::size_t> index_;  // in the source, of the first entries
+  std::vector<std::string> left_out_;
 };
 
 /// The tensors of a source under the names that a key map gives them: what a reader of a format

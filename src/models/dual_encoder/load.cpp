@@ -95,7 +95,7 @@ DualEncoder load_dual_encoder(const std::string& folder, const LoadOptions& opti
     const auto read = [&](const char* own, torch::Tensor& target) {
       const std::string name = options.prefix() + own;
       copy_from(source, name, target);
-      leftovers.add_read(name);
+      leftovers.add_read(name, own);
     };
     if (config.options.projection_dim()) {
       read("text_projection.weight", model->text_projection->weight);

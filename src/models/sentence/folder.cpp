@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "io/base/file.h"
+#include "io/load/source.h"
+#include "models/leftovers.h"
 #include "models/model_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
@@ -140,14 +142,30 @@ SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions
   return model;
 }
 
-torch::Tensor load_static_embedding(const std::string& folder) {
+torch::Tensor load_static_embedding(const std::string& folder, const LoadOptions& options) {
+  check_folder_options(kTableLoader, options);
   const std::string path = weights_in(kTableLoader, folder);
-  const StateDict tensors = load_tensors(path);
   return io::in_context(kTableLoader, path, [&] {
-    if (tensors.contains("embedding.weight")) return tensors["embedding.weight"].to(at::kFloat);
-    if (!tensors.contains("embeddings")) throw missing_tensor("embedding.weight");
-    check_model2vec(tensors);
-    return folded(tensors);
+    const io::FileSource file(path);
+    const io::RenamedSource source(file, options.prefix(), options.key_map());
+    Leftovers leftovers(source, options, {});
+    leftovers.add_unused_patterns(file);
+    StateDict tensors;
+    for (const char* name : {"embedding.weight", "embeddings", "mapping", "weights"}) {
+      const auto* entry = find_entry(source, options.prefix() + name);
+      const bool is_other = tensors.contains("embedding.weight") || entry == nullptr;
+      if (is_other) continue;
+      const auto index = static_cast<std::size_t>(entry - source.entries().data());
+      tensors.insert(name, source.tensor(index));
+      leftovers.add_read(entry->name, name);
+    }
+    const bool is_module = tensors.contains("embedding.weight");
+    if (!is_module && !tensors.contains("embeddings"))
+      throw missing_tensor(source, options.prefix() + "embedding.weight");
+    if (!is_module) check_model2vec(tensors);
+    source.check_unchanged();
+    leftovers.finish();
+    return is_module ? tensors["embedding.weight"].to(at::kFloat) : folded(tensors);
   });
 }
 

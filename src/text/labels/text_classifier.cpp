@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <numeric>
 #include <ostream>
 
 #include "inference/frozen_scope.h"
@@ -170,6 +171,9 @@ torch::Tensor TextClassifier::choose(const std::string& text,
   std::vector<text::TextPair> pairs;
   for (const std::string& choice : choices) pairs.emplace_back(text, choice);
   const text::TextRows rows(held->tokenizer, pairs, held->rules.options);
+  std::vector<int64_t> indices(choices.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  text::check_tokens(rows, indices);
   constexpr int64_t kMostRows = 32;
   return class_probabilities(held->model.options(), text::logits_of(*held, rows, kMostRows))
       .squeeze(1);

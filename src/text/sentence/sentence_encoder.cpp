@@ -220,7 +220,7 @@ SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOpt
   parts.width = parts.stages->width();
   const auto own_length = parts.tokenizer.model_max_length();
   if (read.is_static) {
-    parts.table = load_static_embedding(read.encoder);
+    parts.table = load_static_embedding(read.encoder, LoadOptions(load).report(&of_encoder));
     parts.max_length = own_length;  // of tokenizer.json
     parts.rules = text::static_rules(parts.max_length);
   } else {

@@ -7,6 +7,7 @@
 #include "models/hf/file_names.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/sentence_folder.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -126,6 +127,57 @@ TEST(Leftovers, ANameOnTheHubIsNoFolder) {
   EXPECT_CONTAINS(refusal([] { load_encoder("/no/such/folder"); }), "`hf download MODEL");
   const std::string with_nul("folder\0name", 11);
   EXPECT_CONTAINS(refusal([&] { load_encoder(with_nul); }), "folder?name: must be a folder");
+}
+
+// What a head that is computed has besides is no other head.
+TEST(Leftovers, TensorsOfTheHeadThatAreNotReadAreNamed) {
+  auto folder = with_prefix("bert.");
+  folder.config["architectures"] = {"BertForSequenceClassification"};
+  folder.add_pair("classifier", {2, 8});
+  folder.add("classifier.adapter.weight", {2});
+  folder.add("qa_outputs.weight", {2, 8});
+  LoadReport report;
+  load_classifier(folder.write(), std::nullopt, LoadOptions().report(&report));
+  EXPECT_EQ(report.unexpected, Names({"classifier.adapter.weight"}));
+  EXPECT_EQ(report.ignored, Names({"qa_outputs.weight"}));
+}
+
+TEST(Leftovers, AreNamedAsInTheFile) {
+  auto folder = TinyFolder::bert();
+  folder.add("adapter.weight", {2});
+  folder.add("old.head", {2});
+  folder.rename([](const std::string& name) { return "mine." + name; });
+  folder.add("step", {1});
+  const LoadReport report = report_of(
+      folder, LoadOptions().prefix("mine.").key_map({{"adapter.*", "crf.*"}, {"old.*", ""}}));
+  EXPECT_EQ(report.unexpected, Names({"mine.adapter.weight"}));
+  EXPECT_EQ(report.ignored, Names({"mine.old.head", "step"}));
+}
+
+TEST(Leftovers, OfAnEncoderWithADecoderDoNotCoverTheDecoder) {
+  const auto& t5 = hf::file_names_of("t5");
+  EXPECT_FALSE(t5.ignores("decoder.block.0.layer.0.adapter.weight"));
+  EXPECT_TRUE(t5.ignores("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"));
+}
+
+TEST(Leftovers, OfATableOfVectors) {
+  TinyFolder folder;
+  folder.add("mine.embedding.weight", {5, 3});
+  folder.add("mine.adapter.weight", {2});
+  folder.add("step", {1});
+  LoadReport report;
+  const auto options = LoadOptions().prefix("mine.").report(&report);
+  EXPECT_TRUE(bit_equal(load_static_embedding(folder.write(), options),
+                        folder.tensors["mine.embedding.weight"]));
+  EXPECT_EQ(report.loaded, Names({"embedding.weight"}));
+  EXPECT_EQ(report.unexpected, Names({"mine.adapter.weight"}));
+  EXPECT_EQ(report.ignored, Names({"step"}));
+  folder.add("mine.embedding.scale", {5});
+  const std::string path = folder.write();
+  EXPECT_CONTAINS(refusal([&] { load_static_embedding(path, options); }), "'mine.embedding.scale'");
+  load_static_embedding(path, LoadOptions(options).allow_unexpected(true));
+  EXPECT_ERROR(load_static_embedding(path, LoadOptions().allow_missing(true)), c10::ValueError,
+               "[load_static_embedding] allow_missing must be false");
 }
 
 }  // namespace
