@@ -154,6 +154,7 @@
 #include "posenc/train/optimizer.h"
 #include "posenc/train/option_ref.h"
 #include "posenc/train/pair_loader.h"
+#include "posenc/train/save.h"
 #include "posenc/train/schedule_factor.h"
 #include "posenc/train/sparse_adam.h"
 #include "posenc/train/stop_signal.h"

@@ -5,12 +5,12 @@
 
 #include "io/base/file.h"
 #include "io/checkpoint/generators.h"
+#include "io/checkpoint/group_file.h"
 #include "io/checkpoint/optimizer_state.h"
 #include "io/checkpoint/scheduler_state.h"
 #include "io/load/load_all.h"
 #include "io/load/load_plan.h"
 #include "io/load/source.h"
-#include "io/safetensors/writer.h"
 #include "parallel/collectives.h"
 #include "posenc/io/manifest.h"
 
@@ -143,7 +143,6 @@ CheckpointScalars load(const std::string& path, const TrainingRun& run) {
 
 void save(const std::string& path, const TrainingRun& run, const CheckpointScalars& numbers) {
   io::GroupTensors all;
-  all.group = run.group;
   io::Values values = {{kMark, kVersion}};
   if (run.group.size() > 1) values[kRanks] = io::to_text(static_cast<int64_t>(run.group.size()));
   const auto add = [&](const std::string& prefix, const StateDict& tensors) {
@@ -168,7 +167,7 @@ void save(const std::string& path, const TrainingRun& run, const CheckpointScala
   }
   if (run.scheduler != nullptr) values.merge(io::scheduler_values(*run.scheduler));
   for (const auto& [name, number] : numbers) values["number." + name] = io::to_text(number);
-  io::write_safetensors(path, all, values, kSave);
+  io::write_group_file(run.group, path, all, values, kSave);
 }
 
 }  // namespace

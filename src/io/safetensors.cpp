@@ -22,7 +22,8 @@ SafetensorsFile load_safetensors(const std::string& path) {
 
 void save_safetensors(const std::string& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  io::in_context("save_safetensors", path, [&] { io::write_safetensors(path, tensors, metadata); });
+  io::in_context("save_safetensors", path,
+                 [&] { io::SafetensorsWriter(tensors, metadata).write(path); });
 }
 
 }  // namespace posenc

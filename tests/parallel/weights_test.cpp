@@ -6,7 +6,7 @@
 #include "io/support.h"
 #include "io/tied_model.h"
 #include "posenc/io/load.h"
-#include "posenc/io/save.h"
+#include "posenc/train/save.h"
 #include "support/rank_threads.h"
 
 namespace posenc::testing {
@@ -22,8 +22,8 @@ TEST(GroupWeights, AreTheFileOfOneProcess) {
   run_ranks(3, [&](const RankGroup& group) {
     TiedModel model;
     model.fill(group.rank() == 0 ? 0.5 : 7.0);  // of which rank 0's count
-    save_weights(model, dir / "c", SaveOptions().group(group));
-    save_weights(model, dir / "c.pt", SaveOptions().group(group));
+    save_weights(group, model, dir / "c");
+    save_weights(group, model, dir / "c.pt");
   });
   EXPECT_EQ(read_bytes(dir / "c"), read_bytes(dir / "whole"));
   TiedModel loaded;
@@ -38,7 +38,7 @@ TEST(GroupWeights, ThatRankZeroCannotWriteAreAnErrorOnAll) {
     TiedModel model;
     for (const char* name : {"missing/c", "missing/c.pt"}) {
       try {
-        save_weights(model, dir / name, SaveOptions().group(group));
+        save_weights(group, model, dir / name);
         ADD_FAILURE() << "saved by rank " << group.rank();
       } catch (const WeightsError& error) {
         EXPECT_EQ(group.rank(), 0);
@@ -58,7 +58,7 @@ TEST(GroupWeights, OfDifferentModelsAreRefused) {
     TiedModel model;
     if (group.rank() == 1) model.register_buffer("more", at::zeros({2}));
     try {
-      save_weights(model, dir / "c", SaveOptions().group(group));
+      save_weights(group, model, dir / "c");
       ADD_FAILURE() << "saved";
     } catch (const GroupError& error) {
       EXPECT_EQ(error.code(), GroupErrorCode::Disagree);

@@ -8,7 +8,6 @@
 #include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
-#include "posenc/parallel/group.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -28,8 +27,6 @@ struct SaveOptions {
   TORCH_ARG(SaveFormat, format) = SaveFormat::ByExtension;
   /// Metadata of a safetensors file. `format` names the library for Hugging Face's loaders.
   TORCH_ARG(Metadata, metadata) = { {"format", "pt"} };
-  /// The processes that save together, all of which call the function.
-  TORCH_ARG(RankGroup, group);
 };
 
 /// Saves state_dict(module): contiguous copies in a safetensors file, views of shared memory in a
@@ -38,15 +35,13 @@ struct SaveOptions {
 /// is full or the process is killed. Symbolic links are followed. A file without write permission
 /// is not replaced (docs/weights.md).
 ///
-/// With a group, rank 0 writes the file, of which it has all tensors.
-///
 /// ```cpp
 /// posenc::TokenEmbedding module(100, 8);
 /// posenc::save_weights(module, "embedding.safetensors");
 /// posenc::load_weights(module, "embedding.safetensors");
 /// ```
 ///
-/// Errors: WeightsError; GroupError on the other processes if one cannot save.
+/// Errors: WeightsError.
 void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options = {});
 

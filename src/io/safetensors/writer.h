@@ -3,34 +3,33 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "io/base/file.h"
+#include "io/safetensors/layout.h"
 #include "posenc/io/state_dict.h"
-#include "posenc/parallel/group.h"
 
 namespace posenc::io {
 
-/// Writes contiguous little-endian copies of `tensors`, all or nothing. Throws WeightsError.
-void write_safetensors(const std::string& path, const StateDict& tensors,
-                       const std::map<std::string, std::string>& metadata);
+/// A safetensors file of tensors that are contiguous and little-endian in it. What can be refused
+/// is refused when it is made, before a file exists.
+class SafetensorsWriter {
+ public:
+  /// Refers to the memory of the tensors. Throws WeightsError.
+  SafetensorsWriter(StateDict tensors, const std::map<std::string, std::string>& metadata);
 
-/// Writes the same into a file that the caller commits. Throws FileError for the file as well.
-void write_safetensors(AtomicFile& file, const StateDict& tensors,
-                       const std::map<std::string, std::string>& metadata);
+  /// Names, dtypes and shapes, a line for each tensor. Those of `computed`, tables that each
+  /// process computes and that may have grown to different lengths, are without shapes.
+  std::string description(const std::set<std::string>& computed = {}) const;
+  /// Writes the file, all or nothing. Throws WeightsError.
+  void write(const std::string& path) const;
+  /// Writes into a file that the caller commits. Throws FileError for the file as well.
+  void write(AtomicFile& file) const;
 
-/// Tensors of which each process of a group has its copy.
-struct GroupTensors {
-  StateDict tensors;
-  RankGroup group = {};
-  /// Names of tables that each process computes, and that may have grown to different lengths.
-  std::set<std::string> computed = {};
+ private:
+  StateDict tensors_;
+  std::vector<SafetensorsEntry> entries_;
+  SafetensorsLayout layout_;
 };
-
-/// Writes the file that a single process would write, on rank 0, from its own copies. A collective;
-/// `caller` is named in its errors. Throws WeightsError on the process that fails and GroupError on
-/// the others; if the tensors are invalid, WeightsError on each; if names, dtypes or shapes differ,
-/// GroupError on each.
-void write_safetensors(const std::string& path, const GroupTensors& all,
-                       const std::map<std::string, std::string>& metadata, const char* caller);
 
 }  // namespace posenc::io

@@ -92,8 +92,9 @@ void FolderWriter::add_json(const std::string& name, const nlohmann::json& value
 }
 
 void FolderWriter::add_weights(const std::string& name, const StateDict& tensors) {
-  add(name,
-      [&](io::AtomicFile& file) { io::write_safetensors(file, tensors, {{"format", "pt"}}); });
+  add(name, [&](io::AtomicFile& file) {
+    io::SafetensorsWriter(tensors, {{"format", "pt"}}).write(file);
+  });
 }
 
 void FolderWriter::add_copy(const std::string& name, const std::string& path) {

@@ -1,0 +1,32 @@
+#include "posenc/train/save.h"
+
+#include <torch/nn/module.h>
+
+#include "io/base/file.h"
+#include "io/base/module_state.h"
+#include "io/checkpoint/group_file.h"
+#include "io/save_format.h"
+#include "parallel/collectives.h"
+
+namespace posenc {
+
+void save_weights(const RankGroup& group, const ConstModuleRef& module, const std::string& path,
+                  const SaveOptions& options) {
+  constexpr const char* kCaller = "save_weights";
+  io::in_context(kCaller, path, [&] {
+    if (io::save_format(path, options.format()) == SaveFormat::Safetensors) {
+      const auto state = io::module_state(*module);
+      io::GroupTensors all{state.tensors};
+      for (const auto& table : state.tables) all.computed.insert(table.name);
+      return io::write_group_file(group, path, all, options.metadata(), kCaller);
+    }
+    parallel::all_or_none(
+        group,
+        [&] {
+          if (group.rank() == 0) save_weights(module, path, options);
+        },
+        kCaller);
+  });
+}
+
+}  // namespace posenc
