@@ -135,6 +135,7 @@
 #include "posenc/relative/preset.h"
 #include "posenc/relative/resize.h"
 #include "posenc/relative/scores.h"
+#include "posenc/relative/setting.h"
 #include "posenc/relative/term.h"
 #include "posenc/relative/window.h"
 #include "posenc/sinusoid/axes.h"

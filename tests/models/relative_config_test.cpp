@@ -7,6 +7,7 @@
 
 #include "posenc/io/load.h"
 #include "posenc/nn/relative_position_bias.h"
+#include "posenc/relative/preset.h"
 #include "support/compare.h"
 
 namespace posenc {

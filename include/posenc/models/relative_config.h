@@ -6,7 +6,7 @@
 
 #include "posenc/export.h"
 #include "posenc/io/key_map.h"
-#include "posenc/relative/preset.h"
+#include "posenc/relative/setting.h"
 
 namespace posenc POSENC_EXPORT {
 

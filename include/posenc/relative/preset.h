@@ -2,20 +2,15 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "posenc/export.h"
+#include "posenc/relative/setting.h"
 
 namespace posenc POSENC_EXPORT {
-
-/// A setting of a relative position encoding, by its name in the system's own configuration.
-using RelativeSetting = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                                     std::vector<std::string>>;
 
 /// What a preset computes with.
 struct RelativeInputs {
