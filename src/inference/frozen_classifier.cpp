@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 
+#include "inference/freeze_encoder.h"
 #include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "models/heads/rows.h"

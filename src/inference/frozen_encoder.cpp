@@ -10,6 +10,7 @@
 #include "functional/attention_mask_internals.h"
 #include "functional/lookup.h"
 #include "inference/elementwise_rows.h"
+#include "inference/freeze_encoder.h"
 #include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "inference/window_layers.h"
@@ -83,6 +84,16 @@ struct FrozenEncoderParts {
     call.weights.tokens = converted_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
     call.ids = at::arange(call.ids.numel(), at::kLong).view(call.ids.sizes());
     call.options.padding_idx(std::nullopt);  // which is not one of the new ids
+  }
+};
+
+/// Wraps and unwraps the implementation.
+struct FrozenEncoderAccess {
+  static FrozenEncoder wrap(std::shared_ptr<const FrozenEncoderParts> parts) {
+    return FrozenEncoder(std::move(parts));
+  }
+  static const ConvertedWeights& weights(const FrozenEncoder& frozen) {
+    return frozen.parts_->weights;
   }
 };
 
@@ -185,10 +196,6 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   return out;
 }
 
-const inference::ConvertedWeights& inference::FrozenAccess::weights(const FrozenEncoder& frozen) {
-  return frozen.parts_->weights;
-}
-
 const EncoderOptions& FrozenEncoder::options() const { return parts_->options; }
 FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 
@@ -221,7 +228,7 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
   parts.stale_check.set_converted(convert.bytes());
   parts.weights = convert.weights();
   parts.call = convert.call_options();
-  return FrozenAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
+  return FrozenEncoderAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
 }
 
 }  // namespace inference
@@ -248,7 +255,7 @@ std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
   return stream << "posenc::FrozenEncoder(" << input_name(model.options())
                 << ", num_layers=" << model.options().encoder().num_layers()
                 << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
-                << ", d_ff=" << layer.d_ff() << inference::FrozenAccess::weights(model) << ")";
+                << ", d_ff=" << layer.d_ff() << inference::FrozenEncoderAccess::weights(model) << ")";
 }
 
 }  // namespace posenc

@@ -6,7 +6,7 @@
 #include "inference/embedding.h"
 #include "inference/layers.h"
 #include "inference/stale_check.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/inference/freeze.h"
 #include "torch_internals/parts.h"
 
 namespace posenc::inference {
@@ -40,9 +40,6 @@ struct FrozenAccess {
   static FrozenTransformer wrap(std::shared_ptr<const TransformerModel> model) {
     return FrozenTransformer(std::move(model));
   }
-  static FrozenEncoder wrap(std::shared_ptr<const FrozenEncoderParts> parts) {
-    return FrozenEncoder(std::move(parts));
-  }
   /// Keeps the model alive while a call runs: a callback may assign another one to `frozen`.
   static std::shared_ptr<const TransformerModel> model(const FrozenTransformer& frozen) {
     return frozen.model_;
@@ -51,15 +48,13 @@ struct FrozenAccess {
       const FrozenTransformerEncoder& frozen) {
     return frozen.model_;
   }
-  static const ConvertedWeights& weights(const FrozenEncoder& frozen);
   static const ConvertedWeights& weights(const FrozenTransformerEncoder& frozen) {
     return frozen.model_->weights;
   }
 };
 
-/// The stack or the encoder inside a model whose parameters `convert` was made for.
+/// The stack inside a model whose parameters `convert` was made for.
 FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model, WeightConverter& convert);
-FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert);
 
 /// FrozenTransformerEncoder::forward_with() with inputs whose kept_rows are (B, L). With `all_rows`
 /// those of padding are computed too, as in the module.

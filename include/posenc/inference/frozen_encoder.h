@@ -10,6 +10,7 @@
 namespace posenc POSENC_EXPORT {
 namespace inference {
 struct FrozenEncoderParts;
+struct FrozenEncoderAccess;
 }  // namespace inference
 
 /// An Encoder for inference, embeddings and pooler included; see FrozenTransformerEncoder. In a
@@ -35,7 +36,7 @@ class FrozenEncoder {
   FrozenBytes bytes() const;
 
  private:
-  friend struct inference::FrozenAccess;
+  friend struct inference::FrozenEncoderAccess;
   explicit FrozenEncoder(std::shared_ptr<const inference::FrozenEncoderParts> parts)
       : parts_(std::move(parts)) {}
 
