@@ -126,6 +126,10 @@ NEVER_FROZEN = {
     "SinusoidalTimestepsImpl": "a front", "TimestepEmbeddingImpl": "a front", "TokenEmbeddingImpl": "a front",
 }
 
+# Where the options of modules are listed, and the classes that have them: those of stacks, and those of encoders and heads.
+FIELD_LISTS = ("src/models/option_fields.h", "src/models/options/fields.h")
+OPTION_HOLDERS = ("src/models/option_holders.h", "src/models/options/holders.h")
+
 # The first match counts.
 BUDGETS = [
     (r"include/.*\.h$", 150),
@@ -542,26 +546,29 @@ def option_args(tree):
 
 def check_fields(tree):
     """What a frozen model compares of its source is whole: each TORCH_ARG of each options struct, each module with options."""
-    lists, copies = "src/models/option_fields.h", "src/models/option_holders.h"
-    if lists not in tree.files:
+    lists = [name for name in FIELD_LISTS if name in tree.files]
+    copies = [name for name in OPTION_HOLDERS if name in tree.files]
+    if not lists:
         return
     args = option_args(tree)
-    text = tree.text(lists)
-    listed = {struct: set(re.findall(r"\w+", fields))
-              for struct, fields in re.findall(r"^POSENC_FIELDS\(posenc::(\w+),((?:[^()]|\([^()]*\))*)\)", text, re.M)}
+    listed, places = {}, {}
+    for name in lists:
+        for match in re.finditer(r"^POSENC_FIELDS\(posenc::(\w+),((?:[^()]|\([^()]*\))*)\)", tree.text(name), re.M):
+            listed[match.group(1)] = set(re.findall(r"\w+", match.group(2)))
+            places[match.group(1)] = name, tree.text(name)[:match.start()].count("\n") + 1
     for struct, fields in sorted(listed.items()):
-        line = text[:text.index(f"POSENC_FIELDS(posenc::{struct},")].count("\n") + 1
+        where = places[struct]
         for arg in sorted(set(args.get(struct, {})) ^ fields):
-            tree.say(lists, line, "fields", f"the list of {struct} has {arg if arg in fields else 'no ' + arg}, the struct "
+            tree.say(*where, "fields", f"the list of {struct} has {arg if arg in fields else 'no ' + arg}, the struct "
                      f"{'does not' if arg in fields else 'has'}")
         for arg, kind in sorted(args.get(struct, {}).items()):
             for inner in re.findall(r"\w+Options\b", kind):
                 if inner not in listed:
-                    tree.say(lists, line, "fields", f"{struct} has {arg}, so that {inner} needs a list")
+                    tree.say(*where, "fields", f"{struct} has {arg}, so that {inner} needs a list")
     for name in tree.matching(r"include/posenc/(nn|models)/.*\.h$"):
         for module, body in re.findall(r"^class (\w+Impl)\b[^;{]*\{(.*?)^\};", tree.text(name), re.M | re.S):
-            if re.search(r"^  \w+Options options;", body, re.M) and module not in NEVER_FROZEN and not re.search(rf"\b{module}\b", tree.text(copies)):
-                tree.say(copies, 1, "fields", f"lists {module}, or NEVER_FROZEN in tools/lint.py with the reason")
+            if re.search(r"^  \w+Options options;", body, re.M) and module not in NEVER_FROZEN and not any(re.search(rf"\b{module}\b", tree.text(one)) for one in copies):
+                tree.say(copies[0], 1, "fields", f"lists {module}, or NEVER_FROZEN in tools/lint.py with the reason")
 
 
 def check_text(tree):

@@ -11,6 +11,7 @@
 #include "inference/frozen_scope.h"
 #include "inference/model.h"
 #include "models/heads/rows.h"
+#include "models/options/values.h"
 #include "posenc/functional/pooling.h"
 #include "torch_internals/parallel_for.h"
 
@@ -146,7 +147,7 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
   const EncoderHeadImpl& head = *model.head;
   inference::FrozenClassifierParts parts = {
       model.options, inference::freeze_part(*model.encoder, convert),
-      inference::StaleCheck(model, model.encoder.ptr().get())};
+      inference::StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
   if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
   if (head.norm) {
     parts.norm_weight = head.norm->weight.detach();

@@ -15,6 +15,7 @@
 #include "inference/model.h"
 #include "inference/window_layers.h"
 #include "models/encoder/parts.h"
+#include "models/options/values.h"
 #include "nn/encoder_embeddings_internals.h"
 #include "nn/transformer/layer_parts.h"
 
@@ -202,7 +203,7 @@ FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 namespace inference {
 
 FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
-  FrozenEncoderParts parts = {model.options, StaleCheck(model)};
+  FrozenEncoderParts parts = {model.options, StaleCheck(model, copy_of_model_options)};
   if (model.windows) {
     parts.windows.emplace(*model.windows, convert);
     if (model.windows->neck) parts.neck = ConvolutionNeck(detached_module(*model.windows->neck));
@@ -255,7 +256,8 @@ std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
   return stream << "posenc::FrozenEncoder(" << input_name(model.options())
                 << ", num_layers=" << model.options().encoder().num_layers()
                 << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
-                << ", d_ff=" << layer.d_ff() << inference::FrozenEncoderAccess::weights(model) << ")";
+                << ", d_ff=" << layer.d_ff() << inference::FrozenEncoderAccess::weights(model)
+                << ")";
 }
 
 }  // namespace posenc

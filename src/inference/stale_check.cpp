@@ -77,13 +77,15 @@ std::string below(const std::string& parent, const std::string& name) {
 
 }  // namespace
 
-// What is known of the tensors of the whole model.
+// What is known of the whole model.
 struct StaleCheck::Source {
-  explicit Source(const torch::nn::Module& source)
-      : products(bytes_of_products(source)),
+  Source(const torch::nn::Module& source, CopyOptions copy_options)
+      : copy(copy_options),
+        products(bytes_of_products(source)),
         growing(growing_tables(source)),
         statistics(statistics_of(source)) {}
 
+  CopyOptions copy;
   Bytes products;
   std::set<const c10::TensorImpl*> growing, statistics;
 };
@@ -93,7 +95,7 @@ void StaleCheck::add_parts(const torch::nn::Module& module, const std::string& n
                            const Source& source) {
   parts_.push_back({name, &module, nullptr});
   if (&module == checked_itself_) return;
-  parts_.back().options = copy_of_options(module);
+  parts_.back().options = source.copy(module);
   add_tensors(module, name, source);
   for (const auto& child : module.named_children())
     add_parts(*child.value(), below(name, child.key()), source);
@@ -146,9 +148,10 @@ std::size_t StaleCheck::check_parts(const torch::nn::Module& module, std::size_t
   return part;
 }
 
-StaleCheck::StaleCheck(const torch::nn::Module& source, const torch::nn::Module* checked_itself)
+StaleCheck::StaleCheck(const torch::nn::Module& source, CopyOptions copy,
+                       const torch::nn::Module* checked_itself)
     : source_(source.weak_from_this()), checked_itself_(checked_itself) {
-  add_parts(source, "", Source(source));
+  add_parts(source, "", Source(source, copy));
 }
 
 void StaleCheck::set_converted(const std::map<const c10::TensorImpl*, int64_t>& bytes) {

@@ -16,9 +16,11 @@ namespace posenc::inference {
 class StaleCheck {
  public:
   StaleCheck() = default;
-  /// Throws the errors that freeze() documents for dtypes and devices. What is in `checked_itself`,
-  /// a module below, is left to a check of its own.
-  explicit StaleCheck(const torch::nn::Module& source,
+  /// What copies the options of a module; null for a class without any.
+  using CopyOptions = std::shared_ptr<const OptionsCopy> (*)(const torch::nn::Module& module);
+  /// Throws the errors that freeze() documents for dtypes and devices. `copy` knows all classes of
+  /// the source. What is in `checked_itself`, a module below, is left to a check of its own.
+  explicit StaleCheck(const torch::nn::Module& source, CopyOptions copy = copy_of_options,
                       const torch::nn::Module* checked_itself = nullptr);
 
   /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module

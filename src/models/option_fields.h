@@ -1,7 +1,7 @@
 #pragma once
 
-// The options of every struct that a module of a freezable model holds; lint compares each list
-// with the struct.
+// The options of every struct that a module of a freezable stack or Transformer holds; lint
+// compares each list with the struct. Those of encoders and heads are in models/options/fields.h.
 //
 // posenc-budget: a list for each struct
 
@@ -10,9 +10,11 @@
 #include <torch/nn/options/embedding.h>
 
 #include "core/fields.h"
-#include "posenc/models/attention_pooling.h"
-#include "posenc/models/classifier.h"
 #include "posenc/models/transformer.h"
+#include "posenc/nn/document_position_bias.h"
+#include "posenc/nn/encoder_embeddings_options.h"
+#include "posenc/nn/transformer/window_encoder.h"
+#include "posenc/nn/vision_embeddings_options.h"
 
 template <>
 struct posenc::fields::Equal<posenc::Scale> {
@@ -138,19 +140,6 @@ POSENC_FIELDS(posenc::VisionEmbeddingsOptions,
                mask_rule, position_table, position_table_dim, position_rows, sinusoid, resize,
                resize_always, mask_ratio, norm, patch_norm, layer_norm_eps),
               (dropout, initializer_range, names))
-POSENC_FIELDS(posenc::AttentionPoolingOptions,
-              (d_model, num_heads, d_ff, activation, layer_norm_eps), ())
-POSENC_FIELDS(posenc::EncoderOptions,
-              (embeddings, patches, encoder, windows, causal, zero_padding, zero_hidden_padding,
-               token_dropout_id, raw_inputs_embeds, pad_token_id, pos_embed_shift, pos_embed_jitter,
-               pos_embed_rescale, document_bias, pooling, pooler_dim, eos_token_id,
-               hidden_states_before_norm),
-              (origin))
-POSENC_FIELDS(posenc::EncoderHeadOptions,
-              (d_model, outputs, rows, first_row, dense, dense_bias, activation, norm, norm_bias,
-               bias, tied, columns_beside_table, output_activation),
-              ())
-POSENC_FIELDS(posenc::ClassifierOptions, (encoder, head), (kind, labels, problem))
 POSENC_FIELDS(posenc::TransformerOptions,
               (src_vocab, tgt_vocab, d_model, num_heads, num_encoder_layers, num_decoder_layers,
                d_ff, decoder_num_heads, decoder_d_ff, max_len, tie, scale, decoder_scale,

@@ -1,10 +1,19 @@
 #pragma once
 
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
 #include "models/option_fields.h"
+#include "models/option_values.h"
 #include "posenc/models/output_projection.h"
+#include "posenc/nn/encoder_embeddings.h"
+#include "posenc/nn/vision_embeddings.h"
 
 namespace posenc {
 
@@ -22,13 +31,13 @@ struct ModuleClasses {
   }
 };
 
-/// All classes with options that a freezable model holds; lint compares them with the headers.
+/// All classes with options that a freezable stack or Transformer holds; lint compares them, and
+/// those of models/options/holders.h, with the headers.
 using OptionHolders = ModuleClasses<
-    AttentionPoolingImpl, BottleneckEncoderLayerImpl, BottleneckFeedForwardImpl, ClassifierImpl,
-    ConformerConvolutionImpl, ConformerEncoderLayerImpl, ConformerFeedForwardImpl,
-    ConvolutionBesideImpl, ConvolutionNeckImpl, ConvolutionalAttentionImpl,
-    DisentangledAttentionImpl, DisentangledEncoderLayerImpl, DocumentPositionBiasImpl,
-    EncoderEmbeddingsImpl, EncoderHeadImpl, EncoderImpl, GridPositionBiasImpl, LayerNormImpl,
+    BottleneckEncoderLayerImpl, BottleneckFeedForwardImpl, ConformerConvolutionImpl,
+    ConformerEncoderLayerImpl, ConformerFeedForwardImpl, ConvolutionBesideImpl, ConvolutionNeckImpl,
+    ConvolutionalAttentionImpl, DisentangledAttentionImpl, DisentangledEncoderLayerImpl,
+    DocumentPositionBiasImpl, EncoderEmbeddingsImpl, GridPositionBiasImpl, LayerNormImpl,
     LayerScaleImpl, LearnedPositionEmbeddingImpl, MultiheadAttentionImpl, OutputProjectionImpl,
     PatchMergingImpl, PatchProjectionImpl, PositionalEncodingImpl, RelativeEmbeddingsImpl,
     RelativePositionBiasImpl, RotaryEmbeddingImpl, ShiftedAttentionImpl, ShiftedEncoderLayerImpl,
@@ -46,6 +55,30 @@ const auto& options_of(const Impl& module) {
 }
 inline const c10::TensorImpl* options_of(const OutputProjectionImpl& module) {
   return module.effective_weight().unsafeGetTensorImpl();
+}
+
+template <typename Impl>
+class CopyOf : public OptionsCopy {
+ public:
+  explicit CopyOf(const Impl& module) : options_(options_of(module)) {}
+
+  bool differs_from(const torch::nn::Module& module, std::string& where) const override {
+    const auto* const other = module.as<Impl>();
+    return other == nullptr || fields::differ(options_, options_of(*other), where);
+  }
+
+ private:
+  std::decay_t<decltype(options_of(std::declval<const Impl&>()))> options_;
+};
+
+/// A copy of the options of a module of one of the classes of Holders; null for another.
+template <typename Holders>
+std::shared_ptr<const OptionsCopy> copy_of(const torch::nn::Module& module) {
+  std::shared_ptr<const OptionsCopy> copy;
+  Holders::visit(module, [&](const auto& own) {
+    copy = std::make_shared<CopyOf<std::decay_t<decltype(own)>>>(own);
+  });
+  return copy;
 }
 
 }  // namespace posenc

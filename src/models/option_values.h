@@ -17,13 +17,9 @@ class OptionsCopy {
   virtual bool differs_from(const torch::nn::Module& module, std::string& where) const = 0;
 };
 
-/// A copy of a module's options; null for a class without any. That of an OutputProjection is which
-/// weight it uses, since it may be that of another module.
+/// A copy of a module's options; null for a class without any, and for one of encoders and heads,
+/// which copy_of_model_options() knows. That of an OutputProjection is which weight it uses, since
+/// it may be that of another module.
 std::shared_ptr<const OptionsCopy> copy_of_options(const torch::nn::Module& module);
-
-/// The name of the first module below `got` whose options compute something else than those of the
-/// module of that name below `expected`; empty if there is none.
-std::string first_with_other_options(const torch::nn::Module& got,
-                                     const torch::nn::Module& expected);
 
 }  // namespace posenc

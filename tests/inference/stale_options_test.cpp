@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "inference/freezable_models.h"
-#include "models/option_holders.h"
+#include "models/options/holders.h"
 #include "support/compare.h"
 #include "support/threads.h"
 
@@ -163,10 +163,12 @@ void options_are_noticed(const std::vector<FreezableModel>& models) {
         }
         if (is_written) run_frozen = model.freeze();
       };
-      OptionHolders::visit(*item.value(), [&](auto& own) {
+      const auto change = [&](auto& own) {
         if constexpr (requires { own.options; })
           change_each(own.options, "", true, Try{changed, restored});
-      });
+      };
+      OptionHolders::visit(*item.value(), change) ||
+          ModelOptionHolders::visit(*item.value(), change);
     }
     ASSERT_TRUE(bit_equal(model.run(), before));
     run_frozen();

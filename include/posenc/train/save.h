@@ -12,13 +12,13 @@ namespace posenc POSENC_EXPORT {
 /// shapes. load_weights() needs no group.
 ///
 /// ```cpp
-/// posenc::RankGroup group;  // a single process; gloo_group() and group_from_environment() make others
-/// posenc::TokenEmbedding module(100, 8);
-/// posenc::save_weights(group, module, "embedding.safetensors");
+/// posenc::RankGroup group;  // a single process; gloo_group() and group_from_environment() make
+/// others posenc::TokenEmbedding module(100, 8); posenc::save_weights(group, module,
+/// "embedding.safetensors");
 /// ```
 ///
-/// Errors: those of save_weights(); GroupError on the other processes if one cannot save, and on all
-/// if their modules differ.
+/// Errors: those of save_weights(); GroupError on the other processes if one cannot save, and on
+/// all if their modules differ.
 void save_weights(const RankGroup& group, const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options = {});
 

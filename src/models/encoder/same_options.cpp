@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/encoder/parts.h"
-#include "models/option_values.h"
+#include "models/options/values.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

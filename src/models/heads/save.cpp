@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "models/option_values.h"
+#include "models/options/values.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "models/option_holders.h"
+#include "models/options/fields.h"
+
+namespace posenc {
+
+/// The classes with options that freezable encoders and classifiers hold besides; lint compares
+/// them, and those of models/option_holders.h, with the headers.
+using ModelOptionHolders =
+    ModuleClasses<AttentionPoolingImpl, ClassifierImpl, EncoderHeadImpl, EncoderImpl>;
+
+}  // namespace posenc
