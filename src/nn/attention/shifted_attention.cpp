@@ -6,9 +6,9 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "functional/drop.h"
 #include "nn/attention/masked_weights.h"
 #include "nn/attention/segments.h"
-#include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/relative/term.h"

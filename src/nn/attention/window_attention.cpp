@@ -7,7 +7,7 @@
 
 #include "core/check.h"
 #include "core/tensors.h"
-#include "nn/transformer/layer_parts.h"
+#include "functional/drop.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/relative/bias.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "functional/drop.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/weights.h"
 #include "posenc/core/skip_init.h"

@@ -3,6 +3,7 @@
 #include <ostream>
 #include <utility>
 
+#include "functional/drop.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {

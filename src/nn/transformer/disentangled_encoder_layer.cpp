@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "functional/drop.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {

@@ -11,8 +11,8 @@
 
 #include "core/check.h"
 #include "functional/attention_mask_internals.h"
+#include "functional/drop.h"
 #include "nn/weights.h"
-#include "posenc/functional/dropout.h"
 
 namespace posenc {
 
@@ -181,10 +181,6 @@ std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t co
     std::iota(indices.begin(), indices.end(), size_t{0});
   }
   return indices;
-}
-
-torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x) {
-  return functional::dropout(x, dropout.options.p(), dropout.is_training());
 }
 
 // The operations of transformers' DropPath, for the same masks.

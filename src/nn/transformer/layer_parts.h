@@ -98,9 +98,6 @@ Layer& layer_of(const char* module, const torch::nn::ModuleList& layers, std::si
 /// empty.
 std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t count);
 
-/// functional::dropout() with the module's options, except that it never runs in place.
-torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x);
-
 /// x (B, ., .), of which each sequence is zeros with probability `p` in training; the others are
 /// divided by 1 - p.
 torch::Tensor drop_path(const torch::Tensor& x, double p, bool training, bool batch_first);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/tensors.h"
+#include "functional/drop.h"
 #include "nn/computed_table.h"
 #include "nn/transformer/layer_parts.h"
 #include "nn/transformer/shifted_rows.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "functional/drop.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {

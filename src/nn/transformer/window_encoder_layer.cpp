@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/tensors.h"
+#include "functional/drop.h"
 #include "nn/transformer/layer_parts.h"
 #include "posenc/functional/window_partition.h"
 

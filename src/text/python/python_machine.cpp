@@ -8,7 +8,7 @@
 
 #include "io/base/text.h"
 #include "posenc/text/error.h"
-#include "text/folder/folder.h"
+#include "text/folder_settings.h"
 #include "text/python/truncation.h"
 
 namespace posenc::text {
