@@ -56,6 +56,7 @@
 #include "posenc/models/encoder_head.h"
 #include "posenc/models/generate.h"
 #include "posenc/models/generate_options.h"
+#include "posenc/models/generation_config.h"
 #include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/relative_config.h"

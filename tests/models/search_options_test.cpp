@@ -12,6 +12,7 @@
 #include "io/files.h"
 #include "models/tiny.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/models/generation_config.h"
 #include "posenc/models/score.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
@@ -99,7 +100,7 @@ TEST(SearchOptions, JsonMayHaveNumbersOfOtherTools) {
   const TempDir folder;
   const auto read = [&](const std::string& text) {
     write_bytes(folder / "generation_config.json", text);
-    return GenerateOptions::from_folder(folder.path().string());
+    return load_generation_config(folder.path().string());
   };
   const auto options = read(R"({"decoder_start_token_id": 3.0, "eos_token_id": [2.0, -1],
       "pad_token_id": -1, "suppress_tokens": [-1], "begin_suppress_tokens": [4.0, -1],

@@ -68,14 +68,6 @@ struct GenerateOptions {
   /// The default options with the tokens that begin and end every target.
   GenerateOptions(int64_t bos_id, int64_t eos_id) : bos_id_(bos_id), eos_ids_({eos_id}) {}
 
-  /// The settings in a model's folder: generation_config.json, or config.json where there is none.
-  /// `overrides` is a JSON object of settings that replace the folder's; null removes one. Lengths
-  /// are then those of transformers: 20 new tokens if nobody names another.
-  ///
-  /// Errors: c10::ValueError for settings that generate() does not have, with their names, and for
-  /// unknown names in `overrides`; WeightsError for a file that cannot be read.
-  static GenerateOptions from_folder(const std::string& folder, const std::string& overrides = "");
-
   /// The error of a search with these options: that of a folder's settings which generate() does
   /// not have, or empty. load_seq2seq() sets it, so that the weights of such a folder can be
   /// loaded.

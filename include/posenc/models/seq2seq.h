@@ -42,7 +42,7 @@ struct Seq2SeqModel {
 /// file decides which matrices are tied, as in transformers 5: those that are absent, or equal.
 /// Model type, settings, sizes, names and shapes are checked before the model is built. Search
 /// settings that generate() does not support are errors of generate() with the loaded `generation`;
-/// GenerateOptions::from_folder() replaces them. `options` are those of load_encoder().
+/// load_generation_config() replaces them. `options` are those of load_encoder().
 ///
 /// Errors: c10::ValueError for the contents of the JSON files; WeightsError for files and weights.
 ///

@@ -17,7 +17,7 @@ namespace posenc POSENC_EXPORT {
 ///
 /// ```cpp
 /// auto tokenizer = posenc::Tokenizer::from_folder("opus-mt-en-de");
-/// auto options = posenc::GenerateOptions::from_folder("opus-mt-en-de")
+/// auto options = posenc::load_generation_config("opus-mt-en-de")
 ///                    .stopping_criteria(posenc::stop_strings(tokenizer, {"\n\n", "END"}));
 /// ```
 ///
@@ -46,7 +46,7 @@ struct GeneratedText {
 /// auto to_the_first_stop = [](const posenc::GeneratedText& piece) {
 ///   return piece.text.find('.') == std::string::npos;
 /// };
-/// auto options = posenc::GenerateOptions::from_folder("opus-mt-en-de")
+/// auto options = posenc::load_generation_config("opus-mt-en-de")
 ///                    .on_token(posenc::stream_text(tokenizer, to_the_first_stop));
 /// ```
 ///

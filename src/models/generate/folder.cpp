@@ -12,11 +12,12 @@
 #include "io/base/file.h"
 #include "io/base/json.h"
 #include "models/generate/step_model.h"
+#include "posenc/models/generation_config.h"
 
 namespace posenc {
 namespace {
 
-constexpr const char* kFromFolder = "GenerateOptions::from_folder";
+constexpr const char* kLoad = "load_generation_config";
 constexpr const char* kClass = "generation_config";
 constexpr int64_t kMostColumns = int64_t{1} << 40;
 constexpr uint64_t kMostBytes = 16'000'000;
@@ -359,15 +360,14 @@ int64_t fill_token(const Settings& settings, bool beams) {
   return pad && (*pad != 0 || !beams) ? *pad : ends.front();
 }
 
-GenerateOptions GenerateOptions::from_folder(const std::string& folder,
-                                             const std::string& overrides) {
+GenerateOptions load_generation_config(const std::string& folder, const std::string& overrides) {
   const auto path = (std::filesystem::path(folder) / "config.json").string();
   const auto config = io::may_exist(path) || !io::may_exist(generation_path(folder))
-                          ? Settings(kFromFolder, path)
-                          : Settings::of_object(kFromFolder, nlohmann::json::object());
+                          ? Settings(kLoad, path)
+                          : Settings::of_object(kLoad, nlohmann::json::object());
   SettingOverrides extra;
   if (!overrides.empty()) {
-    const Settings given = Settings::parse(kFromFolder, "overrides", overrides);
+    const Settings given = Settings::parse(kLoad, "overrides", overrides);
     for (const auto& [name, value] : given.object().items())
       extra[name] = {value, "overrides: " + name};
   }

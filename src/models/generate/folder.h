@@ -25,7 +25,7 @@ struct SettingOverride {
 using SettingOverrides = std::map<std::string, SettingOverride>;
 
 /// Those in a model's folder, where those of `overrides` replace them;
-/// `config` is its config.json. Throws as GenerateOptions::from_folder().
+/// `config` is its config.json. Throws as load_generation_config().
 Settings generation_settings(const std::string& folder, const Settings& config,
                              const SettingOverrides& overrides = {});
 
