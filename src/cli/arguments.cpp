@@ -1,10 +1,12 @@
 #include "cli/arguments.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "cli/error.h"
 #include "platform/number.h"
@@ -111,6 +113,17 @@ CLI::Option* add_int8(CLI::App& app, WeightDtype& weights) {
   return app.add_flag_callback(
       "--int8", [&weights] { weights = WeightDtype::Int8; },
       "multiply in 8 bits: faster, in a quarter of the memory, with slightly different results");
+}
+
+// More threads than processors only wait for each other, and very large numbers cannot be started.
+void add_threads(CLI::App& app) {
+  const auto set = [](int64_t wanted) {
+    const int64_t most = std::max(1u, std::thread::hardware_concurrency());
+    at::set_num_threads(static_cast<int>(std::min(wanted, most)));
+  };
+  app.add_option_function<int64_t>(
+         "--threads", set, "number of threads, at most one per processor, which is the default")
+      ->check(whole(1));
 }
 
 void add_allow_unexpected(CLI::App& app, LoadOptions& options) {

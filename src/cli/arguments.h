@@ -51,6 +51,9 @@ CLI::Validator output_path();
 /// Adds --int8, which sets the dtype of a frozen model's weights.
 CLI::Option* add_int8(CLI::App& app, WeightDtype& weights);
 
+/// Adds --threads, the most threads of all that the command computes.
+void add_threads(CLI::App& app);
+
 /// Adds --allow-unexpected, an option of loading a model's folder.
 void add_allow_unexpected(CLI::App& app, LoadOptions& options);
 

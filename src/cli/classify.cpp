@@ -69,6 +69,7 @@ void add_classify(CLI::App& app) {
                   "of which repeats this number of tokens, instead of cutting them")
       ->check(whole(0));
   add_batch(*sub, options->batch);
+  add_threads(*sub);
   add_int8(*sub, options->weights);
   add_allow_unexpected(*sub, options->load);
   sub->footer(
@@ -90,6 +91,7 @@ void add_fill(CLI::App& app) {
                   "consider this token only, or these, if it is given several times")
       ->allow_extra_args(false);
   add_batch(*sub, options->batch);
+  add_threads(*sub);
   add_int8(*sub, options->weights);
   add_allow_unexpected(*sub, options->load);
   sub->footer("Example:\n  posenc fill models/bert-base-uncased --text lines.txt");

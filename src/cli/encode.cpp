@@ -190,6 +190,7 @@ void add_encode(CLI::App& app) {
          "(B, L, V), or a score of each choice (B, 1), where the rows are the choices of a "
          "question")
       ->excludes(text);
+  add_threads(*sub);
   add_int8(*sub, arguments->text.weights);
   add_allow_unexpected(*sub, arguments->text.load);
   add_text_options(*sub, arguments->text, text);

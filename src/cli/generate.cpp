@@ -335,6 +335,7 @@ void add_generate(CLI::App& app) {
                               "replaces the folder's; null removes it; repeatable");
   set->check(assignment())->allow_extra_args(false);
   auto* plain = sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
+  add_threads(*sub);
   add_int8(*sub, arguments->weights)->excludes(plain);
   add_allow_unexpected(*sub, arguments->load);
   auto* attention = sub->add_flag(

@@ -43,9 +43,7 @@ void add_translate(CLI::App& app) {
                   "number of source tokens in a batch; larger batches need more memory")
       ->capture_default_str()
       ->check(whole(1));
-  sub->add_option("--threads", options->threads,
-                  "number of threads, at most one per processor, which is the default")
-      ->check(whole(1));
+  add_threads(*sub);
   sub->add_option("--src-lang", options->search.src_lang,
                   "language of the lines, as the model's tokenizer spells it: eng_Latn, en_XX or "
                   "en; default: the folder's");

@@ -11,8 +11,8 @@ namespace posenc {
 /// region would take longer than the operation. Other threads are not affected.
 class OneThreadIfFew {
  public:
-  explicit OneThreadIfFew(int64_t numbers, int64_t few = kFew) : before_(at::get_num_threads()) {
-    if (numbers < few) omp_set_num_threads(1);
+  explicit OneThreadIfFew(int64_t numbers) : before_(at::get_num_threads()) {
+    if (numbers < kFew) omp_set_num_threads(1);
   }
   ~OneThreadIfFew() { omp_set_num_threads(before_); }
   OneThreadIfFew(const OneThreadIfFew&) = delete;

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/logsumexp.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -16,6 +17,12 @@ namespace {
 
 bool has_kernel(const at::Tensor& logits) {
   return logits.is_cpu() && logits.scalar_type() == at::kFloat && logits.is_contiguous();
+}
+
+// How many rows of that many logits are the least work per thread.
+int64_t grain(int64_t logits) {
+  constexpr int64_t kGrainLogits = 1 << 14;
+  return std::max<int64_t>(1, kGrainLogits / std::max<int64_t>(1, logits));
 }
 
 }  // namespace
@@ -31,7 +38,7 @@ LogSumExp log_sum_exp(const at::Tensor& logits) {
   auto* const largest = sum.largest.data_ptr<float>();
   auto* const rest = sum.rest.data_ptr<float>();
   const auto log_sum_exp = kernels::chosen().topk.log_sum_exp;
-  torch_internals::parallel_parts(0, rows, 1, [&](int64_t begin, int64_t end) {
+  torch_internals::parallel_parts(0, rows, grain(vocab), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto of_row = log_sum_exp(x + row * vocab, vocab);
       largest[row] = of_row.largest;
@@ -57,7 +64,7 @@ TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Te
   auto* const scores = top.scores.data_ptr<float>();
   auto* const places = top.places.data_ptr<int64_t>();
   const auto insert = kernels::chosen().topk.topk_insert;
-  torch_internals::parallel_parts(0, groups, 1, [&](int64_t begin, int64_t end) {
+  torch_internals::parallel_parts(0, groups, grain(group * vocab), [&](int64_t begin, int64_t end) {
     std::vector<kernels::inference::TopkEntry> best(static_cast<size_t>(count));
     for (int64_t b = begin; b < end; ++b) {
       best.assign(best.size(), {-std::numeric_limits<float>::infinity(), 0});

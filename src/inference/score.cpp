@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "functional/topk.h"
-#include "inference/frozen_scope.h"
+#include "inference/frozen_call.h"
 #include "inference/model.h"
 #include "models/generate/step_model.h"
 #include "posenc/inference/freeze.h"
@@ -76,6 +76,13 @@ std::vector<std::vector<double>> log_probabilities_of(std::vector<ScoredTarget> 
   return values;
 }
 
+// How many logits LibTorch's operations are on.
+int64_t logits_of(const Targets& targets, const TransformerOptions& model) {
+  size_t most = 0;
+  for (const auto& target : targets) most = std::max(most, target.size());
+  return static_cast<int64_t>(targets.size() * most) * model.tgt_vocab();
+}
+
 // A target that has only its first token attends to nothing.
 std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
                                          const torch::Tensor& src) {
@@ -103,8 +110,9 @@ std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tens
 std::vector<std::vector<double>> score(const FrozenTransformer& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask, const Targets& targets) {
   check_targets(targets, src, model.options());
-  const inference::FrozenScope scope;
   if (targets.empty()) return {};
+  const auto held = inference::FrozenAccess::model(model);
+  const inference::FrozenCall call(held->call, logits_of(targets, model.options()));
   const auto memory = model.encode(src, src_mask);
   return log_probabilities_of(
       scores_of(targets, torch::kCPU, [&](const torch::Tensor& given, const torch::Tensor&) {
@@ -133,9 +141,9 @@ std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
                                                const AttentionMask& src_mask,
                                                const Targets& targets) {
   check_targets(targets, src, model.options());
-  const inference::FrozenScope scope;
   if (targets.empty()) return {};
   const auto held = inference::FrozenAccess::model(model);
+  const inference::FrozenCall call(held->call, logits_of(targets, model.options()));
   const auto memory = model.encode(src, src_mask);
   const auto decode = [&](const torch::Tensor& given, torch::Tensor& attention) {
     return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, &attention);

@@ -6,57 +6,9 @@
 #include <cstdint>
 
 #include "platform/helpers.h"
+#include "torch_internals/call_threads.h"
 
 namespace posenc::torch_internals {
-
-/// Who runs the loops of a call.
-enum class Loops {
-  Helpers,   ///< platform::helpers(): parts are taken by whoever is free
-  LibTorch,  ///< at::parallel_for, in whose threads alone LibTorch's matrix products know that they
-             ///< are inside a part
-};
-
-/// How a frozen model wants its calls to be run.
-struct CallOptions {
-  int64_t threads = 0;  ///< the most, if it is positive
-  Loops loops = Loops::Helpers;
-};
-
-/// The threads of one call of a frozen model, for the calling thread and until the end of this
-/// object. A call inside another has at most the threads of the outer one.
-class CallThreads {
- public:
-  /// At most at::get_num_threads(). LibTorch's own operations run in one thread where those of the
-  /// call are on few `elements`: threads would wait for each other longer than they compute.
-  CallThreads(const CallOptions& options, int64_t elements);
-  ~CallThreads();
-  CallThreads(const CallThreads&) = delete;
-  CallThreads& operator=(const CallThreads&) = delete;
-
-  static constexpr int64_t kFewElements = int64_t{1} << 19;
-
- private:
-  friend class CallersThreads;
-  friend struct CurrentCall;
-
-  CallThreads* const outer_;
-  int before_;  // LibTorch's threads
-  int most_;
-  const Loops loops_;
-};
-
-/// Gives a callback the threads that its owner had before the call.
-class CallersThreads {
- public:
-  CallersThreads();
-  ~CallersThreads();
-  CallersThreads(const CallersThreads&) = delete;
-  CallersThreads& operator=(const CallersThreads&) = delete;
-
- private:
-  CallThreads* const call_;
-  int within_ = 0;
-};
 
 /// The most threads that a loop may have here: one inside a part or an at::parallel_for.
 int most_threads();

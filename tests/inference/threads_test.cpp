@@ -10,7 +10,9 @@
 #include "inference/models.h"
 #include "inference/small_encoder.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/score.h"
 #include "support/compare.h"
+#include "support/new_threads.h"
 #include "support/threads.h"
 
 namespace posenc::testing {
@@ -120,6 +122,67 @@ TEST(FrozenThreads, OfACallbackAreTheCallers) {
     EXPECT_THROW(generate(frozen, src, {}, options), std::runtime_error);
     EXPECT_EQ(at::get_num_threads(), 2);
   }
+}
+
+// at::set_num_threads() sets MKL's threads for the whole process, which MKL prefers to OpenMP's.
+TEST(FrozenThreads, AreAtMostTheLimitWithAnyBackend) {
+  const Encoder model = wide_encoder();
+  const auto given = ids(1, 16);
+  const Threads guard(4);
+  freeze(model).forward(ids(3, 90));  // so that the helpers are there
+  const auto product = [] { at::linear(torch::ones({500, 500}), torch::ones({500, 500})); };
+  EXPECT_GT(new_threads([&] { at::set_num_threads(4), product(); }), 0) << "LibTorch has threads";
+  for (const auto gemm : {GemmBackend::Native, GemmBackend::ATen, GemmBackend::Autotune}) {
+    for (const int limit : {1, 2}) {
+      if (limit > 1 && gemm != GemmBackend::Native) continue;
+      const auto frozen = freeze(model, FreezeOptions().gemm(gemm).threads(limit));
+      for (const int64_t length : {16, 180}) {
+        const auto own = ids(4, length);
+        EXPECT_LE(new_threads([&] {
+                    at::set_num_threads(4);
+                    frozen.forward(own);
+                  }),
+                  limit - 1)
+            << static_cast<int>(gemm) << ", " << limit << ", " << length;
+      }
+    }
+  }
+}
+
+TEST(FrozenThreads, OfScoringAreAtMostTheLimit) {
+  torch::manual_seed(testing::seed(54));
+  Transformer model(
+      TransformerOptions(50, 30000).d_model(32).num_heads(2).d_ff(64).num_decoder_layers(1));
+  model->eval();
+  const auto frozen = freeze(model, FreezeOptions().threads(1)), all = freeze(model);
+  const auto src = ids(6, 5);
+  const std::vector<std::vector<int64_t>> targets(6, {1, 7, 9, 29999, 4, 3, 2, 8});
+  const Threads guard(3);
+  const auto expected = score(all, src, {}, targets);  // and the helpers are there
+  std::vector<std::vector<double>> got;
+  EXPECT_EQ(new_threads([&] {
+              at::set_num_threads(3);
+              got = score(frozen, src, {}, targets);
+              EXPECT_EQ(at::get_num_threads(), 3);
+            }),
+            0);
+  EXPECT_EQ(got, expected);
+  for (const int threads : {1, 2}) {
+    const Threads other(threads);
+    EXPECT_EQ(score(all, src, {}, targets), expected);
+  }
+  const auto sampled = [&](const FrozenTransformer& from, int threads) {
+    at::set_num_threads(threads);
+    torch::manual_seed(3);
+    const auto found = generate(from, src, {},
+                                GenerateOptions(1, 2).do_sample(true).top_k(0).max_new_tokens(3));
+    std::vector<std::vector<int64_t>> tokens;
+    for (const auto& of_source : found) tokens.push_back(of_source[0].tokens);
+    return tokens;
+  };
+  std::vector<std::vector<int64_t>> one;
+  EXPECT_EQ(new_threads([&] { one = sampled(frozen, 3); }), 0);
+  EXPECT_EQ(one, sampled(all, 3));
 }
 
 TEST(FrozenThreads, MustNotBeNegative) {

@@ -92,6 +92,30 @@ TEST(CallThreads, GiveLibTorchOneForFewElements) {
   EXPECT_EQ(at::get_num_threads(), 4);
 }
 
+// MKL's own number, which at::set_num_threads() sets for the process and a call for its thread.
+TEST(CallThreads, AreThoseOfMklToo) {
+  if (MKL_Set_Num_Threads_Local == nullptr) GTEST_SKIP() << "a LibTorch without MKL";
+  const testing::Threads guard(4);
+  const auto own = [] {
+    const int threads = MKL_Set_Num_Threads_Local(0);
+    MKL_Set_Num_Threads_Local(threads);
+    return threads;
+  };
+  EXPECT_EQ(own(), 0);
+  {
+    const CallThreads two({.threads = 2, .loops = Loops::LibTorch}, 0);
+    EXPECT_EQ(own(), 2);
+    run_parts(4, [&](int64_t) {});
+    EXPECT_EQ(own(), 2);
+    const CallThreads few({}, 0);
+    EXPECT_EQ(own(), 1);
+    run_parts(4, [&](int64_t) { EXPECT_EQ(own(), 1); });
+    const CallersThreads callback;
+    EXPECT_EQ(own(), 0);
+  }
+  EXPECT_EQ(own(), 0);
+}
+
 TEST(CallThreads, LeaveCallbacksThoseOfTheirOwner) {
   const testing::Threads guard(4);
   {

@@ -1,13 +1,11 @@
 #include "cli/translate/translate_lines.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/error.h"
 #include "cli/line_reader.h"
@@ -207,16 +205,9 @@ void translate_window(Translator& translator, const LineReader& reader, const Wi
   if (const int number = platform::stop_signal(); number != 0) platform::end_by_signal(number);
 }
 
-// More threads than processors only wait for each other, and very large numbers cannot be started.
-int threads_of(int64_t wanted) {
-  const int64_t most = std::max(1u, std::thread::hardware_concurrency());
-  return static_cast<int>(std::min(wanted, most));
-}
-
 }  // namespace
 
 void translate_lines(const TranslateOptions& options) {
-  if (options.threads > 0) at::set_num_threads(threads_of(options.threads));
   Translator translator(options.folder, options.search, options.weights, options.load);
   LineReader reader(options.file);
   for (int64_t batches = 1;; batches = std::min(2 * batches, kWindowBatches)) {

@@ -35,7 +35,6 @@ struct TranslateOptions {
   SearchOptions search;
   LineFormat format = LineFormat::Text;
   bool truncate = false;
-  int64_t threads = 0;
   WeightDtype weights = WeightDtype::Float32;
   LoadOptions load = {};
 };

@@ -65,7 +65,9 @@ class Filler {
   std::vector<std::vector<MaskedToken>> best(const MaskedText& text,
                                              const at::Tensor& hidden) const {
     const at::Tensor rows = hidden.index_select(0, at::tensor(text.masks, at::kLong));
-    at::Tensor probabilities = at::softmax(parts_.model.logits(rows), -1);
+    const at::Tensor logits = parts_.model.logits(rows);
+    const inference::BesideModel choosing(logits.numel());
+    at::Tensor probabilities = at::softmax(logits, -1);
     if (!targets_.empty())
       probabilities = probabilities.index_select(1, at::tensor(targets_, at::kLong));
     const auto [scores, found] =

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "inference/frozen_call.h"
 #include "posenc/text/text_classifier.h"
 #include "text/sentence/text_rows.h"
 
@@ -16,6 +17,7 @@ struct TextClassifierParts {
   Tokenizer tokenizer;
   std::optional<int64_t> max_length;
   RowRules rules;
+  torch_internals::CallOptions call = {};
 };
 
 constexpr const char* kClassifier = "[TextClassifier] ";

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <ostream>
 
-#include "inference/frozen_scope.h"
+#include "inference/frozen_call.h"
 #include "text/labels/parts.h"
 
 namespace posenc {
@@ -75,6 +75,7 @@ at::Tensor logits_of(const TextClassifierParts& parts, const TextRows& rows, int
   for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), batch_size)) {
     const at::Tensor logits = parts.model.forward(batch.ids, batch.inputs).logits;
     if (batch.rows.size() == rows.size()) return logits;
+    const inference::BesideModel copying(logits.numel());
     if (!result.defined())
       result = at::empty({static_cast<int64_t>(rows.size()), logits.size(1)}, at::kFloat);
     result.index_copy_(0, at::tensor(batch.rows, at::kLong), logits);
@@ -95,9 +96,12 @@ at::Tensor scores_of(const TextClassifierParts& parts, const std::vector<Text>& 
     for (Text& text : batch) put_first(prompt, text);
     const TextRows rows(parts.tokenizer, batch, parts.rules.options);
     check_tokens(rows, indices);
-    result.index_copy_(
-        0, at::tensor(indices, at::kLong),
-        scores_of_logits(parts, logits_of(parts, rows, options.batch_size()), options.function()));
+    const at::Tensor logits = logits_of(parts, rows, options.batch_size());
+    {
+      const inference::BesideModel scoring(logits.numel());
+      result.index_copy_(0, at::tensor(indices, at::kLong),
+                         scores_of_logits(parts, logits, options.function()));
+    }
     rows.tell_cut(indices, options.on_truncated());
   });
   return result;
@@ -131,8 +135,8 @@ void check_top(const TextClassifyOptions& options) {
 
 std::vector<std::vector<LabelScore>> TextClassifier::classify(
     const std::vector<std::string>& texts, const TextClassifyOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const inference::FrozenCall call(held->call);
   text::check_top(options);
   return text::best_labels(*held, text::scores_of(*held, texts, options, "classify()"), options);
 }
@@ -140,8 +144,8 @@ std::vector<std::vector<LabelScore>> TextClassifier::classify(
 std::vector<std::vector<LabelScore>> TextClassifier::classify_pairs(
     const std::vector<std::pair<std::string, std::string>>& pairs,
     const TextClassifyOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   text::check_top(options);
   return text::best_labels(*held, text::scores_of(*held, pairs, options, "classify_pairs()"),
                            options);
@@ -149,23 +153,23 @@ std::vector<std::vector<LabelScore>> TextClassifier::classify_pairs(
 
 torch::Tensor TextClassifier::scores(const std::vector<std::string>& texts,
                                      const TextClassifyOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   return text::scores_of(*held, texts, options, "scores()");
 }
 
 torch::Tensor TextClassifier::pair_scores(
     const std::vector<std::pair<std::string, std::string>>& pairs,
     const TextClassifyOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   return text::scores_of(*held, pairs, options, "pair_scores()");
 }
 
 torch::Tensor TextClassifier::choose(const std::string& text,
                                      const std::vector<std::string>& choices) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   text::check_kind(*held, head::Kind::Choice, "choose()");
   if (choices.empty()) return at::empty({0}, at::kFloat);
   std::vector<text::TextPair> pairs;
@@ -175,28 +179,29 @@ torch::Tensor TextClassifier::choose(const std::string& text,
   std::iota(indices.begin(), indices.end(), 0);
   text::check_tokens(rows, indices);
   constexpr int64_t kMostRows = 32;
-  return class_probabilities(held->model.options(), text::logits_of(*held, rows, kMostRows))
-      .squeeze(1);
+  const at::Tensor logits = text::logits_of(*held, rows, kMostRows);
+  const inference::BesideModel scoring(logits.numel());
+  return class_probabilities(held->model.options(), logits).squeeze(1);
 }
 
 std::vector<std::vector<TokenLabel>> TextClassifier::label_tokens(
     const std::vector<std::string>& texts, const TokenLabelOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   return text::label_tokens(*held, texts, options);
 }
 
 std::vector<Answer> TextClassifier::answer(const std::string& question, const std::string& context,
                                            const AnswerOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   return text::answer(*held, question, context, options);
 }
 
 std::vector<std::vector<std::vector<MaskedToken>>> TextClassifier::fill(
     const std::vector<std::string>& texts, const FillMaskOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   return text::fill(*held, texts, options);
 }
 
@@ -221,7 +226,8 @@ TextClassifier load_text_classifier(const std::string& folder, const FreezeOptio
       .model = freeze(std::move(model), options),
       .tokenizer = Tokenizer::from_folder(read.model, read.do_lower_case),
       .max_length = std::nullopt,
-      .rules = {}};
+      .rules = {},
+      .call = {.threads = options.threads()}};
   parts.max_length = max_tokens_of_text(read.max_seq_length, parts.tokenizer.model_max_length(),
                                         read.max_positions);
   parts.rules = text::row_rules(parts.tokenizer, parts.model.options(), parts.max_length);

@@ -11,8 +11,7 @@
 #include <ostream>
 #include <utility>
 
-#include "core/one_thread.h"
-#include "inference/frozen_scope.h"
+#include "inference/frozen_call.h"
 #include "posenc/functional/pooling.h"
 #include "posenc/inference/frozen_encoder.h"
 #include "text/sentence/text_rows.h"
@@ -28,6 +27,7 @@ struct SentenceEncoderParts {
   SentenceStages stages{nullptr};
   std::optional<int64_t> max_length;
   RowRules rules;
+  torch_internals::CallOptions call = {};
   std::map<std::string, int64_t> prompt_lengths;  // of the folder's prompts that are not pooled
   int64_t width = 0;
 };
@@ -37,7 +37,6 @@ namespace {
 constexpr const char* kEncode = "[SentenceEncoder] ";
 constexpr int64_t kMeanBags = 1;  // at::embedding_bag's mode
 constexpr int64_t kAllRows = INT64_MAX;
-constexpr int64_t kFewToPool = int64_t{1} << 19;
 
 // What a static embedding is given.
 RowRules static_rules(const std::optional<int64_t>& max_length) {
@@ -82,8 +81,7 @@ at::Tensor encode_ids(const SentenceEncoderParts& parts, const at::Tensor& ids,
   EncoderInputs inputs = given;
   if (stages.needs_hidden_states()) inputs.output_hidden_states(true);
   const EncoderOutput out = parts.encoder->forward(ids, inputs);
-  // Beside other programs, threads would wait for each other longer than they pool.
-  const OneThreadIfFew threads(out.last_hidden_state.numel(), kFewToPool);
+  const inference::BesideModel pooling(out.last_hidden_state.numel());
   return stages.forward(out.last_hidden_state, mask, prompt, ids, out.hidden_states);
 }
 
@@ -96,6 +94,7 @@ at::Tensor encode_batch(const SentenceEncoderParts& parts, const TextRows& rows,
     if (batch.rows.size() == rows.size()) return own;
     if (!vectors.defined())
       vectors = at::empty({static_cast<int64_t>(rows.size()), own.size(1)}, at::kFloat);
+    const inference::BesideModel copying(own.numel());
     vectors.index_copy_(0, at::tensor(batch.rows, at::kLong), own);
   }
   return vectors;
@@ -112,6 +111,7 @@ at::Tensor encode_static(const SentenceEncoderParts& parts, const TextRows& rows
     ids.insert(ids.end(), begin + static_cast<std::ptrdiff_t>(row.begin),
                begin + static_cast<std::ptrdiff_t>(row.end));
   }
+  const inference::BesideModel pooling(static_cast<int64_t>(ids.size()) * parts.width);
   const auto bags =
       at::embedding_bag(parts.table, at::tensor(ids, at::kLong), at::tensor(offsets, at::kLong),
                         /*scale_grad_by_freq=*/false, kMeanBags);
@@ -134,8 +134,9 @@ at::Tensor encode_all(const SentenceEncoderParts& parts, const std::vector<std::
   at::Tensor result = at::empty({static_cast<int64_t>(texts.size()), parts.width}, at::kFloat);
   each_batch(texts, options.batch_size(), [&](const auto& indices, auto& batch) {
     for (std::string& text : batch) text.insert(0, prompt);
-    result.index_copy_(0, at::tensor(indices, at::kLong),
-                       encode_texts(parts, batch, indices, excluded, options.on_truncated()));
+    const at::Tensor own = encode_texts(parts, batch, indices, excluded, options.on_truncated());
+    const inference::BesideModel copying(own.numel());
+    result.index_copy_(0, at::tensor(indices, at::kLong), own);
   });
   return result;
 }
@@ -160,8 +161,8 @@ Tokenizer tokenizer_in(const SentenceFolder& folder) {
 
 torch::Tensor SentenceEncoder::encode(const std::vector<std::string>& texts,
                                       const SentenceEncodeOptions& options) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const inference::FrozenCall call(held->call);
   TORCH_CHECK_VALUE(options.batch_size() > 0, text::kEncode, "batch_size must be positive. Got ",
                     options.batch_size());
   const auto kept = options.truncate_dim() ? options.truncate_dim() : held->folder.truncate_dim;
@@ -169,6 +170,7 @@ torch::Tensor SentenceEncoder::encode(const std::vector<std::string>& texts,
                     *kept);
   const std::string prompt = text::prompt_of("SentenceEncoder", options, held->folder);
   at::Tensor vectors = text::encode_all(*held, texts, prompt, options);
+  const inference::BesideModel finishing(vectors.numel());
   if (kept && *kept < vectors.size(1)) vectors = vectors.narrow(1, 0, *kept).contiguous();
   return options.normalize() ? functional::l2_normalize(vectors) : vectors;
 }
@@ -188,8 +190,8 @@ torch::Tensor SentenceEncoder::encode_document(const std::vector<std::string>& t
 
 torch::Tensor SentenceEncoder::forward(const torch::Tensor& ids, const EncoderInputs& inputs,
                                        int64_t prompt_length) const {
-  const inference::FrozenScope scope;
   const auto held = parts_;
+  const inference::FrozenCall call(held->call);
   TORCH_CHECK_VALUE(held->encoder, text::kEncode,
                     "forward() must be called for a model with an encoder. Got a static embedding");
   return text::encode_ids(*held, ids, inputs, inputs.attention_mask(), prompt_length);
@@ -214,6 +216,7 @@ SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOpt
                                       .table = {},
                                       .max_length = std::nullopt,
                                       .rules = {},
+                                      .call = {.threads = options.threads()},
                                       .prompt_lengths = {}};
   LoadReport of_stages, of_encoder;
   parts.stages = load_sentence_stages(folder, LoadOptions(load).report(&of_stages));

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "inference/frozen_call.h"
 #include "text/token_batch.h"
 #include "text/tokenizer_access.h"
 
@@ -142,6 +143,7 @@ TextRows::Row TextRows::row(std::size_t i) const {
 void TextRows::tell_cut(const std::vector<int64_t>& indices,
                         const std::function<void(int64_t)>& tell) const {
   if (!tell) return;
+  const torch_internals::CallersThreads threads;
   for (std::size_t i = 0; i < size(); ++i) {
     if (row(i).is_cut) tell(indices[row(i).text]);
   }
