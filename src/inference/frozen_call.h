@@ -10,7 +10,7 @@ class FrozenCall {
  public:
   static constexpr int64_t kMany = torch_internals::CallThreads::kFewElements;
 
-  /// LibTorch's operations beside the model's own calls are on so many `elements`.
+  /// LibTorch's operations beside the model's own calls are on that number of `elements`.
   explicit FrozenCall(const torch_internals::CallOptions& options, int64_t elements = kMany)
       : threads_(options, elements) {}
 

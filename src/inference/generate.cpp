@@ -41,8 +41,8 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   // Sampling sorts the logits by LibTorch.
   constexpr int64_t kSteps = 16;  // of a sort, about
   const int64_t sorted = options.do_sample() ? plan.sources * plan.rows_per_source : 0;
-  const torch_internals::CallThreads threads(
-      frozen.call, kSteps * sorted * model.options().tgt_vocab());
+  const torch_internals::CallThreads threads(frozen.call,
+                                             kSteps * sorted * model.options().tgt_vocab());
   const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
   const ScoreMask rest =

@@ -66,7 +66,9 @@ class CallThreads {
   /// The most threads of the innermost call, or outside of one at::get_num_threads().
   static int most() { return current() != nullptr ? current()->most_ : at::get_num_threads(); }
   /// Whether it leaves its loops to LibTorch.
-  static bool is_libtorchs() { return current() != nullptr && current()->loops_ == Loops::LibTorch; }
+  static bool is_libtorchs() {
+    return current() != nullptr && current()->loops_ == Loops::LibTorch;
+  }
 
  private:
   friend class CallersThreads;

@@ -174,8 +174,8 @@ TEST(FrozenThreads, OfScoringAreAtMostTheLimit) {
   const auto sampled = [&](const FrozenTransformer& from, int threads) {
     at::set_num_threads(threads);
     torch::manual_seed(3);
-    const auto found = generate(from, src, {},
-                                GenerateOptions(1, 2).do_sample(true).top_k(0).max_new_tokens(3));
+    const auto found =
+        generate(from, src, {}, GenerateOptions(1, 2).do_sample(true).top_k(0).max_new_tokens(3));
     std::vector<std::vector<int64_t>> tokens;
     for (const auto& of_source : found) tokens.push_back(of_source[0].tokens);
     return tokens;

@@ -19,6 +19,7 @@ _posenc() {
     'rotary --precision') words='reference exact' ;;
     'rotary --layout') words='bhld blhd' ;;
     'rotary --preset') words='llama gpt_neox nanochat olmo esm gpt_oss xcodec2 gemma3 gemma3n gemma4 gemma4_partial hunyuan_v1 molmo2 phimoe mellum modernbert olmo3 laguna mimo_v2_flash wav2vec2_conformer clvp blt cohere privacy_filter helium pe_audio glm ernie4_5 deepseek_v3 mistral_large4 dots3_note qwen2_5_omni_dit deepseek_v2 llama4 deepseek_v4 gptj codegen roformer qwen2_vl qwen3_vl cohere_compass qwen3_5 glm4v glm4v_moe hunyuan_vl ernie4_5_vl neomme qwen2_vl_vision muse_vision step3p7_vision kimi_k25_vision inkling2_vision pixtral gemma4_vision minimax_m3_vision llama4_vision dinov3 sam2_video sam3_vit vjepa2 efficientloftr esmfold2 musicflamingo lightglue torchtune meta_llama x_transformers xpos stable_audio3 flux wan hunyuan_video lumina2 z_image qwen_image cogview4 cosmos ltx mochi timm_mixed timm_cat timm_rope timm_dinov3' ;;
+    'encode --threads') return ;;
     'encode --prompt') return ;;
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
@@ -29,11 +30,14 @@ _posenc() {
     'classify --aggregation') words='none simple first average max' ;;
     'classify --stride') return ;;
     'classify --batch') return ;;
+    'classify --threads') return ;;
     'fill --top') return ;;
     'fill --target') return ;;
     'fill --batch') return ;;
+    'fill --threads') return ;;
     'tokenize --max-length') return ;;
     'generate --set') return ;;
+    'generate --threads') return ;;
     'generate --coverage-penalty') return ;;
     'generate --seed') return ;;
     'translate --beams') return ;;
@@ -56,12 +60,12 @@ _posenc() {
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
-    encode) options='-h --help --in --text --out --head --int8 --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --int8 --allow-unexpected' ;;
-    fill) options='-h --help --text --top --target --batch --int8 --allow-unexpected' ;;
+    encode) options='-h --help --in --text --out --head --threads --int8 --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --threads --int8 --allow-unexpected' ;;
+    fill) options='-h --help --text --top --target --batch --threads --int8 --allow-unexpected' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    generate) options='-h --help --in --out --set --plain --int8 --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
+    generate) options='-h --help --in --out --set --plain --threads --int8 --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --allow-unexpected --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
