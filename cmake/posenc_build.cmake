@@ -12,15 +12,18 @@ function(posenc_define_build_settings)
   if(NOT POSENC_COMPILES_X86_64)
     set(contract -ffp-contract=off)
   endif()
-  add_library(posenc_build_settings INTERFACE)
-  target_compile_features(posenc_build_settings INTERFACE cxx_std_20)
-  target_compile_options(posenc_build_settings INTERFACE
-    -fPIC ${contract} -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
-    $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
-    $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=2000000> # in KiB: collecting garbage takes g++ a sixth of its time
-    ${POSENC_OPENMP_FLAGS})
+  foreach(settings posenc_build_settings posenc_plain_settings) # the second for what includes nothing of LibTorch
+    add_library(${settings} INTERFACE)
+    target_compile_features(${settings} INTERFACE cxx_std_20)
+    target_compile_options(${settings} INTERFACE
+      -fPIC ${contract} -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
+      $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
+      $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=2000000>) # in KiB: collecting garbage takes g++ a sixth of its time
+  endforeach()
+  target_compile_options(posenc_build_settings INTERFACE ${POSENC_OPENMP_FLAGS})
   target_link_libraries(posenc_build_settings INTERFACE
     fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
+  target_link_libraries(posenc_plain_settings INTERFACE nlohmann_json::nlohmann_json)
 endfunction()
 
 # The folder of the program or library itself, in the paths of those that it loads.
@@ -39,17 +42,23 @@ endfunction()
 # posenc_library(target header...): makes `target` a library that is installed with its public headers.
 function(posenc_library target)
   set_target_properties(${target} PROPERTIES
+    INSTALL_RPATH "${POSENC_ORIGIN};${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
+    INSTALL_RPATH_USE_LINK_PATH ON)
+  posenc_installed_library(${target} ${ARGN})
+  posenc_unity(${target})
+  posenc_internal_target(${target})
+endfunction()
+
+# posenc_installed_library(target header...): the part of that which knows nothing of LibTorch.
+function(posenc_installed_library target)
+  set_target_properties(${target} PROPERTIES
     VERSION ${PROJECT_VERSION}
     SOVERSION ${posenc_compatible}
-    INSTALL_RPATH "${POSENC_ORIGIN};${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
-    INSTALL_RPATH_USE_LINK_PATH ON
     DEFINE_SYMBOL "" # one macro less in which a shared build's precompiled header would differ
     POSITION_INDEPENDENT_CODE OFF) # -fPIC is among the shared settings, for static libraries too
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ARGN})
   # For CMake before 3.23, which ignores the file set of an installed target.
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  posenc_unity(${target})
-  posenc_internal_target(${target})
 endfunction()
 
 # posenc_small_library(target): objects of which no source includes anything of LibTorch but c10/util/Exception.h, so that they
@@ -58,6 +67,17 @@ function(posenc_small_library target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_build_settings> PUBLIC c10)
   target_include_directories(${target} SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)
   target_compile_definitions(${target} PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_COMPILE_DEFINITIONS>)
+  posenc_small_settings(${target})
+endfunction()
+
+# posenc_plain_objects(target): the same without anything of LibTorch.
+function(posenc_plain_objects target)
+  add_library(${target} OBJECT)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_plain_settings>)
+  posenc_small_settings(${target})
+endfunction()
+
+function(posenc_small_settings target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   posenc_unity(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
@@ -79,13 +99,13 @@ endfunction()
 function(posenc_private_library)
   if(NOT BUILD_SHARED_LIBS)
     add_library(posenc_private INTERFACE)
-    target_link_libraries(posenc_private INTERFACE posenc posenc_identify $<TARGET_NAME_IF_EXISTS:posenc_text>
+    target_link_libraries(posenc_private INTERFACE posenc posenc_identify $<TARGET_NAME_IF_EXISTS:posenc_text> $<TARGET_NAME_IF_EXISTS:posenc_tokenizers>
       $<TARGET_NAME_IF_EXISTS:posenc_gloo>)
     return()
   endif()
   set(objects "")
   list(TRANSFORM POSENC_SETS PREPEND posenc_)
-  foreach(target posenc posenc_identify posenc_text posenc_text_files posenc_gloo posenc_files ${POSENC_SETS})
+  foreach(target posenc posenc_identify posenc_text posenc_tokenizers_objects posenc_regex_engine posenc_gloo posenc_files posenc_base ${POSENC_SETS})
     if(TARGET ${target})
       list(APPEND objects $<TARGET_OBJECTS:${target}>)
     endif()
@@ -93,7 +113,7 @@ function(posenc_private_library)
   add_library(posenc_private STATIC EXCLUDE_FROM_ALL ${objects})
   set_target_properties(posenc_private PROPERTIES LINKER_LANGUAGE CXX)
   get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
-  target_link_libraries(posenc_private PUBLIC ${links} ZLIB::ZLIB ${POSENC_OPENMP_LIBRARY} ${POSENC_TEXT_LIBRARIES})
+  target_link_libraries(posenc_private PUBLIC ${links} ZLIB::ZLIB ${POSENC_OPENMP_LIBRARY} ${POSENC_ONIGURUMA_LIBRARY})
   target_compile_features(posenc_private PUBLIC cxx_std_17)
   target_include_directories(posenc_private PUBLIC "${PROJECT_SOURCE_DIR}/include")
   target_include_directories(posenc_private SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)

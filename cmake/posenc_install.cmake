@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/posenc")
 
 set(libraries posenc posenc_identify)
-foreach(optional posenc_text posenc_gloo)
+foreach(optional posenc_tokenizers posenc_text posenc_gloo)
   if(TARGET ${optional})
     list(APPEND libraries ${optional})
   endif()

@@ -24,21 +24,22 @@ CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 # Allowed dependencies between layers (docs/developers/architecture.md). `io` is on the level of `sinusoid`.
 LAYERS = {
     "platform": {"platform"},
+    "base": {"base", "platform", "io"},
     "torch_internals": {"torch_internals", "platform"},
     "core": {"core", "torch_internals"},
     "kernels": {"kernels", "platform"},
     "parallel": {"parallel", "platform", "core", "torch_internals"},
     "sinusoid": {"sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "io": {"io", "parallel", "platform", "core", "torch_internals"},
+    "io": {"io", "base", "parallel", "platform", "core", "torch_internals"},
     "identify": {"identify", "sinusoid", "core"},
     "relative": {"relative", "kernels", "platform", "core", "torch_internals"},
     "functional": {"functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "nn": {"nn", "functional", "relative", "sinusoid", "core", "torch_internals"},
-    "models": {"models", "nn", "functional", "relative", "sinusoid", "io", "core"},
+    "models": {"models", "base", "nn", "functional", "relative", "sinusoid", "io", "core"},
     "inference": {"inference", "models", "nn", "functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "train": {"train", "platform", "models", "nn", "functional", "parallel", "sinusoid", "io", "core", "torch_internals"},
-    "text": {"text", "inference", "models", "nn", "functional", "sinusoid", "io", "platform", "core"},
-    "cli": {"cli", "platform", "identify", "text", "inference", "models", "nn", "functional", "relative", "sinusoid", "io", "core"},
+    "text": {"text", "base", "inference", "models", "nn", "functional", "sinusoid", "io", "platform", "core"},
+    "cli": {"cli", "base", "platform", "identify", "text", "inference", "models", "nn", "functional", "relative", "sinusoid", "io", "core"},
 }
 
 # The same one level down: a format may use what all formats share, but no other format.
@@ -53,16 +54,18 @@ SUBFOLDERS = {
 
 # Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel",
+             "include/posenc/text/c_api.h": "text", "include/posenc/text/encoded_batch.h": "text", "include/posenc/text/plain_tokenizer.h": "text",
              "include/posenc/text/error.h": "text", "include/posenc/text/generation.h": "text", "include/posenc/text/sentence_encoder.h": "text",
              "include/posenc/text/text_classifier.h": "text", "include/posenc/text/text_labels.h": "text", "include/posenc/text/tokenizer.h": "text",
              "include/posenc/text/tokenizer_options.h": "text"}
 
-# The files of src/text/ that know tensors. All others include nothing of LibTorch but its error, so that they compile in
-# seconds.
-TEXT_TENSORS = re.compile(r"src/text/(generation|tokenizer|token_batch|token_bytes)\.(cpp|h)$|src/text/(labels|sentence)/")
+# The files of text/ that know tensors. All others are posenc::tokenizers, which has nothing of LibTorch: they and what they
+# include are of TOKENIZERS_MAY.
+TEXT_TENSORS = re.compile(r"src/text/generation\.cpp$|src/text/(labels|sentence)/|include/posenc/text/(generation|sentence_encoder|text_classifier|text_labels|tokenizer)\.h$")
+TOKENIZERS_MAY = re.compile(r"(src|include/posenc)/(base|platform|text)/|src/io/base/text\.h$|include/posenc/export\.h$")
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
-ASIDE = {"include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/nn/embedding_options.h", "include/posenc/nn/table_module.h"}
+ASIDE = {"include/posenc/base/arg.h", "include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/nn/embedding_options.h", "include/posenc/nn/table_module.h"}
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
@@ -283,11 +286,11 @@ def check_layers(tree):
                 tree.say(name, number, "layer", f"a public header includes public headers only; {target} is private")
             if public and target in ("torch/torch.h", "torch/all.h"):
                 tree.say(name, number, "layer", f"a public header includes the parts it needs, never <{target}>")
-            if layer in ("kernels", "platform") and re.match(r"(torch|ATen|c10)/", target):
+            if layer in ("base", "kernels", "platform") and re.match(r"(torch|ATen|c10)/", target):
                 tree.say(name, number, "layer", f"`{layer}` includes no torch header; {target} is one")
-            if name.startswith("src/text/") and not TEXT_TENSORS.match(name):
-                if re.match(r"(torch|ATen|c10)/", target) and target != "c10/util/Exception.h":
-                    tree.say(name, number, "layer", f"of `text` only TEXT_TENSORS include torch headers; {target} is one")
+            if layer == "text" and not TEXT_TENSORS.match(name):
+                if re.match(r"(torch|ATen|c10)/", target) or found and (TEXT_TENSORS.match(found) or not TOKENIZERS_MAY.match(found)):
+                    tree.say(name, number, "layer", f"of `text` only TEXT_TENSORS know LibTorch, which {target} may")
             if name.startswith("src/kernels/isa/") and target != ISA_OPS.get(name) and not ISA_MAY.match(found or target):
                 tree.say(name, number, "layer", "what is compiled once per instruction set includes C headers, its own "
                          f"folder and the requests of kernels/*.h; {target} is compiled once or is C++'s")
@@ -536,7 +539,7 @@ def option_args(tree):
     for name in tree.matching(r"include/posenc/.*\.h$"):
         parts = re.split(r"^(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{", tree.text(name), flags=re.M)
         for struct, base, body in zip(parts[1::3], parts[2::3], parts[3::3]):
-            own[struct] = {arg: kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
+            own[struct] = {arg: kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
             bases[struct] = [found for found in re.findall(rf"(\w+)<(?:Derived|{struct})>", base or "") if found != struct]
 
     def whole(struct):

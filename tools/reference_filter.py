@@ -4,7 +4,7 @@
     tools/reference_filter.py FILE
 
 Headers keep their line numbers, so that warnings refer to the right line:
-- TORCH_ARG(T, name), POSENC_OPTIMIZER_ARG(T, name) and POSENC_BASE_ARG(T, name) become a member `T name`: one entry per option, with its default.
+- TORCH_ARG(T, name), POSENC_ARG(T, name), POSENC_OPTIMIZER_ARG(T, name) and POSENC_BASE_ARG(T, name) become a member `T name`: one entry per option, with its default.
   The page of such a class says how an option is set and read.
 - A module has one page: NameImpl is called Name, the holder that TORCH_MODULE(Name) declares is left out, and the members
   of a holder that is written out follow those of its NameImpl.
@@ -26,7 +26,7 @@ from pathlib import Path
 
 from reference_topics import HEADERS, PAGE, ROOT, topic_of
 
-OPTION = re.compile(r"^(\s*)(?:TORCH_ARG|POSENC_\w+_ARG)\((.*), (\w+)\)( = .*|;.*)$")
+OPTION = re.compile(r"^(\s*)(?:TORCH_ARG|POSENC_(?:\w+_)?ARG)\((.*), (\w+)\)( = .*|;.*)$")
 MODULE = re.compile(r"^TORCH_MODULE\((\w+)\);$", re.MULTILINE)
 # From the end of an Impl to the members of its holder, if that is a class in the header.
 HOLDER = re.compile(r"^};\n((?:\n|///.*\n)*)class (\w+) : public torch::nn::ModuleHolder<\2Impl> \{\n public:\n.*::ModuleHolder;$", re.MULTILINE)
@@ -89,7 +89,7 @@ def of_one_page(text: str) -> str:
 
 def header_lines(block: str) -> "list[str]":
     """The lines of one class, including what precedes the next one."""
-    has_options = re.search(r"^\s*(?:TORCH_ARG|POSENC_\w+_ARG)\(", block, re.MULTILINE)
+    has_options = re.search(r"^\s*(?:TORCH_ARG|POSENC_(?:\w+_)?ARG)\(", block, re.MULTILINE)
     lines = []
     for line in block.splitlines():
         line = OPTIONS.sub(NOTE, line) if has_options else line

@@ -8,6 +8,7 @@
 // need. Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
 // (<torch/optim/adam.h>) yourself.
 
+#include "posenc/base/error.h"
 #include "posenc/core/compare_tensors.h"
 #include "posenc/core/embedding_init.h"
 #include "posenc/core/module_ref.h"

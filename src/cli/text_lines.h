@@ -11,10 +11,23 @@
 
 #include "cli/error.h"
 #include "cli/line_reader.h"
+#include "posenc/base/error.h"
 
 namespace posenc::cli {
 
 constexpr std::size_t kLongestText = std::size_t{1} << 30;  // in bytes
+
+/// Calls `work`, and `on_error` for the errors of the library.
+template <typename Work, typename OnError>
+void with_library_errors(Work&& work, OnError&& on_error) {
+  try {
+    work();
+  } catch (const c10::Error& error) {
+    on_error(error);
+  } catch (const Error& error) {
+    on_error(error);
+  }
+}
 
 /// Calls `work` with each line; what has been written is seen before the next line has to be waited
 /// for. Errors of the library get the line's number in front.
@@ -25,11 +38,11 @@ void each_line(const std::string& file, Work&& work) {
   while (true) {
     if (!reader.is_ready()) std::fflush(stdout);
     if (!reader.next(line)) return;
-    try {
-      work(reader, line);
-    } catch (const c10::Error& error) {
-      fail("{}: line {}: {}", reader.name(), reader.number(), message_of(error));
-    }
+    with_library_errors([&] { work(reader, line); },
+                        [&](const std::exception& error) {
+                          fail("{}: line {}: {}", reader.name(), reader.number(),
+                               message_of(error));
+                        });
   }
 }
 
@@ -43,19 +56,21 @@ void each_lines(const std::string& file, int64_t most, Read&& read, Work&& work)
   int64_t last = 0;  // the number of their last line
   const auto work_on_all = [&] {
     const std::vector<Text> all = std::exchange(texts, {});
-    try {
-      if (!all.empty()) work(all);
-    } catch (const c10::Error&) {
+    const auto find_line = [&](const std::exception&) {
       int64_t number = last - static_cast<int64_t>(all.size());
       for (const Text& text : all) {
         ++number;
-        try {
-          work(std::vector<Text>{text});
-        } catch (const c10::Error& error) {
-          fail("{}: line {}: {}", reader.name(), number, message_of(error));
-        }
+        with_library_errors([&] { work(std::vector<Text>{text}); },
+                            [&](const std::exception& error) {
+                              fail("{}: line {}: {}", reader.name(), number, message_of(error));
+                            });
       }
-    }
+    };
+    with_library_errors(
+        [&] {
+          if (!all.empty()) work(all);
+        },
+        find_line);
     std::fflush(stdout);
   };
   std::string line;

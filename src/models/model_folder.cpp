@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/model_name.h"
 #include "core/named.h"
 #include "io/base/file.h"
 #include "io/base/text.h"
@@ -56,7 +57,7 @@ void check_is_folder(const char* caller, const std::string& folder) {
   if (is_folder) return;
   throw WeightsError(WeightsErrorCode::NotFound,
                      "must be a folder on this machine; nothing is downloaded",
-                     io::how_to_get_model(folder))
+                     base::how_to_get_model(folder))
       .in_file(folder)
       .in_function(caller);
 }

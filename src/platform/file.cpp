@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -56,6 +57,12 @@ void Descriptor::close() {
 }
 
 int Descriptor::release() { return std::exchange(number_, -1); }
+
+bool may_exist(const std::string& path) {
+  std::error_code unknown;                        // such as a link to itself
+  return path.find('\0') == std::string::npos &&  // where the system would end it
+         (std::filesystem::exists(path, unknown) || unknown);
+}
 
 FileStamp stamp_of(const std::string& path) {
   struct stat status {};

@@ -60,6 +60,9 @@ FileStamp stamp_of(const std::string& path);
 /// The stamp of an open file; throws FileError unless it is a regular file.
 FileStamp stamp_of(const Descriptor& file);
 
+/// Whether there is something at `path`, or the system does not tell; opening it says why.
+bool may_exist(const std::string& path);
+
 /// Throws FileError for a path with a zero byte, where the system would end it.
 void check_path(const std::string& path);
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/base/json.h"
+#include "io/base/text.h"
 #include "posenc/text/error.h"
 #include "text/unicode/utf8.h"
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "io/base/text.h"
-#include "text/token_bytes.h"
 
 namespace posenc {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 class StopStrings {
  public:
   StopStrings(const Tokenizer& tokenizer, std::vector<std::string> strings)
-      : bytes_(tokenizer), strings_(std::move(strings)) {
+      : tokenizer_(tokenizer), strings_(std::move(strings)) {
     for (const std::string& string : strings_) longest_ = std::max(longest_, string.size());
   }
 
@@ -39,10 +38,10 @@ class StopStrings {
   const std::string& piece(int64_t id) {
     const auto known = pieces_.find(id);
     return known != pieces_.end() ? known->second
-                                  : pieces_.emplace(id, bytes_.of(id)).first->second;
+                                  : pieces_.emplace(id, tokenizer_.token_bytes(id)).first->second;
   }
 
-  text::TokenBytes bytes_;
+  Tokenizer tokenizer_;
   std::vector<std::string> strings_;
   std::size_t longest_ = 0;
   std::unordered_map<int64_t, std::string> pieces_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/base/file.h"
 #include "posenc/text/error.h"
 #include "text/decoded_text.h"
 #include "text/decoders/replace_all.h"
@@ -24,15 +23,6 @@ FolderSettings file_settings(const std::optional<PaddingRule>& padding,
     settings.model_max_length = static_cast<int64_t>(truncation->max_length);
   }
   return settings;
-}
-
-std::string whole_file(const std::string& path) {
-  try {
-    const io::InputFile file(path);
-    return file.read(0, file.size());
-  } catch (const WeightsError& error) {
-    throw TokenizerError(error.reason());
-  }
 }
 
 bool is_of_type(const nlohmann::json& component, const char* type) {
@@ -85,15 +75,32 @@ LoadedTokenizer::LoadedTokenizer(std::unique_ptr<const TextMachine> machine,
                                  FolderSettings settings)
     : settings_(std::move(settings)), machine_(std::move(machine)) {}
 
+std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::of_files(const FolderFiles& files,
+                                                                 bool lowercases_first) {
+  FolderTokenizer read = read_folder(files);
+  std::unique_ptr<const TextMachine> machine = machine_of(read, lowercases_first);
+  std::shared_ptr<LoadedTokenizer> loaded(
+      new LoadedTokenizer(std::move(machine), std::move(read.settings)));
+  if (const auto id = loaded->special_token_id("pad_token")) loaded->padding_ = {*id, 0};
+  return loaded;
+}
+
+std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::of_text(std::string_view text) {
+  Definition definition = read_definition(text);
+  const auto padding = read_padding(definition.padding);
+  const auto truncation = read_truncation(definition.truncation);
+  std::shared_ptr<LoadedTokenizer> loaded(new LoadedTokenizer(
+      std::make_unique<Machine>(std::move(definition)), file_settings(padding, truncation)));
+  if (padding) loaded->padding_ = {padding->pad_id, padding->pad_type_id};
+  loaded->own_padding_ = padding;
+  loaded->own_truncation_ = truncation;
+  return loaded;
+}
+
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder,
                                                                     bool lowercases_first) {
   try {
-    FolderTokenizer read = read_folder(folder);
-    std::unique_ptr<const TextMachine> machine = machine_of(read, lowercases_first);
-    std::shared_ptr<LoadedTokenizer> loaded(
-        new LoadedTokenizer(std::move(machine), std::move(read.settings)));
-    if (const auto id = loaded->special_token_id("pad_token")) loaded->padding_ = {*id, 0};
-    return loaded;
+    return of_files(FolderFiles(folder), lowercases_first);
   } catch (const TokenizerError& error) {
     throw error.in_file(folder).in_function("Tokenizer::from_folder");
   }
@@ -101,18 +108,32 @@ std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::s
 
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_file(const std::string& path) {
   try {
-    Definition definition = read_definition(whole_file(path));
-    const auto padding = read_padding(definition.padding);
-    const auto truncation = read_truncation(definition.truncation);
-    std::shared_ptr<LoadedTokenizer> loaded(new LoadedTokenizer(
-        std::make_unique<Machine>(std::move(definition)), file_settings(padding, truncation)));
-    if (padding) loaded->padding_ = {padding->pad_id, padding->pad_type_id};
-    loaded->own_padding_ = padding;
-    loaded->own_truncation_ = truncation;
-    return loaded;
+    return of_text(read_file(path));
   } catch (const TokenizerError& error) {
     throw error.in_file(path).in_function("Tokenizer::from_file");
   }
+}
+
+std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_memory(const FilesInMemory& files) {
+  const bool is_file = files.size() == 1;
+  try {
+    return is_file ? of_text(files.front().second)
+                   : of_files(FolderFiles(files), /*lowercases_first=*/false);
+  } catch (const TokenizerError& error) {
+    throw error.in_file(is_file ? files.front().first : "the files in memory")
+        .in_function("Tokenizer::from_memory");
+  }
+}
+
+const std::vector<uint32_t>& LoadedTokenizer::ids_before() const {
+  std::call_once(before_found_, [this] {
+    EncodeRequest request;
+    request.add_special_tokens = false;
+    EncodedRows rows;
+    machine_->encode("abcdef", std::nullopt, request, 0, rows);
+    ids_before_ = std::move(rows.ids);
+  });
+  return ids_before_;
 }
 
 bool LoadedTokenizer::has_types() const {

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "text/file_rules.h"
+#include "text/folder/files.h"
 #include "text/folder/folder.h"
 #include "text/text_machine.h"
 
@@ -23,6 +25,9 @@ class LoadedTokenizer {
   /// That of a file, as tokenizers loads it: its blocks `padding` and `truncation` count. Throws
   /// TokenizerError.
   static std::shared_ptr<const LoadedTokenizer> from_file(const std::string& path);
+
+  /// That of files in memory: a folder's, or one tokenizer.json. Throws TokenizerError.
+  static std::shared_ptr<const LoadedTokenizer> from_memory(const FilesInMemory& files);
 
   const TextMachine& machine() const { return *machine_; }
   const FolderSettings& settings() const { return settings_; }
@@ -40,17 +45,25 @@ class LoadedTokenizer {
   std::optional<uint32_t> special_token_id(std::string_view name) const;
   /// The ids of all special tokens that the tokenizer has.
   std::vector<uint32_t> special_token_ids() const;
+  /// The ids of a text that may stand before any other token. Found once.
+  const std::vector<uint32_t>& ids_before() const;
   /// The text of ids, as transformers' decode() gives it.
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;
 
  private:
   LoadedTokenizer(std::unique_ptr<const TextMachine> machine, FolderSettings settings);
 
+  static std::shared_ptr<const LoadedTokenizer> of_files(const FolderFiles& files,
+                                                         bool lowercases_first);
+  static std::shared_ptr<const LoadedTokenizer> of_text(std::string_view text);
+
   FolderSettings settings_;
   std::optional<Padding> padding_;
   std::optional<PaddingRule> own_padding_;
   std::optional<TruncationRule> own_truncation_;
   std::unique_ptr<const TextMachine> machine_;
+  mutable std::once_flag before_found_;
+  mutable std::vector<uint32_t> ids_before_;
 };
 
 }  // namespace posenc::text

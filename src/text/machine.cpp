@@ -1,10 +1,10 @@
 #include "text/machine.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
+
+#include "base/check.h"
 
 namespace posenc::text {
 
@@ -72,9 +72,9 @@ TruncationRule Machine::checked(TruncationRule rule, const PostProcessor& post_p
   // The package asks this of every rule, with the special tokens of one text, unless these alone
   // are more than max_length.
   const std::size_t added = post_processor.added_tokens(false);
-  TORCH_CHECK_VALUE(rule.max_length < added || rule.stride <= rule.max_length - added,
-                    "[Tokenizer] `stride` must be less than the ", rule.max_length - added,
-                    " tokens that `max_length` leaves for the text. Got ", rule.stride);
+  base::throw_unless(rule.max_length < added || rule.stride <= rule.max_length - added,
+                     "[Tokenizer] `stride` must be less than the ", rule.max_length - added,
+                     " tokens that `max_length` leaves for the text. Got ", rule.stride);
   if (add_special_tokens)
     rule.max_length = room_for_text(rule, post_processor.added_tokens(is_pair));
   return rule;

@@ -1,7 +1,6 @@
 #include "text/text_machine.h"
 
-#include <c10/util/Exception.h>
-
+#include "base/check.h"
 #include "io/base/text.h"
 #include "text/aligned_text.h"
 
@@ -9,11 +8,11 @@ namespace posenc::text {
 namespace {
 
 void require_one_utf8(std::string_view text, std::size_t index, const char* what) {
-  TORCH_CHECK_VALUE(text.size() < kTextLimit, "[Tokenizer] ", what, " ", index,
-                    ": must have less than 4 GiB. Got ", text.size(), " bytes");
+  base::throw_unless(text.size() < kTextLimit, "[Tokenizer] ", what, " ", index,
+                     ": must have less than 4 GiB. Got ", text.size(), " bytes");
   const std::size_t good = io::utf8_prefix(text);
-  TORCH_CHECK_VALUE(good == text.size(), "[Tokenizer] ", what, " ", index,
-                    ": must be UTF-8. Got another byte at ", good);
+  base::throw_unless(good == text.size(), "[Tokenizer] ", what, " ", index,
+                     ": must be UTF-8. Got another byte at ", good);
 }
 
 }  // namespace
@@ -25,8 +24,8 @@ void TextMachine::require_utf8(std::string_view text, std::optional<std::string_
 }
 
 std::size_t TextMachine::room_for_text(const TruncationRule& rule, std::size_t added) {
-  TORCH_CHECK_VALUE(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ",
-                    added, " special tokens. Got ", rule.max_length);
+  base::throw_unless(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ",
+                     added, " special tokens. Got ", rule.max_length);
   return rule.max_length - added;
 }
 

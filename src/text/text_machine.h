@@ -26,7 +26,7 @@ class TextMachine {
  public:
   virtual ~TextMachine() = default;
 
-  /// Adds the rows of a text, or a pair, to `rows`; `index` is its index. Throws c10::ValueError
+  /// Adds the rows of a text, or a pair, to `rows`; `index` is its index. Throws ArgumentError
   /// for text that is not UTF-8 and for a request that cannot be met, and TokenizerError where a
   /// search takes too long and where the original fails.
   virtual void encode(std::string_view text, std::optional<std::string_view> pair,
@@ -50,7 +50,7 @@ class TextMachine {
  protected:
   static void require_utf8(std::string_view text, std::optional<std::string_view> pair,
                            std::size_t index);
-  /// The tokens that `rule` leaves for a text beside `added` special ones. Throws c10::ValueError
+  /// The tokens that `rule` leaves for a text beside `added` special ones. Throws ArgumentError
   /// for none.
   static std::size_t room_for_text(const TruncationRule& rule, std::size_t added);
 };

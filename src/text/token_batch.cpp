@@ -1,12 +1,11 @@
 #include "text/token_batch.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <exception>
 #include <limits>
+
+#include "base/check.h"
+#include "platform/helpers.h"
 
 namespace posenc::text {
 namespace {
@@ -19,16 +18,16 @@ std::size_t max_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptio
                           const char* why) {
   const auto length =
       options.max_length() ? options.max_length() : tokenizer.settings().model_max_length;
-  TORCH_CHECK_VALUE(length.has_value(), "[Tokenizer] `max_length` must be given for ", why,
-                    ": the tokenizer has no model_max_length");
-  TORCH_CHECK_VALUE(*length >= 0, "[Tokenizer] `max_length` must not be negative. Got ", *length);
+  base::throw_unless(length.has_value(), "[Tokenizer] `max_length` must be given for ", why,
+                     ": the tokenizer has no model_max_length");
+  base::throw_unless(*length >= 0, "[Tokenizer] `max_length` must not be negative. Got ", *length);
   return static_cast<std::size_t>(*length);
 }
 
 std::size_t pad_length_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options) {
   const auto& length = options.pad_length();
   if (!length) return max_length_of(tokenizer, options, "padding to a length");
-  TORCH_CHECK_VALUE(*length >= 0, "[Tokenizer] `pad_length` must not be negative. Got ", *length);
+  base::throw_unless(*length >= 0, "[Tokenizer] `pad_length` must not be negative. Got ", *length);
   return static_cast<std::size_t>(*length);
 }
 
@@ -36,40 +35,38 @@ bool is_left(const std::optional<Side>& side, bool left_of_folder) {
   return side ? *side == Side::Left : left_of_folder;
 }
 
-constexpr int64_t kPart = 32;  // texts that a thread encodes at a time
+constexpr std::size_t kPart = 32;       // texts that a thread encodes at a time
+constexpr std::size_t kMostAlone = 64;  // texts for which no other thread is asked
 
-// Encodes texts in parts of their own, in parallel. The error of the first text that has one is
-// thrown.
+int threads_of(const TokenizerOptions& options) {
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(options.threads().value_or(kMost), kMost));
+}
+
+// Encodes texts in parts of their own, on several threads. The error of the first text that has one
+// is thrown.
 template <typename Encode>
-std::vector<EncodedRows> encode_parts(std::size_t texts, Encode&& encode) {
-  const auto count = (static_cast<int64_t>(texts) + kPart - 1) / kPart;
-  std::vector<EncodedRows> parts(static_cast<std::size_t>(count));
+std::vector<EncodedRows> encode_parts(std::size_t texts, int threads, Encode&& encode) {
+  std::vector<EncodedRows> parts((texts + kPart - 1) / kPart);
   std::vector<std::exception_ptr> errors(parts.size());
-  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      const auto index = static_cast<std::size_t>(part);
-      const std::size_t last = std::min(texts, static_cast<std::size_t>((part + 1) * kPart));
-      try {
-        for (auto i = static_cast<std::size_t>(part * kPart); i < last; ++i)
-          encode(i, parts[index]);
-      } catch (...) {
-        errors[index] = std::current_exception();
-      }
+  auto encode_part = [&](std::size_t part) {
+    try {
+      for (std::size_t i = part * kPart; i < std::min(texts, (part + 1) * kPart); ++i)
+        encode(i, parts[part]);
+    } catch (...) {
+      errors[part] = std::current_exception();
     }
-  });
+  };
+  const auto run_part = [](void* context, int64_t part) {
+    (*static_cast<decltype(encode_part)*>(context))(static_cast<std::size_t>(part));
+  };
+  platform::helpers().run({run_part, &encode_part, static_cast<int64_t>(parts.size())},
+                          texts > kMostAlone ? threads : 1);
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
   return parts;
 }
-
-// What the rows of a batch share.
-struct Layout {
-  int64_t rows = 0, width = 0;
-  bool on_left = false;
-  bool has_types = false;
-  int64_t pad_id = 0, pad_type = 0;
-};
 
 int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
                  const TokenizerOptions& options, bool needs_padding_token) {
@@ -84,21 +81,21 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
   const auto multiple = static_cast<std::size_t>(options.pad_to_multiple_of());
   const auto rounded = [&] { return (width + multiple - 1) / multiple * multiple; };
   if (options.padding() == Padding::None) {
-    TORCH_CHECK_VALUE(shortest >= longest,
-                      "[Tokenizer] without `padding`, texts must have one number of tokens. Got ",
-                      shortest, " and ", longest);
+    base::throw_unless(shortest >= longest,
+                       "[Tokenizer] without `padding`, texts must have one number of tokens. Got ",
+                       shortest, " and ", longest);
     return static_cast<int64_t>(width);
   }
   if (options.padding() == Padding::Length) {
     width = pad_length_of(tokenizer, options);
     // What is longer stays as it is, as in the package, whose rows then have several lengths.
     if (longest > rounded() && shortest == longest) return static_cast<int64_t>(longest);
-    TORCH_CHECK_VALUE(longest <= rounded(), "[Tokenizer] texts must have at most `",
-                      options.pad_length() ? "pad_length" : "max_length", "` tokens, ", width,
-                      ", or all one number, where they are not truncated. Got ", longest);
+    base::throw_unless(longest <= rounded(), "[Tokenizer] texts must have at most `",
+                       options.pad_length() ? "pad_length" : "max_length", "` tokens, ", width,
+                       ", or all one number, where they are not truncated. Got ", longest);
   }
   width = rounded();
-  TORCH_CHECK_VALUE(
+  base::throw_unless(
       shortest >= width || tokenizer.padding() || options.pad_id() || !needs_padding_token,
       "[Tokenizer] texts must have one number of tokens: the tokenizer has no padding token, and "
       "`pad_id` is not set. Got ",
@@ -106,71 +103,24 @@ int64_t width_of(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows
   return static_cast<int64_t>(width);
 }
 
-class BatchWriter {
- public:
-  BatchWriter(const Layout& layout, bool with_offsets) : layout_(layout) {
-    const auto type = at::TensorOptions().dtype(at::kLong);
-    batch_.input_ids = at::empty({layout.rows, layout.width}, type);
-    batch_.attention_mask = at::empty({layout.rows, layout.width}, type);
-    batch_.token_type_ids = at::empty({layout.rows, layout.width}, type);
-    batch_.row_texts = at::empty({layout.rows}, type);
-    if (with_offsets) batch_.offsets = at::empty({layout.rows, layout.width, 2}, type);
-    ids_ = batch_.input_ids.mutable_data_ptr<int64_t>();
-    mask_ = batch_.attention_mask.mutable_data_ptr<int64_t>();
-    types_ = batch_.token_type_ids.mutable_data_ptr<int64_t>();
-    texts_ = batch_.row_texts.mutable_data_ptr<int64_t>();
-    offsets_ = with_offsets ? batch_.offsets.mutable_data_ptr<int64_t>() : nullptr;
-  }
-
-  void add(const EncodedRows& part, std::size_t row) {
-    const std::size_t begin = part.begin(row), end = part.ends[row];
-    const int64_t missing = layout_.width - static_cast<int64_t>(end - begin);
-    if (layout_.on_left) pad(missing);
-    for (std::size_t i = begin; i < end; ++i) {
-      *ids_++ = part.ids[i];
-      *mask_++ = 1;
-      *types_++ = layout_.has_types ? part.type_ids[i] : 0;
-      if (offsets_ != nullptr) {
-        *offsets_++ = part.offsets[i].begin;
-        *offsets_++ = part.offsets[i].end;
-      }
-    }
-    if (!layout_.on_left) pad(missing);
-    *texts_++ = static_cast<int64_t>(part.texts[row]);
-  }
-
-  TokenBatch batch() { return std::move(batch_); }
-
- private:
-  void pad(int64_t count) {
-    ids_ = std::fill_n(ids_, count, layout_.pad_id);
-    mask_ = std::fill_n(mask_, count, 0);
-    types_ = std::fill_n(types_, count, layout_.has_types ? layout_.pad_type : 0);
-    if (offsets_ != nullptr) offsets_ = std::fill_n(offsets_, 2 * count, 0);
-  }
-
-  Layout layout_;
-  TokenBatch batch_;
-  int64_t *ids_, *mask_, *types_, *texts_, *offsets_;
-};
-
 }  // namespace
 
 EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options) {
-  TORCH_CHECK_VALUE(options.pad_to_multiple_of() > 0,
-                    "[Tokenizer] `pad_to_multiple_of` must be positive. Got ",
-                    options.pad_to_multiple_of());
-  TORCH_CHECK_VALUE(options.stride() >= 0, "[Tokenizer] `stride` must not be negative. Got ",
-                    options.stride());
+  base::throw_unless(options.pad_to_multiple_of() > 0,
+                     "[Tokenizer] `pad_to_multiple_of` must be positive. Got ",
+                     options.pad_to_multiple_of());
+  if (const auto& threads = options.threads())
+    base::throw_unless(*threads > 0, "[Tokenizer] `threads` must be positive. Got ", *threads);
+  base::throw_unless(options.stride() >= 0, "[Tokenizer] `stride` must not be negative. Got ",
+                     options.stride());
   if (const auto& id = options.pad_id()) {
-    TORCH_CHECK_VALUE(*id >= 0 && *id <= std::numeric_limits<uint32_t>::max(),
-                      "[Tokenizer] `pad_id` must lie in [0, 2^32). Got ", *id);
+    base::throw_unless(*id >= 0 && *id <= std::numeric_limits<uint32_t>::max(),
+                       "[Tokenizer] `pad_id` must lie in [0, 2^32). Got ", *id);
   }
   EncodeRequest request;
   request.add_special_tokens = options.add_special_tokens();
   request.overflow = options.overflow();
   request.target = options.target();
-  request.wanted.places = options.offsets();
   if (options.truncation() == Truncation::None) return request;
   TruncationRule rule;
   rule.max_length = max_length_of(tokenizer, options, "truncation");
@@ -182,22 +132,6 @@ EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOption
                                                        : TruncationRule::Strategy::LongestFirst;
   request.truncation = rule;
   return request;
-}
-
-std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
-                                     const std::vector<std::string>& texts,
-                                     const EncodeRequest& request) {
-  return encode_parts(texts.size(), [&](std::size_t i, EncodedRows& rows) {
-    tokenizer.machine().encode(texts[i], std::nullopt, request, i, rows);
-  });
-}
-
-std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
-                                     const std::vector<std::pair<std::string, std::string>>& pairs,
-                                     const EncodeRequest& request) {
-  return encode_parts(pairs.size(), [&](std::size_t i, EncodedRows& rows) {
-    tokenizer.machine().encode(pairs[i].first, pairs[i].second, request, i, rows);
-  });
 }
 
 TokenizerOptions own_options(const LoadedTokenizer& tokenizer) {
@@ -220,22 +154,111 @@ TokenizerOptions own_options(const LoadedTokenizer& tokenizer) {
   return options;
 }
 
-TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
-                       const TokenizerOptions& options, bool needs_padding_token) {
-  Layout layout;
-  for (const EncodedRows& part : parts) layout.rows += static_cast<int64_t>(part.ends.size());
-  TORCH_CHECK_VALUE(layout.rows > 0, "[Tokenizer] at least one text must be given. Got 0");
-  layout.width = width_of(tokenizer, parts, options, needs_padding_token);
-  layout.on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
-  layout.has_types = tokenizer.has_types();
-  const auto padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});
-  layout.pad_id = options.pad_id().value_or(padding.id);
-  layout.pad_type = padding.type_id;
-  BatchWriter writer(layout, options.offsets());
-  for (const EncodedRows& part : parts) {
-    for (std::size_t row = 0; row < part.ends.size(); ++row) writer.add(part, row);
+std::shared_ptr<const EncodedBatchParts> encode_batch(const LoadedTokenizer& tokenizer,
+                                                      const std::vector<std::string_view>& texts,
+                                                      const std::vector<std::string_view>& seconds,
+                                                      const TokenizerOptions& options,
+                                                      const BatchRequest& asked) {
+  EncodeRequest request = request_of(tokenizer, options);
+  request.wanted = asked.wanted;
+  base::throw_unless(!texts.empty(), "[Tokenizer] at least one text must be given. Got 0");
+  base::throw_unless(seconds.empty() || seconds.size() == texts.size(),
+                     "[Tokenizer] second texts must be as many as first ones, ", texts.size(),
+                     ". Got ", seconds.size());
+  auto batch = std::make_shared<EncodedBatchParts>();
+  batch->parts =
+      encode_parts(texts.size(), threads_of(options), [&](std::size_t i, EncodedRows& rows) {
+        const auto second = seconds.empty() ? std::nullopt : std::optional(seconds[i]);
+        tokenizer.machine().encode(texts[i], second, request, i, rows);
+      });
+  for (std::size_t part = 0; part < batch->parts.size(); ++part) {
+    for (std::size_t row = 0; row < batch->parts[part].ends.size(); ++row)
+      batch->rows.emplace_back(part, row);
   }
-  return writer.batch();
+  batch->wanted = asked.wanted;
+  batch->width = width_of(tokenizer, batch->parts, options, asked.needs_padding_token);
+  batch->on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
+  batch->has_types = tokenizer.has_types();
+  const auto padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});
+  batch->pad_id = options.pad_id().value_or(padding.id);
+  batch->pad_type = padding.type_id;
+  if (asked.wanted.tokens)
+    batch->pad_token =
+        tokenizer.machine().id_to_token(static_cast<uint32_t>(batch->pad_id)).value_or("");
+  return batch;
 }
 
 }  // namespace posenc::text
+
+namespace posenc::tokenizers {
+namespace {
+
+using text::EncodedBatchParts;
+using text::EncodedRows;
+
+// Writes an array with `size` numbers for each token: `add` writes those of token `i` of a part.
+template <typename Add>
+void write_tokens(const EncodedBatchParts& batch, int64_t size, int64_t padding, int64_t* into,
+                  Add&& add) {
+  if (into == nullptr) return;
+  for (const auto& [part, row] : batch.rows) {
+    const EncodedRows& rows = batch.parts[part];
+    const std::size_t begin = rows.begin(row), end = rows.ends[row];
+    const int64_t missing = size * (batch.width - static_cast<int64_t>(end - begin));
+    if (batch.on_left) into = std::fill_n(into, missing, padding);
+    for (std::size_t i = begin; i < end; ++i, into += size) add(rows, i, into);
+    if (!batch.on_left) into = std::fill_n(into, missing, padding);
+  }
+}
+
+}  // namespace
+
+int64_t EncodedBatch::rows() const { return static_cast<int64_t>(parts_->rows.size()); }
+
+int64_t EncodedBatch::columns() const { return parts_->width; }
+
+bool EncodedBatch::has_offsets() const { return parts_->wanted.places; }
+
+void EncodedBatch::write(const BatchMemory& into) const {
+  const EncodedBatchParts& batch = *parts_;
+  base::throw_unless(into.offsets == nullptr || has_offsets(),
+                     "[EncodedBatch] offsets must be asked for: TokenizerOptions().offsets(true)");
+  write_tokens(batch, 1, batch.pad_id, into.ids,
+               [](const EncodedRows& rows, std::size_t i, int64_t* to) { *to = rows.ids[i]; });
+  write_tokens(batch, 1, 0, into.attention_mask,
+               [](const EncodedRows&, std::size_t, int64_t* to) { *to = 1; });
+  const bool has_types = batch.has_types;
+  write_tokens(batch, 1, has_types ? batch.pad_type : 0, into.type_ids,
+               [has_types](const EncodedRows& rows, std::size_t i, int64_t* to) {
+                 *to = has_types ? rows.type_ids[i] : 0;
+               });
+  write_tokens(batch, 1, 1, into.special_tokens_mask,
+               [](const EncodedRows& rows, std::size_t i, int64_t* to) {
+                 *to = rows.special_tokens_mask[i];
+               });
+  write_tokens(batch, 2, 0, into.offsets, [](const EncodedRows& rows, std::size_t i, int64_t* to) {
+    to[0] = rows.offsets[i].begin;
+    to[1] = rows.offsets[i].end;
+  });
+  if (into.row_texts == nullptr) return;
+  int64_t* to = into.row_texts;
+  for (const auto& [part, row] : batch.rows)
+    *to++ = static_cast<int64_t>(batch.parts[part].texts[row]);
+}
+
+std::string EncodedBatch::token(int64_t row, int64_t column) const {
+  const EncodedBatchParts& batch = *parts_;
+  base::throw_unless(batch.wanted.tokens,
+                     "[EncodedBatch] tokens must be asked for: TokenizerOptions().tokens(true)");
+  base::throw_unless(row >= 0 && row < rows() && column >= 0 && column < columns(),
+                     "[EncodedBatch] a token must lie in ", rows(), " rows of ", columns(),
+                     ". Got row ", row, ", column ", column);
+  const auto [part, own] = batch.rows[static_cast<std::size_t>(row)];
+  const EncodedRows& encoded = batch.parts[part];
+  const auto length = static_cast<int64_t>(encoded.length(own));
+  if (batch.on_left) column -= batch.width - length;
+  if (column < 0 || column >= length) return batch.pad_token;
+  return encoded.tokens[encoded.begin(own) + static_cast<std::size_t>(column)];
+}
+
+}  // namespace posenc::tokenizers

@@ -1,36 +1,51 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "posenc/text/tokenizer.h"
+#include "posenc/text/encoded_batch.h"
+#include "posenc/text/tokenizer_options.h"
 #include "text/encoded_rows.h"
 #include "text/loaded_tokenizer.h"
 
 namespace posenc::text {
 
-/// The request that options mean. Throws c10::ValueError for options that contradict themselves or
-/// the tokenizer.
+/// The request that options mean, for ids alone. Throws ArgumentError for options that contradict
+/// themselves or the tokenizer.
 EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOptions& options);
 
-/// The rows of texts, or of pairs, found in parallel: in parts, which are in order. The error of
-/// the first text that has one is thrown.
-std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
-                                     const std::vector<std::string>& texts,
-                                     const EncodeRequest& request);
-std::vector<EncodedRows> encode_rows(const LoadedTokenizer& tokenizer,
-                                     const std::vector<std::pair<std::string, std::string>>& pairs,
-                                     const EncodeRequest& request);
+/// What a batch is asked for beside TokenizerOptions. Unless it `needs_padding_token`, the id of
+/// padding is 0 where the tokenizer has none.
+struct BatchRequest {
+  Wanted wanted;
+  bool needs_padding_token = true;
+};
+
+/// The rows of a batch, and what they share.
+struct EncodedBatchParts {
+  std::vector<EncodedRows> parts;                         // in the order of the texts
+  std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each the part, and the row of it
+  Wanted wanted;
+  int64_t width = 0;
+  bool on_left = false;  // padding
+  bool has_types = false;
+  int64_t pad_id = 0, pad_type = 0;
+  std::string pad_token;  // only where tokens are wanted
+};
+
+/// Encodes texts, on several threads, with their second ones unless `seconds` is empty. The error
+/// of the first text that has one is thrown.
+std::shared_ptr<const EncodedBatchParts> encode_batch(const LoadedTokenizer& tokenizer,
+                                                      const std::vector<std::string_view>& texts,
+                                                      const std::vector<std::string_view>& seconds,
+                                                      const TokenizerOptions& options,
+                                                      const BatchRequest& asked);
 
 /// The options that a file's own blocks mean; the default for a folder.
 TokenizerOptions own_options(const LoadedTokenizer& tokenizer);
-
-/// The tensors of rows, which come in parts. Unless it `needs_padding_token`, the id of padding is
-/// 0 where the tokenizer has none.
-TokenBatch token_batch(const LoadedTokenizer& tokenizer, const std::vector<EncodedRows>& parts,
-                       const TokenizerOptions& options, bool needs_padding_token = true);
 
 }  // namespace posenc::text

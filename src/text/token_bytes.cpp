@@ -7,7 +7,7 @@
 #include "text/decoders/lossy_utf8.h"
 #include "text/normalizers/character_map.h"
 #include "text/sentencepiece/byte_pieces.h"
-#include "text/tokenizer_access.h"
+#include "text/stream_state.h"
 #include "text/unicode/utf8.h"
 
 namespace posenc::text {
@@ -30,17 +30,13 @@ std::optional<std::string> bytes_of_characters(std::string_view token) {
 
 }  // namespace
 
-TokenBytes::TokenBytes(const Tokenizer& tokenizer)
-    : tokenizer_(tokenizer),
-      before_(tokenizer.encode_ids("abcdef", std::nullopt,
-                                   TokenizerOptions().add_special_tokens(false))) {}
-
-std::string TokenBytes::of(int64_t id) const {
-  const auto token = tokenizer_.id_to_token(id);
-  if (!token || !TokenizerAccess::loaded(tokenizer_).machine().lists(static_cast<uint32_t>(id)))
-    return {};
-  DecodeStream stream = tokenizer_.decode_stream(/*skip_special_tokens=*/false);
-  for (const int64_t one : before_) stream.step(one);
+std::string token_bytes(const std::shared_ptr<const LoadedTokenizer>& tokenizer, uint32_t id) {
+  const TextMachine& machine = tokenizer->machine();
+  const auto token = machine.id_to_token(id);
+  if (!token || !machine.lists(id)) return {};
+  StreamState stream(std::shared_ptr<const TextMachine>(tokenizer, &machine),
+                     /*skip_special_tokens=*/false);
+  for (const uint32_t before : tokenizer->ids_before()) stream.step(before);
   const auto text = stream.step(id);
   // A part of a character has no text, or a replacement that the token itself does not have.
   const bool is_part = !text || (text->find(kReplacement) != std::string::npos &&

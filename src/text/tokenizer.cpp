@@ -1,32 +1,39 @@
-#include "posenc/text/tokenizer.h"
-
-#include <c10/util/Exception.h>
+#include "posenc/text/plain_tokenizer.h"
 
 #include <algorithm>
 #include <limits>
 
+#include "base/check.h"
 #include "text/character_bytes.h"
 #include "text/loaded_tokenizer.h"
 #include "text/stream_state.h"
 #include "text/token_batch.h"
+#include "text/token_bytes.h"
 
 namespace posenc {
+namespace text {
+namespace {
+
+uint32_t checked_id(int64_t id) {
+  base::throw_unless(id >= 0 && id <= std::numeric_limits<uint32_t>::max(),
+                     "[Tokenizer] ids must lie in [0, 2^32). Got ", id);
+  return static_cast<uint32_t>(id);
+}
+
+}  // namespace
+}  // namespace text
+
+namespace tokenizers {
 namespace {
 
 using text::EncodedRows;
 
-uint32_t checked_id(int64_t id) {
-  TORCH_CHECK_VALUE(id >= 0 && id <= std::numeric_limits<uint32_t>::max(),
-                    "[Tokenizer] ids must lie in [0, 2^32). Got ", id);
-  return static_cast<uint32_t>(id);
+std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
 }
 
-std::string decode_ids(const text::LoadedTokenizer& tokenizer, const int64_t* ids, int64_t count,
-                       bool skip_special_tokens) {
-  std::vector<uint32_t> checked;
-  checked.reserve(static_cast<std::size_t>(count));
-  for (int64_t i = 0; i < count; ++i) checked.push_back(checked_id(ids[i]));
-  return tokenizer.decode(checked, skip_special_tokens);
+text::BatchRequest request_for(const TokenizerOptions& options) {
+  return {.wanted = {.places = options.offsets(), .tokens = options.tokens()}};
 }
 
 Encoding encoding_of(EncodedRows& rows, std::size_t row,
@@ -55,9 +62,9 @@ Encoding encoding_of(EncodedRows& rows, std::size_t row,
 EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_view text,
                          std::optional<std::string_view> pair, const text::EncodeRequest& request) {
   const std::string& infill = tokenizer.settings().infill_token;
-  TORCH_CHECK_VALUE(pair || infill.empty() || text.find(infill) == std::string_view::npos,
-                    "[Tokenizer] a single text must not have ", infill,
-                    ", at which CodeLlamaTokenizer would fill in");
+  base::throw_unless(pair || infill.empty() || text.find(infill) == std::string_view::npos,
+                     "[Tokenizer] a single text must not have ", infill,
+                     ", at which CodeLlamaTokenizer would fill in");
   EncodedRows rows;
   tokenizer.machine().encode(text, pair, request, 0, rows);
   return rows;
@@ -73,16 +80,39 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   return Tokenizer(text::LoadedTokenizer::from_file(path));
 }
 
-TokenBatch Tokenizer::encode(const std::vector<std::string>& texts,
-                             const TokenizerOptions& options) const {
-  const text::EncodeRequest request = text::request_of(*loaded_, options);
-  return text::token_batch(*loaded_, text::encode_rows(*loaded_, texts, request), options);
+Tokenizer Tokenizer::from_memory(
+    const std::vector<std::pair<std::string, std::string_view>>& files) {
+  return Tokenizer(text::LoadedTokenizer::from_memory(files));
 }
 
-TokenBatch Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
-                                   const TokenizerOptions& options) const {
-  const text::EncodeRequest request = text::request_of(*loaded_, options);
-  return text::token_batch(*loaded_, text::encode_rows(*loaded_, pairs, request), options);
+EncodedBatch Tokenizer::encode_rows(const std::vector<std::string_view>& texts,
+                                    const std::vector<std::string_view>& seconds,
+                                    const TokenizerOptions& options,
+                                    const text::BatchRequest& request) const {
+  return EncodedBatch(text::encode_batch(*loaded_, texts, seconds, options, request));
+}
+
+EncodedBatch Tokenizer::encode(const std::vector<std::string>& texts,
+                               const TokenizerOptions& options) const {
+  return encode_rows(views_of(texts), {}, options, request_for(options));
+}
+
+EncodedBatch Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
+                                     const TokenizerOptions& options) const {
+  std::vector<std::string_view> texts, seconds;
+  texts.reserve(pairs.size());
+  seconds.reserve(pairs.size());
+  for (const auto& [first, second] : pairs) {
+    texts.emplace_back(first);
+    seconds.emplace_back(second);
+  }
+  return encode_rows(texts, seconds, options, request_for(options));
+}
+
+EncodedBatch Tokenizer::encode_views(const std::vector<std::string_view>& texts,
+                                     const std::vector<std::string_view>& seconds,
+                                     const TokenizerOptions& options) const {
+  return encode_rows(texts, seconds, options, request_for(options));
 }
 
 std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
@@ -110,17 +140,11 @@ std::vector<int64_t> Tokenizer::encode_ids(std::string_view text,
   return {rows.ids.begin(), rows.ids.end()};
 }
 
-std::string Tokenizer::decode(const torch::Tensor& ids, bool skip_special_tokens) const {
-  TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 1, "[Tokenizer] ids must be (L). Got ",
-                    ids.defined() ? ids.dim() : 0, " dimensions");
-  TORCH_CHECK_TYPE(at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
-                   "[Tokenizer] ids must be integers. Got ", ids.scalar_type());
-  const at::Tensor list = ids.to(at::kCPU, at::kLong).contiguous();
-  return decode_ids(*loaded_, list.const_data_ptr<int64_t>(), list.numel(), skip_special_tokens);
-}
-
 std::string Tokenizer::decode(const std::vector<int64_t>& ids, bool skip_special_tokens) const {
-  return decode_ids(*loaded_, ids.data(), static_cast<int64_t>(ids.size()), skip_special_tokens);
+  std::vector<uint32_t> checked;
+  checked.reserve(ids.size());
+  for (const int64_t id : ids) checked.push_back(text::checked_id(id));
+  return loaded_->decode(checked, skip_special_tokens);
 }
 
 DecodeStream Tokenizer::decode_stream(bool skip_special_tokens) const {
@@ -138,9 +162,16 @@ std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   return loaded_->machine().id_to_token(static_cast<uint32_t>(id));
 }
 
+std::string Tokenizer::token_bytes(int64_t id) const {
+  if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return {};
+  return text::token_bytes(loaded_, static_cast<uint32_t>(id));
+}
+
 int64_t Tokenizer::vocab_size() const {
   return static_cast<int64_t>(loaded_->machine().vocab_size());
 }
+
+bool Tokenizer::has_types() const { return loaded_->has_types(); }
 
 bool Tokenizer::has_offsets() const { return loaded_->machine().has_offsets(); }
 
@@ -159,7 +190,11 @@ std::vector<int64_t> Tokenizer::special_token_ids() const {
 
 TokenizerOptions Tokenizer::own_options() const { return text::own_options(*loaded_); }
 
-std::optional<std::string> DecodeStream::step(int64_t id) { return state_->step(checked_id(id)); }
+}  // namespace tokenizers
+
+std::optional<std::string> DecodeStream::step(int64_t id) {
+  return state_->step(text::checked_id(id));
+}
 
 std::string DecodeStream::end() { return state_->end(); }
 

@@ -1,13 +1,30 @@
 #pragma once
 
-#include "posenc/text/tokenizer.h"
+#include <string_view>
+#include <vector>
+
+#include "posenc/text/plain_tokenizer.h"
 #include "text/loaded_tokenizer.h"
+#include "text/token_batch.h"
 
 namespace posenc::text {
 
-/// What the library knows of a Tokenizer and its users do not.
+/// What posenc::text knows of a Tokenizer and its users do not. Of functions it calls those of the
+/// public classes alone: a shared library of tokenizers exports no others.
 struct TokenizerAccess {
-  static const LoadedTokenizer& loaded(const Tokenizer& tokenizer) { return *tokenizer.loaded_; }
+  static const LoadedTokenizer& loaded(const tokenizers::Tokenizer& tokenizer) {
+    return *tokenizer.loaded_;
+  }
+  static tokenizers::EncodedBatch encode(const tokenizers::Tokenizer& tokenizer,
+                                         const std::vector<std::string_view>& texts,
+                                         const std::vector<std::string_view>& seconds,
+                                         const TokenizerOptions& options,
+                                         const BatchRequest& request) {
+    return tokenizer.encode_rows(texts, seconds, options, request);
+  }
+  static const EncodedBatchParts& parts(const tokenizers::EncodedBatch& batch) {
+    return *batch.parts_;
+  }
 };
 
 }  // namespace posenc::text

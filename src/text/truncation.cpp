@@ -1,9 +1,9 @@
 #include "text/truncation.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <tuple>
+
+#include "base/check.h"
 
 namespace posenc::text {
 namespace {
@@ -20,8 +20,8 @@ void truncate_one(const TruncationRule& rule, std::size_t length, std::size_t mo
     windows = {{0, 0}, {0, length}};
     return;
   }
-  TORCH_CHECK_VALUE(rule.stride < most, "[Tokenizer] `stride` must be less than the ", most,
-                    " tokens that `max_length` leaves for the text. Got ", rule.stride);
+  base::throw_unless(rule.stride < most, "[Tokenizer] `stride` must be less than the ", most,
+                     " tokens that `max_length` leaves for the text. Got ", rule.stride);
   const std::size_t step = most - rule.stride;
   if (rule.from_left) {
     for (std::size_t end = length;; end -= step) {
@@ -69,9 +69,9 @@ void truncate(const TruncationRule& rule, const std::vector<std::size_t>& length
     }
   } else if (total > most) {
     const std::size_t cut = rule.strategy == TruncationRule::Strategy::OnlyFirst ? 0 : 1;
-    TORCH_CHECK_VALUE(cut < lengths.size(),
-                      "[Tokenizer] `truncation` must be OnlySecond for pairs only");
-    TORCH_CHECK_VALUE(
+    base::throw_unless(cut < lengths.size(),
+                       "[Tokenizer] `truncation` must be OnlySecond for pairs only");
+    base::throw_unless(
         lengths[cut] > total - most,
         "[Tokenizer] `max_length` must leave a token of the text that `truncation` cuts. Got ",
         lengths[cut], " tokens of it and ", total - most, " too many");

@@ -20,7 +20,7 @@ struct TruncationRule {
 using Windows = std::vector<std::pair<std::size_t, std::size_t>>;
 
 /// Cuts texts of lengths[0] and lengths[1] tokens, the second only for a pair. `rule.max_length`
-/// has no room for special tokens any more. Throws c10::ValueError for a stride that leaves nothing
+/// has no room for special tokens any more. Throws ArgumentError for a stride that leaves nothing
 /// new, and where the text that is to be cut would become empty.
 void truncate(const TruncationRule& rule, const std::vector<std::size_t>& lengths,
               std::vector<Windows>& windows);

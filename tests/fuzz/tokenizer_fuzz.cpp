@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
       promise(place.begin <= place.end, "places in order");
     }
     machine.decode(rows.ids, /*skip_special_tokens=*/false);
-  } catch (const c10::Error&) {  // TokenizerError, and ValueError for what cannot be encoded
+  } catch (const posenc::Error&) {  // TokenizerError, and ArgumentError for what cannot be encoded
   }
   return 0;
 }

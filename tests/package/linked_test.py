@@ -35,6 +35,9 @@ class Linked(unittest.TestCase):
         self.assertGreaterEqual(len(found), 3, found)
         for path in found:
             with self.subTest(path=path.name):
+                if path.name.startswith("libposenc_tokenizers."):
+                    self.assertEqual(needed(path), set())
+                    continue
                 self.assertIn("torch_cpu", needed(path))
                 self.assertLessEqual(needed(path), {"torch_cpu", "c10"})
 

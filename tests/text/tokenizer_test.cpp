@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,7 @@
 
 #include "posenc/text/error.h"
 #include "posenc/text/generation.h"
+#include "text/c_guard.h"
 
 namespace posenc::testing {
 namespace {
@@ -56,13 +59,15 @@ class TokenizerTensors : public ::testing::Test {
     std::ofstream(path_) << file;
     return Tokenizer::from_file(path_);
   }
+  static std::string message_of(const c10::Error& error) { return error.what_without_backtrace(); }
+  static std::string message_of(const posenc::Error& error) { return error.what(); }
   // The message of the error that `call` throws.
   template <typename Error, typename Call>
   static std::string error_of(Call&& call) {
     try {
       call();
     } catch (const Error& error) {
-      return error.what_without_backtrace();
+      return message_of(error);
     }
     return "no error";
   }
@@ -167,7 +172,7 @@ TEST_F(TokenizerTensors, ATextOf4GiBIsRefused) {
   ASSERT_NE(pages, MAP_FAILED);
   const std::string_view text(static_cast<const char*>(pages), kBytes);
   const Tokenizer made = tokenizer();
-  const std::string message = error_of<c10::ValueError>([&] { made.encode_one("a", text); });
+  const std::string message = error_of<ArgumentError>([&] { made.encode_one("a", text); });
   EXPECT_NE(message.find("[Tokenizer] second text of pair 0: must have less than 4 GiB. Got "
                          "4294967295 bytes"),
             std::string::npos)
@@ -306,13 +311,143 @@ TEST_F(TokenizerTensors, Refuse) {
       refused({"a"}, TokenizerOptions().pad_to_multiple_of(0)).find("must be positive. Got 0"),
       std::string::npos);
   EXPECT_NE(refused({}, {}).find("at least one text"), std::string::npos);
-  EXPECT_NE(
-      error_of<c10::ValueError>([&] { made.decode(std::vector<int64_t>{-1}); }).find("Got -1"),
-      std::string::npos);
+  EXPECT_NE(error_of<ArgumentError>([&] { made.decode(std::vector<int64_t>{-1}); }).find("Got -1"),
+            std::string::npos);
   const Tokenizer unpadded = tokenizer("null");
   EXPECT_NE(
       error_of<c10::ValueError>([&] { unpadded.encode({"a", "a b"}); }).find("no padding token"),
       std::string::npos);
+}
+
+TEST_F(TokenizerTensors, TensorsHaveTheErrorsOfTensors) {
+  const Tokenizer made = tokenizer();
+  const std::string bad = "\xC3(",
+                    rule = "[Tokenizer] text 0: must be UTF-8. Got another byte at 0";
+  EXPECT_EQ(error_of<ArgumentError>([&] { made.encode_ids(bad); }), rule);
+  EXPECT_EQ(error_of<c10::ValueError>([&] { made.encode({bad}); }), rule);
+  EXPECT_EQ(error_of<ArgumentError>([&] { made.tokenizers::Tokenizer::encode({bad}); }), rule);
+  EXPECT_NE(error_of<c10::ValueError>([&] {
+              made.encode_pairs({{"a", bad}});
+            }).find("second text of pair 0: must be UTF-8"),
+            std::string::npos);
+  EXPECT_EQ(error_of<c10::ValueError>([&] { made.decode(at::tensor({-1}, at::kLong)); }),
+            error_of<ArgumentError>([&] { made.decode(std::vector<int64_t>{-1}); }));
+}
+
+TEST_F(TokenizerTensors, ABatchIsWrittenToMemory) {
+  const tokenizers::Tokenizer made = tokenizer();
+  const auto options = TokenizerOptions().offsets(true).tokens(true).padding_side(Side::Left);
+  const auto batch = made.encode_pairs({{"a b", "c"}, {"d", ""}}, options);
+  ASSERT_EQ(batch.rows(), 2);
+  ASSERT_EQ(batch.columns(), 6);
+  using Numbers = std::vector<int64_t>;
+  Numbers ids(12), mask(12), types(12), special(12), offsets(24), texts(2);
+  tokenizers::BatchMemory memory;
+  memory.ids = ids.data();
+  memory.attention_mask = mask.data();
+  memory.type_ids = types.data();
+  memory.special_tokens_mask = special.data();
+  memory.offsets = offsets.data();
+  memory.row_texts = texts.data();
+  batch.write(memory);
+  EXPECT_EQ(ids, (Numbers{2, 4, 5, 3, 6, 3, 0, 0, 2, 7, 3, 3}));
+  EXPECT_EQ(mask, (Numbers{1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(types, (Numbers{0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(special, (Numbers{1, 0, 0, 1, 0, 1, 1, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(offsets, (Numbers{0, 0, 0, 1, 2, 3, 0, 0, 0, 1, 0, 0,  //
+                              0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(texts, (Numbers{0, 1}));
+  EXPECT_EQ(batch.token(0, 1), "a");
+  EXPECT_EQ(batch.token(1, 1), "[PAD]");
+  EXPECT_EQ(batch.token(1, 3), "d");
+  batch.write({});
+  const auto plain = made.encode({"a"});
+  EXPECT_NE(error_of<ArgumentError>([&] { plain.write(memory); }).find("must be asked for"),
+            std::string::npos);
+  EXPECT_NE(error_of<ArgumentError>([&] { plain.token(0, 0); }).find("must be asked for"),
+            std::string::npos);
+  EXPECT_NE(error_of<ArgumentError>([&] { batch.token(2, 0); }).find("Got row 2, column 0"),
+            std::string::npos);
+}
+
+TEST_F(TokenizerTensors, RowsDoNotDependOnThreads) {
+  const Tokenizer made = tokenizer();
+  std::vector<std::string> texts;
+  for (int i = 0; i < 500; ++i) texts.push_back(std::string(1 + i % 7, "abcd"[i % 4]) + " a");
+  const TokenBatch alone = made.encode(texts, TokenizerOptions().threads(1));
+  for (const int64_t threads : {2, 3, 64}) {
+    const TokenBatch batch = made.encode(texts, TokenizerOptions().threads(threads));
+    EXPECT_TRUE(at::equal(batch.input_ids, alone.input_ids));
+    EXPECT_TRUE(at::equal(batch.row_texts, alone.row_texts));
+  }
+  texts[70] = texts[490] = "\xff";
+  EXPECT_NE(error_of<c10::ValueError>([&] {
+              made.encode(texts, TokenizerOptions().threads(8));
+            }).find("text 70: must be UTF-8"),
+            std::string::npos);
+  EXPECT_NE(error_of<c10::ValueError>([&] {
+              made.encode(texts, TokenizerOptions().threads(0));
+            }).find("`threads` must be positive. Got 0"),
+            std::string::npos);
+}
+
+TEST_F(TokenizerTensors, FilesMayBeInMemory) {
+  const std::string file = word_file(kPadding, "null");
+  const auto made = tokenizers::Tokenizer::from_memory({{"tokenizer.json", file}});
+  EXPECT_EQ(made.encode_ids("a b"), (std::vector<int64_t>{2, 4, 5, 3}));
+  const std::string config =
+      R"({"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]"})";
+  using Files = std::vector<std::pair<std::string, std::string_view>>;
+  const Files files = {{"tokenizer.json", file}, {"tokenizer_config.json", config}};
+  const auto folder = tokenizers::Tokenizer::from_memory(files);
+  EXPECT_EQ(folder.encode_ids("a b"), (std::vector<int64_t>{2, 4, 5, 3}));
+  EXPECT_EQ(folder.special_token_id("pad_token"), 0);
+  const auto refused = [&](const Files& bad) {
+    return error_of<TokenizerError>([&] { tokenizers::Tokenizer::from_memory(bad); });
+  };
+  EXPECT_NE(refused({{"tokenizer.json", "{"}}).find("[Tokenizer::from_memory] tokenizer.json: "),
+            std::string::npos);
+  EXPECT_NE(refused({files[0], files[0]}).find("Got 'tokenizer.json' twice"), std::string::npos);
+  EXPECT_NE(refused({files[0], {"config.json", "["}}).find("config.json: "), std::string::npos);
+  EXPECT_NE(refused({}).find("[Tokenizer::from_memory] the files in memory: "), std::string::npos);
+}
+
+TEST_F(TokenizerTensors, TokensHaveBytes) {
+  const Tokenizer made = tokenizer();
+  EXPECT_EQ(made.token_bytes(4), " a");
+  EXPECT_EQ(made.token_bytes(0), " [PAD]");
+  for (const int64_t id : {int64_t{-1}, int64_t{99}, int64_t{1} << 40})
+    EXPECT_EQ(made.token_bytes(id), "");
+}
+
+// What the C interface makes of an exception that it does not expect. c_cases.c has the others.
+TEST(CInterface, EveryExceptionIsAStatus) {
+  using text::guarded;
+  EXPECT_EQ(guarded([] { throw std::logic_error("a fault"); }), POSENC_INTERNAL);
+  EXPECT_STREQ(posenc_last_error(), "a fault");
+  EXPECT_EQ(guarded([] { throw 7; }), POSENC_INTERNAL);
+  EXPECT_STREQ(posenc_last_error(), "an exception of an unknown type");
+  EXPECT_EQ(guarded([] { throw std::bad_alloc(); }), POSENC_MEMORY);
+  EXPECT_STREQ(posenc_last_error(), "out of memory");
+  EXPECT_EQ(guarded([] { throw TokenizerError("too much", TokenizerErrorCode::Limit); }),
+            POSENC_LIMIT);
+  EXPECT_EQ(guarded([] {}), POSENC_OK);
+  EXPECT_STREQ(posenc_last_error(), "too much") << "a success keeps it";
+}
+
+TEST_F(TokenizerTensors, ErrorsHaveKinds) {
+  const auto code_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const TokenizerError& error) {
+      return error.in_file("x").in_function("f").code();
+    }
+    throw std::logic_error("no error");
+  };
+  using Code = TokenizerErrorCode;
+  EXPECT_EQ(code_of([] { Tokenizer::from_file("missing.json"); }), Code::File);
+  EXPECT_EQ(code_of([] { Tokenizer::from_folder("missing"); }), Code::File);
+  EXPECT_EQ(code_of([&] { tokenizer("7"); }), Code::Format);
 }
 
 TEST_F(TokenizerTensors, FilesAreNamedInErrors) {

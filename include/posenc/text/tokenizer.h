@@ -1,18 +1,19 @@
 #pragma once
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 #include <torch/types.h>
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/text/tokenizer_options.h"
+#include "posenc/text/plain_tokenizer.h"
 
+// The only header of tokenizers that knows tensors. It has no source: who includes it has LibTorch.
 namespace posenc POSENC_EXPORT {
 
 /// A batch of B rows of L tokens.
@@ -27,27 +28,47 @@ struct TokenBatch {
   torch::Tensor row_texts;  ///< int64 (B): the index of the text that each row is of
 };
 
-/// The tokens of one text or pair, without padding.
-struct Encoding {
-  std::vector<int64_t> ids;         ///< the ids
-  std::vector<std::string> tokens;  ///< the tokens as the tokenizer spells them
-  std::vector<int64_t> type_ids;    ///< 0, or 1 for the second text
-  /// Begin and end in characters of the text; empty unless Tokenizer::has_offsets().
-  std::vector<std::pair<int64_t, int64_t>> offsets;
-  /// The same in bytes of the text, as `text.substr(begin, end - begin)` takes them.
-  std::vector<std::pair<int64_t, int64_t>> byte_offsets;
-  std::vector<int> special_tokens_mask;  ///< 1 for tokens that the template adds
-};
+namespace tokenizers {
 
-namespace text {
-class LoadedTokenizer;
-class StreamState;
-struct TokenizerAccess;
-}  // namespace text
+/// Runs `work`, which has tensors in its signature: an ArgumentError becomes a c10::ValueError.
+template <typename Work>
+auto with_tensor_errors(Work&& work) {
+  try {
+    return work();
+  } catch (const ArgumentError& error) {
+    TORCH_CHECK_VALUE(false, error.what());
+  }
+}
 
-class DecodeStream;
+/// The options for a call with tensors: with LibTorch's number of threads unless they have one.
+inline TokenizerOptions with_tensor_threads(TokenizerOptions options) {
+  if (!options.threads()) options.threads(at::in_parallel_region() ? 1 : at::get_num_threads());
+  return options;
+}
 
-/// Turns text into ids and ids into text, as `tokenizers` 0.23 and transformers 5.23 do.
+/// The tensors of a batch.
+inline TokenBatch to_tensors(const EncodedBatch& encoded) {
+  const auto empty = [](at::IntArrayRef sizes) { return at::empty(sizes, at::kLong); };
+  const int64_t rows = encoded.rows(), columns = encoded.columns();
+  TokenBatch batch;
+  batch.input_ids = empty({rows, columns});
+  batch.attention_mask = empty({rows, columns});
+  batch.token_type_ids = empty({rows, columns});
+  if (encoded.has_offsets()) batch.offsets = empty({rows, columns, 2});
+  batch.row_texts = empty({rows});
+  BatchMemory memory;
+  memory.ids = batch.input_ids.mutable_data_ptr<int64_t>();
+  memory.attention_mask = batch.attention_mask.mutable_data_ptr<int64_t>();
+  memory.type_ids = batch.token_type_ids.mutable_data_ptr<int64_t>();
+  if (encoded.has_offsets()) memory.offsets = batch.offsets.mutable_data_ptr<int64_t>();
+  memory.row_texts = batch.row_texts.mutable_data_ptr<int64_t>();
+  encoded.write(memory);
+  return batch;
+}
+
+}  // namespace tokenizers
+
+/// tokenizers::Tokenizer with tensors.
 ///
 /// ```cpp
 /// auto tokenizer = posenc::Tokenizer::from_folder("models/bert-base-uncased");
@@ -55,96 +76,52 @@ class DecodeStream;
 /// auto text = tokenizer.decode(batch.input_ids[0]);
 /// ```
 ///
-/// Immutable; any number of threads may use one. Copies share the vocabulary.
-///
-/// Errors: TokenizerError for files; c10::ValueError for text that is not UTF-8 (with its index and
-/// byte), a max_length below the number of special tokens, a stride that leaves nothing, ids out of
-/// range, and padding without a padding token.
-///
-/// Source: `tokenizers` 0.23.3, `transformers` 5.23.0.
-class Tokenizer {
+/// Errors: those of tokenizers::Tokenizer, but c10::ValueError in place of ArgumentError where
+/// tensors come in or go out.
+class Tokenizer : public tokenizers::Tokenizer {
  public:
-  /// The tokenizer of a model's folder, as `AutoTokenizer.from_pretrained(folder)` makes it: its
-  /// tokenizer_config.json decides, and tokenizer.json, vocab.txt, vocab.json and merges.txt, or a
-  /// SentencePiece model have the vocabulary. With `lowercases_first` text is lowercased before the
-  /// tokenizer's own `normalizer`, unless that has a `Lowercase` of its own: `do_lower_case` of
-  /// sentence-transformers.
-  static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false);
-  /// The tokenizer that a tokenizer.json describes, as `tokenizers.Tokenizer.from_file(path)` makes
-  /// it. Of its blocks `padding` and `truncation` the padding token, the sides and `max_length` are
-  /// used where the options ask for padding and truncation; own_options() asks for both.
-  static Tokenizer from_file(const std::string& path);
+  /// A tokenizer without tensors, with them.
+  explicit Tokenizer(tokenizers::Tokenizer plain) : tokenizers::Tokenizer(std::move(plain)) {}
+  /// tokenizers::Tokenizer::from_folder().
+  static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false) {
+    return Tokenizer(tokenizers::Tokenizer::from_folder(folder, lowercases_first));
+  }
+  /// tokenizers::Tokenizer::from_file().
+  static Tokenizer from_file(const std::string& path) {
+    return Tokenizer(tokenizers::Tokenizer::from_file(path));
+  }
 
-  /// Encodes texts.
+  /// Encodes texts, on LibTorch's number of threads unless the options have one.
   TokenBatch encode(const std::vector<std::string>& texts,
-                    const TokenizerOptions& options = {}) const;
-  /// Encodes pairs of texts; an empty second text is a pair too. (As an overload of encode() it
-  /// would make `encode({"a", "b"})` ambiguous.)
+                    const TokenizerOptions& options = {}) const {
+    return tokenizers::with_tensor_errors([&] {
+      return tokenizers::to_tensors(
+          tokenizers::Tokenizer::encode(texts, tokenizers::with_tensor_threads(options)));
+    });
+  }
+  /// The same for pairs of texts; an empty second text is a pair too. (As an overload of encode()
+  /// it would make `encode({"a", "b"})` ambiguous.)
   TokenBatch encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
-                          const TokenizerOptions& options = {}) const;
-  /// The tokens of one text; with `pair` of a pair. More than one only with overflow.
-  std::vector<Encoding> encode_one(std::string_view text,
-                                   std::optional<std::string_view> pair = std::nullopt,
-                                   const TokenizerOptions& options = {}) const;
-  /// The ids of one text or pair alone, without overflow: faster than encode_one(), since neither
-  /// tokens nor offsets are found.
-  std::vector<int64_t> encode_ids(std::string_view text,
-                                  std::optional<std::string_view> pair = std::nullopt,
-                                  const TokenizerOptions& options = {}) const;
+                          const TokenizerOptions& options = {}) const {
+    return tokenizers::with_tensor_errors([&] {
+      return tokenizers::to_tensors(
+          tokenizers::Tokenizer::encode_pairs(pairs, tokenizers::with_tensor_threads(options)));
+    });
+  }
 
+  using tokenizers::Tokenizer::decode;
   /// The text of ids (L); without special tokens unless `skip_special_tokens` is false.
-  std::string decode(const torch::Tensor& ids, bool skip_special_tokens = true) const;
-  /// The same for a list of ids.
-  std::string decode(const std::vector<int64_t>& ids, bool skip_special_tokens = true) const;
-  /// Decodes ids that come one by one.
-  DecodeStream decode_stream(bool skip_special_tokens = true) const;
-
-  /// The id of a token, or nothing.
-  std::optional<int64_t> token_to_id(std::string_view token) const;
-  /// The token of an id, or nothing.
-  std::optional<std::string> id_to_token(int64_t id) const;
-  /// Number of tokens, added ones included.
-  int64_t vocab_size() const;
-  /// The ids of all special tokens of a folder: the named ones and those beside them, as
-  /// `all_special_ids` of transformers. None of a file, which names none.
-  std::vector<int64_t> special_token_ids() const;
-  /// The options with which encode() pads and cuts as the blocks `padding` and `truncation` of a
-  /// file say. Those of a folder are the default, as transformers leaves such blocks out.
-  TokenizerOptions own_options() const;
-  /// Whether its tokens have offsets: not those of classes that transformers runs in Python.
-  bool has_offsets() const;
-  /// The folder's `model_max_length`; nothing if it has none.
-  std::optional<int64_t> model_max_length() const;
-  /// The id of a named special token of the folder, such as `mask_token`; nothing if it has none.
-  std::optional<int64_t> special_token_id(std::string_view name) const;
-
- private:
-  friend struct text::TokenizerAccess;
-  explicit Tokenizer(std::shared_ptr<const text::LoadedTokenizer> loaded)
-      : loaded_(std::move(loaded)) {}
-
-  std::shared_ptr<const text::LoadedTokenizer> loaded_;
-};
-
-/// The text of ids that come one by one, such as those of generate().
-class DecodeStream {
- public:
-  /// Adds an id; returns the text that is complete with it, or nothing while a character is
-  /// incomplete.
-  std::optional<std::string> step(int64_t id);
-  /// Returns the rest of the text once all ids have been given, and begins a new text: what an
-  /// incomplete character decodes to, which is one U+FFFD, or one for each of its bytes where the
-  /// decoder has a ByteFallback, as that of Llama; empty for none. All that step() and end() return
-  /// is together what decode() makes of the ids, before the changes to a whole text that some
-  /// folders ask for. A ByteFallback makes U+FFFD of all bytes of a run that is not UTF-8 as a
-  /// whole, and step() has given the complete characters at its beginning before.
-  std::string end();
-
- private:
-  friend class Tokenizer;
-  explicit DecodeStream(std::shared_ptr<text::StreamState> state) : state_(std::move(state)) {}
-
-  std::shared_ptr<text::StreamState> state_;
+  std::string decode(const torch::Tensor& ids, bool skip_special_tokens = true) const {
+    TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 1, "[Tokenizer] ids must be (L). Got ",
+                      ids.defined() ? ids.dim() : 0, " dimensions");
+    TORCH_CHECK_TYPE(at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
+                     "[Tokenizer] ids must be integers. Got ", ids.scalar_type());
+    const torch::Tensor list = ids.to(at::kCPU, at::kLong).contiguous();
+    const auto* const first = list.const_data_ptr<int64_t>();
+    return tokenizers::with_tensor_errors([&] {
+      return decode(std::vector<int64_t>(first, first + list.numel()), skip_special_tokens);
+    });
+  }
 };
 
 }  // namespace posenc

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/arg.h>
-
 #include <cstdint>
 #include <optional>
 
+#include "posenc/base/arg.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -34,33 +33,39 @@ enum class Side { Left, Right };
 /// How a Tokenizer makes a batch.
 struct TokenizerOptions {
   /// Adds the special tokens that the model expects, such as `[CLS]` and `[SEP]`.
-  TORCH_ARG(bool, add_special_tokens) = true;
+  POSENC_ARG(bool, add_special_tokens) = true;
   /// What sequences are padded to.
-  TORCH_ARG(tokenizer::Padding, padding) = tokenizer::Padding::Longest;
+  POSENC_ARG(tokenizer::Padding, padding) = tokenizer::Padding::Longest;
   /// Number of tokens for Padding::Length; max_length unless set.
-  TORCH_ARG(std::optional<int64_t>, pad_length) = std::nullopt;
+  POSENC_ARG(std::optional<int64_t>, pad_length) = std::nullopt;
   /// Makes the padded length a multiple of this; positive.
-  TORCH_ARG(int64_t, pad_to_multiple_of) = 1;
+  POSENC_ARG(int64_t, pad_to_multiple_of) = 1;
   /// The id that padding has; that of the tokenizer's padding token unless set.
-  TORCH_ARG(std::optional<int64_t>, pad_id) = std::nullopt;
+  POSENC_ARG(std::optional<int64_t>, pad_id) = std::nullopt;
   /// The end at which padding is added; the folder's unless set.
-  TORCH_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
+  POSENC_ARG(std::optional<tokenizer::Side>, padding_side) = std::nullopt;
   /// What is cut off.
-  TORCH_ARG(tokenizer::Truncation, truncation) = tokenizer::Truncation::None;
+  POSENC_ARG(tokenizer::Truncation, truncation) = tokenizer::Truncation::None;
   /// Most tokens of a sequence, special tokens included, for truncation and Padding::Length; the
   /// folder's `model_max_length` unless set.
-  TORCH_ARG(std::optional<int64_t>, max_length) = std::nullopt;
+  POSENC_ARG(std::optional<int64_t>, max_length) = std::nullopt;
   /// The end that is cut; the folder's unless set.
-  TORCH_ARG(std::optional<tokenizer::Side>, truncation_side) = std::nullopt;
+  POSENC_ARG(std::optional<tokenizer::Side>, truncation_side) = std::nullopt;
   /// Returns what is cut off too, as further rows.
-  TORCH_ARG(bool, overflow) = false;
+  POSENC_ARG(bool, overflow) = false;
   /// Tokens that each of these rows repeats of the row before it.
-  TORCH_ARG(int64_t, stride) = 0;
+  POSENC_ARG(int64_t, stride) = 0;
   /// Encodes texts of the target language of a translation model, as `text_target` of transformers
   /// does. Of other models these are encoded as any text.
-  TORCH_ARG(bool, target) = false;
+  POSENC_ARG(bool, target) = false;
   /// Returns offsets. Ids alone are faster.
-  TORCH_ARG(bool, offsets) = false;
+  POSENC_ARG(bool, offsets) = false;
+  /// Returns how tokens are spelled, for EncodedBatch::token().
+  POSENC_ARG(bool, tokens) = false;
+  /// Most threads that encode a batch of more than 64 texts, whose rows do not depend on it;
+  /// positive. Unless set, as many as there are processors, and in calls with tensors LibTorch's
+  /// number of threads.
+  POSENC_ARG(std::optional<int64_t>, threads) = std::nullopt;
 };
 
 }  // namespace posenc

@@ -1,9 +1,7 @@
 #include "io/base/file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
-#include <filesystem>
 
 namespace posenc::io {
 namespace {
@@ -11,26 +9,7 @@ namespace {
 // Copying this much costs less than a call for each part.
 constexpr std::size_t kReadWhole = 131072;
 
-// `bert-base-uncased` or `sentence-transformers/all-MiniLM-L6-v2`.
-bool may_be_on_hub(const std::string& name) {
-  const auto is_part_of_name = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
-  };
-  return !name.empty() && std::isalnum(static_cast<unsigned char>(name.front())) != 0 &&
-         name.back() != '/' && std::count(name.begin(), name.end(), '/') <= 1 &&
-         std::all_of(name.begin(), name.end(), is_part_of_name);
-}
-
 }  // namespace
-
-std::string how_to_get_model(const std::string& path) {
-  if (may_exist(path)) return "";
-  if (!may_be_on_hub(path))
-    return "`hf download MODEL --local-dir FOLDER` or save_pretrained() in Python makes one";
-  const std::string folder = path.substr(path.rfind('/') + 1);
-  return "if it is a model's name on Hugging Face, `hf download " + path + " --local-dir " +
-         folder + "` makes the folder " + folder;
-}
 
 WeightsError weights_error(const platform::FileError& error) {
   using Kind = platform::FileError::Kind;
@@ -38,12 +17,6 @@ WeightsError weights_error(const platform::FileError& error) {
                                 : error.kind() == Kind::NotRegular ? WeightsErrorCode::NotRegular
                                                                    : WeightsErrorCode::Io;
   return {code, error.what(), error.remedy()};
-}
-
-bool may_exist(const std::string& path) {
-  std::error_code unknown;                        // such as a link to itself
-  return path.find('\0') == std::string::npos &&  // where the system would end it
-         (std::filesystem::exists(path, unknown) || unknown);
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {

@@ -13,13 +13,7 @@ namespace posenc::io {
 
 using platform::AtomicFile;
 using platform::FileStamp;
-
-/// What to do where `path` should be the folder of a model and is not: how to download it, if the
-/// path looks like a model's name on Hugging Face's hub.
-std::string how_to_get_model(const std::string& path);
-
-/// Whether there is something at `path`, or the system does not tell; opening it says why.
-bool may_exist(const std::string& path);
+using platform::may_exist;
 
 /// An error of the operating system, as the type that all reading and writing of weights throws.
 WeightsError weights_error(const platform::FileError& error);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -26,5 +27,16 @@ std::string in_quotes(std::string_view text);
 
 /// 'a', 'b' and 'c'.
 std::string in_quotes_each(const std::vector<std::string>& texts);
+
+/// A value of JSON in messages: its text, shortened.
+template <typename Json>
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 120;  // in bytes
+  if (value.is_number_float() && !std::isfinite(value.template get<double>())) {
+    const double number = value.template get<double>();
+    return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
+  }
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMost);
+}
 
 }  // namespace posenc::io

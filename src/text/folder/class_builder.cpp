@@ -42,7 +42,8 @@ ClassBuilder::ClassBuilder(const FolderFiles& files, Settings tokenizer_config,
 void ClassBuilder::take_file() {
   if (!file_) {
     refuse("its files", "include tokenizer.json",
-           "a folder of class " + settings.tokenizer_class + " without it");
+           "a folder of class " + settings.tokenizer_class + " without it",
+           TokenizerErrorCode::File);
   }
   definition = std::move(*file_);
   file_->truncation = definition.truncation;

@@ -36,7 +36,9 @@ std::optional<std::vector<AddedToken>> added_tokens_of(const FolderFiles& files,
   }
 }
 
-FolderTokenizer read(const FolderFiles& files) {
+}  // namespace
+
+FolderTokenizer read_folder(const FolderFiles& files) {
   const Settings config = files.settings("config.json");
   const Settings tokenizer_config = files.settings("tokenizer_config.json");
   const std::string name = tokenizer_class_of(files, config, tokenizer_config);
@@ -62,16 +64,6 @@ FolderTokenizer read(const FolderFiles& files) {
   ClassBuilder builder(files, tokenizer_config, std::move(file), name);
   construct(builder);
   return std::move(builder).result();
-}
-
-}  // namespace
-
-FolderTokenizer read_folder(const std::string& folder) {
-  try {
-    return read(FolderFiles(folder));
-  } catch (const TokenizerError& error) {
-    throw error.in_file(folder);
-  }
 }
 
 }  // namespace posenc::text

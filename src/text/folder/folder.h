@@ -4,6 +4,7 @@
 #include <string>
 
 #include "text/definition.h"
+#include "text/folder/files.h"
 #include "text/folder_settings.h"
 #include "text/python/python_parts.h"
 
@@ -17,6 +18,6 @@ struct FolderTokenizer {
 };
 
 /// The tokenizer that transformers 5.23's AutoTokenizer makes of a folder. Throws TokenizerError.
-FolderTokenizer read_folder(const std::string& folder);
+FolderTokenizer read_folder(const FolderFiles& files);
 
 }  // namespace posenc::text

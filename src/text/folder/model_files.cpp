@@ -91,7 +91,8 @@ std::string vocabulary_file(const ClassBuilder& builder, const VocabularyFiles& 
   if (of_class.vocab && files.has(of_class.vocab)) return of_class.vocab;
   std::string wanted = "include tokenizer.json";
   if (of_class.vocab) wanted += std::string(" or ") + of_class.vocab;
-  refuse("its files", wanted, "neither, for class " + builder.settings.tokenizer_class);
+  refuse("its files", wanted, "neither, for class " + builder.settings.tokenizer_class,
+         TokenizerErrorCode::File);
 }
 
 void read_model_files(ClassBuilder& builder, Kind kind, const VocabularyFiles& of_class) {
@@ -108,8 +109,8 @@ void read_model_files(ClassBuilder& builder, Kind kind, const VocabularyFiles& o
                  [&](std::string_view text) { read_vocabulary(text, definition); });
   if (!of_class.merges || !files.has(of_class.merges)) {
     refuse("its files",
-           std::string("include ") + (of_class.merges ? of_class.merges : "tokenizer.json"),
-           "none");
+           std::string("include ") + (of_class.merges ? of_class.merges : "tokenizer.json"), "none",
+           TokenizerErrorCode::File);
   }
   read_text_file(files, of_class.merges,
                  [&](std::string_view text) { read_merges_txt(text, definition); });

@@ -22,7 +22,7 @@ PythonBuilder::PythonBuilder(const FolderFiles& files, Settings tokenizer_config
 void PythonBuilder::require_file(const char* name) const {
   if (!files_.has(name))
     refuse("its files", std::string("include ") + name,
-           "none, for class " + settings.tokenizer_class);
+           "none, for class " + settings.tokenizer_class, TokenizerErrorCode::File);
 }
 
 std::shared_ptr<const SentencePieceProcessor> PythonBuilder::load_pieces(const char* name,

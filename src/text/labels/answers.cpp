@@ -175,8 +175,7 @@ void check_options(const TextClassifierParts& parts, const std::string& question
 std::vector<Answer> answer(const TextClassifierParts& parts, const std::string& question,
                            const std::string& context, const AnswerOptions& options) {
   check_options(parts, question, context, options);
-  const LoadedTokenizer& tokenizer = TokenizerAccess::loaded(parts.tokenizer);
-  const bool question_first = !tokenizer.settings().pads_left;
+  const bool question_first = !TokenizerAccess::loaded(parts.tokenizer).settings().pads_left;
   const TextPair pair = question_first ? TextPair(question, context) : TextPair(context, question);
   const TextRows rows(parts.tokenizer, std::vector<TextPair>{pair},
                       window_options(parts, options, question_first),
@@ -196,7 +195,7 @@ std::vector<Answer> answer(const TextClassifierParts& parts, const std::string& 
   float no_answer = 1.0F;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Window window(rows.row(i), logits[i].const_data_ptr<float>(), question_first ? 1 : 0,
-                        tokenizer.special_token_id("cls_token"));
+                        parts.tokenizer.special_token_id("cls_token"));
     no_answer = std::min(no_answer, window.no_answer());
     for (const Candidate& span :
          window.best(candidates, static_cast<std::size_t>(options.max_answer_len())))

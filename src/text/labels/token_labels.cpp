@@ -30,8 +30,7 @@ class TextLabels {
   TextLabels(const TextClassifierParts& parts, const std::string& text,
              const TokenLabelOptions& options)
       : parts_(parts),
-        tokenizer_(TokenizerAccess::loaded(parts.tokenizer)),
-        machine_(tokenizer_.machine()),
+        machine_(TokenizerAccess::loaded(parts.tokenizer).machine()),
         labels_(parts.model.options().labels()),
         characters_(text),
         options_(options) {}
@@ -74,7 +73,7 @@ class TextLabels {
             ? CharacterBytes(token.word).count() != CharacterBytes(own).count()
             : token.begin > 0 && characters_.slice(token.begin - 1, token.begin + 1).find(' ') ==
                                      std::string_view::npos;
-    if (tokenizer_.special_token_id("unk_token") == id) {
+    if (parts_.tokenizer.special_token_id("unk_token") == int64_t{id}) {
       token.word = own;
       token.continues_word = false;
     }
@@ -188,7 +187,6 @@ class TextLabels {
   }
 
   const TextClassifierParts& parts_;
-  const LoadedTokenizer& tokenizer_;
   const TextMachine& machine_;
   const std::vector<std::string>& labels_;
   CharacterBytes characters_;

@@ -1,11 +1,10 @@
 #include "text/python/python_machine.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "io/base/text.h"
 #include "posenc/text/error.h"
 #include "text/folder_settings.h"
@@ -60,8 +59,8 @@ PythonMachine::PythonMachine(PythonParts parts, const FolderSettings& settings)
 PythonMachine::~PythonMachine() = default;
 
 void PythonMachine::refuse_request(const char* name, const std::string& rule) const {
-  TORCH_CHECK_VALUE(false, "[Tokenizer] `", name, "` must ", rule, " for ", name_,
-                    ", a class of transformers in Python");
+  base::refuse_argument("[Tokenizer] `", name, "` must ", rule, " for ", name_,
+                        ", a class of transformers in Python");
 }
 
 // The text's tokens by name, as tokenize() of PythonBackend finds them.
@@ -195,8 +194,8 @@ std::string PythonMachine::decode(const std::vector<uint32_t>& ids,
     auto token = id_to_token(id);
     if (skip_special_tokens && kept && token && *token != *kept && parts_.added.is_special(*token))
       continue;
-    TORCH_CHECK_VALUE(token.has_value(), "[Tokenizer] ids must be those of tokens of ", name_,
-                      ". Got ", id);
+    base::throw_unless(token.has_value(), "[Tokenizer] ids must be those of tokens of ", name_,
+                       ". Got ", id);
     tokens.push_back(std::move(*token));
   }
   return join(std::move(tokens));

@@ -1,10 +1,10 @@
 #include "text/python/truncation.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
+
+#include "base/check.h"
 
 namespace posenc::text {
 namespace {
@@ -36,8 +36,8 @@ std::size_t truncate_as_python(const TruncationRule& rule, std::size_t room,
       if (rule.from_left && lengths[1] == 0) texts = 1;
     } else {
       const std::size_t cut = rule.strategy == TruncationRule::Strategy::OnlySecond ? 1 : 0;
-      TORCH_CHECK_VALUE(cut < texts, "[Tokenizer] `truncation` must be OnlySecond for pairs only");
-      TORCH_CHECK_VALUE(
+      base::throw_unless(cut < texts, "[Tokenizer] `truncation` must be OnlySecond for pairs only");
+      base::throw_unless(
           lengths[cut] >= missing,
           "[Tokenizer] `max_length` must leave room for the text that `truncation` does not cut. "
           "Got ",

@@ -96,7 +96,8 @@ bool OnigurumaRegex::search(std::string_view text, std::size_t from, Pattern::Ma
                              end, state.region, ONIG_OPTION_NONE, state.limits);
   if (found == ONIG_MISMATCH) return false;
   if (found < 0)
-    throw TokenizerError("Regex: a search must end in reasonable time. Got " + message(found));
+    throw TokenizerError("Regex: a search must end in reasonable time. Got " + message(found),
+                         TokenizerErrorCode::Limit);
   match = {static_cast<std::size_t>(state.region->beg[0]),
            static_cast<std::size_t>(state.region->end[0])};
   return true;

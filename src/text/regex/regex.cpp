@@ -26,8 +26,9 @@ bool search_automaton(const Automaton& automaton, std::string_view text, std::si
     const std::size_t end = automaton.match(text, at, work);
     if (work > kMostWork + kMostWorkPerByte * text.size()) {
       throw TokenizerError("Regex: a search must end in reasonable time. Got " +
-                           std::to_string(work) + " steps in " + std::to_string(text.size()) +
-                           " bytes");
+                               std::to_string(work) + " steps in " + std::to_string(text.size()) +
+                               " bytes",
+                           TokenizerErrorCode::Limit);
     }
     if (end != Automaton::kNone) {
       match = {at, end};

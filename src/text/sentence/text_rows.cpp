@@ -9,7 +9,6 @@
 #include <numeric>
 
 #include "inference/frozen_call.h"
-#include "text/token_batch.h"
 #include "text/tokenizer_access.h"
 
 namespace posenc::text {
@@ -17,11 +16,13 @@ namespace {
 
 using encoder::Pooling;
 
-EncodeRequest request_for(const LoadedTokenizer& tokenizer, const TokenizerOptions& options,
-                          const Wanted& wanted) {
-  EncodeRequest request = request_of(tokenizer, options);
-  request.wanted = wanted;
-  return request;
+// The first texts of pairs, or the second ones.
+std::vector<std::string_view> views_of(const std::vector<TextPair>& pairs,
+                                       std::string TextPair::*text) {
+  std::vector<std::string_view> views;
+  views.reserve(pairs.size());
+  for (const TextPair& pair : pairs) views.emplace_back(pair.*text);
+  return views;
 }
 
 bool has_types(const EncoderOptions& options) {
@@ -87,7 +88,7 @@ RowRules row_rules(const Tokenizer& tokenizer, const EncoderOptions& options,
   rules.options.padding_side(tokenizer::Side::Right);
   if (max_length)
     rules.options.truncation(tokenizer::Truncation::LongestFirst).max_length(*max_length);
-  rules.takes_types = TokenizerAccess::loaded(tokenizer).has_types() && has_types(options);
+  rules.takes_types = tokenizer.has_types() && has_types(options);
   rules.needs_equal_lengths = sees_padding(options);
   return rules;
 }
@@ -108,35 +109,30 @@ RowRules row_rules(const Tokenizer& tokenizer, const ClassifierOptions& options,
   return rules;
 }
 
+// What is not there is masked, so that any id does for it.
+TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
+                   const std::vector<std::string_view>& seconds, const TokenizerOptions& options,
+                   const Wanted& wanted)
+    : encoded_(tokenizers::with_tensor_errors([&] {
+        return TokenizerAccess::encode(tokenizer, texts, seconds,
+                                       tokenizers::with_tensor_threads(options),
+                                       {.wanted = wanted, .needs_padding_token = false});
+      })),
+      batch_(tokenizers::to_tensors(encoded_)) {}
+
 TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                    const TokenizerOptions& options, const Wanted& wanted)
-    : TextRows(tokenizer,
-               encode_rows(TokenizerAccess::loaded(tokenizer), texts,
-                           request_for(TokenizerAccess::loaded(tokenizer), options, wanted)),
-               options) {}
+    : TextRows(tokenizer, {texts.begin(), texts.end()}, {}, options, wanted) {}
 
 TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<TextPair>& pairs,
                    const TokenizerOptions& options, const Wanted& wanted)
-    : TextRows(tokenizer,
-               encode_rows(TokenizerAccess::loaded(tokenizer), pairs,
-                           request_for(TokenizerAccess::loaded(tokenizer), options, wanted)),
-               options) {}
-
-TextRows::TextRows(const Tokenizer& tokenizer, std::vector<EncodedRows> parts,
-                   const TokenizerOptions& options)
-    : parts_(std::move(parts)) {
-  for (std::size_t part = 0; part < parts_.size(); ++part) {
-    for (std::size_t row = 0; row < parts_[part].ends.size(); ++row)
-      places_.emplace_back(part, row);
-  }
-  // What is not there is masked, so that any id does for it.
-  batch_ = token_batch(TokenizerAccess::loaded(tokenizer), parts_, options,
-                       /*needs_padding_token=*/false);
-}
+    : TextRows(tokenizer, views_of(pairs, &TextPair::first), views_of(pairs, &TextPair::second),
+               options, wanted) {}
 
 TextRows::Row TextRows::row(std::size_t i) const {
-  const auto [part, row] = places_[i];
-  const EncodedRows& rows = parts_[part];
+  const EncodedBatchParts& encoded = TokenizerAccess::parts(encoded_);
+  const auto [part, row] = encoded.rows[i];
+  const EncodedRows& rows = encoded.parts[part];
   return {rows, rows.begin(row), rows.ends[row], rows.texts[row], rows.are_cut[row] != 0};
 }
 

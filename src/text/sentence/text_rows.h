@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,7 @@ class TextRows {
     bool is_cut = false;  ///< whether a part of the text is not in it
     bool is_empty() const { return begin == end; }
   };
-  std::size_t size() const { return places_.size(); }
+  std::size_t size() const { return static_cast<std::size_t>(encoded_.rows()); }
   Row row(std::size_t i) const;
 
   const TokenBatch& batch() const { return batch_; }
@@ -60,11 +61,11 @@ class TextRows {
                 const std::function<void(int64_t)>& tell) const;
 
  private:
-  TextRows(const Tokenizer& tokenizer, std::vector<EncodedRows> parts,
-           const TokenizerOptions& options);
+  TextRows(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
+           const std::vector<std::string_view>& seconds, const TokenizerOptions& options,
+           const Wanted& wanted);
 
-  std::vector<EncodedRows> parts_;
-  std::vector<std::pair<std::size_t, std::size_t>> places_;  // part, and row of it
+  tokenizers::EncodedBatch encoded_;
   TokenBatch batch_;
 };
 

@@ -14,6 +14,6 @@ int main(int, char** arguments) {
   try {
     posenc::Tokenizer::from_file(arguments[2]);
   } catch (const posenc::TokenizerError& error) {
-    std::cout << error.what_without_backtrace() << '\n';
+    std::cout << error.what() << '\n';
   }
 }

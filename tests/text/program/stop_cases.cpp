@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "posenc/base/error.h"
 #include "posenc/text/generation.h"
 
 int main() {
@@ -33,6 +34,8 @@ int main() {
       }
     } catch (const c10::Error& error) {
       result["error"] = error.what_without_backtrace();
+    } catch (const posenc::Error& error) {
+      result["error"] = error.what();
     }
     std::cout << result.dump() << std::endl;
   }

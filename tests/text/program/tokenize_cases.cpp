@@ -14,8 +14,6 @@
 //   {"cut": text}                           {"ids": [...], "pieces": [...]}
 //   {"join": [piece, ...]}                  {"text": text}
 // An error is {"error": text}.
-#include <c10/util/Exception.h>
-
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -25,8 +23,8 @@
 #include <vector>
 
 #include "folder_json.h"
-#include "io/base/file.h"
 #include "text/definition.h"
+#include "text/folder/files.h"
 #include "text/loaded_tokenizer.h"
 #include "text/machine.h"
 #include "text/sentencepiece/processor.h"
@@ -36,11 +34,6 @@ namespace {
 
 using nlohmann::json;
 using namespace posenc::text;
-
-std::string whole_file(const std::string& path) {
-  const posenc::io::InputFile file(path);
-  return file.read(0, file.size());
-}
 
 TruncationRule truncation_of(const json& given) {
   TruncationRule rule;
@@ -100,8 +93,8 @@ json stream(const TextMachine& machine, const json& given) {
     try {
       const auto text = state.step(id);
       steps.push_back(text ? json(*text) : json());
-    } catch (const c10::Error& error) {
-      return {{"steps", steps}, {"error", error.what_without_backtrace()}};
+    } catch (const posenc::Error& error) {
+      return {{"steps", steps}, {"error", error.what()}};
     }
   }
   return {{"steps", steps}, {"end", state.end()}};
@@ -133,14 +126,14 @@ json answer(Loaded& loaded, const json& given) {
   if (given.contains("folder")) {
     loaded = {};
     const std::string path = given["folder"].get<std::string>();
-    json facts = folder_json(read_folder(path));
+    json facts = folder_json(read_folder(FolderFiles(path)));
     loaded.folder = LoadedTokenizer::from_folder(path, /*lowercases_first=*/false);
     return facts;
   }
   if (given.contains("pieces")) {
     loaded = {};
     loaded.pieces = std::make_unique<SentencePieceProcessor>(
-        read_sentencepiece_proto(whole_file(given["pieces"])));
+        read_sentencepiece_proto(read_file(given["pieces"])));
     return json::object();
   }
   if (given.contains("cut")) return cut(*loaded.pieces, given["cut"].get<std::string>());
@@ -173,8 +166,8 @@ int main() {
     json result;
     try {
       result = answer(loaded, json::parse(line));
-    } catch (const c10::Error& error) {
-      result = {{"error", error.what_without_backtrace()}};
+    } catch (const posenc::Error& error) {
+      result = {{"error", error.what()}};
     }
     std::cout << result.dump() << std::endl;
   }
