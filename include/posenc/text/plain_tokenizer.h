@@ -146,9 +146,11 @@ class DecodeStream {
   /// incomplete.
   std::optional<std::string> step(int64_t id);
   /// Returns the rest of the text once all ids have been given, and begins a new text: what an
-  /// incomplete character decodes to, U+FFFD as a rule; empty for none. All that step() and end()
-  /// return is together what decode() makes of the ids, before the changes to a whole text that
-  /// some folders ask for.
+  /// incomplete character decodes to, which is one U+FFFD, or one for each of its bytes where the
+  /// decoder has a ByteFallback, as that of Llama; empty for none. All that step() and end() return
+  /// is together what decode() makes of the ids, before the changes to a whole text that some
+  /// folders ask for. A ByteFallback makes U+FFFD of all bytes of a run that is not UTF-8 as a
+  /// whole, and step() has given the complete characters at its beginning before.
   std::string end();
 
  private:
