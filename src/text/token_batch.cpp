@@ -48,6 +48,10 @@ int threads_of(const TokenizerOptions& options) {
 template <typename Encode>
 std::vector<EncodedRows> encode_parts(std::size_t texts, int threads, Encode&& encode) {
   std::vector<EncodedRows> parts((texts + kPart - 1) / kPart);
+  if (parts.size() == 1) {  // as for most calls
+    for (std::size_t i = 0; i < texts; ++i) encode(i, parts.front());
+    return parts;
+  }
   std::vector<std::exception_ptr> errors(parts.size());
   auto encode_part = [&](std::size_t part) {
     try {
@@ -171,10 +175,9 @@ std::shared_ptr<const EncodedBatchParts> encode_batch(const LoadedTokenizer& tok
         const auto second = seconds.empty() ? std::nullopt : std::optional(seconds[i]);
         tokenizer.machine().encode(texts[i], second, request, i, rows);
       });
-  for (std::size_t part = 0; part < batch->parts.size(); ++part) {
-    for (std::size_t row = 0; row < batch->parts[part].ends.size(); ++row)
-      batch->rows.emplace_back(part, row);
-  }
+  int64_t rows = 0;
+  for (const EncodedRows& part : batch->parts)
+    batch->ends.push_back(rows += static_cast<int64_t>(part.ends.size()));
   batch->wanted = asked.wanted;
   batch->width = width_of(tokenizer, batch->parts, options, asked.needs_padding_token);
   batch->on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
@@ -201,19 +204,20 @@ template <typename Add>
 void write_tokens(const EncodedBatchParts& batch, int64_t size, int64_t padding, int64_t* into,
                   Add&& add) {
   if (into == nullptr) return;
-  for (const auto& [part, row] : batch.rows) {
-    const EncodedRows& rows = batch.parts[part];
-    const std::size_t begin = rows.begin(row), end = rows.ends[row];
-    const int64_t missing = size * (batch.width - static_cast<int64_t>(end - begin));
-    if (batch.on_left) into = std::fill_n(into, missing, padding);
-    for (std::size_t i = begin; i < end; ++i, into += size) add(rows, i, into);
-    if (!batch.on_left) into = std::fill_n(into, missing, padding);
+  for (const EncodedRows& rows : batch.parts) {
+    std::size_t begin = 0;
+    for (const std::size_t end : rows.ends) {
+      const int64_t missing = size * (batch.width - static_cast<int64_t>(end - begin));
+      if (batch.on_left) into = std::fill_n(into, missing, padding);
+      for (; begin < end; ++begin, into += size) add(rows, begin, into);
+      if (!batch.on_left) into = std::fill_n(into, missing, padding);
+    }
   }
 }
 
 }  // namespace
 
-int64_t EncodedBatch::rows() const { return static_cast<int64_t>(parts_->rows.size()); }
+int64_t EncodedBatch::rows() const { return parts_->ends.back(); }
 
 int64_t EncodedBatch::columns() const { return parts_->width; }
 
@@ -242,8 +246,8 @@ void EncodedBatch::write(const BatchMemory& into) const {
   });
   if (into.row_texts == nullptr) return;
   int64_t* to = into.row_texts;
-  for (const auto& [part, row] : batch.rows)
-    *to++ = static_cast<int64_t>(batch.parts[part].texts[row]);
+  for (const EncodedRows& rows : batch.parts)
+    to = std::copy(rows.texts.begin(), rows.texts.end(), to);
 }
 
 std::string EncodedBatch::token(int64_t row, int64_t column) const {
@@ -253,12 +257,15 @@ std::string EncodedBatch::token(int64_t row, int64_t column) const {
   base::throw_unless(row >= 0 && row < rows() && column >= 0 && column < columns(),
                      "[EncodedBatch] a token must lie in ", rows(), " rows of ", columns(),
                      ". Got row ", row, ", column ", column);
-  const auto [part, own] = batch.rows[static_cast<std::size_t>(row)];
-  const EncodedRows& encoded = batch.parts[part];
-  const auto length = static_cast<int64_t>(encoded.length(own));
+  const auto index =
+      std::upper_bound(batch.ends.begin(), batch.ends.end(), row) - batch.ends.begin();
+  const EncodedRows& part = batch.parts[static_cast<std::size_t>(index)];
+  const auto own = part.ends.size() -
+                   static_cast<std::size_t>(batch.ends[static_cast<std::size_t>(index)] - row);
+  const auto length = static_cast<int64_t>(part.length(own));
   if (batch.on_left) column -= batch.width - length;
   if (column < 0 || column >= length) return batch.pad_token;
-  return encoded.tokens[encoded.begin(own) + static_cast<std::size_t>(column)];
+  return part.tokens[part.begin(own) + static_cast<std::size_t>(column)];
 }
 
 }  // namespace posenc::tokenizers

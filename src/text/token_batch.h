@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "posenc/text/encoded_batch.h"
@@ -27,8 +26,8 @@ struct BatchRequest {
 
 /// The rows of a batch, and what they share.
 struct EncodedBatchParts {
-  std::vector<EncodedRows> parts;                         // in the order of the texts
-  std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each the part, and the row of it
+  std::vector<EncodedRows> parts;  // in the order of the texts
+  std::vector<int64_t> ends;       // of each part, the row after its last
   Wanted wanted;
   int64_t width = 0;
   bool on_left = false;  // padding

@@ -7,12 +7,12 @@
 
 #include "posenc/export.h"
 
-namespace posenc POSENC_EXPORT {
-namespace text {
-struct EncodedBatchParts;
+namespace posenc::text {
+struct EncodedBatchParts;  // private
 struct TokenizerAccess;
-}  // namespace text
+}  // namespace posenc::text
 
+namespace posenc POSENC_EXPORT {
 namespace tokenizers {
 
 class Tokenizer;

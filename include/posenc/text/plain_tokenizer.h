@@ -12,6 +12,12 @@
 #include "posenc/text/encoded_batch.h"
 #include "posenc/text/tokenizer_options.h"
 
+namespace posenc::text {
+class LoadedTokenizer;  // private
+class StreamState;
+struct BatchRequest;
+}  // namespace posenc::text
+
 namespace posenc POSENC_EXPORT {
 
 /// The tokens of one text or pair, without padding.
@@ -25,12 +31,6 @@ struct Encoding {
   std::vector<std::pair<int64_t, int64_t>> byte_offsets;
   std::vector<int> special_tokens_mask;  ///< 1 for tokens that the template adds
 };
-
-namespace text {
-class LoadedTokenizer;
-class StreamState;
-struct BatchRequest;
-}  // namespace text
 
 class DecodeStream;
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/base/error.h"
 #include "posenc/export.h"
 #include "posenc/text/plain_tokenizer.h"
 
@@ -36,7 +37,7 @@ auto with_tensor_errors(Work&& work) {
   try {
     return work();
   } catch (const ArgumentError& error) {
-    TORCH_CHECK_VALUE(false, error.what());
+    throw c10::ValueError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, error.what());
   }
 }
 

@@ -170,7 +170,7 @@ bool looks_like_json(const InputFile& file) {
 ShardIndex parse_index(std::string_view json) {
   ShardIndex index;
   IndexHandler handler(index);
-  parse_json(json, "an index", handler);
+  io::parse_json(json, "an index", handler);
   if (!handler.has_map()) {
     throw WeightsError(Code::UnknownFormat,
                        "is JSON without a weight_map, so not the index of a sharded checkpoint");

@@ -276,7 +276,7 @@ Manifest parse_safetensors_json(std::string_view json) {
   manifest.tensors.reserve(count);
   manifest.storages.reserve(count);
   HeaderHandler handler(manifest);
-  parse_json(json, "its header", handler);
+  io::parse_json(json, "its header", handler);
   check_names(manifest.tensors);
   return manifest;
 }

@@ -154,7 +154,7 @@ class ConfigHandler : public JsonHandler {
 std::vector<Pt2Weight> parse_pt2_config(std::string_view text, Budget& budget) {
   std::vector<Pt2Weight> weights;
   ConfigHandler handler(weights, budget);
-  parse_json(text, "its list of weights", handler);
+  io::parse_json(text, "its list of weights", handler);
   if (!handler.has_config()) throw damaged("it lacks its object config");
   return weights;
 }

@@ -118,7 +118,11 @@ TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string_vie
                                        tokenizers::with_tensor_threads(options),
                                        {.wanted = wanted, .needs_padding_token = false});
       })),
-      batch_(tokenizers::to_tensors(encoded_)) {}
+      batch_(tokenizers::to_tensors(encoded_)) {
+  for (const EncodedRows& part : TokenizerAccess::parts(encoded_).parts) {
+    for (std::size_t row = 0; row < part.ends.size(); ++row) places_.emplace_back(&part, row);
+  }
+}
 
 TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
                    const TokenizerOptions& options, const Wanted& wanted)
@@ -130,9 +134,8 @@ TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<TextPair>& pair
                options, wanted) {}
 
 TextRows::Row TextRows::row(std::size_t i) const {
-  const EncodedBatchParts& encoded = TokenizerAccess::parts(encoded_);
-  const auto [part, row] = encoded.rows[i];
-  const EncodedRows& rows = encoded.parts[part];
+  const auto [part, row] = places_[i];
+  const EncodedRows& rows = *part;
   return {rows, rows.begin(row), rows.ends[row], rows.texts[row], rows.are_cut[row] != 0};
 }
 
