@@ -129,7 +129,7 @@ clang: ## build everything, the tests too, with clang 14; warnings are errors
 	@tools/setup.sh --check build test clang
 	@WITH_TESTS=ON tools/build.sh clang
 
-tidy: ## check src/platform and the readers of files with clang-tidy 16 (.clang-tidy); FILES=regex selects others
+tidy: ## check src/base/platform and the readers of files with clang-tidy 16 (.clang-tidy); FILES=regex selects others
 	@tools/setup.sh --check build test clang
 	@WITH_TESTS=ON tools/build.sh clang-files posenc_examples
 	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),src/(platform|io/(base|manifest|torch))/)'
@@ -140,7 +140,7 @@ arm64: ## build for ARM64 Linux and run the tests in emulation; GROUPS=regex sel
 
 fuzz: ## fuzz each file reader for FUZZ_SECONDS (default 600); TARGETS=name... selects some
 	@tools/setup.sh --check build test
-	@$(python) tests/io/real_files.py build/fuzz/real
+	@$(python) tests/weights/real_files.py build/fuzz/real
 	@$(python) -B tests/fuzz/run.py --build build/fuzz --real build/fuzz/real --seconds $(or $(FUZZ_SECONDS),600) $(TARGETS)
 
 install: ## install into prefix=DIR (default build/prefix)

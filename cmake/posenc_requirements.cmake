@@ -33,7 +33,7 @@ endfunction()
 # posenc_require_torch(): the version and the build of the LibTorch that was found.
 function(posenc_require_torch)
   set(oldest 2.11)
-  set(newest 2.13) # of those tested: the next one may have changed what src/torch_internals/ relies on
+  set(newest 2.13) # of those tested: the next one may have changed what src/core/torch_internals/ relies on
   if(Torch_VERSION AND Torch_VERSION VERSION_LESS oldest) # a LibTorch of one's own may not state it
     message(FATAL_ERROR "[posenc] LibTorch must be ${oldest} or newer. Got ${Torch_VERSION} in ${Torch_DIR}")
   endif()

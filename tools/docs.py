@@ -157,7 +157,7 @@ def rotary_model_types() -> str:
 
 def keys_of(row: dict) -> str:
     """A module's keys in order; `layers.N: TransformerEncoderLayer` stands for that class's keys under `layers.0.`,
-    `layers.1.` and so on. tests/nn/module_keys_test.cpp compares them with the modules."""
+    `layers.1.` and so on. tests/modules/module_keys_test.cpp compares them with the modules."""
 
     def text(keys: list[str]) -> str:
         parts = [key.split(": ") for key in keys]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""src/models/hf/config_classes.inc, model_classes.inc and decoder_types.inc from the classes of the installed transformers.
+"""src/models/config/config_classes.inc, model_classes.inc and decoder_types.inc from the classes of the installed transformers.
 
 tools/hf_config_classes.py --write    rewrite the files
 tools/hf_config_classes.py --check    exit 1 if one differs

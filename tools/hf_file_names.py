@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""src/models/hf/file_names.inc from the classes of the installed transformers: what files of a model type may have besides.
+"""src/models/types/file_names.inc from the classes of the installed transformers: what files of a model type may have besides.
 
 tools/hf_file_names.py --write    rewrite the file
 tools/hf_file_names.py --check    exit 1 if it differs

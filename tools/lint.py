@@ -53,11 +53,11 @@ SUBFOLDERS = {
 }
 
 # Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
-LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel",
-             "include/posenc/text/c_api.h": "text", "include/posenc/text/encoded_batch.h": "text", "include/posenc/text/plain_tokenizer.h": "text",
-             "include/posenc/text/error.h": "text", "include/posenc/text/generation.h": "text", "include/posenc/text/sentence_encoder.h": "text",
-             "include/posenc/text/text_classifier.h": "text", "include/posenc/text/text_labels.h": "text", "include/posenc/text/tokenizer.h": "text",
-             "include/posenc/text/tokenizer_options.h": "text"}
+LIBRARIES = {"include/posenc/catalogue/identify.h": "identify", "include/posenc/train/gloo.h": "parallel",
+             "include/posenc/tokenizers/c_api.h": "text", "include/posenc/tokenizers/encoded_batch.h": "text", "include/posenc/tokenizers/tokenizer.h": "text",
+             "include/posenc/tokenizers/error.h": "text", "include/posenc/text/generation.h": "text", "include/posenc/text/sentence_encoder.h": "text",
+             "include/posenc/text/text_classifier.h": "text", "include/posenc/text/text_labels.h": "text", "include/posenc/tokenizers/tensors.h": "text",
+             "include/posenc/tokenizers/tokenizer_options.h": "text"}
 
 # The files of text/ that know tensors. All others are posenc::tokenizers, which has nothing of LibTorch: they and what they
 # include are of TOKENIZERS_MAY.
@@ -65,7 +65,7 @@ TEXT_TENSORS = re.compile(r"src/text/generation\.cpp$|src/text/(labels|sentence)
 TOKENIZERS_MAY = re.compile(r"(src|include/posenc)/(base|platform|text)/|src/io/base/text\.h$|include/posenc/export\.h$")
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
-ASIDE = {"include/posenc/base/arg.h", "include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/nn/embedding_options.h", "include/posenc/nn/table_module.h"}
+ASIDE = {"include/posenc/base/arg.h", "include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/positions/nn/embedding_options.h", "include/posenc/positions/nn/table_module.h"}
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
@@ -76,37 +76,37 @@ ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon
 # The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.
 CLI_MAY = {
-    "src/core/nearest.h": "suggestions, as in the library's own messages",
-    "src/platform/number.h": "numbers in arguments, as the library reads them in files",
-    "src/platform/signals.h": "translate writes what is finished before a signal ends it",
-    "src/platform/streams.h": "standard streams, which may be closed or pipes",
-    "src/io/base/file.h": "reads a model's small files with the checks and errors that weights have",
-    "src/io/base/file_view.h": "digests of tensors, read piece by piece",
-    "src/io/base/json.h": "the only layer over the JSON library",
-    "src/io/base/tensor.h": "names of dtypes",
-    "src/io/base/text.h": "checks, shortens and quotes text from files",
-    "src/io/convert.h": "posenc convert, which never holds all tensors",
-    "src/io/load/load_all.h": "loads from files that are already open",
-    "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
-    "src/models/generate/folder.h": "settings of generate(), replaced one at a time",
-    "src/models/model_folder.h": "the names of weights in a model's folder",
+    "src/base/nearest.h": "suggestions, as in the library's own messages",
+    "src/base/platform/number.h": "numbers in arguments, as the library reads them in files",
+    "src/base/platform/signals.h": "translate writes what is finished before a signal ends it",
+    "src/base/platform/streams.h": "standard streams, which may be closed or pipes",
+    "src/weights/common/file.h": "reads a model's small files with the checks and errors that weights have",
+    "src/weights/common/file_view.h": "digests of tensors, read piece by piece",
+    "src/weights/common/json.h": "the only layer over the JSON library",
+    "src/weights/common/tensor.h": "names of dtypes",
+    "src/base/text.h": "checks, shortens and quotes text from files",
+    "src/weights/convert.h": "posenc convert, which never holds all tensors",
+    "src/weights/load/load_all.h": "loads from files that are already open",
+    "src/weights/manifest/open_weights.h": "lists and reads a file that is opened once",
+    "src/models/seq2seq/generation_config.h": "settings of generate(), replaced one at a time",
+    "src/models/config/model_folder.h": "the names of weights in a model's folder",
     "src/models/seq2seq/load.h": "a model whose settings of generate() the arguments replace",
-    "src/models/settings.h": "settings of a tokenizer, read and refused like a model's",
+    "src/models/config/settings.h": "settings of a tokenizer, read and refused like a model's",
 }
 
-# Parts of LibTorch that are not guaranteed to stay: code that needs them is in src/torch_internals/, or in a file
+# Parts of LibTorch that are not guaranteed to stay: code that needs them is in src/core/torch_internals/, or in a file
 # listed here with the reason. Python's optimisers and interpolate() call the _fused_ and _upsample_ operations, so
 # these stay.
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
-    "src/relative/weights.cpp": "_safe_softmax: that of scaled_dot_product_attention, zeros for a row of -inf; _softmax_backward_data: from a result",
-    "src/functional/embed/row_gradient.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
-    "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
-    "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",
-    "src/parallel/sparse_sum.cpp": "_sparse_coo_tensor_unsafe: the ids come from gradients that were checked, which a check would read back",
+    "src/positions/relative/weights.cpp": "_safe_softmax: that of scaled_dot_product_attention, zeros for a row of -inf; _softmax_backward_data: from a result",
+    "src/positions/functional/embed/row_gradient.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
+    "src/train/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
+    "src/train/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",
+    "src/train/parallel/sparse_sum.cpp": "_sparse_coo_tensor_unsafe: the ids come from gradients that were checked, which a check would read back",
 }
 
-# Headers, macros and files of operating systems are for src/platform/. Intrinsics are also for the kernels.
+# Headers, macros and files of operating systems are for src/base/platform/. Intrinsics are also for the kernels.
 SYSTEM_HEADER = re.compile(
     r"(?:(?:sys|arpa|net|netinet|linux|mach|mach-o)/.*|(?:aio|cpuid|crt_externs|dirent|dlfcn|elf|execinfo|fcntl|fts|ftw|glob|grp|ifaddrs|io|langinfo|link|"
     r"malloc|netdb|poll|pthread|pwd|sched|semaphore|signal|spawn|strings|syslog|termios|ucontext|unistd|utime|windows|winsock2|xlocale)\.h)$")
@@ -130,8 +130,8 @@ NEVER_FROZEN = {
 }
 
 # Where the options of modules are listed, and the classes that have them: those of stacks, and those of encoders and heads.
-FIELD_LISTS = ("src/models/option_fields.h", "src/models/options/fields.h")
-OPTION_HOLDERS = ("src/models/option_holders.h", "src/models/options/holders.h")
+FIELD_LISTS = ("src/inference/freeze/option_fields.h", "src/models/options/fields.h")
+OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/models/options/holders.h")
 
 # The first match counts.
 BUDGETS = [
@@ -304,7 +304,7 @@ def check_internals(tree):
         for number, text in enumerate(tree.lines(name), 1):
             match = INTERNALS.search(text.split("//")[0])
             if match:
-                tree.say(name, number, "internals", f"{match.group(0)} is an internal of LibTorch: src/torch_internals/, or "
+                tree.say(name, number, "internals", f"{match.group(0)} is an internal of LibTorch: src/core/torch_internals/, or "
                          "INTERNALS_MAY with the reason")
 
 
@@ -340,7 +340,7 @@ def check_factories(tree):
 
 
 def check_portability(tree):
-    """Supporting another operating system or processor must only require changes in src/platform/, the kernels and the build files."""
+    """Supporting another operating system or processor must only require changes in src/base/platform/, the kernels and the build files."""
     for name in tree.matching(r"(include/posenc|src|examples)/(?!platform/).*\.(h|cpp)$"):
         if name in SYSTEM_MAY:
             continue
@@ -349,9 +349,9 @@ def check_portability(tree):
             target = match.group(2) if match and match.group(1) == "<" else ""
             found = SYSTEM_TEXT.search(text.split("//")[0])
             if SYSTEM_HEADER.match(target) or (INTRINSICS.match(target) and not name.startswith("src/kernels/")):
-                tree.say(name, number, "system", f"<{target}> is not on every system: src/platform/, or SYSTEM_MAY with the reason")
+                tree.say(name, number, "system", f"<{target}> is not on every system: src/base/platform/, or SYSTEM_MAY with the reason")
             elif found:
-                tree.say(name, number, "system", f"{found.group(0)} is of one system: src/platform/, or SYSTEM_MAY with the reason")
+                tree.say(name, number, "system", f"{found.group(0)} is of one system: src/base/platform/, or SYSTEM_MAY with the reason")
 
 
 def check_visibility(tree):
@@ -445,7 +445,7 @@ def camel(stem):
 def check_system(tree, entry, require, mentions):
     """The links of a module that mirrors a real system: its presets, which the test compares it with, or the script
     that runs the system itself for the test."""
-    presets = "src/sinusoid/presets"
+    presets = "src/positions/sinusoid/presets"
     table = "".join(tree.text(name) for name in tree.files if re.fullmatch(rf"{presets}/\w+_recipes\.cpp", name))
     python = entry["system_class"]
     require(mentions("header", python), f"{entry['header']} names {python} as its source")

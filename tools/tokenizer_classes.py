@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/folder/class_table.cpp: which class of transformers AutoTokenizer takes for a model type,
+"""Writes src/tokenizers/folder/class_table.cpp: which class of transformers AutoTokenizer takes for a model type,
 and which names mean the same class. With --check it only compares, and fails if the file differs.
 
 Needs the version of transformers that the table names.
@@ -14,7 +14,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src/text/folder/class_table.cpp"
+TABLE = ROOT / "src/tokenizers/folder/class_table.cpp"
 HEAD = """// Written by tools/tokenizer_classes.py from transformers {version}.
 // posenc-budget: a table
 #include "text/folder/class_table.h"

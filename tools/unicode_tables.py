@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of Unicode in src/text/unicode/tables/.
+"""Writes the tables of Unicode in src/tokenizers/unicode/tables/.
 
     tools/unicode_tables.py           writes them
     tools/unicode_tables.py --check   exits with 1 if they are not as written; with 77 where unicodedataplus is missing
@@ -7,7 +7,7 @@
 `tokenizers` 0.23.3 asks its questions of different versions of Unicode, 8.0 to 17.0. unicodedataplus 16.0.0.post1
 (PyPI) knows 16.0 and the version that added each character, from which 8.0 and 9.0 follow but for a few characters,
 named here; so is what 17.0 added. That the answers are those of the package is a test, on all characters
-(tests/text/unicode_test.py).
+(tests/tokenizers/unicode_test.py).
 """
 
 import argparse
@@ -21,7 +21,7 @@ try:
 except ImportError:
     ucd = None
 
-OUT = Path(__file__).resolve().parent.parent / "src/text/unicode/tables"
+OUT = Path(__file__).resolve().parent.parent / "src/tokenizers/unicode/tables"
 VERSION = "16.0.0"
 COUNT = 0x110000
 WIDTH = 116
@@ -378,7 +378,7 @@ def main() -> int:
             OUT.mkdir(exist_ok=True)
             path.write_text(text)
     for name in different:
-        print(f"src/text/unicode/tables/{name}: must be as tools/unicode_tables.py writes it (Python {unicodedata.unidata_version})")
+        print(f"src/tokenizers/unicode/tables/{name}: must be as tools/unicode_tables.py writes it (Python {unicodedata.unidata_version})")
     return 1 if different else 0
 
 

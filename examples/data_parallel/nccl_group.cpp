@@ -1,6 +1,6 @@
 // A group of processes with one GPU each, as docs/developers/distributed.md shows it. Compiled
 // where LibTorch is a CUDA build and NCCL's and CUDA's headers are found; not run by any test.
-#include <posenc/parallel/gloo.h>
+#include <posenc/train/gloo.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>

@@ -1,7 +1,7 @@
 #include "tagger.h"
 
 #include <gtest/gtest.h>
-#include <posenc/io/golden.h>
+#include <posenc/weights/golden.h>
 
 // golden.safetensors has what Python's class computed: weights, inputs, outputs and gradients.
 TEST(Tagger, ComputesWhatPythonComputes) {

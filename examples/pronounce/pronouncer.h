@@ -1,6 +1,6 @@
 #pragma once
 
-#include <posenc/models/transformer.h>
+#include <posenc/transformer/transformer.h>
 #include <posenc/train/pair_loader.h>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "messages.h"
 
 #ifdef PRONOUNCE_WITH_GLOO
-#include <posenc/parallel/gloo.h>
+#include <posenc/train/gloo.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <posenc/parallel/group.h>
+#include <posenc/train/group.h>
 
 #include <cstdint>
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "io/base/text.h"
+#include "base/text.h"
 
 namespace posenc::base {
 namespace {

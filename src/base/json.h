@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/base/text.h"
+#include "base/text.h"
 
 namespace posenc::base {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "platform/file.h"
+#include "base/platform/file.h"
 
 namespace posenc::base {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cli/error.h"
-#include "platform/number.h"
+#include "base/platform/number.h"
 
 namespace posenc::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "posenc/inference/freeze_options.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 
 // Validators that check the text of options before conversion: CLI11's own messages name C++ types,
 // and its conversion accepts other number formats.

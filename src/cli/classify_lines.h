@@ -7,7 +7,7 @@
 
 #include "cli/prompt_options.h"
 #include "posenc/inference/freeze_options.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 #include "posenc/text/text_labels.h"
 
 namespace posenc::cli {

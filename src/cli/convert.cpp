@@ -1,6 +1,6 @@
 // posenc convert: converts any readable weights file to safetensors, or to torch.save's format.
 
-#include "io/convert.h"
+#include "weights/convert.h"
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 #include "cli/output.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "io/base/file.h"
-#include "io/base/text.h"
-#include "posenc/io/load.h"
-#include "posenc/io/manifest.h"
-#include "posenc/io/save.h"
+#include "weights/common/file.h"
+#include "base/text.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/manifest.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/sha256.h"
-#include "io/base/file_view.h"
+#include "weights/common/file_view.h"
 
 namespace posenc::cli {
 

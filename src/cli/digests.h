@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/manifest/open_weights.h"
+#include "weights/manifest/open_weights.h"
 
 namespace posenc::cli {
 

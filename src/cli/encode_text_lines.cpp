@@ -7,7 +7,7 @@
 #include "cli/print.h"
 #include "cli/text_lines.h"
 #include "cli/weights.h"
-#include "posenc/io/save.h"
+#include "posenc/weights/save.h"
 #include "posenc/text/sentence_encoder.h"
 
 namespace posenc::cli {

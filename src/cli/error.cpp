@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <new>
 
-#include "core/nearest.h"
-#include "io/base/text.h"
+#include "base/nearest.h"
+#include "base/text.h"
 
 namespace posenc::cli {
 namespace {

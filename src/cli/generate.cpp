@@ -1,7 +1,7 @@
 // posenc-budget: one command: the tensors that come in, the search, those that go out
 // posenc generate: targets of an encoder-decoder in a folder, with safetensors as input and output.
 
-#include "models/generate/folder.h"
+#include "models/seq2seq/generation_config.h"
 #include "models/seq2seq/load.h"
 
 #include <ATen/Context.h>
@@ -21,8 +21,8 @@
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/io/save.h"
-#include "posenc/models/generate.h"
+#include "posenc/weights/save.h"
+#include "posenc/inference/generate.h"
 
 namespace posenc::cli {
 namespace {

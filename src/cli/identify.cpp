@@ -1,6 +1,6 @@
 // posenc identify: finds the tensors of a file that are sinusoids, and the recipes that made them.
 
-#include "posenc/identify.h"
+#include "posenc/catalogue/identify.h"
 
 #include <fmt/format.h>
 

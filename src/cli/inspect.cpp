@@ -16,10 +16,10 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
-#include "io/base/file.h"
-#include "io/base/text.h"
-#include "io/manifest/open_weights.h"
-#include "posenc/io/manifest.h"
+#include "weights/common/file.h"
+#include "base/text.h"
+#include "weights/manifest/open_weights.h"
+#include "posenc/weights/manifest.h"
 #include "posenc/models/inspect_folder.h"
 
 namespace posenc::cli {

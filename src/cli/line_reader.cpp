@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "cli/error.h"
-#include "io/base/text.h"
+#include "base/text.h"
 
 namespace posenc::cli {
 namespace {

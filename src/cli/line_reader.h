@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "platform/streams.h"
+#include "base/platform/streams.h"
 
 namespace posenc::cli {
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "cli/error.h"
-#include "io/base/file.h"
-#include "models/model_folder.h"
-#include "posenc/io/manifest.h"
+#include "weights/common/file.h"
+#include "models/config/model_folder.h"
+#include "posenc/weights/manifest.h"
 #include "posenc/models/inspect_folder.h"
 
 namespace posenc::cli {

@@ -1,7 +1,7 @@
 // posenc presets: lists the presets of tables, of rotary embeddings, of embeddings of encoders and
 // of vision embeddings, and the encoders.
 
-#include "posenc/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,8 +16,8 @@
 #include "posenc/models/relative_config.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/vision_embeddings_preset.h"
-#include "posenc/relative/preset.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/catalogue/relative_preset.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::cli {
 namespace {

@@ -1,5 +1,5 @@
 #include "cli/progress.h"
-#include "platform/streams.h"
+#include "base/platform/streams.h"
 
 #include <fmt/format.h>
 #include <cstdio>

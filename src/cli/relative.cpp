@@ -13,10 +13,10 @@
 #include "cli/error.h"
 #include "cli/output.h"
 #include "cli/weights.h"
-#include "io/base/file.h"
-#include "io/base/json.h"
-#include "posenc/io/save.h"
-#include "posenc/relative/preset.h"
+#include "weights/common/file.h"
+#include "weights/common/json.h"
+#include "posenc/weights/save.h"
+#include "posenc/catalogue/relative_preset.h"
 
 namespace posenc::cli {
 namespace {

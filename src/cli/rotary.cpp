@@ -1,6 +1,6 @@
 // posenc rotary: cos and sin of a model's rotary embedding, and q and k rotated by it.
 
-#include "posenc/functional/rotary.h"
+#include "posenc/positions/functional/rotary.h"
 
 #include <CLI/Error.hpp>
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/params.h"
 #include "cli/weights.h"
-#include "posenc/io/save.h"
+#include "posenc/weights/save.h"
 #include "posenc/models/rotary_config.h"
 
 namespace posenc::cli {

@@ -7,7 +7,7 @@
 
 #include "cli/error.h"
 #include "cli/usage.h"
-#include "platform/streams.h"
+#include "base/platform/streams.h"
 
 namespace posenc::cli {
 namespace {

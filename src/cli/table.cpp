@@ -1,6 +1,6 @@
 // posenc table: writes a preset's table to a file.
 
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/table.h"
 
 #include <memory>
 
@@ -14,8 +14,8 @@
 #include "cli/params.h"
 #include "cli/table_cases.h"
 #include "cli/weights.h"
-#include "posenc/io/save.h"
-#include "posenc/sinusoid/preset.h"
+#include "posenc/weights/save.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc::cli {
 namespace {

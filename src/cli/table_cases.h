@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "posenc/sinusoid/options.h"
+#include "posenc/positions/sinusoid/options.h"
 
 namespace posenc::cli {
 

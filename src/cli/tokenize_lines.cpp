@@ -15,7 +15,7 @@
 #include "cli/error.h"
 #include "cli/print.h"
 #include "cli/text_lines.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc::cli {
 namespace {

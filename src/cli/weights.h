@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "posenc/io/load.h"
-#include "posenc/io/state_dict.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc::cli {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/nearest.h"
+#include "base/nearest.h"
 
 namespace posenc::detail {
 

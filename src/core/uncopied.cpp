@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/opaque_definitions.h"
-#include "torch_internals/shortcut.h"
+#include "core/torch_internals/shortcut.h"
 
 namespace posenc {
 

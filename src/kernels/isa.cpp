@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "platform/processor.h"
+#include "base/platform/processor.h"
 
 namespace posenc::kernels {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "io/base/file.h"
-#include "models/hf/model_types.h"
-#include "models/model_folder.h"
-#include "models/sentence_folder.h"
-#include "models/settings.h"
+#include "weights/common/file.h"
+#include "models/types/model_types.h"
+#include "models/config/model_folder.h"
+#include "models/sentence/sentence_folder.h"
+#include "models/config/settings.h"
 
 namespace posenc {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "io/base/text.h"
+#include "base/text.h"
 
 namespace posenc {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "torch_internals/parallel_for.h"
+#include "core/torch_internals/parallel_for.h"
 
 namespace posenc::train {
 namespace {

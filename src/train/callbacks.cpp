@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include "io/checkpoint/generators.h"
-#include "io/checkpoint/optimizer_options.h"
-#include "io/checkpoint/run_checks.h"
-#include "parallel/collectives.h"
+#include "train/checkpoint/generators.h"
+#include "train/checkpoint/optimizer_options.h"
+#include "train/checkpoint/run_checks.h"
+#include "train/parallel/collectives.h"
 #include "train/check_run.h"
 
 namespace posenc::train {

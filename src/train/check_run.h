@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "io/checkpoint/parameter_names.h"
+#include "train/checkpoint/parameter_names.h"
 #include "posenc/train/trainer.h"
 
 namespace posenc::train {

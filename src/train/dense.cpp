@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "torch_internals/shortcut.h"
+#include "core/torch_internals/shortcut.h"
 
 namespace posenc::train {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "posenc/core/checkpointable.h"
+#include "posenc/train/checkpointable.h"
 
 namespace posenc {
 namespace {

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "posenc/train/optimizer.h"
-#include "torch_internals/profiled.h"
-#include "torch_internals/shortcut.h"
+#include "core/torch_internals/profiled.h"
+#include "core/torch_internals/shortcut.h"
 #include "train/optimizer_parts.h"
 
 namespace posenc {

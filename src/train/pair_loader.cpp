@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/check.h"
-#include "core/fingerprint.h"
+#include "train/parallel/fingerprint.h"
 
 namespace posenc {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "posenc/parallel/group.h"
+#include "posenc/train/group.h"
 #include "posenc/train/pair_loader.h"
 
 namespace posenc::train {

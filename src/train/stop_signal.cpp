@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include "platform/signals.h"
+#include "base/platform/signals.h"
 
 namespace posenc {
 namespace {

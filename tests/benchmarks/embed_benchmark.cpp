@@ -15,7 +15,7 @@
 
 #include "benchmarks/embed_inputs.h"
 #include "benchmarks/fingerprint.h"
-#include "posenc/functional/embed.h"
+#include "posenc/positions/functional/embed.h"
 
 namespace {
 

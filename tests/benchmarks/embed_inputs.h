@@ -10,7 +10,7 @@
 #include <map>
 #include <tuple>
 
-#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/positions/nn/token_and_position_embedding.h"
 
 namespace posenc::benchmarks {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "memory.h"
-#include "posenc/inference/frozen_encoder.h"
-#include "posenc/io/load.h"
+#include "posenc/models/frozen_encoder.h"
+#include "posenc/weights/load.h"
 #include "python_peer.h"
 #include "support/threads.h"
 #include "timed.h"

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "benchmarks/fingerprint.h"
-#include "posenc/functional/encoder_embeddings.h"
+#include "posenc/positions/functional/encoder_embeddings.h"
 
 namespace {
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "memory.h"
-#include "posenc/io/load.h"
-#include "posenc/io/manifest.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/manifest.h"
 #include "python_peer.h"
 
 namespace {

@@ -15,9 +15,9 @@
 #include <optional>
 #include <string>
 
-#include "posenc/parallel/clip_grad_norm.h"
-#include "posenc/parallel/data_parallel.h"
-#include "posenc/parallel/gloo.h"
+#include "posenc/train/clip_grad_norm.h"
+#include "posenc/train/data_parallel.h"
+#include "posenc/train/gloo.h"
 #include "train_step.h"
 
 int main(int argc, char** argv) {

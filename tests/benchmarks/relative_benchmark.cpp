@@ -7,12 +7,12 @@
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "posenc/relative/alibi.h"
-#include "posenc/relative/bias.h"
-#include "posenc/relative/preset.h"
-#include "posenc/relative/scores.h"
-#include "posenc/relative/term.h"
-#include "posenc/relative/window.h"
+#include "posenc/positions/relative/alibi.h"
+#include "posenc/positions/relative/bias.h"
+#include "posenc/catalogue/relative_preset.h"
+#include "posenc/positions/relative/scores.h"
+#include "posenc/positions/relative/term.h"
+#include "posenc/positions/relative/window.h"
 
 namespace {
 

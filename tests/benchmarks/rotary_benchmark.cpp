@@ -7,8 +7,8 @@
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "posenc/nn/rotary_embedding.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 
 namespace {
 

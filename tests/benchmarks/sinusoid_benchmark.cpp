@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "posenc/sinusoid/factored_table.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/factored_table.h"
+#include "posenc/positions/sinusoid/table.h"
 
 namespace {
 

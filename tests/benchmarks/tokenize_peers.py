@@ -3,7 +3,7 @@
 
     tests/benchmarks/tokenize_peers.py --program build/release/tests/posenc-tokenize-speed TEXT [--models "WordPiece,BPE,Unigram,Llama,GPT-2"]
 
-The models are those named here, trained on TEXT, and the kinds of tests/text/kinds.py, which are trained on their own lines. "cold" is a
+The models are those named here, trained on TEXT, and the kinds of tests/tokenizers/kinds.py, which are trained on their own lines. "cold" is a
 tokenizer that has met no word yet, "short" a line of 30 to 40 bytes, and "long" the whole text as one line, whose memory is only seen beyond that of
 loading: with 10 MB or more. Both sides take one thread, batches of 1,000 lines and processor time, so a busy machine slows both."""
 
@@ -58,7 +58,7 @@ def llama(lines):
 
 
 def kind(name):
-    """One of the kinds of tests/text/kinds.py, as its tokenizer.json."""
+    """One of the kinds of tests/tokenizers/kinds.py, as its tokenizer.json."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "text"))
     import kinds
 

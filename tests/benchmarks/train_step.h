@@ -7,9 +7,9 @@
 #include <string>
 #include <tuple>
 
-#include "posenc/functional/token_cross_entropy.h"
-#include "posenc/io/load.h"
-#include "posenc/models/transformer.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/weights/load.h"
+#include "posenc/transformer/transformer.h"
 #include "posenc/train/fused_adam.h"
 
 namespace posenc::benchmarks {

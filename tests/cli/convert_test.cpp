@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "cli/program.h"
-#include "posenc/io/manifest.h"
+#include "posenc/weights/manifest.h"
 
 namespace posenc::testing::convert_test {
 namespace {

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/marian/live.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 
 namespace posenc::testing {
 namespace {

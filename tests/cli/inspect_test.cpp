@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/marian/live.h"
 
 namespace posenc::testing {

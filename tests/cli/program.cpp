@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "cli/forked.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 
 extern char** environ;
 

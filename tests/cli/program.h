@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/io/state_dict.h"
+#include "posenc/weights/state_dict.h"
 #include "support/temp_dir.h"
 
 namespace posenc::testing {

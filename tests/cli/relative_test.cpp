@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/relative/alibi.h"
-#include "posenc/relative/bias.h"
-#include "posenc/relative/preset.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/positions/relative/alibi.h"
+#include "posenc/positions/relative/bias.h"
+#include "posenc/catalogue/relative_preset.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

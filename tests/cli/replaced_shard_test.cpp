@@ -5,8 +5,8 @@
 #include "cli/digests.h"
 #include "cli/program.h"
 #include "cli/sha256.h"
-#include "io/convert.h"
-#include "io/files.h"
+#include "weights/convert.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

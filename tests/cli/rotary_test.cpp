@@ -1,13 +1,13 @@
-#include "posenc/functional/rotary.h"
+#include "posenc/positions/functional/rotary.h"
 
 #include <torch/types.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

@@ -1,5 +1,5 @@
 #include "cli/sha256.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "support/python.h"
 
 #include <gtest/gtest.h>

@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "cli/program.h"
-#include "io/files.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "weights/files.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

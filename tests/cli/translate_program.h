@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/marian/live.h"
 
 namespace posenc::testing {

@@ -1,8 +1,8 @@
 // What posenc translate refuses, with the reason.
 
 #include "cli/translate_program.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc::testing {
 namespace {

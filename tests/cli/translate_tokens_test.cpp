@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/marian/live.h"
-#include "posenc/text/error.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/tokenizers/error.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc::testing {
 namespace {

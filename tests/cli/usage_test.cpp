@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "cli/program.h"
-#include "io/files.h"
-#include "posenc/io/safetensors.h"
+#include "weights/files.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/version.h"
 
 namespace posenc::testing {

@@ -4,8 +4,8 @@
 
 #include "differential/ops.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::differential {
 namespace {

@@ -2,7 +2,7 @@
 #include <torch/utils.h>
 
 #include "differential/ops.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 
 namespace posenc::differential {
 namespace {

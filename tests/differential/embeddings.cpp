@@ -1,13 +1,13 @@
 #include <torch/utils.h>
 
 #include "differential/ops.h"
-#include "posenc/functional/embed.h"
-#include "posenc/functional/pad_sequences.h"
-#include "posenc/nn/input_embedding.h"
-#include "posenc/nn/position_embedding.h"
-#include "posenc/nn/timestep_embedding.h"
-#include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/sinusoid/preset.h"
+#include "posenc/positions/functional/embed.h"
+#include "posenc/positions/functional/pad_sequences.h"
+#include "posenc/positions/nn/input_embedding.h"
+#include "posenc/positions/nn/position_embedding.h"
+#include "posenc/positions/nn/timestep_embedding.h"
+#include "posenc/positions/nn/token_and_position_embedding.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc::differential {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "posenc/io/state_dict.h"
+#include "posenc/weights/state_dict.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc::differential {

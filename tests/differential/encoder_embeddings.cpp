@@ -1,6 +1,6 @@
 // Embeddings of configurations.
 
-#include "posenc/nn/encoder_embeddings.h"
+#include "posenc/positions/nn/encoder_embeddings.h"
 #include "differential/ops.h"
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "support/threads.h"

@@ -2,8 +2,8 @@
 
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
-#include "posenc/inference/frozen_classifier.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/seq2seq.h"

@@ -1,6 +1,6 @@
 #include "differential/ops.h"
-#include "posenc/io/load.h"
-#include "posenc/io/save.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::differential {
 

@@ -7,7 +7,7 @@
 #include "differential/frozen_edits.h"
 #include "differential/frozen_inputs.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace posenc::differential {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "differential/drawn.h"
 #include "posenc/models/encoder.h"
-#include "posenc/models/transformer.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc::differential {
 

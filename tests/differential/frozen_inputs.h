@@ -4,7 +4,7 @@
 #include <torch/nn/module.h>
 
 #include "differential/drawn.h"
-#include "posenc/functional/attention_mask.h"
+#include "posenc/transformer/functional/attention_mask.h"
 
 namespace posenc::differential {
 

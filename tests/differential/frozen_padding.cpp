@@ -5,8 +5,8 @@
 
 #include "differential/frozen_inputs.h"
 #include "inference/layer_kinds.h"
-#include "inference/model.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "inference/freeze/model.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace posenc::differential {
 namespace {

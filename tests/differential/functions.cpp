@@ -3,8 +3,8 @@
 #include <torch/utils.h>
 
 #include "differential/ops.h"
-#include "posenc/functional/dropout.h"
-#include "posenc/functional/token_cross_entropy.h"
+#include "posenc/positions/functional/dropout.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/lambda_lr.h"
 
 namespace posenc::differential {

@@ -5,10 +5,10 @@
 
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
-#include "inference/projection.h"
+#include "inference/linear/projection.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/inference/frozen_encoder.h"
-#include "posenc/io/load.h"
+#include "posenc/models/frozen_encoder.h"
+#include "posenc/weights/load.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/marian.h"
 #include "support/threads.h"

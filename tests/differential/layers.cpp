@@ -1,7 +1,7 @@
 #include "differential/ops.h"
-#include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/nn/transformer/transformer_decoder.h"
-#include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/transformer/layers/transformer_decoder.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 
 namespace posenc::differential {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "differential/ops.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 
 namespace posenc::differential {
 namespace {

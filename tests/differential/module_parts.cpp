@@ -5,15 +5,15 @@
 #include <torch/utils.h>
 
 #include "differential/frozen_edits.h"
-#include "posenc/functional/fourier_features.h"
-#include "posenc/functional/pooling.h"
-#include "posenc/functional/relative_position_bias.h"
-#include "posenc/functional/rotary.h"
-#include "posenc/functional/sinusoidal_timesteps.h"
-#include "posenc/nn/input_embedding.h"
-#include "posenc/nn/sinusoidal_timesteps.h"
-#include "posenc/sinusoid/rotary_preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/functional/fourier_features.h"
+#include "posenc/models/functional/pooling.h"
+#include "posenc/positions/functional/relative_position_bias.h"
+#include "posenc/positions/functional/rotary.h"
+#include "posenc/positions/functional/sinusoidal_timesteps.h"
+#include "posenc/positions/nn/input_embedding.h"
+#include "posenc/positions/nn/sinusoidal_timesteps.h"
+#include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/positions/sinusoid/table.h"
 
 namespace posenc::differential {
 namespace {

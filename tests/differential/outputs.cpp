@@ -1,6 +1,6 @@
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace posenc::differential {
 namespace {

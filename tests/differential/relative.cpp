@@ -1,6 +1,6 @@
 // Relative positions of a preset, and the gradients of its tensors.
 
-#include "posenc/relative/preset.h"
+#include "posenc/catalogue/relative_preset.h"
 
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -12,7 +12,7 @@
 
 #include "differential/ops.h"
 #include "posenc/models/relative_config.h"
-#include "posenc/relative/index.h"
+#include "posenc/positions/relative/index.h"
 
 namespace posenc::differential {
 namespace {

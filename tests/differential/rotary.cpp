@@ -1,13 +1,13 @@
 // Rotary embeddings of configurations and of presets, of positions and of grids.
 
-#include "posenc/functional/rotary.h"
+#include "posenc/positions/functional/rotary.h"
 
 #include <torch/utils.h>
 
 #include "differential/ops.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/nn/rotary_position_embedding_2d.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/positions/nn/rotary_position_embedding_2d.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::differential {
 namespace {

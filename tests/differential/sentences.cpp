@@ -1,5 +1,5 @@
 #include "differential/ops.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/sentence_folder.h"
 
 namespace posenc::differential {

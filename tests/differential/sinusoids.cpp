@@ -1,6 +1,6 @@
 // Tables and single rows of any SinusoidOptions.
 
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/table.h"
 
 #include <torch/types.h>
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "differential/training_plan.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 #include "posenc/train/trainer.h"
 #ifdef POSENC_DIFFERENTIAL_RANKS
 #include "support/rank_threads.h"

@@ -4,7 +4,7 @@
 
 #include "differential/ops.h"
 #include "posenc/models/vision_embeddings_preset.h"
-#include "posenc/nn/vision_embeddings.h"
+#include "posenc/positions/nn/vision_embeddings.h"
 
 namespace posenc::differential {
 namespace {

@@ -123,7 +123,7 @@ class Performance(unittest.TestCase):
 
 class Reference(unittest.TestCase):
     def header(self, text):
-        return reference_filter.header(ROOT / "include/posenc/core/scale.h", text)
+        return reference_filter.header(ROOT / "include/posenc/positions/scale.h", text)
 
     def test_an_option_is_one_member_with_its_default(self):
         shown = self.header("struct AOptions {\n  /// Why.\n  TORCH_ARG(std::map<int, int>, x) = {1, 2};\n};\n")
@@ -167,7 +167,7 @@ class Reference(unittest.TestCase):
             ("[a](../README.md#how-fast)", "[a](@ref index-how-fast)"),
             ("[a](https://x.y/z.md)", "[a](https://x.y/z.md)"),
             ("[`a`](../tools/lint.py)", "`a`"),
-            ("[`Scale`](../include/posenc/core/scale.h)", '<code>@ref posenc::Scale "Scale"</code>'),
+            ("[`Scale`](../include/posenc/positions/scale.h)", '<code>@ref posenc::Scale "Scale"</code>'),
             ("[`a`](weights.md)", '<code>@ref weights "a"</code>'),
             ("[a\nb](weights.md)", "[a b](@ref weights)"),
             ("`a'b`", "``a'b``"),

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuzz/check.h"
-#include "io/manifest/shards.h"
+#include "weights/manifest/shards.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using posenc::testing::promise;

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "fuzz/check.h"
-#include "io/torch/pickle/parser.h"
-#include "io/torch/state_dict_walker.h"
-#include "io/torch/storages.h"
+#include "weights/torch/pickle/parser.h"
+#include "weights/torch/state_dict_walker.h"
+#include "weights/torch/storages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;

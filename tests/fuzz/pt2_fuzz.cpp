@@ -3,8 +3,8 @@
 #include <string>
 
 #include "fuzz/check.h"
-#include "io/torch/make_zip.h"
-#include "io/torch/readers.h"
+#include "weights/torch/make_zip.h"
+#include "weights/torch/readers.h"
 
 // The input is the JSON of the weights; an archive is built around it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

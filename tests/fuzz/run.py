@@ -93,7 +93,7 @@ def report(target, status, log):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, help="build folder of the targets")
-    parser.add_argument("--real", type=Path, required=True, help="folder of tests/io/real_files.py")
+    parser.add_argument("--real", type=Path, required=True, help="folder of tests/weights/real_files.py")
     parser.add_argument("--seconds", type=int, default=600, help="of each target")
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fuzz/check.h"
-#include "io/safetensors/reader.h"
+#include "weights/safetensors/reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   constexpr std::size_t kDataBytes = 24;  // as in the largest case of safetensors.dict

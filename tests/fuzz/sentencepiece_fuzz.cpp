@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "fuzz/check.h"
-#include "posenc/text/error.h"
-#include "text/sentencepiece/model_proto.h"
-#include "text/sentencepiece/processor.h"
+#include "posenc/tokenizers/error.h"
+#include "tokenizers/sentencepiece/model_proto.h"
+#include "tokenizers/sentencepiece/processor.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using posenc::testing::promise;

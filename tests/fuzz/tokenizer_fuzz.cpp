@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "fuzz/check.h"
-#include "io/base/text.h"
-#include "posenc/text/error.h"
-#include "text/definition.h"
-#include "text/machine.h"
+#include "base/text.h"
+#include "posenc/tokenizers/error.h"
+#include "tokenizers/definition/definition.h"
+#include "tokenizers/pipeline/machine.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "fuzz/check.h"
-#include "io/torch/readers.h"
+#include "weights/torch/readers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;

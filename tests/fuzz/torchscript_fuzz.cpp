@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "fuzz/check.h"
-#include "io/torch/make_zip.h"
-#include "io/torch/readers.h"
+#include "weights/torch/make_zip.h"
+#include "weights/torch/readers.h"
 
 // The input is a pickle and, after "#code", the code of its classes. An archive is built around
 // them; torch_archive_fuzz and zip_index_fuzz test its structure.

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "io/torch/zip/index.h"
-#include "io/torch/zip/inflate.h"
+#include "weights/torch/zip/index.h"
+#include "weights/torch/zip/inflate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc::io;

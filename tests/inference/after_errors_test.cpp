@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "inference/models.h"
-#include "models/tiny.h"
+#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/test_allocator.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "inference/models.h"
-#include "models/tiny.h"
+#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 

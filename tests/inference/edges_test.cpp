@@ -8,7 +8,7 @@
 #include <set>
 
 #include "inference/models.h"
-#include "models/tiny.h"
+#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/default_dtype.h"

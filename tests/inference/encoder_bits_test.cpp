@@ -17,7 +17,7 @@
 #include "inference/models.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "support/temp_dir.h"
 #include "support/threads.h"
 

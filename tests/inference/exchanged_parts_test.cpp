@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "inference/models.h"
-#include "models/tiny.h"
+#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "nn/drawn_module.h"
+#include "modules/drawn_module.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/inference/frozen_classifier.h"
-#include "posenc/inference/frozen_encoder.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_encoder.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::testing {
 

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "inference/models.h"
-#include "nn/drawn_module.h"
-#include "posenc/inference/frozen_classifier.h"
-#include "posenc/inference/frozen_encoder.h"
-#include "posenc/models/score.h"
+#include "modules/drawn_module.h"
+#include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_encoder.h"
+#include "posenc/inference/score.h"
 #include "support/threads.h"
 
 namespace posenc::frozen_scope_test {

@@ -8,7 +8,7 @@
 
 #include "inference/small_encoder.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/inference/frozen_classifier.h"
+#include "posenc/models/frozen_classifier.h"
 #include "support/compare.h"
 #include "support/threads.h"
 

@@ -8,7 +8,7 @@
 
 #include "inference/models.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 #include "support/threads.h"
 

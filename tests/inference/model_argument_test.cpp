@@ -6,12 +6,12 @@
 
 #include <type_traits>
 
-#include "models/tiny.h"
+#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/io/checkpoint.h"
-#include "posenc/io/load.h"
-#include "posenc/io/save.h"
-#include "posenc/nn/token_embedding.h"
+#include "posenc/train/checkpoint.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/save.h"
+#include "posenc/positions/nn/token_embedding.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "inference/models.h"
-#include "posenc/functional/relative_position_bias.h"
+#include "posenc/positions/functional/relative_position_bias.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/search_reference.h"

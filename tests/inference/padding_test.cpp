@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "inference/layer_kinds.h"
-#include "inference/model.h"
+#include "inference/freeze/model.h"
 #include "inference/models.h"
-#include "nn/drawn_module.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "modules/drawn_module.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace posenc::padding_test {
 namespace {

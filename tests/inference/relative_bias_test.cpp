@@ -9,8 +9,8 @@
 
 #include "inference/models.h"
 #include "inference/small_encoder.h"
-#include "posenc/models/generate.h"
-#include "posenc/sinusoid/preset.h"
+#include "posenc/inference/generate.h"
+#include "posenc/positions/sinusoid/preset.h"
 #include "support/compare.h"
 #include "support/threads.h"
 

@@ -10,7 +10,7 @@
 
 #include "inference/models.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/score.h"
+#include "posenc/inference/score.h"
 #include "support/compare.h"
 #include "support/seed.h"
 #include "support/test_allocator.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "inference/models.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace posenc::testing {
 

@@ -10,7 +10,7 @@
 #include "inference/models.h"
 #include "inference/small_encoder.h"
 #include "posenc/models/classifier.h"
-#include "posenc/models/score.h"
+#include "posenc/inference/score.h"
 #include "support/compare.h"
 #include "support/new_threads.h"
 #include "support/threads.h"

@@ -5,12 +5,12 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
-#include "posenc/io/load.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/nn/transformer/gated_feed_forward.h"
-#include "posenc/nn/transformer/rms_norm.h"
+#include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/transformer/layers/gated_feed_forward.h"
+#include "posenc/positions/nn/rms_norm.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

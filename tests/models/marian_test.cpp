@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/marian/live.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/temp_dir.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "io/base/text.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "base/text.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "posenc/functional/rotary.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/positions/functional/rotary.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 
 namespace posenc {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "io/files.h"
-#include "posenc/io/safetensors.h"
+#include "weights/files.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/models/save_pretrained.h"
-#include "posenc/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/preset.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 

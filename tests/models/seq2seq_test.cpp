@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/files.h"
+#include "weights/files.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 

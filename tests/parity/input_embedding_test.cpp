@@ -1,6 +1,6 @@
 // Notebook 00: InputEmbedding.
 
-#include "posenc/nn/input_embedding.h"
+#include "posenc/positions/nn/input_embedding.h"
 
 #include "support/parity.h"
 

@@ -1,7 +1,7 @@
 // MultiheadAttention against torch.nn.MultiheadAttention: all kinds of masks, packed and separate
 // projections, dropout with a seed, and the constructor's random draws.
 
-#include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 
 #include <torch/utils.h>
 

@@ -1,11 +1,11 @@
 // Notebook 01: padded batches, their mask, look-up in a table of TOKEN_CNT + 1 rows.
 
-#include "posenc/functional/pad_sequences.h"
+#include "posenc/positions/functional/pad_sequences.h"
 
-#include "posenc/io/load.h"
-#include "posenc/nn/token_embedding.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/weights/load.h"
+#include "posenc/positions/nn/token_embedding.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 #include "support/parity.h"
 
 namespace posenc {

@@ -1,7 +1,7 @@
 // Notebook 02 PositionalEncoding (a frozen Embedding) and notebook 04 MyPositionEncoding (a
 // buffer).
 
-#include "posenc/nn/position_embedding.h"
+#include "posenc/positions/nn/position_embedding.h"
 
 #include "support/parity.h"
 

@@ -1,11 +1,11 @@
 // Notebooks 00 and 03: PositionalEncoding; and the whole table of every notebook, bit for bit.
 
-#include "posenc/nn/positional_encoding.h"
+#include "posenc/positions/nn/positional_encoding.h"
 
 #include <ATen/Parallel.h>
 
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 #include "support/parity.h"
 
 namespace posenc {

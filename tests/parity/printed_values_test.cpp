@@ -4,13 +4,13 @@
 
 #include <cmath>
 
-#include "posenc/functional/pad_sequences.h"
-#include "posenc/nn/input_embedding.h"
-#include "posenc/nn/position_embedding.h"
-#include "posenc/nn/timestep_embedding.h"
-#include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/functional/pad_sequences.h"
+#include "posenc/positions/nn/input_embedding.h"
+#include "posenc/positions/nn/position_embedding.h"
+#include "posenc/positions/nn/timestep_embedding.h"
+#include "posenc/positions/nn/token_and_position_embedding.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 
 namespace posenc {
 namespace {

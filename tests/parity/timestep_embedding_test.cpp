@@ -1,6 +1,6 @@
 // Notebook 02: a timestep's encoding through pe_linear, alone and added to an image.
 
-#include "posenc/nn/timestep_embedding.h"
+#include "posenc/positions/nn/timestep_embedding.h"
 
 #include <torch/utils.h>
 

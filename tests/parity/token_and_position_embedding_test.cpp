@@ -1,12 +1,12 @@
 // Notebook 03: TokenAndPositionEmbedding: eval, training with a seed, ten optimiser steps.
 
-#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/positions/nn/token_and_position_embedding.h"
 
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 #include "support/parity.h"
 
 namespace posenc::token_and_position_embedding_test {

@@ -1,6 +1,6 @@
 // Notebooks 00, 01 and 03: TokenEmbedding, a bare nn.Embedding, TransformerEmbedding.
 
-#include "posenc/nn/token_embedding.h"
+#include "posenc/positions/nn/token_embedding.h"
 
 #include <torch/utils.h>
 

@@ -1,7 +1,7 @@
 // TransformerDecoderLayer and TransformerDecoder against torch.nn: norms, activations, masks,
 // dropout with a seed, keys, and the constructor's random draws.
 
-#include "posenc/nn/transformer/transformer_decoder.h"
+#include "posenc/transformer/layers/transformer_decoder.h"
 
 #include <torch/utils.h>
 

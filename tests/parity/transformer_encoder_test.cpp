@@ -1,7 +1,7 @@
 // TransformerEncoderLayer and TransformerEncoder against torch.nn: LayerNorm before or after each
 // block, activations, masks, dropout with a seed, keys, and the constructor's random draws.
 
-#include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 
 #include <torch/utils.h>
 

@@ -1,12 +1,12 @@
 // Notebook 03: Transformer with its three kinds of weight sharing: masks, gradients, dropout with a
 // seed, the constructor's random draws, and the tied copies in TorchScript and torch.save files.
 
-#include "posenc/models/transformer.h"
+#include "posenc/transformer/transformer.h"
 
 #include <torch/utils.h>
 
-#include "posenc/io/load.h"
-#include "posenc/io/state_dict.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/state_dict.h"
 #include "support/layers.h"
 
 namespace posenc::transformer_test {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "posenc/parallel/group.h"
+#include "posenc/train/group.h"
 
 namespace posenc::testing {
 

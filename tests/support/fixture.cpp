@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 
 namespace posenc::testing {
 namespace fs = std::filesystem;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/io/golden.h"
+#include "posenc/weights/golden.h"
 
 namespace posenc::testing {
 

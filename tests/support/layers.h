@@ -1,7 +1,7 @@
 #pragma once
 
-#include "posenc/functional/attention_mask.h"
-#include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/transformer/functional/attention_mask.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
 #include "support/parity.h"
 
 namespace posenc::testing {

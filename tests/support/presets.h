@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc::testing {
 

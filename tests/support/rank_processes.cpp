@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "posenc/parallel/gloo.h"
+#include "posenc/train/gloo.h"
 
 extern char** environ;
 

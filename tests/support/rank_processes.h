@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/parallel/group.h"
+#include "posenc/train/group.h"
 #include "support/temp_dir.h"
 
 namespace posenc::testing {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "posenc/parallel/gloo.h"
+#include "posenc/train/gloo.h"
 #include "support/threads.h"
 
 namespace posenc::testing {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <functional>
 
-#include "posenc/parallel/group.h"
+#include "posenc/train/group.h"
 
 namespace posenc::testing {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "functional/attention_mask_internals.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc::testing {
 namespace {

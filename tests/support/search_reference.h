@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "posenc/models/generate.h"
+#include "posenc/inference/generate.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

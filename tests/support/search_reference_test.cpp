@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "inference/models.h"
-#include "models/tiny.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {

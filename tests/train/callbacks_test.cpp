@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "io/support.h"
+#include "weights/support.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 #include "train/small_run.h"

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <vector>
 
-#include "models/tiny.h"
-#include "posenc/parallel/clip_grad_norm.h"
+#include "transformer/tiny.h"
+#include "posenc/train/clip_grad_norm.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"

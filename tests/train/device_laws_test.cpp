@@ -6,9 +6,9 @@
 #include <functional>
 #include <optional>
 
-#include "posenc/functional/token_cross_entropy.h"
-#include "posenc/models/transformer.h"
-#include "posenc/nn/token_embedding.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/transformer/transformer.h"
+#include "posenc/positions/nn/token_embedding.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/sparse_adam.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/support.h"
+#include "weights/support.h"
 #include "posenc/train/fused_adam.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"

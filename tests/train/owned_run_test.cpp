@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "io/support.h"
-#include "posenc/io/checkpoint.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/io/save.h"
+#include "weights/support.h"
+#include "posenc/train/checkpoint.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/weights/save.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/lambda_lr.h"
 #include "support/compare.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "io/files.h"
-#include "posenc/functional/token_cross_entropy.h"
+#include "weights/files.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/schedule_factor.h"
 #include "support/compare.h"

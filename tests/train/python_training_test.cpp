@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "io/files.h"
-#include "posenc/functional/token_cross_entropy.h"
-#include "posenc/io/load.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/models/transformer.h"
+#include "weights/files.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/transformer/transformer.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "io/support.h"
-#include "models/tiny.h"
-#include "posenc/functional/token_cross_entropy.h"
-#include "posenc/io/safetensors.h"
+#include "weights/support.h"
+#include "transformer/tiny.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "io/files.h"
-#include "posenc/io/safetensors.h"
+#include "weights/files.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/devices.h"
 #include "support/python.h"

@@ -9,10 +9,10 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <posenc/inference/frozen_encoder.h>
-#include <posenc/io/safetensors.h>
+#include <posenc/models/frozen_encoder.h>
+#include <posenc/weights/safetensors.h>
 #include <posenc/models/encoder.h>
-#include <posenc/text/tokenizer.h>
+#include <posenc/tokenizers/tensors.h>
 
 #include <chrono>
 #include <cstdio>

@@ -5,9 +5,9 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <posenc/io/error.h>
-#include <posenc/io/load.h>
-#include <posenc/io/safetensors.h>
+#include <posenc/weights/error.h>
+#include <posenc/weights/load.h>
+#include <posenc/weights/safetensors.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 #include <torch/version.h>

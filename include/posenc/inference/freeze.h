@@ -6,9 +6,9 @@
 
 #include "posenc/export.h"
 #include "posenc/inference/freeze_options.h"
-#include "posenc/models/generate.h"
-#include "posenc/models/transformer.h"
-#include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/inference/generate.h"
+#include "posenc/transformer/transformer.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 
 namespace posenc POSENC_EXPORT {
 namespace inference {

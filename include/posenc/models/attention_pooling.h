@@ -5,9 +5,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/nn/attention/multihead_attention.h"
-#include "posenc/nn/transformer/layer_norm.h"
-#include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/positions/nn/layer_norm.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -9,7 +9,7 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_head.h"
 

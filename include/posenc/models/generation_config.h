@@ -3,7 +3,7 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/models/generate_options.h"
+#include "posenc/inference/generate_options.h"
 
 namespace posenc POSENC_EXPORT {
 

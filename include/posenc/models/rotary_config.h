@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/rotary.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/rotary/rotary.h"
 
 namespace posenc POSENC_EXPORT {
 

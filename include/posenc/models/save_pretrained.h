@@ -7,7 +7,7 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/io/state_dict.h"
+#include "posenc/weights/state_dict.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/seq2seq.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc POSENC_EXPORT {

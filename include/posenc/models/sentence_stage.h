@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/functional/elementwise.h"
+#include "posenc/transformer/functional/elementwise.h"
 
 namespace posenc POSENC_EXPORT {
 
 /// What a model of sentence-transformers does with the output of its encoder.
 namespace sentence {
 
-/// How rows of tokens become one; posenc/functional/pooling.h has the formulas.
+/// How rows of tokens become one; posenc/models/functional/pooling.h has the formulas.
 enum class PoolingMode { CLS, Max, Mean, MeanSqrtLength, WeightedMean, LastToken };
 
 /// What a stage reads and writes.

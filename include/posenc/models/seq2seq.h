@@ -4,9 +4,9 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/io/load.h"
-#include "posenc/models/generate.h"
-#include "posenc/models/transformer.h"
+#include "posenc/weights/load.h"
+#include "posenc/inference/generate.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/nn/vision_embeddings_options.h"
+#include "posenc/positions/nn/vision_embeddings_options.h"
 
 namespace posenc POSENC_EXPORT {
 

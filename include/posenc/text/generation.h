@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/models/generate_options.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/inference/generate_options.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -15,7 +15,7 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc POSENC_EXPORT {
 namespace text {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/inference/frozen_classifier.h"
+#include "posenc/models/frozen_classifier.h"
 #include "posenc/models/sentence_folder.h"
 #include "posenc/text/text_labels.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc POSENC_EXPORT {
 namespace text {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/core/checkpointable.h"
+#include "posenc/train/checkpointable.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {

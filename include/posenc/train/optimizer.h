@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "posenc/core/checkpointable.h"
+#include "posenc/train/checkpointable.h"
 #include "posenc/export.h"
 #include "posenc/train/option_ref.h"
 

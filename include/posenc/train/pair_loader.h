@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/functional/attention_mask.h"
-#include "posenc/io/checkpoint.h"
+#include "posenc/transformer/functional/attention_mask.h"
+#include "posenc/train/checkpoint.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "posenc/io/save.h"
-#include "posenc/parallel/group.h"
+#include "posenc/weights/save.h"
+#include "posenc/train/group.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/io/checkpoint.h"
-#include "posenc/parallel/group.h"
+#include "posenc/train/checkpoint.h"
+#include "posenc/train/group.h"
 #include "posenc/train/pair_loader.h"
 
 namespace posenc::train {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "posenc/models/generate_options.h"
-#include "posenc/models/transformer.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/inference/generate_options.h"
+#include "posenc/transformer/transformer.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc::cli {
 

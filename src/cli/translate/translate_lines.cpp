@@ -12,8 +12,8 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/translate/translator.h"
-#include "io/base/text.h"
-#include "platform/signals.h"
+#include "base/text.h"
+#include "base/platform/signals.h"
 
 namespace posenc::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "posenc/inference/freeze_options.h"
-#include "posenc/io/load.h"
+#include "posenc/weights/load.h"
 
 namespace posenc::cli {
 

@@ -8,10 +8,10 @@
 
 #include "cli/error.h"
 #include "cli/weights.h"
-#include "io/base/file.h"
-#include "io/base/text.h"
-#include "models/generate/folder.h"
-#include "posenc/functional/pad_sequences.h"
+#include "weights/common/file.h"
+#include "base/text.h"
+#include "models/seq2seq/generation_config.h"
+#include "posenc/positions/functional/pad_sequences.h"
 
 namespace posenc::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/translate/translate_lines.h"
 #include "models/seq2seq/load.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/generate.h"
-#include "posenc/text/tokenizer.h"
+#include "posenc/inference/generate.h"
+#include "posenc/tokenizers/tensors.h"
 
 namespace posenc::cli {
 

@@ -1,5 +1,5 @@
 // Taylor coefficients of sin and cos of 2*pi*x in x^2, each rounded to a pair of doubles. The
-// resulting rows are compared with MPFR's (tests/sinusoid/exact/mpfr_test.cpp).
+// resulting rows are compared with MPFR's (tests/positions/sinusoid/exact/mpfr_test.cpp).
 #pragma once
 
 #ifdef POSENC_ISA

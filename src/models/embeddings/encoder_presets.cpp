@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "models/embeddings/presets.h"
-#include "models/hf/setting_names.h"
-#include "posenc/sinusoid/preset.h"
+#include "models/config/setting_names.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "models/hf/model_types.h"
+#include "models/types/model_types.h"
 
 namespace posenc {
 

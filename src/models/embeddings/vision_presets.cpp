@@ -1,8 +1,8 @@
 // How the embeddings of images are computed by each class of transformers, and by timm.
 
 #include "models/embeddings/presets.h"
-#include "models/hf/setting_names.h"
-#include "posenc/sinusoid/preset.h"
+#include "models/config/setting_names.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {
 namespace {

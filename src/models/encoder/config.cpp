@@ -6,8 +6,8 @@
 
 #include "models/embeddings/presets.h"
 #include "models/encoder/layer_settings.h"
-#include "models/hf/model_class.h"
-#include "models/hf/setting_names.h"
+#include "models/types/model_class.h"
+#include "models/config/setting_names.h"
 
 namespace posenc {
 namespace {

@@ -3,9 +3,9 @@
 #include <functional>
 #include <string>
 
-#include "io/load/source.h"
+#include "weights/load/source.h"
 #include "models/encoder/config.h"
-#include "models/leftovers.h"
+#include "models/types/leftovers.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc {

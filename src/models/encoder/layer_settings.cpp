@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "models/embeddings/presets.h"
-#include "models/rotary/model_options.h"
-#include "models/rotary/rope_parameters.h"
-#include "models/t5/layers.h"
-#include "posenc/sinusoid/preset.h"
+#include "models/positions/model_options.h"
+#include "models/positions/rope_parameters.h"
+#include "models/config/t5_layers.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {
 namespace {

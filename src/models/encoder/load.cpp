@@ -11,14 +11,14 @@
 #include <filesystem>
 #include <utility>
 
-#include "io/base/file.h"
-#include "io/load/key_map.h"
-#include "io/load/source.h"
+#include "weights/common/file.h"
+#include "weights/load/key_map.h"
+#include "weights/load/source.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/encoder/zero_biases.h"
-#include "models/model_folder.h"
-#include "models/sentence_folder.h"
+#include "models/config/model_folder.h"
+#include "models/sentence/sentence_folder.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <utility>
 
-#include "io/base/text.h"
-#include "io/load/key_map.h"
+#include "base/text.h"
+#include "weights/load/key_map.h"
 #include "models/encoder/parts.h"
-#include "models/hf/model_types.h"
+#include "models/types/model_types.h"
 
 namespace posenc {
 namespace {

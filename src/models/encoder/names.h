@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "io/load/load_plan.h"
-#include "io/load/source.h"
+#include "weights/load/load_plan.h"
+#include "weights/load/source.h"
 #include "models/encoder/config.h"
-#include "models/model_folder.h"
+#include "models/config/model_folder.h"
 
 namespace posenc {
 

@@ -2,10 +2,10 @@
 
 #include <tuple>
 
-#include "io/base/text.h"
+#include "base/text.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
-#include "models/hf/setting_names.h"
+#include "models/config/setting_names.h"
 
 namespace posenc {
 namespace {

@@ -1,5 +1,5 @@
 // posenc-budget: the layers of each class
-#include "models/encoder/structures.h"
+#include "models/types/encoder_structures.h"
 
 #include "models/encoder/layer_settings.h"
 #include "models/encoder/window_settings.h"

@@ -8,7 +8,7 @@
 
 #include "models/embeddings/presets.h"
 #include "models/encoder/layer_settings.h"
-#include "models/hf/setting_names.h"
+#include "models/config/setting_names.h"
 
 namespace posenc {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/settings.h"
+#include "models/config/settings.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc {

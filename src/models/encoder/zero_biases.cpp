@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "io/load/key_map.h"
+#include "weights/load/key_map.h"
 #include "models/encoder/names.h"
 
 namespace posenc {

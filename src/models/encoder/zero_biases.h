@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io/load/source.h"
+#include "weights/load/source.h"
 #include "models/encoder/config.h"
 
 namespace posenc {

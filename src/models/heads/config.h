@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/encoder/config.h"
-#include "models/heads/structures.h"
+#include "models/types/heads_structures.h"
 #include "posenc/models/classifier.h"
 
 namespace posenc {

@@ -5,11 +5,11 @@
 
 #include <memory>
 
-#include "io/load/load_plan.h"
+#include "weights/load/load_plan.h"
 #include "models/encoder/folder.h"
 #include "models/encoder/names.h"
 #include "models/heads/config.h"
-#include "models/model_folder.h"
+#include "models/config/model_folder.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/cat.h>
 
-#include "posenc/functional/pooling.h"
+#include "posenc/models/functional/pooling.h"
 
 namespace posenc {
 namespace {

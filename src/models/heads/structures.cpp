@@ -1,6 +1,6 @@
-#include "models/heads/structures.h"
+#include "models/types/heads_structures.h"
 
-#include "models/settings.h"
+#include "models/config/settings.h"
 
 namespace posenc::heads {
 namespace {

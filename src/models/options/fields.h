@@ -3,7 +3,7 @@
 // The options of encoders, heads and classifiers, beside those of models/option_fields.h; lint
 // compares each list with the struct.
 
-#include "models/option_fields.h"
+#include "inference/freeze/option_fields.h"
 #include "posenc/models/attention_pooling.h"
 #include "posenc/models/classifier.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/option_holders.h"
+#include "inference/freeze/option_holders.h"
 #include "models/options/fields.h"
 
 namespace posenc {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "models/option_values.h"
+#include "inference/freeze/option_values.h"
 
 namespace posenc {
 

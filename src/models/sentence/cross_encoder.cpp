@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "models/model_folder.h"
+#include "models/config/model_folder.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/base/file.h"
-#include "io/load/source.h"
-#include "models/leftovers.h"
-#include "models/model_folder.h"
+#include "weights/common/file.h"
+#include "weights/load/source.h"
+#include "models/types/leftovers.h"
+#include "models/config/model_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
-#include "models/settings.h"
+#include "models/config/settings.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"

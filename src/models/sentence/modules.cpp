@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/base/file.h"
-#include "io/base/json.h"
-#include "posenc/io/error.h"
+#include "weights/common/file.h"
+#include "weights/common/json.h"
+#include "posenc/weights/error.h"
 
 namespace posenc {
 namespace {

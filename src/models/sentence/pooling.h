@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/settings.h"
+#include "models/config/settings.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "nn/weights.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/models/sentence_stage.h"
-#include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/positions/nn/layer_norm.h"
 
 namespace posenc {
 

@@ -1,12 +1,12 @@
 #include "models/sentence/stage_settings.h"
-#include "models/model_folder.h"
+#include "models/config/model_folder.h"
 
 #include <c10/util/Exception.h>
 
 #include <filesystem>
 #include <set>
 
-#include "io/base/file.h"
+#include "weights/common/file.h"
 #include "models/sentence/pooling.h"
 #include "models/sentence/transformer_settings.h"
 #include "models/sentence/word_weights.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/sentence/modules.h"
-#include "models/settings.h"
+#include "models/config/settings.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc {

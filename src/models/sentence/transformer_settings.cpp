@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "io/base/file.h"
+#include "weights/common/file.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "models/settings.h"
+#include "models/config/settings.h"
 
 namespace posenc {
 

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "models/settings.h"
+#include "models/config/settings.h"
 
 namespace posenc {
 

@@ -1,9 +1,9 @@
 // Marian, BART and those derived from them: layers with biases everywhere, positions that are
 // added.
 
-#include "models/hf/activation_name.h"
-#include "models/seq2seq/structures.h"
-#include "posenc/sinusoid/preset.h"
+#include "models/config/activation_name.h"
+#include "models/types/seq2seq_structures.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {
 namespace {

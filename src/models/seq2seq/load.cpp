@@ -2,13 +2,13 @@
 
 #include <torch/nn/init.h>
 
-#include "io/load/key_map.h"
-#include "io/load/load_plan.h"
-#include "io/load/source.h"
-#include "models/hf/model_class.h"
-#include "models/hf/model_types.h"
-#include "models/leftovers.h"
-#include "models/model_folder.h"
+#include "weights/load/key_map.h"
+#include "weights/load/load_plan.h"
+#include "weights/load/source.h"
+#include "models/types/model_class.h"
+#include "models/types/model_types.h"
+#include "models/types/leftovers.h"
+#include "models/config/model_folder.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

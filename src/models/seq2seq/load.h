@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-#include "models/hf/model_types.h"
+#include "models/types/model_types.h"
 #include "models/seq2seq/vocabulary.h"
-#include "models/settings.h"
-#include "posenc/io/load.h"
-#include "posenc/models/transformer.h"
+#include "models/config/settings.h"
+#include "posenc/weights/load.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc {
 

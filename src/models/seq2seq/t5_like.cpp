@@ -3,8 +3,8 @@
 #include <cmath>
 #include <variant>
 
-#include "models/seq2seq/structures.h"
-#include "models/t5/layers.h"
+#include "models/types/seq2seq_structures.h"
+#include "models/config/t5_layers.h"
 
 namespace posenc {
 namespace {

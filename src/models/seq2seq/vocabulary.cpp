@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include "models/model_folder.h"
+#include "models/config/model_folder.h"
 
 namespace posenc {
 namespace {

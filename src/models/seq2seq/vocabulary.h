@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "io/load/source.h"
-#include "models/seq2seq/structures.h"
-#include "posenc/models/tying.h"
+#include "weights/load/source.h"
+#include "models/types/seq2seq_structures.h"
+#include "posenc/transformer/tying.h"
 
 namespace posenc {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text/character_bytes.h"
+#include "tokenizers/pipeline/character_bytes.h"
 #include "text/labels/parts.h"
-#include "text/python/text.h"
-#include "text/tokenizer_access.h"
+#include "tokenizers/python/text.h"
+#include "tokenizers/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {

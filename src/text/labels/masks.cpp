@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "text/labels/parts.h"
-#include "text/tokenizer_access.h"
+#include "tokenizers/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "inference/frozen_call.h"
+#include "inference/rows/frozen_call.h"
 #include "posenc/text/text_classifier.h"
 #include "text/sentence/text_rows.h"
 

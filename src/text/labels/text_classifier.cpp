@@ -9,7 +9,7 @@
 #include <numeric>
 #include <ostream>
 
-#include "inference/frozen_call.h"
+#include "inference/rows/frozen_call.h"
 #include "text/labels/parts.h"
 
 namespace posenc {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "text/character_bytes.h"
+#include "tokenizers/pipeline/character_bytes.h"
 #include "text/labels/parts.h"
-#include "text/tokenizer_access.h"
+#include "tokenizers/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "inference/frozen_call.h"
-#include "text/tokenizer_access.h"
+#include "inference/rows/frozen_call.h"
+#include "tokenizers/tokenizer_access.h"
 
 namespace posenc::text {
 namespace {

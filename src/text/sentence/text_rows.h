@@ -12,8 +12,8 @@
 
 #include "posenc/models/classifier.h"
 #include "posenc/models/sentence_folder.h"
-#include "posenc/text/tokenizer.h"
-#include "text/encoded_rows.h"
+#include "posenc/tokenizers/tensors.h"
+#include "tokenizers/pipeline/encoded_rows.h"
 
 // From texts to the batches of a model, of all classes of posenc::text that run one.
 namespace posenc::text {

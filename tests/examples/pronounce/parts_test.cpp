@@ -7,7 +7,7 @@
 
 #include "cli/program.h"
 #include "files.h"
-#include "io/files.h"
+#include "weights/files.h"
 #include "learning_curve.h"
 #include "lexicon.h"
 #include "score.h"

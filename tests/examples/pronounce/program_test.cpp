@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "cli/program.h"
-#include "io/files.h"
-#include "posenc/io/safetensors.h"
+#include "weights/files.h"
+#include "posenc/weights/safetensors.h"
 
 extern char** environ;
 

@@ -16,7 +16,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
 #include "kernels/weights.h"
-#include "platform/memory.h"
+#include "base/platform/memory.h"
 
 namespace posenc::kernels {
 namespace {

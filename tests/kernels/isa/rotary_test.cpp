@@ -7,7 +7,7 @@
 
 #include "kernels/isa/scalar.h"
 #include "kernels/rotary.h"
-#include "platform/memory.h"
+#include "base/platform/memory.h"
 #include "support/seed.h"
 
 namespace posenc::kernels::rotary {

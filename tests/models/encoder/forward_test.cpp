@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "models/encoder/tiny_folder.h"
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/encoder.h"
 #include "support/compare.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc::testing {

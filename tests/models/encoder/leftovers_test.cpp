@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/encoder/tiny_folder.h"
-#include "models/hf/file_names.h"
+#include "models/types/file_names.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"

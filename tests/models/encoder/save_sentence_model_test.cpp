@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/save_sentence_model.h"
 #include "posenc/models/sentence_folder.h"

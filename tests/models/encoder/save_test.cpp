@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/save_pretrained.h"
 #include "support/compare.h"

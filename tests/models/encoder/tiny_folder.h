@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "io/files.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/io/state_dict.h"
+#include "weights/files.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/weights/state_dict.h"
 #include "support/temp_dir.h"
 
 namespace posenc::testing {

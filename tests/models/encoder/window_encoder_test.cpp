@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "posenc/inference/frozen_encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/save_pretrained.h"
 #include "support/compare.h"

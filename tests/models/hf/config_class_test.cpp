@@ -1,7 +1,7 @@
 // All names of a setting are read: every alias of every model type gives what the class's own name
 // does. tools/hf_config_classes.py --check compares the table with transformers.
 
-#include "models/hf/config_class.h"
+#include "models/config/config_class.h"
 
 #include <gtest/gtest.h>
 

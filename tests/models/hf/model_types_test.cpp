@@ -1,12 +1,12 @@
-#include "models/hf/model_types.h"
+#include "models/types/model_types.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "models/embeddings/presets.h"
-#include "models/encoder/structures.h"
-#include "models/hf/config_class.h"
+#include "models/types/encoder_structures.h"
+#include "models/config/config_class.h"
 #include "support/compare.h"
 
 namespace posenc::hf {

@@ -5,13 +5,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "io/files.h"
+#include "weights/files.h"
 #include "models/marian/live.h"
-#include "posenc/io/load.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "posenc/models/marian.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

@@ -1,6 +1,6 @@
 // A user's program: a table and its recipe, a module, its weights in a file, an error caught by its
 // class.
-#include <posenc/identify.h>
+#include <posenc/catalogue/identify.h>
 #include <posenc/posenc.h>
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // A user's program: writes the ids of a text, the text of the ids, and the reason for which a file
 // is refused.
-#include <posenc/text/error.h>
-#include <posenc/text/tokenizer.h>
+#include <posenc/tokenizers/error.h>
+#include <posenc/tokenizers/tensors.h>
 
 #include <iostream>
 

@@ -13,8 +13,8 @@
 #include "cli/error.h"
 #include "cli/params.h"
 #include "cli/weights.h"
-#include "posenc/core/scale.h"
-#include "posenc/io/manifest.h"
+#include "posenc/positions/scale.h"
+#include "posenc/weights/manifest.h"
 
 namespace posenc::parity {
 

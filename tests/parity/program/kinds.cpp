@@ -2,15 +2,15 @@
 // module, add a row.
 
 #include "parity/program/counterpart.h"
-#include "posenc/nn/input_embedding.h"
-#include "posenc/nn/position_embedding.h"
-#include "posenc/nn/rotary_embedding.h"
-#include "posenc/nn/timestep_embedding.h"
-#include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/nn/token_embedding.h"
-#include "posenc/nn/transformer/gated_feed_forward.h"
-#include "posenc/nn/transformer/rms_norm.h"
-#include "posenc/sinusoid/rotary_preset.h"
+#include "posenc/positions/nn/input_embedding.h"
+#include "posenc/positions/nn/position_embedding.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+#include "posenc/positions/nn/timestep_embedding.h"
+#include "posenc/positions/nn/token_and_position_embedding.h"
+#include "posenc/positions/nn/token_embedding.h"
+#include "posenc/transformer/layers/gated_feed_forward.h"
+#include "posenc/positions/nn/rms_norm.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::parity {
 namespace {

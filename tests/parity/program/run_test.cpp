@@ -4,16 +4,16 @@
 #include <sstream>
 
 #include "parity/program/runs.h"
-#include "posenc/functional/timestep_embedding.h"
-#include "posenc/io/load.h"
-#include "posenc/io/manifest.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/nn/rotary_embedding.h"
-#include "posenc/nn/transformer/gated_feed_forward.h"
-#include "posenc/nn/transformer/rms_norm.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/rotary_preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/functional/timestep_embedding.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/manifest.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+#include "posenc/transformer/layers/gated_feed_forward.h"
+#include "posenc/positions/nn/rms_norm.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/positions/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

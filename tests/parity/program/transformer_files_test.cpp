@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "parity/program/runs.h"
-#include "posenc/io/load.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

@@ -5,7 +5,7 @@
 
 #include "cli/arguments.h"
 #include "parity/program/counterpart.h"
-#include "posenc/models/transformer.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc::parity {
 namespace {

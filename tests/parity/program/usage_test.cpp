@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "io/files.h"
+#include "weights/files.h"
 #include "parity/program/runs.h"
 
 namespace posenc::testing {

@@ -1,8 +1,8 @@
 #include <torch/types.h>
 
 #include "parity/program/runs.h"
-#include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
 
 namespace posenc::testing {
 namespace {

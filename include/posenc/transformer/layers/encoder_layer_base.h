@@ -1,0 +1,42 @@
+#pragma once
+
+#include "posenc/export.h"
+#include "posenc/transformer/functional/attention_mask.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// What a stack gives to layers whose attention has terms of relative positions.
+struct StackPositions {
+  at::Tensor table;     ///< the rows of relative positions of the stack
+  at::Tensor segments;  ///< the segment of each token, integers (B, L), or undefined
+};
+
+/// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer,
+/// DisentangledEncoderLayer, ShiftedEncoderLayer, ConformerEncoderLayer.
+class EncoderLayerBase {
+ public:
+  virtual ~EncoderLayerBase() = default;
+
+  /// The options given to the constructor.
+  virtual const TransformerLayerOptions& layer_options() const = 0;
+  /// Draws new initial weights.
+  virtual void reset_parameters() = 0;
+
+ private:
+  friend class TransformerEncoderImpl;
+
+  // The layer's output, with a mask that includes the window. Stores the attention weights unless
+  // `weights` is null.
+  virtual at::Tensor run(const at::Tensor& x, const AttentionMask& mask,
+                         const at::Tensor& position_ids, at::Tensor* weights) = 0;
+
+  // The same with the relative positions of the stack, which layers with such terms read.
+  virtual at::Tensor run_relative(const at::Tensor& x, const StackPositions&,
+                                  const AttentionMask& mask, const at::Tensor& position_ids,
+                                  at::Tensor* weights) {
+    return run(x, mask, position_ids, weights);
+  }
+};
+
+}  // namespace posenc

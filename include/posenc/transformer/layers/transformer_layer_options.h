@@ -1,0 +1,189 @@
+#pragma once
+
+// posenc-budget: the options of one class
+
+#include <ATen/core/Tensor.h>
+#include <torch/arg.h>
+
+#include <optional>
+#include <string>
+
+#include "posenc/core/base_arg.h"
+#include "posenc/export.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+#include "posenc/transformer/layers/bottleneck_options.h"
+#include "posenc/transformer/layers/conformer_options.h"
+#include "posenc/transformer/attention/disentangled_options.h"
+#include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/positions/nn/transformer_norm.h"
+#include "posenc/positions/relative/alibi.h"
+#include "posenc/positions/relative/index.h"
+#include "posenc/positions/relative/window.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The activation of a feed-forward network.
+enum class Activation {
+  ReLU,       ///< max(x, 0)
+  GELU,       ///< x times the normal distribution function of x
+  Swish,      ///< x * sigmoid(x), also called SiLU
+  GELUTanh,   ///< GELU with the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+  QuickGELU,  ///< x * sigmoid(1.702 x)
+};
+
+/// Returns the activation named `relu`, `gelu`, `swish` or `silu`, `gelu_tanh` (transformers'
+/// `gelu_new`, `gelu_fast`, `gelu_accurate`, `gelu_pytorch_tanh`, `gelu_python_tanh`), or
+/// `quick_gelu`.
+///
+/// Errors: c10::ValueError for any other name.
+Activation activation_of(const std::string& name);
+/// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
+std::string to_string(Activation activation);
+
+/// What mixes the tokens of a sequence in a layer.
+enum class Mixing {
+  Attention,    ///< self-attention
+  Fourier,      ///< the real part of the Fourier transform over tokens and channels: FNet
+  Convolution,  ///< ConvolutionalAttention: ConvBERT
+};
+
+/// The structure of a feed-forward network.
+enum class FeedForward {
+  Plain,  ///< linear2(activation(linear1(x)))
+  Gated,  ///< linear2(activation(a) * g), where linear1(x) is a followed by g: SwiGLU, GeGLU
+};
+
+/// The probabilities of the dropouts of a layer, each in [0, 1); they apply in training only.
+struct LayerDropouts {
+  double attention = 0.0;         ///< of zeroing an attention weight
+  double attention_output = 0.0;  ///< of an element that an attention adds to x
+  double activation = 0.0;        ///< of an element between the two linear layers
+  double output = 0.0;            ///< of an element that the feed-forward network adds to x
+  /// Of zeroing all that a block adds to a sequence, the others being divided by 1 - path: DINOv2's
+  /// drop_path_rate. Encoders only.
+  double path = 0.0;
+};
+
+/// Options of a layer of the encoder or the decoder. A decoder layer refuses those that say so.
+struct TransformerLayerOptions {
+  /// The default options for width `d_model` and `num_heads` heads.
+  TransformerLayerOptions(int64_t d_model, int64_t num_heads)
+      : d_model_(d_model), num_heads_(num_heads) {}
+
+  /// Width D of the layer.
+  TORCH_ARG(int64_t, d_model);
+  /// Number of heads; must divide d_model.
+  TORCH_ARG(int64_t, num_heads);
+  /// Width of the feed-forward network; PyTorch's dim_feedforward.
+  TORCH_ARG(int64_t, d_ff) = 2048;
+  /// Probability of every dropout in the layer, in [0, 1), except that of a path.
+  TORCH_ARG(double, dropout) = 0.1;
+  /// A probability for each of them in place of `dropout`, as most models have.
+  TORCH_ARG(std::optional<LayerDropouts>, dropouts) = std::nullopt;
+  /// What mixes tokens; all but Mixing::Attention take none of the attention's options, post_norms
+  /// or layer_scale, and Mixing::Fourier a num_heads of 1. Encoders only.
+  TORCH_ARG(Mixing, mixing) = Mixing::Attention;
+  /// Number of tokens that the convolution of Mixing::Convolution sees, around each; odd.
+  TORCH_ARG(int64_t, conv_kernel_size) = 9;
+  /// Makes layers BottleneckEncoderLayers, which refuse most other options of encoders: MobileBERT.
+  TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
+  /// Makes layers DisentangledEncoderLayers, which refuse most other options of encoders: DeBERTa.
+  TORCH_ARG(std::optional<DisentangledOptions>, disentangled) = std::nullopt;
+  /// Makes layers ConformerEncoderLayers, which refuse most other options of encoders.
+  TORCH_ARG(std::optional<ConformerOptions>, conformer) = std::nullopt;
+  /// Makes layers ShiftedEncoderLayers, which refuse most other options of encoders, or gives those
+  /// of a conformer such an attention: XLNet.
+  TORCH_ARG(std::optional<ShiftedOptions>, shifted) = std::nullopt;
+  /// The structure of the feed-forward network.
+  TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
+  /// Activation of the feed-forward network.
+  TORCH_ARG(Activation, activation) = Activation::ReLU;
+  /// Normalises the input of each block (pre-norm); false: its output, as in the paper.
+  TORCH_ARG(bool, norm_first) = false;
+  /// Whether the attention has a norm before it; ModernBERT's first layer has none. false needs
+  /// norm_first. Encoders only.
+  TORCH_ARG(bool, first_norm) = true;
+  /// Normalises the output of each block as well, before it is added to x: Gemma. Needs norm_first.
+  /// Encoders only.
+  TORCH_ARG(bool, post_norms) = false;
+  /// The kind of all norms.
+  TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
+  /// Added to the variance, or the mean square, in the norms.
+  TORCH_ARG(double, layer_norm_eps) = 1e-5;
+  /// Whether linear layers and norms have a bias; the four options below set it for some of them.
+  TORCH_ARG(bool, bias) = true;
+  /// Whether the projections of queries, keys and values have a bias; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, qkv_bias) = std::nullopt;
+  /// Whether queries have a bias, where `qkv_bias` gives them one; otherwise its rows of
+  /// in_proj_bias are zeros that get no gradient. DINOv3's keys have none.
+  TORCH_ARG(bool, query_bias) = true;
+  /// The same for keys.
+  TORCH_ARG(bool, key_bias) = true;
+  /// The same for values.
+  TORCH_ARG(bool, value_bias) = true;
+  /// Whether the projection of the attention's output has one; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
+  /// Whether linear1 has one; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, linear1_bias) = std::nullopt;
+  /// Whether linear2 has one; `bias` unless set.
+  TORCH_ARG(std::optional<bool>, linear2_bias) = std::nullopt;
+  /// Whether layer norms have one; `bias` unless set. An RMS norm has none.
+  TORCH_ARG(std::optional<bool>, norm_bias) = std::nullopt;
+  /// Whether sequences are (B, L, D); false: (L, B, D).
+  TORCH_ARG(bool, batch_first) = true;
+  /// Multiplies the output of each block by a LayerScale that starts from this factor, before it is
+  /// added to x, as DINOv2 does; none unless set.
+  TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
+  /// Number of key and value heads (grouped-query attention), a divisor of num_heads; num_heads
+  /// unless set.
+  TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
+  /// Width of a head; d_model / num_heads unless set, which num_heads need not divide then.
+  TORCH_ARG(std::optional<int64_t>, head_dim) = std::nullopt;
+  /// Gives the self-attention a relative position bias with this index and a table of its own, as
+  /// MultiheadAttentionOptions does: UMT5. For one table that all layers share, as in T5, see
+  /// TransformerStackOptions. None unless set.
+  TORCH_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// Adds a GridPositionBias of the layer's own to the scores, by the rows and columns of patches,
+  /// with a table for a grid of this size: BEiT. For one that all layers share see
+  /// TransformerEncoderOptions; a layer may have both. None unless set. Encoders only.
+  TORCH_ARG(std::optional<relative::Grid>, grid_bias) = std::nullopt;
+  /// Rotates queries and keys by their positions; none unless set. Encoders only, as qk_norm and
+  /// window.
+  TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
+  /// Normalises each head of queries and keys, before they are rotated, by an RMS norm of the
+  /// norms' kind and epsilon. Needs an RMS norm_kind.
+  TORCH_ARG(bool, qk_norm) = false;
+  /// The factor of the scores; 1 / sqrt(head_dim) unless set.
+  TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
+  /// Token i attends to tokens i - window .. i + window only; causal: i - window .. i; unset: all.
+  TORCH_ARG(std::optional<int64_t>, window) = std::nullopt;
+  /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
+  TORCH_ARG(bool, python_dropout_order) = false;
+};
+
+/// Base class of the options of a stack of layers.
+template <typename Derived>
+class TransformerStackOptions {
+ public:
+  /// `num_layers` layers with the options `layer`.
+  TransformerStackOptions(const TransformerLayerOptions& layer, int64_t num_layers)
+      : layer_(layer), num_layers_(num_layers) {}
+
+  /// Options of each layer.
+  POSENC_BASE_ARG(TransformerLayerOptions, layer);
+  /// Number of layers.
+  POSENC_BASE_ARG(int64_t, num_layers);
+  /// Adds a final norm after all layers, which pre-norm stacks need.
+  POSENC_BASE_ARG(bool, norm) = false;
+  /// The epsilon of the final norm, whose other options are those of the layers' norms; their
+  /// layer_norm_eps unless set.
+  POSENC_BASE_ARG(std::optional<double>, final_norm_eps) = std::nullopt;
+  /// A relative position bias with this index that the self-attention of all layers adds to its
+  /// scores, from one table: T5. None unless set; excludes TransformerLayerOptions::relative.
+  POSENC_BASE_ARG(std::optional<relative::Index>, relative) = std::nullopt;
+  /// ALiBi in the self-attention of all layers: BLOOM, MPT, JinaBERT. None unless set; excludes
+  /// relative biases of the stack and of its layers.
+  POSENC_BASE_ARG(std::optional<relative::Alibi>, alibi) = std::nullopt;
+};
+
+}  // namespace posenc

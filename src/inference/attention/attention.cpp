@@ -1,0 +1,99 @@
+#include "inference/attention/attention.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/dispatch.h"
+#include "base/platform/memory.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace kernel = kernels::inference;
+
+constexpr int64_t kGrainOfSequences = 1 << 16;  // least work in attention per thread
+
+// How many keys a query may see.
+int64_t most_keys(const AttentionInput& input) {
+  const int64_t keys = input.keys.length;
+  return input.window && *input.window < keys / 2 ? 2 * *input.window + 1 : keys;
+}
+
+}  // namespace
+
+HeadSizes HeadSizes::of(const MultiheadAttentionOptions& options) {
+  const int64_t heads = options.num_heads();
+  return {heads, options.num_kv_heads().value_or(heads),
+          options.head_dim().value_or(options.embed_dim() / heads)};
+}
+
+float score_scale(int64_t head_dim) { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
+
+void attend(const AttentionInput& input, float* out) {
+  const int64_t batch = input.queries.batch;
+  const HeadSizes& sizes = input.sizes;
+  kernel::SequenceAttentionRequest request = {};
+  request.query = input.query.const_data_ptr<float>();
+  request.query_stride = input.query.stride(0);
+  request.keys = input.key.const_data_ptr<float>();
+  request.values = input.value.const_data_ptr<float>();
+  request.key_stride = input.key.stride(0);
+  request.heads = sizes.heads;
+  request.group = sizes.heads / sizes.kv_heads;
+  request.width = sizes.head_dim;
+  request.sequences = batch;
+  request.query_first = input.queries.first.data();
+  request.query_lengths = input.queries.lengths.data();
+  request.key_first = input.keys.first.data();
+  request.key_lengths = input.keys.lengths.data();
+  request.scale = input.scale;
+  request.is_causal = input.mask.is_causal;
+  if (input.window && *input.window < input.keys.length) {
+    request.window = *input.window;
+    if (input.keys.packed) request.places = input.keys.places.data();
+  }
+  at::Tensor bias = input.mask.bias;
+  if (bias.defined()) {
+    bias = bias.expand({batch, sizes.heads, input.queries.length, input.keys.length});
+    request.bias = bias.const_data_ptr<float>();
+    std::copy_n(bias.strides().begin(), 4, request.bias_strides);
+  }
+  const at::Tensor& relative = input.mask.by_distance;
+  if (relative.defined()) {
+    TORCH_CHECK_VALUE(relative.size(0) == sizes.heads,
+                      "[AttentionMask] slopes() takes a slope for each of the ", sizes.heads,
+                      " heads. Got ", relative.size(0));
+    request.relative = relative.const_data_ptr<float>() + input.keys.length - 1;
+    request.relative_stride = relative.stride(0);
+    if (!input.counts_tokens && !input.keys.has_neighbours())
+      request.relative_places = input.keys.places.data();
+  }
+  request.masks = input.masks;
+  request.mask_stride = input.queries.length;
+  request.out = out;
+  request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
+  const auto attend = kernels::chosen().attention_sequence.attend;
+  const int64_t floats = kernel::sequence_floats(sizes.head_dim, input.keys.length);
+  const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);
+  const int64_t grain = kGrainOfSequences * batch * sizes.heads / std::max<int64_t>(1, products);
+  torch_internals::parallel_parts(
+      0, batch * sizes.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, floats));
+      });
+}
+
+void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t heads, int64_t head_dim,
+                     const Norm& norm) {
+  split_rows(rows, heads * head_dim, [&](int64_t begin, int64_t end) {
+    kernel::AddNormRequest request = norm.request(head_dim);
+    for (int64_t row = begin; row < end; ++row) {
+      request.x = request.out = x + row * stride;
+      kernels::chosen().add_norm.add_norm(request, 0, heads);
+    }
+  });
+}
+
+}  // namespace posenc::inference

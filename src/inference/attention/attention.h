@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+
+#include "inference/rows/packing.h"
+#include "inference/rows/stream.h"
+#include "posenc/transformer/attention/multihead_attention.h"
+
+namespace posenc::inference {
+
+/// The heads of queries, keys and values, side by side in each row of their projection.
+struct HeadSizes {
+  int64_t heads, kv_heads, head_dim;
+
+  /// Those of a module.
+  static HeadSizes of(const MultiheadAttentionOptions& options);
+
+  int64_t query_width() const { return heads * head_dim; }
+  int64_t kv_width() const { return kv_heads * head_dim; }
+  int64_t width() const { return query_width() + 2 * kv_width(); }
+  bool operator==(const HeadSizes&) const = default;
+};
+
+/// softmax(scale * q k^T) v of packed rows in the layout of the projections: query (rows, .), key
+/// and value (key rows, .), with the heads of each row side by side  ->  out (rows, .), without
+/// gaps.
+struct AttentionInput {
+  at::Tensor query, key, value;
+  const Packing& queries;
+  const Packing& keys;
+  HeadSizes sizes;
+  float scale;
+  ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
+  std::optional<int64_t> window = std::nullopt;  ///< of TransformerLayerOptions
+  int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps
+  /// Whether the distances of the mask count rows, and not what was between them.
+  bool counts_tokens = false;
+  const float* const* masks = nullptr;  ///< those of SequenceAttentionRequest, by keys
+};
+void attend(const AttentionInput& input, float* out);
+
+/// The factor of the scores of heads of this width, unless a module has its own: 1 /
+/// sqrt(head_dim).
+float score_scale(int64_t head_dim);
+
+/// x = norm(x) for `heads` heads of each row, side by side; the rows are `stride` apart.
+void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t heads, int64_t head_dim,
+                     const Norm& norm);
+
+}  // namespace posenc::inference

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "positions/functional/rotary/fusable.h"
+#include "inference/attention/attention.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+
+namespace posenc::inference {
+
+/// The rotary embedding of the layers whose options, frequencies and heads are the same.
+struct Rotation {
+  /// A copy of `source` on the same memory.
+  Rotation(const RotaryEmbeddingImpl& source, HeadSizes sizes);
+  /// Whether it computes what one of `source` for these heads would.
+  bool is_of(const RotaryEmbeddingImpl& source, const HeadSizes& other) const;
+  /// Whether a token has a position for each of several axes.
+  bool is_axial() const { return rotary->options.rotary().axial(); }
+
+  RotaryEmbedding rotary;
+  HeadSizes sizes;
+};
+
+/// The position of each row of a packed batch.
+struct RowPositions {
+  /// position_ids: (L) or (B, L); undefined for 0, 1, ... in each sequence. `axial`: with an axis
+  /// more, of the coordinates of a token.
+  RowPositions(const Packing& packing, const at::Tensor& position_ids, bool axial);
+
+  at::Tensor ids;         ///< positions, in any order
+  at::Tensor row_of_ids;  ///< int64 (rows): which of them is a row's
+};
+
+/// Rotates the heads in packed rows of a projection (rows, .), in place.
+class RowRotation {
+ public:
+  RowRotation(const Rotation& rotation, const at::Tensor& projected, const RowPositions& positions);
+
+  /// Rows [begin, end).
+  void operator()(int64_t begin, int64_t end) const;
+
+ private:
+  struct Pair {
+    at::Tensor first, second;     // (rows, heads, head_dim); the second may be undefined
+    functional::RotaryPlan plan;  // if they can be rotated in one pass
+    bool has_plan;
+  };
+  void add(const at::Tensor& first, const at::Tensor& second);
+
+  RotaryOptions options_;
+  RotaryCosSin table_;
+  at::Tensor row_of_table_;
+  std::vector<Pair> pairs_;
+};
+
+}  // namespace posenc::inference

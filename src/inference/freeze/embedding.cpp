@@ -1,0 +1,113 @@
+#include "inference/freeze/embedding.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+#include "positions/functional/lookup.h"
+#include "positions/nn/computed_table.h"
+#include "positions/nn/token_positions.h"
+#include "posenc/positions/sinusoid/positions.h"
+
+namespace posenc::inference {
+
+namespace {
+
+constexpr functional::LookupNames kNames = {"TokenEmbedding", "id", "vocab_size"};
+
+at::Tensor table_of(const TokenAndPositionEmbedding& embedding) {
+  if (embedding->position_embedding) return embedding->position_embedding->weight.detach();
+  return embedding->position_encoding ? embedding->position_encoding->pe.detach() : at::Tensor();
+}
+
+void normalise_rows(const at::Tensor& x, const Norm& norm) {
+  float* const rows = x.data_ptr<float>();
+  const int64_t width = x.size(-1), count = x.numel() / width;
+  normalise({rows, rows, count, width, row_regime(count)}, norm);
+}
+
+}  // namespace
+
+at::Tensor GrowingTable::table(int64_t rows) {
+  const std::lock_guard lock(mutex_);
+  if (rows > table_.size(1)) table_ = grown_table(table_, sinusoid_, rows);
+  return table_;
+}
+
+Embedding::Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert)
+    : table(table_of(embedding)),
+      converted(convert.table(embedding->token_embedding->weight)),
+      scale(embedding->options.scale()),
+      first_row(first_position_row(embedding->options)),
+      norm(embedding->norm),
+      normalises_tokens(embedding->options.norm() == embeddings::Norm::AfterTokens) {
+  if (!converted) weight = embedding->token_embedding->weight.detach();
+  if (embedding->options.position_ids() != embeddings::PositionIds::FromIds) return;
+  padding_idx = embedding->options.padding_idx();
+  growing = std::make_shared<GrowingTable>(table, embedding->position_encoding->options.sinusoid());
+}
+
+// Converted rows become a table of their own, with the rows in the order of the ids.
+std::pair<at::Tensor, at::Tensor> Embedding::tokens(const at::Tensor& ids) const {
+  if (!converted) return {ids, weight};
+  functional::check_index_type(kNames, ids);
+  check_ids(ids);
+  return {at::arange(ids.numel(), at::kLong).view(ids.sizes()), converted->rows(ids)};
+}
+
+at::Tensor Embedding::look_up(const at::Tensor& ids, int64_t rows,
+                              const functional::PositionalEncodingFuncOptions& position) const {
+  const auto [places, matrix] = tokens(ids);
+  const at::Tensor positions = growing ? growing->table(rows) : table;
+  const bool together = positions.defined() && !normalises_tokens;
+  at::Tensor x =
+      together ? functional::embed(places, matrix, positions,
+                                   functional::EmbedFuncOptions().scale(scale).position(position))
+               : functional::token_embedding(places, matrix, scale);
+  if (norm) normalise_rows(x, norm);
+  if (!together && positions.defined()) x = functional::positional_encoding(x, positions, position);
+  return x;
+}
+
+at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset,
+                                 const at::Tensor& position_ids) const {
+  auto position = functional::PositionalEncodingFuncOptions();
+  const int64_t length = ids.size(-1);
+  if (growing) {
+    position.position_ids(position_ids.defined() ? position_ids
+                                                 : positions_from_ids(ids, *padding_idx, offset));
+  } else if (table.defined()) {
+    if (first_row > 0) check_length(length, offset);  // the look-up sees all rows as positions
+    position.offset(first_row + offset);
+  }
+  return look_up(ids, first_row + offset + length, position);
+}
+
+void Embedding::check_ids(const at::Tensor& ids) const {
+  functional::check_indices(kNames, ids, vocab_size());
+}
+
+void Embedding::check_length(int64_t length, int64_t offset) const {
+  const int64_t most = table.size(-2) - first_row;
+  TORCH_CHECK_VALUE(offset + length <= most, "[FrozenTransformer] sequence length ",
+                    offset + length, " exceeds max_len ", most, ". Got it with its padding");
+}
+
+at::Tensor Embedding::packed(const at::Tensor& ids, const Packing& packing) const {
+  if (!packing.packed) return (*this)(ids).flatten(0, 1);
+  const int64_t length = ids.size(1);
+  auto position = functional::PositionalEncodingFuncOptions();
+  if (growing) {
+    position.position_ids(packing.pack(positions_from_ids(ids, *padding_idx)));
+  } else if (table.defined()) {
+    // Padding counts towards the length, as in the module, although it is not looked up.
+    check_length(length, 0);
+    position.position_ids(at::tensor(packing.places, at::kLong).remainder(length) + first_row);
+  }
+  const at::Tensor rows = look_up(packing.pack(ids), first_row + length, position);
+  check_ids(ids);
+  return rows;
+}
+
+}  // namespace posenc::inference

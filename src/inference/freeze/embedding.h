@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "inference/rows/packing.h"
+#include "inference/rows/stream.h"
+#include "inference/linear/weight_converter.h"
+#include "posenc/positions/functional/embed.h"
+#include "posenc/positions/nn/token_and_position_embedding.h"
+
+namespace posenc::inference {
+
+/// A table of positions that is computed further when longer sequences come; for many threads.
+class GrowingTable {
+ public:
+  GrowingTable(at::Tensor table, SinusoidOptions sinusoid)
+      : table_(std::move(table)), sinusoid_(std::move(sinusoid)) {}
+
+  /// The table, (1, >= rows, D). Later growth does not affect it.
+  at::Tensor table(int64_t rows);
+
+ private:
+  std::mutex mutex_;
+  at::Tensor table_;
+  SinusoidOptions sinusoid_;
+};
+
+/// A frozen TokenAndPositionEmbedding.
+struct Embedding {
+  Embedding() = default;
+  /// Of an embedding that check_freezable() accepts.
+  Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert);
+
+  /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`. Where positions are of
+  /// ids, `position_ids` (B, L) may replace them: rows of the table, at most those that `offset`
+  /// allows.
+  at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0,
+                        const at::Tensor& position_ids = {}) const;
+  /// ids: (B, L)  ->  (rows, D), those that `packing` keeps. Ids under padding are only checked.
+  at::Tensor packed(const at::Tensor& ids, const Packing& packing) const;
+
+  int64_t vocab_size() const { return converted ? converted->vocab_size() : weight.size(0); }
+
+  /// weight: undefined if it is converted; table: without positions
+  at::Tensor weight, table;
+  std::optional<ConvertedTable> converted;
+  Scale scale = Scale::None;
+  std::optional<int64_t> padding_idx = std::nullopt;  ///< whose tokens are not counted
+  int64_t first_row = 0;                              ///< of the table, that of position 0
+  std::shared_ptr<GrowingTable> growing = nullptr;    ///< in place of the table
+  Norm norm = {};
+  bool normalises_tokens = false;  ///< before positions are added
+
+ private:
+  void check_ids(const at::Tensor& ids) const;
+  void check_length(int64_t length, int64_t offset) const;
+  /// The rows of the ids, not scaled: a matrix, and the ids in it.
+  std::pair<at::Tensor, at::Tensor> tokens(const at::Tensor& ids) const;
+  /// `rows`: how many of the table they may need.
+  at::Tensor look_up(const at::Tensor& ids, int64_t rows,
+                     const functional::PositionalEncodingFuncOptions& position) const;
+};
+
+}  // namespace posenc::inference

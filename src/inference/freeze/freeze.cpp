@@ -1,0 +1,82 @@
+#include "posenc/inference/freeze.h"
+
+#include "inference/layers/check_freezable.h"
+#include "inference/rows/frozen_scope.h"
+#include "inference/freeze/model.h"
+
+namespace posenc {
+namespace {
+
+template <typename Holder>
+const auto& module_of(const Holder& model) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] the model must not be an empty holder");
+  return *model.ptr();
+}
+
+}  // namespace
+
+namespace inference {
+
+FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model,
+                                     WeightConverter& convert) {
+  auto frozen = std::make_shared<TransformerEncoderModel>(
+      TransformerEncoderModel{model.options, StaleCheck(model), {}});
+  frozen->layers = freeze_layers(model, "", convert);
+  frozen->stale_check.set_converted(convert.bytes());
+  frozen->weights = convert.weights();
+  frozen->call = convert.call_options();
+  return FrozenAccess::wrap(std::move(frozen));
+}
+
+}  // namespace inference
+
+FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
+  const inference::FrozenScope scope;
+  inference::WeightConverter convert(options, model);
+  auto frozen = inference::freeze_part(model, convert);
+  convert.check_exceptions();
+  return frozen;
+}
+
+FrozenTransformerEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options) {
+  return freeze(module_of(model), options);
+}
+
+FrozenTransformerEncoder freeze(TransformerEncoder&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
+}
+
+FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
+  const inference::FrozenScope scope;
+  auto frozen = std::make_shared<inference::TransformerModel>(
+      inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
+  inference::WeightConverter convert(options, model);
+  const int64_t d_model = model.options.d_model();
+  inference::check_freezable(*model.src_embedding, "src_embedding", d_model);
+  inference::check_freezable(*model.tgt_embedding, "tgt_embedding", d_model);
+  inference::check_stack_options(model.encoder->options.layer(), "encoder", d_model);
+  inference::check_stack_options(model.decoder->options.layer(), "decoder", d_model);
+  frozen->src_embedding = inference::Embedding(model.src_embedding, convert);
+  frozen->tgt_embedding = inference::Embedding(model.tgt_embedding, convert);
+  frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", convert);
+  frozen->decoder =
+      inference::freeze_stack(*model.decoder, "decoder.", convert, model.options.output_scale());
+  const at::Tensor& weight = model.final_layer->effective_weight();
+  inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);
+  frozen->final_layer = convert.projection(weight, model.final_layer->bias);
+  convert.check_exceptions();
+  frozen->stale_check.set_converted(convert.bytes());
+  frozen->weights = convert.weights();
+  frozen->call = convert.call_options();
+  return inference::FrozenAccess::wrap(std::move(frozen));
+}
+
+FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options) {
+  return freeze(module_of(model), options);
+}
+
+FrozenTransformer freeze(Transformer&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
+}
+
+}  // namespace posenc

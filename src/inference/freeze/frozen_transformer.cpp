@@ -1,0 +1,95 @@
+#include <ATen/ops/empty.h>
+
+#include <ostream>
+
+#include "inference/freeze/checks.h"
+#include "inference/rows/frozen_scope.h"
+#include "inference/freeze/model.h"
+#include "posenc/inference/freeze.h"
+
+namespace posenc {
+namespace {
+
+using inference::Memory;
+using inference::Packing;
+using torch_internals::CallThreads;
+
+void check_ids(const char* name, const torch::Tensor& ids) {
+  TORCH_CHECK_VALUE(ids.defined(), "[FrozenTransformer] ", name,
+                    " must be ids (B, L). Got an undefined tensor");
+  TORCH_CHECK_VALUE(ids.dim() == 2 && ids.is_cpu(), "[FrozenTransformer] ", name,
+                    " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
+}
+
+}  // namespace
+
+namespace inference {
+
+Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
+  const int64_t batch = src.size(0), length = src.size(1);
+  const Packing packing = model.encoder->packing_of(src_mask, batch, length);
+  const at::Tensor rows = model.src_embedding.packed(src, packing);
+  const ScoreMask mask = model.encoder->mask_of(packing, src_mask, rows);
+  return {model.encoder->run(rows, packing, mask), packing};
+}
+
+at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
+                  const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
+                  at::Tensor* memory_weights) {
+  const inference::FrozenScope scope;
+  check_ids("tgt", tgt);
+  check_sequence("FrozenTransformer", memory, model.options.d_model());
+  TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
+                    "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
+                    " and ", memory.sizes());
+  model.stale_check.check();
+  const CallThreads threads(model.call, tgt.numel() * model.options.d_model());
+  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model.decoder.heads;
+  const at::Tensor x = model.tgt_embedding(tgt).flatten(0, 1);
+  const at::Tensor out =
+      run(model.decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
+          Packing(batch, memory.size(1)),
+          mask_by_distance(with_token_distances(tgt_mask, model.decoder.alibi),
+                           {batch, heads, length, length}, x),
+          mask_by_distance(memory_mask, {batch, heads, length, memory.size(1)}, x), memory_weights);
+  const at::Tensor logits = at::empty({batch, length, model.final_layer.out()}, at::kFloat);
+  model.final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
+                        row_regime(batch * length));
+  return logits;
+}
+
+}  // namespace inference
+
+torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
+                                        const AttentionMask& src_mask) const {
+  const inference::FrozenScope scope;
+  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
+  check_ids("src", src);
+  model->stale_check.check();
+  const CallThreads threads(model->call, src.numel() * model->options.d_model());
+  const Memory memory = inference::encode(*model, src, src_mask);
+  return memory.packing.unpack(memory.rows);
+}
+
+torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::Tensor& memory,
+                                        const AttentionMask& tgt_mask,
+                                        const AttentionMask& memory_mask) const {
+  const auto model = model_;
+  return inference::decode(*model, tgt, memory, tgt_mask, memory_mask);
+}
+
+const TransformerOptions& FrozenTransformer::options() const { return model_->options; }
+FrozenBytes FrozenTransformer::bytes() const { return model_->stale_check.bytes(); }
+
+std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
+  const auto& options = model.options();
+  return stream << "posenc::FrozenTransformer(src_vocab=" << options.src_vocab()
+                << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << to_string(options.tie())
+                << ", num_encoder_layers=" << options.num_encoder_layers()
+                << ", num_decoder_layers=" << options.num_decoder_layers()
+                << ", d_model=" << options.d_model() << ", num_heads=" << options.num_heads()
+                << ", d_ff=" << options.d_ff() << inference::FrozenAccess::model(model)->weights
+                << ")";
+}
+
+}  // namespace posenc

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "inference/freeze/embedding.h"
+#include "inference/layers/layers.h"
+#include "inference/freeze/stale_check.h"
+#include "posenc/inference/freeze.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+
+/// The implementation of FrozenTransformerEncoder.
+struct TransformerEncoderModel {
+  TransformerEncoderOptions options;
+  StaleCheck stale_check;
+  std::unique_ptr<const FrozenLayers> layers;
+  ConvertedWeights weights = {};
+  torch_internals::CallOptions call = {};
+};
+
+/// The implementation of FrozenTransformer.
+struct TransformerModel {
+  TransformerOptions options;
+  StaleCheck stale_check;
+  Embedding src_embedding, tgt_embedding;
+  std::unique_ptr<const FrozenLayers> encoder;
+  DecoderStack decoder;
+  Projection final_layer;
+  ConvertedWeights weights = {};
+  torch_internals::CallOptions call = {};
+};
+
+/// Wraps and unwraps the implementations of the public classes.
+struct FrozenAccess {
+  static FrozenTransformerEncoder wrap(std::shared_ptr<const TransformerEncoderModel> model) {
+    return FrozenTransformerEncoder(std::move(model));
+  }
+  static FrozenTransformer wrap(std::shared_ptr<const TransformerModel> model) {
+    return FrozenTransformer(std::move(model));
+  }
+  /// Keeps the model alive while a call runs: a callback may assign another one to `frozen`.
+  static std::shared_ptr<const TransformerModel> model(const FrozenTransformer& frozen) {
+    return frozen.model_;
+  }
+  static std::shared_ptr<const TransformerEncoderModel> model(
+      const FrozenTransformerEncoder& frozen) {
+    return frozen.model_;
+  }
+  static const ConvertedWeights& weights(const FrozenTransformerEncoder& frozen) {
+    return frozen.model_->weights;
+  }
+};
+
+/// The stack inside a model whose parameters `convert` was made for.
+FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model, WeightConverter& convert);
+
+/// FrozenTransformerEncoder::forward_with() with inputs whose kept_rows are (B, L). With `all_rows`
+/// those of padding are computed too, as in the module.
+at::Tensor run(const TransformerEncoderModel& model, const at::Tensor& x, const AttentionMask& mask,
+               const LayerInputs& inputs, bool all_rows, TransformerEncoderRecord& record);
+
+/// freeze() of a holder, which is empty afterwards.
+template <typename Holder>
+auto freeze_and_release(Holder& model, const FreezeOptions& options) {
+  auto frozen = freeze(std::as_const(model), options);
+  model = Holder(nullptr);
+  return frozen;
+}
+
+/// The encoder's output for a batch.
+struct Memory {
+  at::Tensor rows;  ///< (rows, D)
+  Packing packing;
+};
+
+/// Encodes ids (B, S), skipping padding.
+Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
+
+/// FrozenTransformer::decode(). `memory_weights`, if given, receives what run() gives it.
+at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
+                  const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
+                  at::Tensor* memory_weights = nullptr);
+
+}  // namespace posenc::inference

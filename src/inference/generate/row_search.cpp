@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "inference/generate/step_model.h"
+
+namespace posenc {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+struct Row {
+  std::vector<int64_t> columns;
+  double log_probability = 0.0;
+  TargetAttention attention;
+  bool done = false;
+};
+
+bool is_done(const std::vector<Row>& rows, int64_t source, int64_t rows_per_source) {
+  const auto begin = rows.begin() + source * rows_per_source;
+  return std::all_of(begin, begin + rows_per_source, [](const Row& row) { return row.done; });
+}
+
+struct Choice {
+  torch::Tensor ids, log_probabilities;  // one per row, on the CPU
+};
+
+// The token of each row's rank among its most probable ones; a rank beyond those that are allowed
+// has the log probability -inf.
+Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
+  const int64_t most = *std::max_element(ranks.begin(), ranks.end()) + 1;
+  const auto best = functional::beam_topk(next.logits, next.sum, torch::zeros_like(next.sum.rest),
+                                          /*group=*/1, std::min(most, next.logits.size(1)));
+  const Choice all = {best.places.cpu(), best.scores.cpu()};
+  if (most == 1) return all;
+  const auto place = torch::tensor(ranks, torch::kLong).unsqueeze(1);
+  const auto inside = place.clamp_max(best.places.size(1) - 1);
+  return {all.ids.gather(1, inside),
+          all.log_probabilities.gather(1, inside).masked_fill(place.ne(inside), kNone)};
+}
+
+// `check` is called with the best log probability of each row. Rows without columns are decoded
+// only because others are; their output is discarded.
+template <typename Check>
+Choice next_tokens(Search& search, const std::vector<TargetRow>& rows,
+                   const std::vector<int64_t>& ranks, Check check) {
+  const auto next = search.step(rows);
+  const auto& [logits, sum] = next;
+  if (!search.options().do_sample()) {
+    const Choice choice = ranked(next, ranks);
+    check(choice.log_probabilities);
+    return choice;
+  }
+  const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
+  check(log_probabilities.amax(1).cpu());
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (rows[row].columns == nullptr) logits.select(0, static_cast<int64_t>(row)).zero_();
+  const auto ids = draw(logits, search.options()).unsqueeze(1);
+  return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
+}
+
+// Appends the chosen token to a row and tells the caller.
+void extend(const Search& search, int64_t index, int64_t token, double log_probability, Row& row) {
+  const int64_t source = index / search.plan.rows_per_source;
+  row.columns.push_back(token);
+  row.log_probability += log_probability;
+  const auto length =
+      static_cast<int64_t>(row.columns.size() - search.plan.prefixes[source].size());
+  row.done = search.ends(row.columns, length);
+  if (!search.options().on_token()) return;
+  const bool more = search.options().on_token()(
+      {source, index % search.plan.rows_per_source, token, log_probability, row.done});
+  search.decoder.check_unchanged();
+  row.done |= !more;
+}
+
+}  // namespace
+
+Hypotheses row_search(Search& search) {
+  const SearchPlan& plan = search.plan;
+  const int64_t width = plan.rows_per_source;
+  std::vector<Row> rows(plan.sources * width);
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i].columns = {plan.prefixes[static_cast<int64_t>(i) / width].front()};
+  std::vector<int64_t> live(rows.size());  // the rows still being decoded
+  std::iota(live.begin(), live.end(), 0);
+  for (int64_t step = 1; !live.empty(); ++step) {
+    std::vector<TargetRow> views;
+    std::vector<int64_t> ranks;
+    for (const int64_t index : live) {
+      const Row& row = rows[index];
+      const bool chooses =
+          !row.done && search.next_of_prefix(index / width, row.columns) == nullptr;
+      views.push_back({index / width, chooses ? &row.columns : nullptr});
+      const bool branches = plan.options.return_alternatives() &&
+                            row.columns.size() == plan.prefixes[index / width].size();
+      ranks.push_back(branches ? index % width : 0);
+    }
+    const auto check = [&](const torch::Tensor& best) {
+      for (size_t i = 0; i < live.size(); ++i)
+        if (views[i].columns != nullptr && ranks[i] == 0)
+          search.check_choice(best.const_data_ptr<float>()[i], step, live[i] / width);
+    };
+    const auto [ids, gained] = next_tokens(search, views, ranks, check);
+    for (size_t i = 0; i < live.size(); ++i) {
+      Row& row = rows[live[i]];
+      if (!row.done) search.attend(static_cast<int64_t>(i), row.attention);
+      if (ranks[i] > 0 && !(gained.const_data_ptr<float>()[i] > kNone)) {
+        row.done = true;  // fewer tokens are allowed than alternatives wanted
+      } else if (views[i].columns != nullptr) {
+        extend(search, live[i], ids.const_data_ptr<int64_t>()[i], gained.const_data_ptr<float>()[i],
+               row);
+      } else if (!row.done) {
+        row.columns.push_back(*search.next_of_prefix(live[i] / width, row.columns));
+      }
+    }
+    std::vector<int64_t> left, places, tokens;  // of the sources that are not finished
+    for (size_t i = 0; i < live.size(); ++i) {
+      if (is_done(rows, live[i] / width, width)) continue;
+      left.push_back(live[i]);
+      places.push_back(static_cast<int64_t>(i));
+      tokens.push_back(rows[live[i]].columns.back());
+    }
+    const int64_t finished = plan.sources - static_cast<int64_t>(left.size()) / width;
+    if (!search.go_on(step, finished) || left.empty()) break;
+    search.continue_with(places, tokens);
+    live = std::move(left);
+  }
+  Hypotheses result(plan.sources);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t source = static_cast<int64_t>(i) / width;
+    const Row& row = rows[i];
+    const auto length = static_cast<int64_t>(search.generated(source, row.columns).size());
+    if (length == 0 && plan.options.return_alternatives()) continue;
+    const double score =
+        length == 0 ? 0.0 : search.score(row.log_probability, length, row.attention);
+    result[source].push_back(search.hypothesis(source, row.columns, score, row.attention));
+  }
+  return result;
+}
+
+}  // namespace posenc

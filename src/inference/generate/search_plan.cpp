@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "inference/generate/step_model.h"
+
+namespace posenc {
+namespace {
+
+// Bound on length ^ length_penalty and its reciprocal: far enough from the limits of float32 that
+// dividing a log probability by it neither overflows nor underflows.
+constexpr double kMostPenalty = 1e30;
+constexpr int64_t kMostHidden = 1 << 30;   // columns
+constexpr int64_t kDefaultNewTokens = 20;  // that of transformers' generate()
+
+void check_rows(const char* name, int64_t rows) {
+  check_positive("generate", name, rows);
+  TORCH_CHECK_VALUE(rows <= kMostRowsPerSource, "[generate] ", name, " must be at most ",
+                    kMostRowsPerSource, ". Got ", rows);
+}
+
+void check_token(const char* name, int64_t token, int64_t vocab) {
+  TORCH_CHECK_VALUE(token >= 0 && token < vocab, "[generate] ", name, " must lie in [0, ", vocab,
+                    "). Got ", token);
+}
+
+void check_tokens(const char* name, const std::vector<int64_t>& tokens, int64_t vocab) {
+  for (const int64_t token : tokens) check_token(name, token, vocab);
+}
+
+void check_sequence(const char* name, const std::vector<int64_t>& sequence, int64_t vocab) {
+  TORCH_CHECK_VALUE(!sequence.empty(), "[generate] ", name, " must not be empty");
+  check_tokens(name, sequence, vocab);
+}
+
+// If each of them is suppressed, nothing could be generated.
+void check_forced(const char* name, const std::vector<int64_t>& forced,
+                  const GenerateOptions& options, int64_t vocab) {
+  check_tokens(name, forced, vocab);
+  const auto& suppressed = options.suppress_tokens();
+  const auto is_suppressed = [&](int64_t token) {
+    return std::find(suppressed.begin(), suppressed.end(), token) != suppressed.end();
+  };
+  TORCH_CHECK_VALUE(forced.empty() || !std::all_of(forced.begin(), forced.end(), is_suppressed),
+                    "[generate] ", name, " must not all be among suppress_tokens. Got ", forced);
+}
+
+void check_suppressed(const char* name, const std::vector<int64_t>& tokens) {
+  for (const int64_t token : tokens)
+    TORCH_CHECK_VALUE(token >= 0, "[generate] each of ", name, " must not be negative. Got ",
+                      token);
+}
+
+// In float32, in which it is used.
+void check_positive_number(const char* name, double value) {
+  const auto number = static_cast<float>(value);
+  TORCH_CHECK_VALUE(number > 0.0F && std::isfinite(number), "[generate] ", name,
+                    " must be above 0 and finite, in float32. Got ", value);
+}
+
+void check_between(const char* name, const char* range, bool holds, double value) {
+  TORCH_CHECK_VALUE(holds, "[generate] ", name, " must lie in ", range, ". Got ", value);
+}
+
+void check_sampling(const GenerateOptions& options) {
+  check_positive_number("temperature", options.temperature());
+  TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
+                    options.top_k());
+  const double top_p = options.top_p(), typical_p = options.typical_p();
+  check_between("top_p", "(0, 1]", top_p > 0.0 && top_p <= 1.0, top_p);
+  check_between("typical_p", "(0, 1]", typical_p > 0.0 && typical_p <= 1.0, typical_p);
+  if (const auto& top_h = options.top_h())
+    check_between("top_h", "(0, 1]", *top_h > 0.0 && *top_h <= 1.0, *top_h);
+  if (const auto& min_p = options.min_p())
+    check_between("min_p", "[0, 1]", *min_p >= 0.0 && *min_p <= 1.0, *min_p);
+  for (const auto& [name, cutoff] : {std::pair("epsilon_cutoff", options.epsilon_cutoff()),
+                                     {"eta_cutoff", options.eta_cutoff()}})
+    check_between(name, "[0, 1)", cutoff >= 0.0 && cutoff < 1.0, cutoff);
+}
+
+void check_beams(const GenerateOptions& options, int64_t most) {
+  check_rows("num_beams", options.num_beams());
+  check_rows("num_return_sequences", options.num_return_sequences());
+  TORCH_CHECK_VALUE(!options.do_sample() || options.num_beams() == 1,
+                    "[generate] do_sample needs num_beams 1. Got ", options.num_beams());
+  TORCH_CHECK_VALUE(
+      !options.return_alternatives() || (options.num_beams() == 1 && !options.do_sample()),
+      "[generate] return_alternatives needs num_beams 1 and no do_sample. Got ",
+      options.num_beams(), options.do_sample() ? " and do_sample" : "");
+  TORCH_CHECK_VALUE(options.do_sample() || options.return_alternatives() ||
+                        options.num_return_sequences() <= options.num_beams(),
+                    "[generate] num_return_sequences must be at most num_beams ",
+                    options.num_beams(), ". Got ", options.num_return_sequences());
+  TORCH_CHECK_VALUE(!options.on_token() || options.num_beams() == 1,
+                    "[generate] on_token needs num_beams 1, since beams may be replaced. Got ",
+                    options.num_beams());
+  TORCH_CHECK_VALUE(options.coverage_penalty() >= 0.0 && options.coverage_penalty() <= kMostPenalty,
+                    "[generate] coverage_penalty must lie between 0 and ", kMostPenalty, ". Got ",
+                    options.coverage_penalty());
+  TORCH_CHECK_VALUE(std::isfinite(options.length_penalty()),
+                    "[generate] length_penalty must be finite. Got ", options.length_penalty());
+  TORCH_CHECK_VALUE(
+      std::pow(static_cast<double>(most), std::abs(options.length_penalty())) <= kMostPenalty,
+      "[generate] max_new_tokens ^ length_penalty must lie between ", 1 / kMostPenalty, " and ",
+      kMostPenalty, ", or scores would overflow. Got ", most, " ^ ", options.length_penalty());
+}
+
+void check_processors(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab) {
+  for (const auto& [sequence, value] : options.sequence_bias()) {
+    check_sequence("each sequence of sequence_bias", sequence, vocab);
+    TORCH_CHECK_VALUE(!std::isnan(value), "[generate] a value of sequence_bias must be a number");
+  }
+  check_positive_number("encoder_repetition_penalty", options.encoder_repetition_penalty());
+  check_positive_number("repetition_penalty", options.repetition_penalty());
+  for (const auto& sequence : options.bad_words_ids())
+    check_sequence("each of bad_words_ids", sequence, vocab);
+  if (options.forced_bos_id())
+    check_forced("forced_bos_id", {*options.forced_bos_id()}, options, vocab);
+  const auto& first = options.forced_bos_ids();
+  TORCH_CHECK_VALUE(first.empty() || static_cast<int64_t>(first.size()) == src.size(0),
+                    "[generate] forced_bos_ids must have one token for each of the ", src.size(0),
+                    " sources. Got ", first.size());
+  for (const int64_t token : first) check_forced("forced_bos_ids", {token}, options, vocab);
+  check_forced("forced_eos_ids", options.forced_eos_ids(), options, vocab);
+  check_suppressed("suppress_tokens", options.suppress_tokens());
+  check_suppressed("begin_suppress_tokens", options.begin_suppress_tokens());
+  if (const auto& decay = options.exponential_decay_length_penalty())
+    TORCH_CHECK_VALUE(
+        std::isfinite(decay->factor),
+        "[generate] the factor of exponential_decay_length_penalty must be finite. Got ",
+        decay->factor);
+  const bool reads_source =
+      options.encoder_repetition_penalty() != 1.0 || options.encoder_no_repeat_ngram_size() > 0;
+  if (reads_source && src.numel() > 0) {
+    check_token("each id of src, with a setting that reads them,", src.min().item<int64_t>(),
+                vocab);
+    check_token("each id of src, with a setting that reads them,", src.max().item<int64_t>(),
+                vocab);
+  }
+}
+
+std::vector<std::vector<int64_t>> prefixes_of(const GenerateOptions& options, int64_t sources,
+                                              int64_t vocab) {
+  check_token("bos_id", options.bos_id(), vocab);
+  const auto& given = options.prefixes();
+  const auto rows = static_cast<size_t>(sources);
+  if (given.empty()) return std::vector<std::vector<int64_t>>(rows, {options.bos_id()});
+  TORCH_CHECK_VALUE(given.size() == 1 || given.size() == rows,
+                    "[generate] prefixes must have one list, or one for each of the ", sources,
+                    " sources. Got ", given.size());
+  for (const auto& prefix : given) check_sequence("each of prefixes", prefix, vocab);
+  return given.size() == rows ? given : std::vector<std::vector<int64_t>>(rows, given.front());
+}
+
+void check_hidden(const GenerateOptions& options, int64_t sources) {
+  const auto& hidden = options.hidden_columns();
+  TORCH_CHECK_VALUE(hidden.empty() || static_cast<int64_t>(hidden.size()) == sources,
+                    "[generate] hidden_columns must have one number for each of the ", sources,
+                    " sources. Got ", hidden.size());
+  for (const int64_t count : hidden)
+    TORCH_CHECK_VALUE(count >= 0 && count <= kMostHidden,
+                      "[generate] hidden_columns must lie in [0, ", kMostHidden, "]. Got ", count);
+}
+
+// The limit that applies, in tokens after a prefix of `columns`.
+int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t max_len) {
+  if (options.max_new_tokens()) {
+    check_positive("generate", "max_new_tokens", *options.max_new_tokens());
+    return *options.max_new_tokens();
+  }
+  const int64_t most =
+      options.max_length() ? *options.max_length() : std::min(columns + kDefaultNewTokens, max_len);
+  TORCH_CHECK_VALUE(most > columns, "[generate] max_length must exceed the ", columns,
+                    " columns of the longest prefix. Got ", most);
+  return most - columns;
+}
+
+}  // namespace
+
+SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
+                       const TransformerOptions& model) {
+  const bool are_of_ids = model.position_ids() == embeddings::PositionIds::FromIds;
+  return plan_search(options, src, model.tgt_vocab(), model.max_len(), model.most_tokens(),
+                     are_of_ids ? model.padding_idx() : std::nullopt);
+}
+
+SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
+                       int64_t max_len, int64_t most_tokens, std::optional<int64_t> uncounted) {
+  TORCH_CHECK_VALUE(options.unsupported().empty(), options.unsupported());
+  TORCH_CHECK_VALUE(src.defined(), "[generate] src must be ids (B, S). Got an undefined tensor");
+  TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
+  auto prefixes = prefixes_of(options, src.size(0), vocab);
+  check_hidden(options, src.size(0));
+  TargetLengths lengths = {0, 0, {}};
+  int64_t longest = 1;
+  for (const auto& prefix : prefixes) {
+    lengths.prefixes.push_back(static_cast<int64_t>(prefix.size()));
+    longest = std::max(longest, lengths.prefixes.back());
+  }
+  lengths.most = most_new_tokens(options, longest, max_len);
+  lengths.least = options.min_new_tokens().value_or(options.min_length() - longest);
+  const bool fits = lengths.most <= most_tokens - (longest - 1);  // their sum could overflow
+  TORCH_CHECK_VALUE(fits || options.max_new_tokens(),
+                    "[generate] max_length must be at most one more than the model's max_len ",
+                    most_tokens, ". Got ", longest + lengths.most);
+  TORCH_CHECK_VALUE(fits, "[generate] max_new_tokens must be at most the model's max_len ",
+                    most_tokens, longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
+                    longest > 1 ? " after " + std::to_string(longest) : "");
+  const int64_t steps = longest - 1 + lengths.most;
+  check_beams(options, lengths.most);
+  check_sampling(options);
+  check_tokens("each of eos_ids", options.eos_ids(), vocab);
+  check_processors(options, src, vocab);
+  const int64_t most = lengths.most;
+  const bool are_rows = options.do_sample() || options.return_alternatives();
+  return {options,
+          src.size(0),
+          are_rows ? options.num_return_sequences() : options.num_beams(),
+          std::move(prefixes),
+          most,
+          longest,
+          steps,
+          uncounted,
+          LogitsProcessors(options, std::move(lengths), src, vocab)};
+}
+
+}  // namespace posenc

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <vector>
+
+#include "inference/freeze/model.h"
+#include "kernels/inference.h"
+#include "inference/generate/step_model.h"
+
+namespace posenc::inference {
+
+/// Tokens visible to each row, as pointers to their keys and values, layer by layer.
+struct VisibleTokens {
+  std::vector<const float* const*> tokens;
+  std::vector<int64_t> counts;
+};
+
+/// Incremental decoder of a frozen model. The rows of one source share the memory's keys and
+/// values. A row's own tokens are a list of pointers, so beams are reordered by reordering lists.
+/// Storage for tokens grows with the output, in blocks that never move.
+class StepDecoder : public StepModel {
+ public:
+  /// Decodes `rows_per_source` targets of at most `capacity` tokens for each source in `memory`.
+  /// `mask` is the part of the memory mask that its packing does not cover.
+  StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
+              int64_t rows_per_source, int64_t capacity);
+
+  torch::Tensor step(const torch::Tensor& tokens) override;
+  void place(const StepPositions& positions) override { positions_ = positions; }
+  void select(const torch::Tensor& rows) override;
+  torch::Tensor attention() const override;
+  void check_unchanged() const override { model_.stale_check.check(); }
+
+ private:
+  void project_memory(const Memory& memory);
+  float* allocate_slots();
+  void collect_visible(const float* first_place);
+  void extend_relative();
+  at::Tensor memory_bias(int64_t query) const;
+  at::Tensor memory_distance_bias(int64_t query) const;
+  kernels::inference::AttentionRequest attention(size_t layer, const float* query,
+                                                 int64_t stride) const;
+  void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
+  void attend_own(size_t layer, const float* query, int64_t stride) const;
+  void attend_memory(size_t layer, const float* query, const at::Tensor& bias) const;
+
+  const TransformerModel& model_;
+  int64_t rows_, capacity_, length_ = 0;
+  std::optional<StepPositions> positions_;  // of the next step's tokens
+  int64_t token_stride_;                    // floats per token: keys and values of all layers
+  std::vector<at::Tensor> blocks_;          // storage for tokens
+  float* free_ = nullptr;                   // first free place in the last block, and their number
+  int64_t free_places_ = 0;
+  std::vector<std::vector<const float*>> tokens_, next_;  // per row
+  at::Tensor memory_;                                     // keys and values of the memory's tokens
+  std::vector<const float*> memory_tokens_;
+  std::vector<int64_t> places_;  // Packing::places of the memory
+  int64_t source_length_;
+  std::vector<int64_t> source_;           // per row
+  std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
+  at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
+  at::Tensor memory_distances_;           // (H, capacity + S - 1), that of the last token first
+  at::Tensor memory_places_;              // (B S), Packing::kept_places()
+  std::vector<at::Tensor> relative_;      // RelativeBias::before(relative_length_)
+  at::Tensor alibi_;                      // AlibiSlopes::before(), the same
+  int64_t relative_length_ = 0;
+  bool is_causal_;                              // token i sees tokens 0 .. i of the memory
+  VisibleTokens visible_own_, visible_memory_;  // in this step
+  at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
+  at::Tensor input_int8_;  // the blocks' input in 8 bits, if they read it so
+};
+
+}  // namespace posenc::inference

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inference/rows/packing.h"
+#include "inference/attention/relative_bias.h"
+#include "inference/linear/weight_converter.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
+
+namespace posenc::inference {
+
+/// What layers are given besides rows and a mask; each may be undefined.
+struct LayerInputs {
+  at::Tensor position_ids;  ///< as in RowPositions
+  at::Tensor segments;      ///< integers (B, L), those of ShiftedOptions::segments
+  std::optional<relative::Grid> grid = std::nullopt;  ///< of TransformerEncoder::forward_with()
+  at::Tensor kept_rows = {};                          ///< the same, (B, L)
+};
+
+/// The layers of a frozen encoder, of one kind.
+class FrozenLayers {
+ public:
+  explicit FrozenLayers(const TransformerEncoderImpl& encoder)
+      : layer_options(encoder.options.layer()) {}
+  virtual ~FrozenLayers() = default;
+
+  /// Runs rows (rows, D) through all layers; may overwrite them. `packing` is that of packing_of(),
+  /// `mask` that of mask_of(). The output of each layer is added to `outputs` (rows, D) unless it
+  /// is null.
+  virtual at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                         const LayerInputs& inputs = {},
+                         std::vector<at::Tensor>* outputs = nullptr) const = 0;
+
+  /// The rows to compute: without those of padding, unless tokens see them or all are wanted.
+  Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length,
+                     bool all_rows = false) const {
+    return sees_padding || all_rows ? Packing::whole(mask, batch, length)
+                                    : Packing::of(mask, batch, length);
+  }
+  /// What the packing does not cover of the mask that it was made from.
+  ScoreMask mask_of(const Packing& packing, const AttentionMask& mask,
+                    const at::Tensor& like) const;
+
+  const TransformerLayerOptions layer_options;  ///< of the stack
+  std::optional<AlibiSlopes> alibi = std::nullopt;
+  bool needs_key_masks = false;  ///< whether other masks are refused
+  bool counts_tokens = false;    ///< whether distances of ALiBi count rows without padding
+  bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
+  bool is_axial = false;         ///< whether tokens have a position for each of several axes
+};
+
+/// `prefix` begins the names of the parts in errors: `encoder.` or empty.
+std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& encoder,
+                                                  const std::string& prefix,
+                                                  WeightConverter& convert);
+
+}  // namespace posenc::inference

@@ -1,0 +1,47 @@
+#include "inference/linear/int8_rows.h"
+
+#include <algorithm>
+
+#include "kernels/dispatch.h"
+#include "kernels/int8.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+namespace {
+
+constexpr int64_t kGrainOfConversion = 1 << 15;  // floats: least work per thread
+
+// The units come first, up to the end of a cache line.
+int64_t floats_of_units(int64_t rows) { return (rows + 15) / 16 * 16; }
+
+}  // namespace
+
+Int8Rows::Int8Rows(float* buffer, int64_t rows, int64_t width)
+    : bytes_(reinterpret_cast<uint8_t*>(buffer + floats_of_units(rows))),
+      units_(buffer),
+      width_(width) {}
+
+int64_t Int8Rows::floats(int64_t rows, int64_t width) {
+  return floats_of_units(rows) + (rows * kernels::int8::row_bytes(width) + 3) / 4;
+}
+
+Int8Rows Int8Rows::from(int64_t row) const {
+  Int8Rows rest = *this;
+  if (bytes_ == nullptr) return rest;
+  rest.bytes_ += row * kernels::int8::row_bytes(width_);
+  rest.units_ += row;
+  return rest;
+}
+
+void Int8Rows::convert(const float* x, int64_t stride, int64_t begin, int64_t end) const {
+  kernels::chosen().quantize_int8.quantize(
+      {.x = x, .x_stride = stride, .inner = width_, .bytes = bytes_, .units = units_}, begin, end);
+}
+
+void Int8Rows::convert(const float* x, int64_t stride, int64_t rows) const {
+  const int64_t grain = std::max<int64_t>(1, kGrainOfConversion / std::max<int64_t>(1, width_));
+  torch_internals::parallel_parts(
+      0, rows, grain, [&](int64_t begin, int64_t end) { convert(x, stride, begin, end); });
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,98 @@
+#include "inference/linear/int8_weight.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "kernels/dispatch.h"
+#include "kernels/int8.h"
+#include "base/platform/memory.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace int8_kernel = kernels::int8;
+
+constexpr int64_t kGrainOfProducts = 1 << 18;  // least work per thread
+constexpr int64_t kGrainOfFloats = 1 << 15;
+
+void in_parallel(int64_t count, int64_t work_of_one, int64_t least_work,
+                 const std::function<void(int64_t, int64_t)>& work) {
+  torch_internals::parallel_parts(
+      0, count, std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one)), work);
+}
+
+int64_t blocks(int64_t outer) { return int8_kernel::padded(outer) / int8_kernel::kBlock; }
+
+}  // namespace
+
+Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(weight.size(0)) {
+  const at::Tensor rows = weight.detach().contiguous();
+  bytes_ = at::empty({int8_kernel::weight_bytes(in_, out_)}, at::kChar);
+  units_ = at::empty({int8_kernel::padded(out_)}, at::kFloat);
+  offsets_ = at::empty({int8_kernel::padded(out_)}, at::kInt);
+  const int8_kernel::PackRequest request = {
+      .weight = rows.const_data_ptr<float>(),
+      .weight_stride = in_,
+      .inner = in_,
+      .outer = out_,
+      .bytes = bytes_.data_ptr<int8_t>(),
+      .units = units_.data_ptr<float>(),
+      .offsets = offsets_.data_ptr<int32_t>(),
+  };
+  const auto pack = kernels::chosen().quantize_int8.pack;
+  in_parallel(blocks(out_), int8_kernel::kBlock * in_, kGrainOfFloats,
+              [&](int64_t begin, int64_t end) { pack(request, begin, end); });
+}
+
+void Int8Weight::run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
+                     int64_t to_stride) const {
+  const Int8Rows converted(platform::scratch(platform::Scratch::Bytes, Int8Rows::floats(rows, in_)),
+                           rows, in_);
+  converted.convert(x, x_stride, rows);
+  run(converted, rows, bias, to, to_stride);
+}
+
+void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
+                     int64_t to_stride) const {
+  const int8_kernel::LinearRequest request = {
+      .x = x.bytes(),
+      .x_units = x.units(),
+      .rows = rows,
+      .weight = bytes_.const_data_ptr<int8_t>(),
+      .weight_units = units_.const_data_ptr<float>(),
+      .weight_offsets = offsets_.const_data_ptr<int32_t>(),
+      .bias = bias,
+      .inner = in_,
+      .outer = out_,
+      .out = to,
+      .out_stride = to_stride,
+  };
+  const auto run = kernels::chosen().linear_int8.run;
+  in_parallel(blocks(out_), int8_kernel::kBlock * in_ * rows, kGrainOfProducts,
+              [&](int64_t begin, int64_t end) { run(request, begin, end); });
+}
+
+at::Tensor Int8Weight::rows(const at::Tensor& ids) const {
+  const at::Tensor of = ids.to(at::kLong).contiguous();
+  at::Tensor out = at::empty({of.numel(), in_}, at::kFloat);
+  const int8_kernel::UnpackRequest request = {
+      .bytes = bytes_.const_data_ptr<int8_t>(),
+      .units = units_.const_data_ptr<float>(),
+      .inner = in_,
+      .rows = of.const_data_ptr<int64_t>(),
+      .out = out.data_ptr<float>(),
+  };
+  const auto unpack = kernels::chosen().quantize_int8.unpack;
+  in_parallel(of.numel(), in_, kGrainOfFloats,
+              [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
+  return out;
+}
+
+int64_t Int8Weight::bytes() const {
+  return static_cast<int64_t>(bytes_.nbytes() + units_.nbytes() + offsets_.nbytes());
+}
+
+}  // namespace posenc::inference

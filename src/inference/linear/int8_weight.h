@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "inference/linear/int8_rows.h"
+
+namespace posenc::inference {
+
+/// A weight (out, in) in 8 bits, in the layout of kernels/int8.h. Copies share its memory.
+class Int8Weight {
+ public:
+  /// Converts a float32 matrix.
+  explicit Int8Weight(const at::Tensor& weight);
+
+  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null; threads share the work by
+  /// columns.
+  void run(const Int8Rows& x, int64_t rows, const float* bias, float* to, int64_t to_stride) const;
+  /// The same for rows that are not in 8 bits yet.
+  void run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
+           int64_t to_stride) const;
+  /// The float32 rows (N, in()) of N ids, which must be in range.
+  at::Tensor rows(const at::Tensor& ids) const;
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  /// The size of its memory.
+  int64_t bytes() const;
+
+ private:
+  int64_t in_, out_;
+  at::Tensor bytes_, units_, offsets_;
+};
+
+}  // namespace posenc::inference

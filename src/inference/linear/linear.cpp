@@ -1,0 +1,50 @@
+#include "inference/linear/linear.h"
+
+#include <algorithm>
+
+#include "kernels/dispatch.h"
+#include "base/platform/memory.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace kernel = kernels::inference;
+
+constexpr int64_t kColumns = 16;             // one cache line in a row of the result
+constexpr int64_t kGrainProducts = 1 << 16;  // least work per thread
+
+template <typename Element>
+void run_columns(const kernel::LinearRequestOf<Element>& request, bool many,
+                 const kernel::LinearKernelsOf<Element>& linear) {
+  const auto columns = [&](int64_t begin, int64_t end) {  // in cache lines
+    float* const panel =
+        many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(request.inner))
+             : nullptr;
+    linear.run(request, begin * kColumns, std::min(end * kColumns, request.outer), panel);
+  };
+  const int64_t lines = (request.outer + kColumns - 1) / kColumns;
+  const int64_t grain =
+      std::max<int64_t>(1, kGrainProducts / (kColumns * request.inner * request.rows));
+  torch_internals::parallel_parts(0, lines, grain, columns);
+}
+
+}  // namespace
+
+RowRegime row_regime(int64_t rows) {
+  return rows == 1 ? RowRegime::One : rows <= kernel::kFewRows ? RowRegime::Few : RowRegime::Many;
+}
+
+void run_linear(const kernel::LinearRequest& request, RowRegime regime) {
+  const kernels::Kernels& set = kernels::chosen();
+  const bool many = regime == RowRegime::Many;
+  run_columns(request, many, many ? set.linear_many : set.linear_few);
+}
+
+void run_linear(const kernel::LinearRequestOf<kernel::BFloat16>& request, RowRegime regime) {
+  const kernels::Kernels& set = kernels::chosen();
+  const bool many = regime == RowRegime::Many;
+  run_columns(request, many, many ? set.linear_many_bfloat16 : set.linear_few_bfloat16);
+}
+
+}  // namespace posenc::inference

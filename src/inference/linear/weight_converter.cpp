@@ -1,0 +1,114 @@
+#include "inference/linear/weight_converter.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "base/match_pattern.h"
+#include "base/nearest.h"
+#include "kernels/int8.h"
+
+namespace posenc::inference {
+
+namespace {
+
+const char* name_of(WeightDtype dtype) {
+  switch (dtype) {
+    case WeightDtype::Float32: break;
+    case WeightDtype::Int8: return "int8";
+    case WeightDtype::BFloat16: return "bfloat16";
+  }
+  return "float32";
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) {
+  if (weights.dtype == WeightDtype::Float32) return stream;
+  return stream << ", weights=" << name_of(weights.dtype) << " (" << weights.converted << " of "
+                << weights.candidates << ")";
+}
+
+WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::Module& model)
+    : options_(options), gemm_(options.gemm()) {
+  TORCH_CHECK_VALUE(options.threads() >= 0,
+                    "[freeze] threads must be positive, or 0 for those of LibTorch. Got ",
+                    options.threads());
+  for (const auto& item : model.named_parameters()) {
+    if (item.value().defined()) names_.emplace(item.value().unsafeGetTensorImpl(), item.key());
+  }
+}
+
+bool WeightConverter::converts(const at::Tensor& source) {
+  const auto found = names_.find(source.unsafeGetTensorImpl());
+  const std::string name = found == names_.end() ? "" : found->second;
+  const auto& exceptions = options_.weights_to_not_convert();
+  const bool is_exception = std::any_of(
+      exceptions.begin(), exceptions.end(),
+      [&](const std::string& pattern) { return match_pattern(pattern, name).has_value(); });
+  const bool converted = options_.weights() != WeightDtype::Float32 && !is_exception;
+  candidates_[name] = converted;
+  TORCH_CHECK_VALUE(
+      !converted || options_.weights() != WeightDtype::Int8 ||
+          source.size(1) <= kernels::int8::kMostInner,
+      "[freeze] the rows of a weight in 8 bits must have at most ", kernels::int8::kMostInner,
+      " elements, whose products fit in a sum of 32 bits: ", name, ". Got ", source.sizes());
+  return converted;
+}
+
+ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Tensor& source) {
+  const c10::TensorImpl* const key = source.unsafeGetTensorImpl();
+  const bool is_whole = weight.is_same(source);
+  if (is_whole) {
+    const auto known = whole_.find(key);
+    if (known != whole_.end()) return known->second;
+  }
+  const ConvertedWeight made = options_.weights() == WeightDtype::Int8
+                                   ? ConvertedWeight(Int8Weight(weight))
+                                   : ConvertedWeight(BFloat16Weight(weight));
+  if (is_whole) whole_.emplace(key, made);
+  bytes_[key] += inference::bytes(made);
+  return made;
+}
+
+torch_internals::CallOptions WeightConverter::call_options() const {
+  const bool is_own = options_.gemm() == GemmBackend::Native;
+  return {options_.threads(),
+          is_own ? torch_internals::Loops::Helpers : torch_internals::Loops::LibTorch};
+}
+
+Projection WeightConverter::projection(const at::Tensor& weight, const at::Tensor& bias,
+                                       const at::Tensor& source) {
+  if (!converts(source)) return float_projection(weight, bias);
+  return {convert(weight, source), bias};
+}
+
+std::optional<ConvertedTable> WeightConverter::table(const at::Tensor& weight) {
+  if (!converts(weight)) return std::nullopt;
+  return ConvertedTable(convert(weight, weight));
+}
+
+void WeightConverter::check_exceptions() const {
+  std::vector<std::string> names;
+  for (const auto& [name, converted] : candidates_) names.push_back(name);
+  for (const std::string& pattern : options_.weights_to_not_convert()) {
+    const bool matches = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return match_pattern(pattern, name).has_value();
+    });
+    TORCH_CHECK_VALUE(
+        matches,
+        "[freeze] weights_to_not_convert must match weights of linear layers or tables "
+        "of tokens, such as ",
+        detail::nearest_text(pattern, names), ". Got \"", pattern, "\"");
+  }
+}
+
+ConvertedWeights WeightConverter::weights() const {
+  ConvertedWeights weights = {options_.weights(), 0, 0};
+  for (const auto& [name, converted] : candidates_) {
+    ++weights.candidates;
+    if (converted) ++weights.converted;
+  }
+  return weights;
+}
+
+}  // namespace posenc::inference

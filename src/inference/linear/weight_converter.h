@@ -1,0 +1,77 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "inference/linear/projection.h"
+#include "posenc/inference/freeze_options.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+
+/// How many weights of a frozen model are in which dtype.
+struct ConvertedWeights {
+  WeightDtype dtype = WeightDtype::Float32;
+  int64_t converted = 0, candidates = 0;
+};
+/// Prints ", weights=int8 (9 of 10)", or "bfloat16", or nothing if no dtype was asked for.
+std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights);
+
+/// Makes the projections and tables of a frozen model from a module's parameters, in the dtype that
+/// FreezeOptions::weights() asks for.
+class WeightConverter {
+ public:
+  /// For parameters of `model`, by whose names the exceptions are matched.
+  WeightConverter(const FreezeOptions& options, const torch::nn::Module& model);
+
+  /// x weight^T + bias, which may be undefined. `weight` is made of the parameter `source`: a part
+  /// of its rows, or its product with a layer scale.
+  Projection projection(const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& source);
+  /// The same for a parameter itself.
+  Projection projection(const at::Tensor& weight, const at::Tensor& bias) {
+    return projection(weight, bias, weight);
+  }
+  /// A projection whose weight is always float32.
+  Projection float_projection(const at::Tensor& weight, const at::Tensor& bias) {
+    return {weight, bias, gemm_.choose(weight)};
+  }
+  /// A table of tokens that is converted; none if it stays in float32.
+  std::optional<ConvertedTable> table(const at::Tensor& weight);
+  /// Whether this parameter has been converted as a whole.
+  bool has_converted(const at::Tensor& weight) const {
+    return whole_.contains(weight.unsafeGetTensorImpl());
+  }
+
+  /// Records that the frozen model has `bytes` of its own in place of a parameter or buffer: what
+  /// was computed from it.
+  void derived(const at::Tensor& source, int64_t bytes) {
+    if (source.defined()) bytes_[source.unsafeGetTensorImpl()] += bytes;
+  }
+
+  /// Throws c10::ValueError for an exception that no weight matches. Called last.
+  void check_exceptions() const;
+  ConvertedWeights weights() const;
+  /// How the frozen model is to be called.
+  torch_internals::CallOptions call_options() const;
+  /// The size of each parameter that was converted, in its new dtype, and of what derived() was
+  /// told.
+  const std::map<const c10::TensorImpl*, int64_t>& bytes() const { return bytes_; }
+
+ private:
+  bool converts(const at::Tensor& source);
+  ConvertedWeight convert(const at::Tensor& weight, const at::Tensor& source);
+
+  FreezeOptions options_;
+  GemmSelector gemm_;
+  std::map<const c10::TensorImpl*, std::string> names_;
+  std::map<std::string, bool> candidates_;  // whether each is converted
+  std::map<const c10::TensorImpl*, ConvertedWeight>
+      whole_;  // parameters that were converted as they are
+  std::map<const c10::TensorImpl*, int64_t> bytes_;
+};
+
+}  // namespace posenc::inference

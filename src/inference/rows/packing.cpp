@@ -1,0 +1,151 @@
+#include "inference/rows/packing.h"
+
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include "kernels/inference.h"
+
+namespace posenc::inference {
+
+Packing::Packing(int64_t batch_, int64_t length_)
+    : batch(batch_), length(length_), rows(batch * length), packed(false) {
+  for (int64_t b = 0; b < batch; ++b) first.push_back(b * length), lengths.push_back(length);
+}
+
+Packing::Packing(const at::Tensor& keep)
+    : batch(keep.size(0)), length(keep.size(1)), rows(0), packed(true) {
+  const at::Tensor kept = keep.contiguous();
+  const bool* const is_kept = kept.const_data_ptr<bool>();
+  for (int64_t b = 0; b < batch; ++b) {
+    first.push_back(rows);
+    for (int64_t place = b * length; place < (b + 1) * length; ++place)
+      if (is_kept[place]) places.push_back(place);
+    rows = static_cast<int64_t>(places.size());
+    lengths.push_back(rows - first.back());
+  }
+}
+
+namespace {
+
+// The tokens (B, L) that a mask tells from padding; undefined where it does not, or where it is of
+// another batch, which is an error when it is resolved.
+at::Tensor tokens_of(const AttentionMask& mask, int64_t batch, int64_t length) {
+  const at::Tensor keys = mask.padding_keys();
+  const bool fits =
+      keys.defined() && keys.is_cpu() && keys.size(0) == batch && keys.size(1) == length;
+  return fits ? keys : at::Tensor();
+}
+
+}  // namespace
+
+Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
+  const at::Tensor tokens = tokens_of(mask, batch, length);
+  const bool has_padding = tokens.defined() && !tokens.all().item<bool>();
+  Packing packing = has_padding ? Packing(tokens) : Packing(batch, length);
+  packing.covers_mask = tokens.defined();
+  return packing;
+}
+
+Packing Packing::whole(const AttentionMask& mask, int64_t batch, int64_t length) {
+  Packing packing(batch, length);
+  const at::Tensor tokens = tokens_of(mask, batch, length);
+  packing.covers_mask = tokens.defined() && tokens.all().item<bool>();
+  if (tokens.defined() && !packing.covers_mask) packing.tokens = tokens.contiguous();
+  return packing;
+}
+
+std::vector<int64_t> Packing::rows_without(const at::Tensor& kept) const {
+  std::vector<int64_t> found;
+  if (!kept.defined()) return found;
+  const at::Tensor all = kept.ne(0).cpu().contiguous();
+  const bool* const is_kept = all.const_data_ptr<bool>();
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!is_kept[packed ? places[static_cast<std::size_t>(row)] : row]) found.push_back(row);
+  }
+  return found;
+}
+
+AttentionMask Packing::residual_mask(const AttentionMask& mask) const {
+  return covers_mask ? AttentionMaskAccess::without_keys(mask) : mask;
+}
+
+bool Packing::has_neighbours() const {
+  for (int64_t b = 0; packed && b < batch; ++b) {
+    const int64_t count = lengths[b];
+    if (count > 0 && places[first[b] + count - 1] != places[first[b]] + count - 1) return false;
+  }
+  return true;
+}
+
+// Whether each sequence keeps its first rows, which then are numbered as before.
+bool Packing::keeps_beginnings() const {
+  for (int64_t b = 0; packed && b < batch; ++b) {
+    const int64_t count = lengths[b];
+    if (count > 0 && places[first[b] + count - 1] != b * length + count - 1) return false;
+  }
+  return true;
+}
+
+at::Tensor Packing::kept_places() const {
+  if (keeps_beginnings()) return {};
+  const at::Tensor index = at::zeros({batch, length}, at::kLong);
+  int64_t* const to = index.data_ptr<int64_t>();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < lengths[b]; ++i) to[b * length + i] = places[first[b] + i] - b * length;
+  return index;
+}
+
+// Moves what a bias (B|1, H|1, L|1, S|1) has for the kept rows to the front of `axis`.
+at::Tensor Packing::kept(const at::Tensor& bias, int64_t axis) const {
+  if (!bias.defined() || bias.size(axis) == 1 || keeps_beginnings()) return bias;
+  const at::Tensor index = kept_places().unsqueeze(1);
+  std::vector<int64_t> sizes = bias.sizes().vec();
+  sizes[0] = batch;
+  const at::Tensor all = bias.expand(sizes);
+  return all.gather(axis, index.unsqueeze(axis == 2 ? 3 : 2).expand(sizes));
+}
+
+ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like,
+                                bool counts_tokens) const {
+  if (batch == 0) return {};
+  AttentionMask own = residual_mask(mask);
+  const AttentionShape shape = {batch, heads, length, length};
+  at::Tensor by_distance;
+  if (!counts_tokens || has_neighbours()) {
+    by_distance =
+        AttentionMaskAccess::by_distance(own, shape, like, kernels::inference::kPanelRows);
+    own = AttentionMaskAccess::without_slopes(own);
+  }
+  // Rows keep their order, so that those before a row are those before it in the whole sequence.
+  const ScoreMask rest = AttentionMaskAccess::resolve(own, shape, like);
+  return {kept_pairs(rest.bias), rest.is_causal, by_distance, kept_pairs(rest.allowed)};
+}
+
+ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
+                                const at::Tensor& like) const {
+  if (batch == 0) return {};
+  const AttentionMask own = residual_mask(mask);
+  const AttentionShape shape = {batch, heads, queries, length};
+  AttentionMask rest = AttentionMaskAccess::without_slopes(own);
+  // The kept keys up to key i are not the first i + 1 of them: a causal mask needs a bias.
+  if (!rest.is_none() && !keeps_beginnings())
+    rest = rest & AttentionMask::additive(at::zeros({1, 1, 1, 1}, like.options()));
+  const ScoreMask resolved = AttentionMaskAccess::resolve(rest, shape, like);
+  return {kept(resolved.bias, 3), resolved.is_causal,
+          AttentionMaskAccess::by_distance(own, shape, like, /*room=*/0),
+          kept(resolved.allowed, 3)};
+}
+
+at::Tensor Packing::pack(const at::Tensor& x) const {
+  const at::Tensor flat = x.flatten(0, 1);
+  return packed ? flat.index_select(0, at::tensor(places, at::kLong)) : flat;
+}
+
+at::Tensor Packing::unpack(const at::Tensor& packed_rows) const {
+  if (!packed) return packed_rows.view({batch, length, packed_rows.size(1)});
+  const at::Tensor all = at::zeros({batch * length, packed_rows.size(1)}, packed_rows.options());
+  all.index_copy_(0, at::tensor(places, at::kLong), packed_rows);
+  return all.view({batch, length, packed_rows.size(1)});
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "transformer/functional/attention_mask_internals.h"
+
+namespace posenc::inference {
+
+/// Maps the sequences of a batch (B, L) to a matrix of the rows that are computed: all, or those
+/// that are no padding.
+struct Packing {
+  /// Keeps all rows, in order.
+  Packing(int64_t batch, int64_t length);
+  /// Keeps the rows (B, L) for which `keep`, bool on the CPU, is true.
+  explicit Packing(const at::Tensor& keep);
+
+  /// Drops the rows of the mask's padding_keys().
+  static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
+  /// Keeps all rows, of which is_padding() tells which are no tokens.
+  static Packing whole(const AttentionMask& mask, int64_t batch, int64_t length);
+
+  /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
+  /// for scores whose queries and keys both are the kept rows of each sequence, in order.
+  /// The slopes are in ScoreMask::by_distance, where a distance is that of places in the whole
+  /// sequence; with `counts_tokens`, where other distances of the model count rows, they are in the
+  /// bias if that is another number.
+  ScoreMask mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like,
+                         bool counts_tokens = false) const;
+  /// The same for scores of whole sequences of queries with the kept rows as keys; the slopes are
+  /// in ScoreMask::by_distance.
+  ScoreMask mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
+                         const at::Tensor& like) const;
+
+  /// (B, L, ...) to (rows, ...).
+  at::Tensor pack(const at::Tensor& x) const;
+  /// (rows, D) to (B, L, D), with zeros for dropped rows.
+  at::Tensor unpack(const at::Tensor& rows) const;
+
+  /// Whether a row is one of padding that is not dropped.
+  bool is_padding(int64_t row) const {
+    return tokens.defined() && !tokens.const_data_ptr<bool>()[row];
+  }
+  /// The rows of those (B, L) for which `kept`, bool or integers, is 0; none if it is undefined.
+  std::vector<int64_t> rows_without(const at::Tensor& kept) const;
+
+  /// Whether the rows of each sequence are neighbours in it: only its ends are dropped.
+  bool has_neighbours() const;
+  /// A bias (B|1, H|1, L|1, L|1) of whole sequences for the kept rows of each, in order.
+  at::Tensor kept_pairs(const at::Tensor& bias) const { return kept(kept(bias, 2), 3); }
+  /// The places (B, L) of the kept rows of each sequence in it, in order; undefined where each
+  /// keeps its first rows.
+  at::Tensor kept_places() const;
+
+  int64_t batch, length;
+  int64_t rows;
+  bool packed;                          ///< some rows are dropped
+  bool covers_mask = false;             ///< the mask's padding is what is dropped, if there is any
+  std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
+  std::vector<int64_t> places;          ///< b * L + l of each row, if packed
+  at::Tensor
+      tokens;  ///< bool (B, L) on the CPU: false for padding whose rows are kept, or undefined
+
+ private:
+  AttentionMask residual_mask(const AttentionMask& mask) const;
+  bool keeps_beginnings() const;
+  at::Tensor kept(const at::Tensor& bias, int64_t axis) const;
+};
+
+}  // namespace posenc::inference

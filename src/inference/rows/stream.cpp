@@ -1,0 +1,200 @@
+#include "inference/rows/stream.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
+#include "base/platform/memory.h"
+#include "core/torch_internals/parts.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace kernel = kernels::inference;
+
+constexpr int64_t kMostRowsPerPart =
+    4 * kernel::kPanelRows;  // per part: its layers' intermediates are small
+constexpr int64_t kRowsStep = 16;
+constexpr int64_t kFewestRows = 32;        // per thread, otherwise columns are split
+constexpr int64_t kGrainFloats = 1 << 14;  // least work per thread, in rows
+constexpr int64_t kRowsInCache = 4;        // converted to 8 bits at a time
+
+kernel::Activation kernel_activation(Activation activation) {
+  switch (activation) {
+    case Activation::ReLU: return kernel::Activation::ReLU;
+    case Activation::GELU: return kernel::Activation::GELU;
+    case Activation::Swish: return kernel::Activation::Swish;
+    case Activation::GELUTanh: return kernel::Activation::GELUTanh;
+    case Activation::QuickGELU: return kernel::Activation::QuickGELU;
+  }
+  return kernel::Activation::ReLU;
+}
+
+// Splits rows into parts of equal size, at most kMostRowsPerPart, with the same number of parts per
+// thread.
+int64_t rows_per_part(int64_t rows, int64_t threads) {
+  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t parts = threads * ceil_div(rows, threads * kMostRowsPerPart);
+  return ceil_div(ceil_div(rows, parts), kRowsStep) * kRowsStep;
+}
+
+kernel::NormKind kernel_norm(NormKind kind) {
+  switch (kind) {
+    case NormKind::Layer: return kernel::NormKind::Layer;
+    case NormKind::RMS: return kernel::NormKind::RMS;
+    case NormKind::RMSPlusOne: return kernel::NormKind::RMSPlusOne;
+    case NormKind::Affine: break;
+  }
+  return kernel::NormKind::Affine;
+}
+
+}  // namespace
+
+Norm::Norm(const TransformerNorm& norm, const LayerScale& scale) {
+  if (!norm) return;
+  weight = norm->weight.detach().contiguous();
+  if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
+  eps = static_cast<float>(norm->options.eps());
+  kind = kernel_norm(norm->options.kind());
+  if (scale) multiply(scale->lambda1.detach());
+}
+
+void Norm::multiply(const at::Tensor& factors) {
+  if (kind == kernel::NormKind::RMSPlusOne) weight = weight + 1.0;
+  if (kind == kernel::NormKind::RMSPlusOne) kind = kernel::NormKind::RMS;
+  weight = weight * factors;
+  if (bias.defined()) bias = bias * factors;
+}
+
+kernel::AddNormRequest Norm::request(int64_t width) const {
+  kernel::AddNormRequest request = {};
+  request.width = width;
+  request.weight = weight.const_data_ptr<float>();
+  if (bias.defined()) request.bias = bias.const_data_ptr<float>();
+  request.eps = eps;
+  request.kind = kind;
+  return request;
+}
+
+void add(const Stream& stream, const float* y, const Norm& norm) {
+  kernel::AddNormRequest request = {};
+  if (norm) request = norm.request(stream.width);
+  request.x = stream.x;
+  request.y = y;
+  request.width = stream.width;
+  if (stream.norm_first() || !norm) request.sum = stream.x;
+  if (norm) request.out = stream.input;
+  const auto add_norm = kernels::chosen().add_norm.add_norm;
+  const float* const next = norm ? stream.input : stream.x;
+  split_rows(stream.rows, stream.width, [&](int64_t begin, int64_t end) {
+    if (!stream.input_int8) return add_norm(request, begin, end);
+    for (int64_t row = begin; row < end; row += kRowsInCache) {
+      const int64_t last = std::min(row + kRowsInCache, end);
+      add_norm(request, row, last);
+      stream.input_int8.convert(next, stream.width, row, last);
+    }
+  });
+}
+
+at::Tensor add_int8(Stream& stream) {
+  const int64_t floats = Int8Rows::floats(stream.rows, stream.width);
+  const at::Tensor memory = at::empty({floats}, at::kFloat);
+  stream.input_int8 = {memory.data_ptr<float>(), stream.rows, stream.width};
+  return memory;
+}
+
+void normalise(const Stream& stream, const Norm& norm) {
+  if (norm) {
+    add(stream, nullptr, norm);
+  } else if (stream.input_int8) {
+    stream.input_int8.convert(stream.x, stream.width, stream.rows);
+  }
+}
+
+void project(const Stream& stream, const Projection& projection, const float* input, float* out,
+             int64_t out_stride) {
+  if (stream.input_int8 && projection.is_int8()) {
+    projection.run(stream.input_int8, stream.rows, out, out_stride);
+  } else {
+    projection.run(input, stream.width, stream.rows, out, out_stride, stream.regime);
+  }
+}
+
+void SharedRows::project(const Projection& projection, float* out, int64_t out_stride) {
+  if (!projection.is_int8()) return projection.run(x_, width_, rows_, out, out_stride, regime_);
+  if (!int8_) {
+    int8_ = {buffer_, rows_, width_};
+    int8_.convert(x_, width_, rows_);
+  }
+  projection.run(int8_, rows_, out, out_stride);
+}
+
+namespace {
+
+// Adds projection(y), normalised by `post`, to the residual stream; `y_int8`: y in 8 bits, or none.
+void add_branch(const Stream& stream, const Projection& projection, const float* y, int64_t stride,
+                const Int8Rows& y_int8, const Norm& post, const Norm& after) {
+  float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
+  if (y_int8) {
+    projection.run(y_int8, stream.rows, branch, stream.width);
+  } else {
+    projection.run(y, stride, stream.rows, branch, stream.width, stream.regime);
+  }
+  if (post) normalise({branch, branch, stream.rows, stream.width, stream.regime}, post);
+  add(stream, branch, after);
+}
+
+}  // namespace
+
+void add_projected(const Stream& stream, const Projection& projection, const float* y,
+                   int64_t stride, const Norm& post, const Norm& after) {
+  add_branch(stream, projection, y, stride, {}, post, after);
+}
+
+void activate(Activation activation, float* x, int64_t n) {
+  kernels::chosen().activation.activate[static_cast<int>(kernel_activation(activation))](x, n);
+}
+
+void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
+                  const Norm& after) {
+  const int64_t stride = odd_stride(layer.wide.out()), width = layer.narrow.in();
+  float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
+  project(stream, layer.wide, stream.input, hidden, stride);
+  Int8Rows hidden_int8;
+  if (layer.narrow.is_int8()) {
+    const int64_t floats = Int8Rows::floats(stream.rows, width);
+    hidden_int8 = {platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
+  }
+  const kernel::ActivationKernels& use = kernels::chosen().activation;
+  const auto which = static_cast<int>(kernel_activation(layer.activation));
+  split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* const x = hidden + row * stride;
+      layer.is_gated ? use.gate[which](x, x + width, width) : use.activate[which](x, width);
+      if (hidden_int8) hidden_int8.convert(hidden, stride, row, row + 1);
+    }
+  });
+  add_branch(stream, layer.narrow, hidden, stride, hidden_int8, post, after);
+}
+
+void split_rows(int64_t rows, int64_t width,
+                const std::function<void(int64_t begin, int64_t end)>& f) {
+  torch_internals::parallel_parts(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
+}
+
+void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f) {
+  if (rows == 0) return;
+  const int64_t threads = torch_internals::free_threads(torch_internals::most_threads());
+  if (rows < kFewestRows * threads) {
+    f(0, rows);
+    return;
+  }
+  const int64_t size = rows_per_part(rows, threads);
+  torch_internals::run_parts((rows + size - 1) / size, [&](int64_t part) {
+    f(part * size, std::min((part + 1) * size, rows));
+  });
+}
+
+}  // namespace posenc::inference

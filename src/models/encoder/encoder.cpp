@@ -1,0 +1,228 @@
+#include "posenc/models/encoder.h"
+
+#include <ostream>
+
+#include "core/check.h"
+#include "models/encoder/config.h"
+#include "models/encoder/parts.h"
+#include "positions/nn/augmented_positions.h"
+#include "positions/nn/weights.h"
+#include "posenc/positions/functional/dropout.h"
+
+namespace posenc {
+namespace {
+
+void check_encoder(const EncoderOptions& options) {
+  const int64_t width = options.encoder().layer().d_model();
+  const bool is_text = options.embeddings().has_value();
+  const bool is_image = options.patches().has_value();
+  TORCH_CHECK_VALUE(!is_text || !is_image,
+                    "[Encoder] options must have either embeddings or patches, or neither for "
+                    "features. Got both");
+  TORCH_CHECK_VALUE(is_image || !options.windows(),
+                    "[Encoder] windows must be of an encoder of images. Got ",
+                    is_text ? "token ids" : "features");
+  const int64_t first = options.windows() ? options.windows()->first_layer().d_model() : width;
+  const int64_t embeddings = is_text    ? options.embeddings()->d_model()
+                             : is_image ? options.patches()->d_model()
+                                        : first;
+  TORCH_CHECK_VALUE(embeddings == first,
+                    "[Encoder] d_model of the embeddings must be that of the layers, ", first,
+                    ". Got ", embeddings);
+  TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
+                    "[Encoder] the layers must have batch_first(true)");
+  TORCH_CHECK_VALUE(!is_text || !has_grid_bias(options),
+                    "[Encoder] grid_bias must be of an encoder of images. Got token ids");
+  TORCH_CHECK_VALUE(!has_grid_bias(options) || tokens_before_patches(options) == 1,
+                    "[Encoder] grid_bias must be with one token before the patches. Got ",
+                    tokens_before_patches(options));
+  TORCH_CHECK_VALUE(
+      !options.document_bias() || (is_text && options.document_bias()->num_heads() ==
+                                                  options.encoder().layer().num_heads()),
+      "[Encoder] document_bias must be of an encoder of token ids, with its heads. "
+      "Got others");
+  TORCH_CHECK_VALUE(
+      !is_text || options.pooling() != encoder::Pooling::NormOfMean,
+      "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
+      "mask. Got token ids");
+  TORCH_CHECK_VALUE(
+      !is_image || !(options.zero_padding() || options.pad_token_id() ||
+                     options.token_dropout_id() || options.raw_inputs_embeds()),
+      "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id, "
+      "token_dropout_id and raw_inputs_embeds are of token ids");
+  TORCH_CHECK_VALUE(options.zero_padding() || !options.zero_hidden_padding(),
+                    "[Encoder] zero_hidden_padding(true) must be with zero_padding(true). Got "
+                    "zero_padding(false)");
+  const auto& rotary = options.encoder().layer().rotary();
+  TORCH_CHECK_VALUE(!rotary || rotary->rotary().axial() == is_image,
+                    "[Encoder] the rotary embedding of the layers must have one position of each ",
+                    is_image ? "axis of images. Got one position" : "token. Got several");
+  check_augmentation("Encoder", {options.pos_embed_shift(), options.pos_embed_jitter(),
+                                 options.pos_embed_rescale()});
+  const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
+                           options.pooling() == encoder::Pooling::LargestToken ||
+                           options.pooling() == encoder::Pooling::LastToken;
+  TORCH_CHECK_VALUE(is_text || !finds_token,
+                    "[Encoder] the pooling of an encoder of images or features must not look for a "
+                    "token");
+  TORCH_CHECK_VALUE(is_image || options.pooling() != encoder::Pooling::Attention,
+                    "[Encoder] Pooling::Attention must be of an encoder of images, since it has no "
+                    "mask. Got ",
+                    is_text ? "token ids" : "features");
+  TORCH_CHECK_VALUE(is_text || !options.token_dropout_id(),
+                    "[Encoder] token_dropout_id must be of an encoder of token ids. Got features");
+  const bool has_neck = options.windows() && options.windows()->neck();
+  TORCH_CHECK_VALUE(!has_neck || options.pooling() == encoder::Pooling::None,
+                    "[Encoder] the pooling of windows with a neck must be Pooling::None");
+}
+
+const char* to_string(encoder::Pooling pooling) {
+  using encoder::Pooling;
+  switch (pooling) {
+    case Pooling::None: return "none";
+    case Pooling::TanhOfFirst: return "tanh_of_first";
+    case Pooling::First: return "first";
+    case Pooling::EndToken: return "end_token";
+    case Pooling::LargestToken: return "largest_token";
+    case Pooling::LinearOfLast: return "linear_of_last";
+    case Pooling::NormOfFirst: return "norm_of_first";
+    case Pooling::NormOfMean: return "norm_of_mean";
+    case Pooling::LastToken: return "last_token";
+    case Pooling::Last: return "last";
+    case Pooling::Mean: return "mean";
+    case Pooling::Attention: break;
+  }
+  return "attention";
+}
+
+}  // namespace
+
+EncoderImpl::EncoderImpl(EncoderOptions options_) : options(std::move(options_)) {
+  EncoderImpl::reset();
+}
+
+void EncoderImpl::reset() {
+  check_encoder(options);
+  const auto& layer = options.encoder().layer();
+  if (options.embeddings()) {
+    embeddings = register_module("embeddings", EncoderEmbeddings(*options.embeddings()));
+  } else if (options.patches()) {
+    patches = register_module("embeddings", VisionEmbeddings(*options.patches()));
+  }
+  if (options.windows()) {
+    windows = register_module("encoder", WindowEncoder(*options.windows()));
+  } else {
+    encoder = register_module("encoder", TransformerEncoder(options.encoder()));
+  }
+  if (has_pooler(options)) {
+    const int64_t width = options.pooler_dim().value_or(layer.d_model());
+    pooler =
+        register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
+  }
+  if (has_pooler_norm(options)) {
+    pooler_norm = register_module(
+        "pooler_norm", LayerNorm(LayerNormOptions(layer.d_model()).eps(layer.layer_norm_eps())));
+  }
+  if (options.document_bias()) {
+    document_bias =
+        register_module("document_bias", DocumentPositionBias(*options.document_bias()));
+  }
+  if (options.pooling() == encoder::Pooling::Attention) {
+    attention_pooler =
+        register_module("attention_pooler",
+                        AttentionPooling(AttentionPoolingOptions(layer.d_model(), layer.num_heads())
+                                             .d_ff(layer.d_ff())
+                                             .activation(layer.activation())
+                                             .layer_norm_eps(layer.layer_norm_eps())));
+  }
+}
+
+void EncoderImpl::reset_parameters() {
+  if (embeddings) embeddings->reset_parameters();
+  if (patches) patches->reset_parameters();
+  if (encoder) encoder->reset_parameters();
+  if (windows) windows->reset_parameters();
+  if (pooler) pooler->reset_parameters();
+  if (pooler_norm) pooler_norm->reset_parameters();
+  if (attention_pooler) attention_pooler->reset_parameters();
+  if (document_bias) document_bias->reset_parameters();
+}
+
+void EncoderImpl::pretty_print(std::ostream& stream) const {
+  const auto& layer = options.encoder().layer();
+  stream << "posenc::Encoder(" << input_name(options)
+         << ", num_layers=" << options.encoder().num_layers() << ", d_model=" << layer.d_model()
+         << ", num_heads=" << layer.num_heads() << ", d_ff=" << layer.d_ff();
+  if (options.causal()) stream << ", causal=true";
+  stream << ", pooling=" << to_string(options.pooling()) << ")";
+}
+
+void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
+  TORCH_CHECK_VALUE(embeddings,
+                    "[Encoder] extend_positions() is for an encoder of token ids; images "
+                    "of other sizes have their positions resized, and features have none");
+  embeddings->extend_positions(max_tokens, rule);
+  options.embeddings()->position_rows(embeddings->options.position_rows());
+}
+
+EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& given) {
+  check_encoder_inputs(options, input, given);
+  const EncoderInputs inputs = with_mask(options, input, given);
+  EncoderOutput out;
+  const auto embed = [&](const torch::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
+    return embeddings->forward(ids, of_embeddings);
+  };
+  const auto rows_of = [&](const torch::Tensor& ids) {
+    return token_rows(options, embeddings->tokens->weight, ids);
+  };
+  out.embeddings =
+      patches ? patches->forward(input) : embed_tokens(options, rows_of, input, inputs, embed);
+  if (takes_features(options)) {
+    out.embeddings =
+        functional::dropout(out.embeddings, options.encoder().layer().dropout(), is_training());
+  }
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
+  record.output_attentions = inputs.output_attentions();
+  if (windows) {
+    const relative::Grid grid = patches->grid(input.size(2), input.size(3));
+    out.last_hidden_state =
+        windows->forward_with(out.embeddings.unflatten(1, {grid.height, grid.width}), record);
+  } else {
+    out.last_hidden_state = encoder->forward_with(
+        out.embeddings, encoder_mask(options, inputs, document_bias, out.embeddings.size(1)),
+        record, rotary_position_ids(options, input, inputs, is_training()),
+        kept_rows(options, inputs), segments_of(options, inputs), grid_of(options, input));
+  }
+  out.hidden_states = std::move(record.hidden_states);
+  out.attentions = std::move(record.attentions);
+  if (record.output_hidden_states && !options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
+  if (options.pooling() == encoder::Pooling::None) return out;
+  if (attention_pooler) {
+    out.pooled = attention_pooler->forward(out.last_hidden_state);
+    return out;
+  }
+  out.pooled = pooled_rows(options, out.last_hidden_state, input);
+  if (pooler_norm) out.pooled = pooler_norm->forward(out.pooled);
+  if (pooler) out.pooled = pooler->forward(out.pooled);
+  if (options.pooling() == encoder::Pooling::TanhOfFirst) out.pooled = out.pooled.tanh();
+  return out;
+}
+
+EncoderOptions encoder_options_from_hf(const std::string& config) {
+  EncoderConfig read =
+      read_encoder_config(Settings::path_or_text("encoder_options_from_hf", config));
+  if (!read.model.has_pooler) read.options.pooling(encoder::Pooling::None);
+  return read.options;
+}
+
+std::vector<std::string> encoder_model_types() {
+  std::vector<std::string> types;
+  for (const hf::ModelType& model : hf::model_types()) {
+    if (model.layers != nullptr || *model.part != '\0') types.emplace_back(model.type);
+  }
+  return types;
+}
+
+}  // namespace posenc

@@ -1,0 +1,182 @@
+#include "posenc/models/frozen_classifier.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/layer_norm.h>
+
+#include <algorithm>
+#include <optional>
+#include <ostream>
+
+#include "models/frozen/freeze_encoder.h"
+#include "inference/rows/frozen_scope.h"
+#include "inference/freeze/model.h"
+#include "models/heads/rows.h"
+#include "models/options/values.h"
+#include "posenc/models/functional/pooling.h"
+#include "core/torch_internals/parallel_for.h"
+
+namespace posenc {
+namespace inference {
+
+struct FrozenClassifierParts {
+  ClassifierOptions options;
+  FrozenEncoder encoder;
+  StaleCheck stale_check;  // of all but the encoder
+  torch_internals::CallOptions call = {};
+  std::optional<Projection> dense = {};
+  at::Tensor norm_weight = {}, norm_bias = {};
+  Projection out = {};
+  std::optional<Projection> beside = {};  // of the columns after those of `out`
+};
+
+namespace {
+
+// ATen computes this number of elements by one thread, whose vectors then begin at the same places
+// whatever the number of threads.
+constexpr int64_t kSerialElements = 1 << 15;
+
+// What the output layer gives, whose weight may be in two parts.
+at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  const Elementwise activation = parts.options.head().output_activation();
+  if (!parts.beside) return functional::elementwise(parts.out.rows(rows), activation);
+  const auto part = [&](const Projection& projection, int64_t begin) {
+    at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
+    projection.run(rows.const_data_ptr<float>() + begin, rows.size(1), rows.size(0),
+                   out.data_ptr<float>(), projection.out(), row_regime(rows.size(0)));
+    return out;
+  };
+  return functional::elementwise(part(parts.out, 0).add_(part(*parts.beside, parts.out.in())),
+                                 activation);
+}
+
+// activation(x), normalised, in place.
+void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
+  const auto& options = parts.options.head();
+  const int64_t rows = x.size(0), width = x.size(1);
+  const int64_t part = std::max<int64_t>(1, kSerialElements / width);
+  const auto work = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const at::Tensor view = x.narrow(0, i * part, std::min(part, rows - i * part));
+      at::Tensor y = functional::elementwise(view, options.activation());
+      if (options.norm()) {
+        y = at::layer_norm(y, {width}, parts.norm_weight, parts.norm_bias, *options.norm());
+      }
+      view.copy_(y);
+    }
+  };
+  torch_internals::parallel_for(0, (rows + part - 1) / part, 1, work);
+}
+
+at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  const at::Tensor given = rows.contiguous();
+  const auto& options = parts.options.head();
+  if (!options.dense() && !options.norm() && options.activation() == Elementwise::Identity) {
+    return output_of(parts, given);
+  }
+  const at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();
+  finish_dense(parts, x);
+  return output_of(parts, x);
+}
+
+// How many elements LibTorch's operations on rows (..., D) and their logits are on.
+int64_t libtorchs_elements(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  const int64_t width = std::max(rows.size(-1), parts.options.head().outputs());
+  return rows.numel() / std::max<int64_t>(rows.size(-1), 1) * width;
+}
+
+// The logits (B, L, outputs) of all tokens that are not masked.
+at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hidden,
+                        const at::Tensor& attention_mask) {
+  const Packing packing = attention_mask.defined() ? Packing(attention_mask.ne(0).cpu())
+                                                   : Packing(hidden.size(0), hidden.size(1));
+  return packing.unpack(
+      logits_of(parts, packing.packed ? packing.pack(hidden) : hidden.flatten(0, 1)));
+}
+
+at::Tensor all_logits(const FrozenClassifierParts& parts, const EncoderOutput& out,
+                      const at::Tensor& attention_mask) {
+  const auto& options = parts.options.head();
+  const at::Tensor& hidden = out.last_hidden_state;
+  if (options.rows() == head::Rows::Tokens) return token_logits(parts, hidden, attention_mask);
+  if (options.rows() == head::Rows::MeanOfLogits) {
+    return functional::mean_pool(token_logits(parts, hidden, attention_mask), attention_mask);
+  }
+  return logits_of(parts, head_rows(options, out, attention_mask));
+}
+
+}  // namespace
+}  // namespace inference
+
+ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
+                                           const EncoderInputs& inputs) const {
+  const inference::FrozenScope scope;
+  const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
+  held->stale_check.check();
+  ClassifierOutput out;
+  out.encoder = held->encoder.forward(input, inputs);
+  const torch_internals::CallThreads threads(
+      held->call, inference::libtorchs_elements(*held, out.encoder.last_hidden_state));
+  out.logits = inference::all_logits(*held, out.encoder, inputs.attention_mask());
+  return out;
+}
+
+torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
+  const inference::FrozenScope scope;
+  const auto held = parts_;
+  const int64_t width = held->options.head().d_model();
+  TORCH_CHECK_VALUE(rows.dim() == 2 && rows.size(1) == width,
+                    "[FrozenClassifier] rows must be (N, ", width, "). Got ", rows.sizes());
+  TORCH_CHECK_TYPE(rows.scalar_type() == at::kFloat,
+                   "[FrozenClassifier] rows must be float32. Got ", rows.scalar_type());
+  held->stale_check.check();
+  const torch_internals::CallThreads threads(held->call,
+                                             inference::libtorchs_elements(*held, rows));
+  return inference::logits_of(*held, rows);
+}
+
+const FrozenEncoder& FrozenClassifier::encoder() const { return parts_->encoder; }
+const ClassifierOptions& FrozenClassifier::options() const { return parts_->options; }
+FrozenBytes FrozenClassifier::bytes() const {
+  const FrozenBytes encoder = parts_->encoder.bytes(), head = parts_->stale_check.bytes();
+  return {encoder.shared + head.shared, encoder.own + head.own};
+}
+
+FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options) {
+  const inference::FrozenScope scope;
+  inference::WeightConverter convert(options, model);
+  const EncoderHeadImpl& head = *model.head;
+  inference::FrozenClassifierParts parts = {
+      model.options, inference::freeze_part(*model.encoder, convert),
+      inference::StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
+  if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
+  if (head.norm) {
+    parts.norm_weight = head.norm->weight.detach();
+    if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
+  }
+  // A head is small, unless it is the encoder's table.
+  const at::Tensor weight = head.options.tied() ? model.table() : head.weight;
+  parts.out = convert.has_converted(weight) ? convert.projection(weight, head.bias)
+                                            : convert.float_projection(weight, head.bias);
+  if (head.weight_beside_table.defined())
+    parts.beside = convert.float_projection(head.weight_beside_table, {});
+  parts.call = convert.call_options();
+  convert.check_exceptions();
+  return FrozenClassifier(
+      std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));
+}
+
+FrozenClassifier freeze(const Classifier& model, const FreezeOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] the model must not be an empty holder");
+  return freeze(*model.ptr(), options);
+}
+
+FrozenClassifier freeze(Classifier&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
+}
+
+std::ostream& operator<<(std::ostream& stream, const FrozenClassifier& model) {
+  return stream << "posenc::FrozenClassifier(outputs=" << model.options().head().outputs()
+                << ", encoder=" << model.encoder() << ")";
+}
+
+}  // namespace posenc

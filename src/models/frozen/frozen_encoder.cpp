@@ -1,0 +1,263 @@
+#include "posenc/models/frozen_encoder.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
+
+#include <optional>
+#include <ostream>
+
+#include "transformer/functional/attention_mask_internals.h"
+#include "positions/functional/lookup.h"
+#include "inference/rows/elementwise_rows.h"
+#include "models/frozen/freeze_encoder.h"
+#include "inference/rows/frozen_scope.h"
+#include "inference/freeze/model.h"
+#include "inference/layers/window_layers.h"
+#include "models/encoder/parts.h"
+#include "models/options/values.h"
+#include "positions/nn/encoder_embeddings_internals.h"
+#include "transformer/layers/layer_parts.h"
+
+namespace posenc {
+namespace inference {
+
+struct FrozenEncoderParts {
+  EncoderOptions options;
+  StaleCheck stale_check;
+  std::optional<FrozenTransformerEncoder> layers = {};
+  std::optional<WindowStages> windows = {};  // instead of layers
+  ConvolutionNeck neck{nullptr};             // of windows, in eval mode
+  ConvertedWeights weights = {};
+  torch_internals::CallOptions call = {};
+  std::optional<ConvertedTable> tokens = {};  // instead of the embeddings' own
+  std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
+  functional::EncoderEmbeddingsWeights embeddings = {};
+  VisionEmbeddings patches{nullptr};  // of images, in eval mode
+  LayerNorm pooler_norm{nullptr};
+  AttentionPooling attention_pooler{nullptr};
+  DocumentPositionBias document_bias{nullptr};
+  std::optional<Projection> pooler = {};
+
+  // What the stages return for the patches of images.
+  at::Tensor run_windows(const at::Tensor& input, const at::Tensor& rows,
+                         TransformerEncoderRecord& record) const {
+    const relative::Grid grid = patches->grid(input.size(2), input.size(3));
+    const at::Tensor out = windows->run(rows.unflatten(1, {grid.height, grid.width}), record);
+    return neck ? ConvolutionNeck(neck)->forward(out) : out;
+  }
+
+  at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
+    if (patches) return VisionEmbeddings(patches)->forward(input);
+    const auto rows_of = [&](const at::Tensor& ids) {
+      return tokens ? converted_rows({"Encoder", "id", "vocab_size"}, ids)
+                          .view({ids.size(0), ids.size(1), tokens->width()})
+                    : token_rows(options, embeddings.tokens, ids);
+    };
+    const auto embed = [&](const at::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
+      EmbeddingsCall call = embeddings_call(*embeddings_options, embeddings, ids, of_embeddings);
+      if (tokens && !of_embeddings.inputs_embeds().defined()) look_up(call);
+      return functional::encoder_embeddings(call.ids, call.weights, call.options);
+    };
+    return embed_tokens(options, rows_of, input, inputs, embed);
+  }
+
+  // Of the tables only the size is kept where the rows are converted. Tokens that are also rows of
+  // token types stay in float32.
+  void convert_tokens(WeightConverter& convert) {
+    if (embeddings_options->types_from_tokens()) return;
+    tokens = convert.table(embeddings.tokens);
+    if (tokens)
+      embeddings.tokens =
+          at::zeros({1, 1}, at::kFloat).expand({tokens->vocab_size(), tokens->width()});
+  }
+
+ private:
+  // The rows (N, E) of N ids in the converted table.
+  at::Tensor converted_rows(const functional::LookupNames& names, const at::Tensor& ids) const {
+    functional::check_index_type(names, ids);
+    functional::check_indices(names, ids, tokens->vocab_size());
+    return tokens->rows(ids);
+  }
+
+  // Converted rows become a table of their own, with the rows in the order of the ids.
+  void look_up(EmbeddingsCall& call) const {
+    call.weights.tokens = converted_rows({"EncoderEmbeddings", "id", "vocab_size"}, call.ids);
+    call.ids = at::arange(call.ids.numel(), at::kLong).view(call.ids.sizes());
+    call.options.padding_idx(std::nullopt);  // which is not one of the new ids
+  }
+};
+
+/// Wraps and unwraps the implementation.
+struct FrozenEncoderAccess {
+  static FrozenEncoder wrap(std::shared_ptr<const FrozenEncoderParts> parts) {
+    return FrozenEncoder(std::move(parts));
+  }
+  static const ConvertedWeights& weights(const FrozenEncoder& frozen) {
+    return frozen.parts_->weights;
+  }
+};
+
+namespace {
+
+// A masked token is computed in a module, so its row has a value if it is pooled.
+bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
+                      const at::Tensor& attention_mask) {
+  if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
+  const at::Tensor real = attention_mask.ne(0);
+  if (options.pooling() == encoder::Pooling::Mean) return !real.all().item<bool>();
+  return !pooled_rows(options, real, ids).all().item<bool>();
+}
+
+// How many elements the operations of LibTorch beside the layers are on: few, except for images.
+int64_t libtorchs_elements(const EncoderOptions& options, const at::Tensor& input,
+                           const EncoderInputs& inputs) {
+  if (options.patches()) return torch_internals::CallThreads::kFewElements;
+  const at::Tensor& embeds = inputs.inputs_embeds();
+  return embeds.defined() ? embeds.numel() : input.numel() * options.encoder().layer().d_model();
+}
+
+// The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
+functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
+  for (at::Tensor* tensor :
+       {&weights.tokens, &weights.positions, &weights.token_types, &weights.task_types,
+        &weights.x_positions, &weights.y_positions, &weights.h_positions, &weights.w_positions,
+        &weights.norm_weight, &weights.norm_bias, &weights.projection_weight,
+        &weights.projection_bias}) {
+    if (tensor->defined()) *tensor = tensor->detach();
+  }
+  return weights;
+}
+
+// A module with options of its own, in eval mode, on the memory of the source's weights.
+template <typename Impl>
+std::shared_ptr<Impl> detached_module(const Impl& source) {
+  auto own = std::dynamic_pointer_cast<Impl>(source.clone());
+  const auto weights = source.named_parameters();
+  for (auto& item : own->named_parameters()) item.value().set_data(weights[item.key()].detach());
+  own->eval();
+  return own;
+}
+
+}  // namespace
+}  // namespace inference
+
+EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderInputs& given) const {
+  const inference::FrozenScope scope;
+  const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const auto& parts = *held;
+  check_encoder_inputs(parts.options, input, given);
+  TORCH_CHECK_VALUE(!given.output_attentions(),
+                    "[FrozenEncoder] output_attentions must be false: the Encoder that was frozen "
+                    "has them. Got true");
+  const EncoderInputs inputs = with_mask(parts.options, input, given);
+  parts.stale_check.check();
+  const torch_internals::CallThreads threads(
+      parts.call, inference::libtorchs_elements(parts.options, input, inputs));
+  EncoderOutput out;
+  out.embeddings = parts.embed(input, inputs);
+  const AttentionMask mask =
+      encoder_mask(parts.options, inputs, parts.document_bias, out.embeddings.size(1));
+  const bool sees_all = layers_see_padding(parts.options);
+  const bool all_rows =
+      !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()
+                                ? inputs.attention_mask().eq(0).unsqueeze(-1)
+                                : at::Tensor();
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
+  if (parts.windows) {
+    out.last_hidden_state = parts.run_windows(input, out.embeddings, record);
+  } else {
+    const inference::LayerInputs of_layers = {
+        rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs),
+        grid_of(parts.options, input), kept_rows(parts.options, inputs)};
+    out.last_hidden_state = inference::run(*inference::FrozenAccess::model(*parts.layers),
+                                           out.embeddings, mask, of_layers, all_rows, record);
+  }
+  out.hidden_states = std::move(record.hidden_states);
+  if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
+  const at::Tensor hidden = out.last_hidden_state;
+  if (masked.defined()) {
+    out.last_hidden_state = hidden.masked_fill(masked, 0.0);
+    for (std::size_t i = 1; i < out.hidden_states.size(); ++i)
+      out.hidden_states[i] = out.hidden_states[i].masked_fill(masked, 0.0);
+  }
+  if (parts.options.pooling() == encoder::Pooling::None) return out;
+  if (parts.attention_pooler) {
+    out.pooled = AttentionPooling(parts.attention_pooler)->forward(out.last_hidden_state);
+    return out;
+  }
+  out.pooled = pooled_rows(parts.options, hidden, input);
+  if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
+  if (parts.pooler) out.pooled = parts.pooler->rows(out.pooled);
+  if (parts.options.pooling() == encoder::Pooling::TanhOfFirst)
+    inference::elementwise_by_row(out.pooled, Elementwise::Tanh);
+  return out;
+}
+
+const EncoderOptions& FrozenEncoder::options() const { return parts_->options; }
+FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
+
+namespace inference {
+
+FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
+  FrozenEncoderParts parts = {model.options, StaleCheck(model, copy_of_model_options)};
+  if (model.windows) {
+    parts.windows.emplace(*model.windows, convert);
+    if (model.windows->neck) parts.neck = ConvolutionNeck(detached_module(*model.windows->neck));
+  } else {
+    parts.layers.emplace(freeze_part(*model.encoder, convert));
+  }
+  if (model.embeddings) {
+    parts.embeddings_options = model.embeddings->options;
+    parts.embeddings = embeddings_weights(*model.embeddings);
+    parts.convert_tokens(convert);
+    parts.embeddings = detached(parts.embeddings);
+  } else if (model.patches) {
+    parts.patches = VisionEmbeddings(detached_module(*model.patches));
+  }
+  if (model.pooler_norm) parts.pooler_norm = LayerNorm(detached_module(*model.pooler_norm));
+  if (model.attention_pooler) {
+    parts.attention_pooler = AttentionPooling(detached_module(*model.attention_pooler));
+  }
+  if (model.document_bias)
+    parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
+  if (model.pooler)
+    parts.pooler = convert.float_projection(model.pooler->weight, model.pooler->bias);
+  parts.stale_check.set_converted(convert.bytes());
+  parts.weights = convert.weights();
+  parts.call = convert.call_options();
+  return FrozenEncoderAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
+}
+
+}  // namespace inference
+
+FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
+  const inference::FrozenScope scope;
+  inference::WeightConverter convert(options, model);
+  const FrozenEncoder frozen = inference::freeze_part(model, convert);
+  convert.check_exceptions();
+  return frozen;
+}
+
+FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] the model must not be an empty holder");
+  return freeze(*model.ptr(), options);
+}
+
+FrozenEncoder freeze(Encoder&& model, const FreezeOptions& options) {
+  return inference::freeze_and_release(model, options);
+}
+
+std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
+  const auto& layer = model.options().encoder().layer();
+  return stream << "posenc::FrozenEncoder(" << input_name(model.options())
+                << ", num_layers=" << model.options().encoder().num_layers()
+                << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
+                << ", d_ff=" << layer.d_ff() << inference::FrozenEncoderAccess::weights(model)
+                << ")";
+}
+
+}  // namespace posenc

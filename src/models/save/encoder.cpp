@@ -1,0 +1,339 @@
+// save_pretrained() of an encoder, alone or with a head.
+// posenc-budget: one procedure: names, shards and files of one folder
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "weights/load/key_map.h"
+#include "weights/load/source.h"
+#include "models/save/change_back.h"
+#include "models/encoder/names.h"
+#include "models/encoder/parts.h"
+#include "models/save/rest.h"
+#include "models/save/encoder.h"
+#include "models/save/save_config.h"
+#include "models/encoder/zero_biases.h"
+#include "models/save/heads.h"
+#include "models/types/model_class.h"
+#include "models/config/model_folder.h"
+#include "models/save/input_files.h"
+#include "models/save/packed.h"
+#include "models/save/target.h"
+#include "posenc/models/save_pretrained.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kSavePretrained = "save_pretrained";
+
+void check_zeros(const std::string& name, const at::Tensor& tensor, const Settings& settings,
+                 const char* setting) {
+  TORCH_CHECK_VALUE(tensor.eq(0).all().item<bool>(), settings.where(), setting,
+                    " must be true for an encoder whose ", name, " is not zeros. Got false");
+}
+
+// Biases that the class has not, where it has some of those of queries, keys and values.
+StateDict without_absent_biases(const StateDict& tensors, const EncoderConfig& config,
+                                const std::string& prefix) {
+  std::set<std::string> absent;
+  for (const AbsentBias& bias : absent_biases(config, prefix)) absent.insert(bias.name);
+  if (absent.empty()) return tensors;
+  StateDict kept;
+  for (const auto& item : tensors) {
+    if (absent.count(item.key()) == 0) {
+      kept.insert(item.key(), item.value());
+    } else {
+      check_zeros(item.key(), item.value(), config.settings, "the setting of its bias");
+    }
+  }
+  return kept;
+}
+
+// The frequencies of the rotary embedding, which ESM's class has among its weights.
+void add_frequencies(StateDict& tensors, const EncoderImpl& model,
+                     const EncoderStructure& structure, const std::string& prefix) {
+  if (*structure.frequencies == '\0') return;
+  const RotaryEmbedding rotary = rotary_of_layer(*model.encoder->layers->ptr(0));
+  if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
+}
+
+// The rows of each layer's table, where the class has them among its weights, as the rest of a
+// folder does.
+void add_window_indices(StateDict& tensors, const EncoderImpl& model,
+                        const EncoderStructure& structure, const std::string& prefix) {
+  if (*structure.window_index == '\0') return;
+  const WindowEncoderOptions& options = model.windows->options;
+  for (int64_t i = 0; i < options.num_layers(); ++i) {
+    const auto [stage, layer] = options.place_of_layer(i);
+    const relative::Grid window = options.stages()[static_cast<std::size_t>(stage)]
+                                      .layers()[static_cast<std::size_t>(layer)]
+                                      .windows()
+                                      .window();
+    const std::string name =
+        prefix +
+        io::fill_pattern(structure.window_index, {std::to_string(stage), std::to_string(layer)});
+    if (!tensors.contains(name)) tensors.insert(name, relative_window_index(window));
+  }
+}
+
+// The encoder's tensors as a file of transformers has them.
+StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config) {
+  const LoadOptions names = encoder_save_options(config);
+  const io::FormatNames format = encoder_format_names(config);
+  const EncoderLayerKeys& keys =
+      config.structure.keys[static_cast<std::size_t>(config.options.origin().layout)];
+  StateDict tensors;
+  const auto parameters = model.named_parameters();
+  for (const auto& item : parameters) {
+    const at::Tensor tensor = item.value().detach().to(at::kFloat);
+    if (format.optional.count(item.key()) != 0) {
+      check_zeros(item.key(), tensor, config.settings, "qkv_bias");
+      continue;
+    }
+    const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
+                                   [&](const auto& one) { return one.name == item.key(); });
+    auto in_file = io::names_in_file(item.key(), names);
+    if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
+    if (in_file.empty()) in_file = {names.prefix() + item.key()};
+    if (keys.gate_first && item.key().find(".linear1.") != std::string::npos) {
+      const auto halves = tensor.chunk(2);
+      add_packed(tensors, in_file, at::cat({halves[1], halves[0]}), 0);
+      continue;
+    }
+    const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
+    const auto* const out = parameters.find(layer + "out_proj.weight");
+    const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
+    add_packed(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
+  }
+  for (const auto& item : model.named_buffers()) {
+    if (item.key().find(".batch_norm.") == std::string::npos) continue;
+    add_packed(tensors, io::names_in_file(item.key(), names), item.value(), 0);
+  }
+  change_back(tensors, names, config);
+  add_frequencies(tensors, model, config.structure, names.prefix());
+  return without_absent_biases(tensors, config, names.prefix());
+}
+
+bool has_name_with(const StateDict& tensors, const std::string& text) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const auto& item) { return item.key().find(text) != std::string::npos; });
+}
+
+// XLM's languages and LayoutLMv3's images are optional.
+std::string module_beside(const EncoderConfig& config) {
+  const std::string beside = config.structure.beside;
+  const Settings& settings = config.settings;
+  if (beside == "patch_embed") return settings.flag("visual_embed", true) ? beside : "";
+  if (beside != "lang_embeddings") return beside;
+  const bool has_it = settings.flag("use_lang_emb") && settings.whole("n_langs", 1, INT32_MAX) > 1;
+  return has_it ? beside : "";
+}
+
+constexpr const char* kRemedy =
+    ": SavePretrainedOptions::rest_of copies it from a folder, and allow_missing has it drawn at "
+    "random by from_pretrained()";
+
+void check_has_pooler(const SavedConfig& saved, const StateDict& tensors, const std::string& name) {
+  const EncoderConfig& config = saved.encoder;
+  const EncoderStructure& structure = config.structure;
+  EncoderConfig whole = config;
+  whole.options.pooling(saved.pooling);
+  const bool has_own = !config.model.has_pooler || !has_pooling_weights(whole.options) ||
+                       has_name_with(tensors, structure.pooler);
+  TORCH_CHECK_VALUE(has_own, "[save_pretrained] the encoder must have a pooler to be a ", name,
+                    kRemedy, ". Got no pooler");
+}
+
+// What classes of a model type have beside the encoder, with a head or without.
+void check_has_beside(const EncoderConfig& config, const StateDict& tensors,
+                      const std::string& name) {
+  const std::string beside = module_beside(config);
+  TORCH_CHECK_VALUE(beside.empty() || has_name_with(tensors, beside + "."), "[save_pretrained] a ",
+                    name, " must have its ", beside, kRemedy, ". Got only the encoder");
+}
+
+// What the class has beside the encoder, from the folder that the encoder came from if that still
+// has it: ESM's contact_head. The other half of an encoder-decoder is left to rest_of.
+void add_beside(StateDict& tensors, const EncoderConfig& config, const std::string& folder) {
+  const std::string part = module_beside(config) + ".";
+  if (folder.empty() || part == "." || part == "decoder." || has_name_with(tensors, part)) return;
+  RestOfFolder origin;
+  try {
+    origin = rest_of_folder(config, folder);
+  } catch (const WeightsError&) {  // check_has_beside() says what is missing
+    return;
+  }
+  const std::string& prefix = origin.origin.prefix;
+  for (const auto& item : origin.tensors) {
+    if (item.key().find(part) == std::string::npos || !item.key().starts_with(prefix)) continue;
+    tensors.insert(config.options.origin().prefix + item.key().substr(prefix.size()), item.value());
+  }
+}
+
+void add_all(StateDict& tensors, const StateDict& more) {
+  for (const auto& item : more) {
+    TORCH_CHECK_VALUE(item.value().defined(),
+                      "[save_pretrained] head must have tensors. Got an "
+                      "undefined tensor as ",
+                      item.key());
+    TORCH_CHECK_VALUE(!tensors.contains(item.key()),
+                      "[save_pretrained] head must have names that are not the encoder's or those "
+                      "of rest_of. Got ",
+                      item.key());
+    const at::Tensor tensor = item.value().detach();
+    tensors.insert(item.key(), tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor);
+  }
+}
+
+// Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
+// with a head if there is one, and else as they came. The part of a pair that is saved alone has no
+// prefix. Llama's and Qwen's class for questions alone has the old prefix.
+void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest,
+               bool has_head, bool has_questions) {
+  encoder::Origin& origin = saved.encoder.options.origin();
+  if (!options.rest_of().empty()) {
+    origin.prefix = rest.origin.prefix;
+    origin.layout = rest.origin.layout;
+    return;
+  }
+  const std::string_view own = saved.encoder.model.prefix;
+  const bool has_part = own == "text_model." || own == "vision_model.";
+  if (own == "vision_encoder.") {  // of SAM, whose class of it has it inside as well
+    origin.prefix = own;
+    return;
+  }
+  if (has_head) {
+    const std::string_view old = saved.encoder.model.old_prefix;
+    origin.prefix = has_questions && old == "transformer." ? old : own;
+  } else if (has_part) {
+    origin.prefix.clear();
+  }
+}
+
+// The class of an encoder alone, if the configuration is of that: T5EncoderModel in place of
+// T5Model, which has a decoder.
+std::string class_without_decoder(const nlohmann::json& config, const std::string& base_class) {
+  constexpr std::string_view kModel = "Model";
+  if (!base_class.ends_with(kModel)) return base_class;
+  const std::string alone =
+      base_class.substr(0, base_class.size() - kModel.size()) + "EncoderModel";
+  const auto classes = config.find("architectures");
+  const bool is_alone = classes != config.end() && *classes == nlohmann::json::array({alone});
+  return is_alone ? alone : base_class;
+}
+
+void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
+                      const std::string& own_class) {
+  if (!options.architecture().empty()) {
+    saved.object["architectures"] = {options.architecture()};
+  } else if (options.rest_of().empty() || !saved.object.contains("architectures")) {
+    TORCH_CHECK_VALUE(!own_class.empty(),
+                      "[save_pretrained] SavePretrainedOptions::architecture must be the class of ",
+                      saved.encoder.model.type, " in transformers. Got no class");
+    saved.object["architectures"] = {own_class};
+  }
+}
+
+// LayoutLMv3's class has tables of boxes even where it does not use them: beside no table of
+// places.
+void add_unused_tables(StateDict& tensors, const EncoderConfig& config) {
+  const Settings& settings = config.settings;
+  if (config.model.type != std::string_view("layoutlmv3") ||
+      !settings.flag("has_spatial_attention_bias") || settings.flag("has_relative_attention_bias"))
+    return;
+  const int64_t heads = config.options.encoder().layer().num_heads();
+  for (const char* const table : {"rel_pos_x_bias", "rel_pos_y_bias"}) {
+    const std::string name = config.options.origin().prefix + "encoder." + table + ".weight";
+    if (!tensors.contains(name))
+      tensors.insert(name, at::zeros({heads, settings.whole("rel_2d_pos_bins", 1, INT32_MAX)}));
+  }
+}
+
+// Those that are not the head's.
+StateDict without(const StateDict& tensors, const std::set<std::string>& names) {
+  StateDict others;
+  for (const auto& item : tensors) {
+    if (names.count(item.key()) == 0) others.insert(item.key(), item.value());
+  }
+  return others;
+}
+
+// `classifier` is null for an encoder alone.
+PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* classifier,
+                             const std::string& folder, const SavePretrainedOptions& options) {
+  const torch::NoGradGuard no_grad;
+  check_target(model.options.origin().folder, folder, options);
+  SavedConfig saved = saved_config(model, options, classifier);
+  RestOfFolder rest;
+  if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
+  set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
+            classifier != nullptr && classifier->options.kind() == head::Kind::Question);
+  const bool is_jina_bert = &saved.encoder.model == &hf::jina_bert();
+  const std::string base_class(
+      is_jina_bert ? "JinaBertModel"
+                   : hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  const bool has_class = classifier != nullptr && !base_class.empty();
+  set_architecture(saved, options,
+                   has_class ? head_class(base_class, classifier->options.kind())
+                             : class_without_decoder(saved.object, base_class));
+  StateDict tensors = encoder_tensors(model, saved.encoder);
+  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
+                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
+  const StateDict head = classifier == nullptr
+                             ? options.head()
+                             : head_tensors(*classifier, *saved.head, saved.encoder.settings);
+  add_all(tensors,
+          saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
+  add_all(tensors, head);
+  add_window_indices(tensors, model, saved.encoder.structure,
+                     saved.encoder.options.origin().prefix);
+  add_unused_tables(tensors, saved.encoder);
+  if (options.rest_of().empty() && !options.allow_missing()) {
+    const std::string name = saved.object["architectures"][0];
+    const bool is_base = name == base_class;
+    if (is_base) check_has_pooler(saved, tensors, name);
+    // A head on an encoder alone has no decoder beside it: T5ForTokenClassification.
+    const bool has_decoder = saved.encoder.structure.beside == std::string_view("decoder");
+    if (is_base || (classifier != nullptr && !has_decoder)) {
+      add_beside(tensors, saved.encoder, model.options.origin().folder);
+      check_has_beside(saved.encoder, tensors, name);
+    }
+  }
+  PretrainedFolder contents;
+  contents.config = std::move(saved.object);
+  contents.tensors = std::move(tensors);
+  contents.max_shard_bytes = options.max_shard_bytes();
+  copy_input_files(contents, folder, options.tokenizer_from(),
+                   options.rest_of().empty() ? model.options.origin().folder : options.rest_of());
+  return contents;
+}
+
+}  // namespace
+
+PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
+                                      const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
+  return contents_of(*model, nullptr, folder, options);
+}
+
+void save_pretrained(const Encoder& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  write_pretrained(kSavePretrained, folder, pretrained_folder_of(model, folder, options));
+}
+
+void save_pretrained(const Classifier& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
+  TORCH_CHECK_VALUE(options.head().is_empty(),
+                    "[save_pretrained] SavePretrainedOptions::head must be empty for a Classifier, "
+                    "which has its own. Got ",
+                    options.head().begin()->key());
+  write_pretrained(kSavePretrained, folder,
+                   contents_of(*model->encoder, model.get(), folder, options));
+}
+
+}  // namespace posenc

@@ -1,0 +1,188 @@
+// save_sentence_model().
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "weights/common/file.h"
+#include "models/save/encoder.h"
+#include "models/sentence/pooling.h"
+#include "models/save/same_stages.h"
+#include "models/sentence/stage_settings.h"
+#include "posenc/weights/save.h"
+#include "posenc/models/save_sentence_model.h"
+#include "posenc/models/sentence_folder.h"
+
+namespace posenc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSaveModel = "save_sentence_model";
+constexpr const char* kModules = "modules.json";
+
+// What a folder of sentence-transformers has besides weights.
+const char* const kCopied[] = {".json", ".txt",   ".model", ".jinja",
+                               ".md",   ".codes", ".bpe",   ".tiktoken"};
+
+// The model that is saved, and where its parts are in the source.
+struct SavedModel {
+  SentenceModules modules;
+  std::vector<SentenceStageSettings> stages;  // after the first
+};
+
+SavedModel source_of(const SentenceStages& stages, const std::string& source) {
+  SavedModel model = {sentence_modules(kSaveModel, source), {}};
+  TORCH_CHECK_VALUE(model.modules.is_listed || !has_modules(source), "[", kSaveModel,
+                    "] source must be no cross-encoder, which save_pretrained() saves. Got ",
+                    source);
+  const SentenceModule& first = model.modules.stages.front();
+  TORCH_CHECK_VALUE(first.kind == "Transformer", "[", kSaveModel,
+                    "] source must be a model with an encoder. Got ", first.type);
+  model.stages = stages_after_first(kSaveModel, model.modules);
+  const auto& own = stages->options.stages();
+  TORCH_CHECK_VALUE(own.size() == model.stages.size(), "[", kSaveModel,
+                    "] stages must be as many as those of ", source, ", ", model.stages.size(),
+                    ". Got ", own.size());
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    TORCH_CHECK_VALUE(are_same(own[i], model.stages[i].stage), "[", kSaveModel, "] stage ", i + 1,
+                      " must be that of ", source, ". Got one with other options");
+  }
+  return model;
+}
+
+bool is_same_place(const std::string& a, const std::string& b) {
+  std::error_code unknown;
+  return fs::equivalent(a, b, unknown);
+}
+
+bool is_copied(const fs::path& file, bool is_of_encoder) {
+  const std::string name = file.filename().string();
+  const bool is_index = name.ends_with(".index.json");
+  if (is_index || name == kModules || (is_of_encoder && name == "config.json")) return false;
+  return std::find(std::begin(kCopied), std::end(kCopied), file.extension().string()) !=
+         std::end(kCopied);
+}
+
+// Settings that sentence-transformers does not read without a modules.json.
+bool is_unread(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name == "config_sentence_transformers.json" ||
+         (name.starts_with("sentence_") && name.ends_with("_config.json"));
+}
+
+// Adds those files of the folder `inner` of a source, if there is one, for which `is_wanted` is
+// true.
+template <typename Condition>
+void add_copies(FolderWriter& written, const fs::path& source, const std::string& inner,
+                const Condition& is_wanted) {
+  const fs::path from = source / inner;
+  std::error_code error;
+  if (!fs::is_directory(from, error)) return;
+  error.clear();
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    if (!entry.is_regular_file() || !is_wanted(entry.path())) continue;
+    written.add_copy((fs::path(inner) / entry.path().filename()).generic_string(),
+                     entry.path().string());
+  }
+  if (!error) return;
+  throw WeightsError(WeightsErrorCode::Io, "cannot be copied: " + error.message())
+      .in_file(from.string());
+}
+
+// The stages of an encoder that had none: the pooling that it is given.
+void add_usual_modules(FolderWriter& written, const SavedModel& model,
+                       const SentenceStages& stages) {
+  const auto& pooling = std::get<sentence::Pooling>(model.stages.front().stage);
+  nlohmann::json config = {{"embedding_dimension", stages->options.d_model()},
+                           {"include_prompt", true}};
+  config["pooling_mode"] = pooling_word(pooling.modes.front());
+  written.add_json("1_Pooling/config.json", config);
+  const std::string package = "sentence_transformers.";
+  written.add_json(kModules,
+                   {{{"idx", 0},
+                     {"name", "0"},
+                     {"path", ""},
+                     {"type", package + "base.modules.transformer.Transformer"}},
+                    {{"idx", 1},
+                     {"name", "1"},
+                     {"path", "1_Pooling"},
+                     {"type", package + "sentence_transformer.modules.pooling.Pooling"}}});
+}
+
+void add_stages(FolderWriter& written, const SavedModel& model, const SentenceStages& stages) {
+  for (const auto& item : stages->named_children()) {
+    const auto& stage = model.stages.at(std::stoul(item.key()) - 1);
+    const fs::path own = fs::path(stage.folder).lexically_relative(model.modules.folder);
+    written.add_weights((own / "model.safetensors").generic_string(), state_dict(*item.value()));
+  }
+}
+
+bool is_stage_weights(const fs::path& file) {
+  return file.filename() == "model.safetensors" || file.filename() == "pytorch_model.bin";
+}
+
+// The files of a stage after the first; of one without an effect, which is not among the stages,
+// its weights too.
+void add_stage_copies(FolderWriter& written, const SavedModel& model, const std::string& path) {
+  const std::string own = (model.modules.folder / path).string();
+  const bool has_effect = std::any_of(model.stages.begin(), model.stages.end(),
+                                      [&](const auto& stage) { return stage.folder == own; });
+  add_copies(written, model.modules.folder, path, [&](const fs::path& file) {
+    return is_copied(file, false) || (!has_effect && is_stage_weights(file));
+  });
+}
+
+// All but the encoder. Files that stay where they are, in the source itself, are not copied.
+void add_rest(FolderWriter& written, const SavedModel& model, const SentenceStages& stages,
+              bool is_source) {
+  const fs::path& source = model.modules.folder;
+  const std::string& inner = model.modules.stages.front().path;
+  if (!is_source) {
+    add_copies(written, source, inner, [&](const fs::path& file) {
+      return is_copied(file, /*is_of_encoder=*/true) &&
+             (model.modules.is_listed || !is_unread(file));
+    });
+  }
+  if (!model.modules.is_listed) return add_usual_modules(written, model, stages);
+  if (!is_source) {
+    if (!inner.empty())
+      add_copies(written, source, "", [](const fs::path& file) { return is_copied(file, false); });
+    for (std::size_t i = 1; i < model.modules.stages.size(); ++i) {
+      const std::string& path = model.modules.stages[i].path;
+      if (!path.empty()) add_stage_copies(written, model, path);
+    }
+  }
+  add_stages(written, model, stages);
+  if (!is_source) written.add_copy(kModules, (source / kModules).string());
+}
+
+}  // namespace
+
+void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
+                         const std::string& folder, const SaveSentenceModelOptions& options) {
+  TORCH_CHECK_VALUE(!stages.is_empty(), "[", kSaveModel, "] stages must not be an empty holder");
+  const std::string& source = options.source();
+  TORCH_CHECK_VALUE(options.overwrite() || !is_same_place(source, folder), "[", kSaveModel,
+                    "] folder must not be the source, unless SaveSentenceModelOptions::overwrite "
+                    "allows it. Got ",
+                    folder);
+  const SavedModel model = source_of(stages, source);
+  const std::string& inner = model.modules.stages.front().path;
+  const PretrainedFolder contents =
+      pretrained_folder_of(encoder, (fs::path(folder) / inner).string(),
+                           SavePretrainedOptions()
+                               .rest_of((fs::path(source) / inner).string())
+                               .overwrite(options.overwrite())
+                               .max_shard_bytes(options.max_shard_bytes()));
+  io::in_context(kSaveModel, folder, [&] {
+    FolderWriter written(folder);
+    written.add_model(inner, contents);
+    add_rest(written, model, stages, is_same_place(source, folder));
+    written.commit();
+  });
+}
+
+}  // namespace posenc

@@ -1,0 +1,210 @@
+// save_pretrained() of an encoder-decoder.
+
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "weights/load/key_map.h"
+#include "weights/load/source.h"
+#include "models/save/saved_generation.h"
+#include "models/types/model_class.h"
+#include "models/save/input_files.h"
+#include "models/save/packed.h"
+#include "models/save/saved_settings.h"
+#include "models/save/target.h"
+#include "models/save/write_folder.h"
+#include "models/seq2seq/load.h"
+#include "models/save/same_seq2seq.h"
+#include "posenc/models/save_pretrained.h"
+
+namespace posenc {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kSaveSeq2Seq = "save_pretrained";
+
+// A model whose config.json has been completed.
+struct SavedSeq2Seq {
+  const hf::ModelType& type;
+  json object;
+  TransformerOptions options;  // as the configuration has them
+  VocabularyNames names;
+  bool has_other_pad = false;  // than the configuration that the model came from
+};
+
+void check_seq2seq_options(const Seq2SeqModel& model, const SavePretrainedOptions& options) {
+  TORCH_CHECK_VALUE(!model.model.is_empty(),
+                    "[save_pretrained] the model must not be an empty holder");
+  const auto check = [](const char* name, bool is_unset) {
+    TORCH_CHECK_VALUE(is_unset, "[save_pretrained] SavePretrainedOptions::", name,
+                      " must not be set for an encoder-decoder, which is a whole model");
+  };
+  check("head", options.head().is_empty());
+  check("rest_of", options.rest_of().empty());
+  check("allow_missing", !options.allow_missing());
+}
+
+// The config.json that the model came with, and the settings of the caller over it.
+Settings given_settings(const Seq2SeqModel& model, const SavePretrainedOptions& options) {
+  json config = {{"model_type", model.model_type}};
+  if (!model.origin.config.empty()) {
+    config = Settings::parse(kSaveSeq2Seq, "the configuration of the model", model.origin.config)
+                 .object();
+  }
+  if (!options.config().empty()) {
+    config.update(
+        Settings::parse(kSaveSeq2Seq, "SavePretrainedOptions::config", options.config()).object());
+  }
+  return Settings::of_object(kSaveSeq2Seq, std::move(config));
+}
+
+// The ids that transformers takes from a config.json in training, which the options of a model that
+// was made by hand do not have.
+void set_ids(json& object, const GenerateOptions& generation) {
+  object["decoder_start_token_id"] = generation.bos_id();
+  if (!generation.eos_ids().empty()) object["eos_token_id"] = generation.eos_ids().front();
+}
+
+SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& options) {
+  const Settings given = given_settings(model, options);
+  const hf::ModelType& type = seq2seq_type(given);
+  const Seq2SeqStructure& structure = *type.seq2seq;
+  const Seq2SeqFamily& family = *structure.family;
+  const Settings before = seq2seq_settings(given, type.type);
+  TransformerOptions wanted = model.model->options;
+  wanted.num_encoder_layers(static_cast<int64_t>(model.model->encoder->layers->size()))
+      .num_decoder_layers(static_cast<int64_t>(model.model->decoder->layers->size()));
+  json object = before.object();
+  const json settings = family.settings(wanted, before, structure);
+  for (const auto& [name, value] : settings.items()) set_setting(object, before, name, value);
+  const bool is_new = model.origin.config.empty();
+  if (is_new) set_ids(object, model.generation);
+  const bool has_other_pad =
+      is_new || seq2seq_pad(before, type.type, wanted.src_vocab()) != model.pad;
+  if (has_other_pad) object["pad_token_id"] = model.pad;
+  set_defaults(object, before.with(object).of(type.type), type.type);
+  set_dtype(object);
+  std::string name(hf::model_class_of(type.type));
+  name.resize(name.size() - std::string("Model").size());
+  object["architectures"] = {options.architecture().empty() ? name + structure.class_ending
+                                                            : options.architecture()};
+  // As it is read: an id is unsigned then.
+  const Settings saved =
+      seq2seq_settings(Settings::of_object(kSaveSeq2Seq, json::parse(object.dump())), type.type);
+  TransformerOptions read = family.options(saved, structure);
+  check_same(read, wanted, saved);
+  return {type, std::move(object), read.tie(wanted.tie()), family.vocabulary(saved, structure),
+          has_other_pad};
+}
+
+// A matrix of the vocabulary, and which of them it is.
+struct VocabularyMatrix {
+  std::string name;
+  at::Tensor weight;
+  int matrix;
+};
+
+// The matrices of the vocabulary: the one that stands for those that are tied to it, and others.
+void add_vocabulary(StateDict& tensors, const TransformerImpl& model,
+                    const VocabularyNames& names) {
+  const Tying tie = model.options.tie();
+  const int decoder = tie == Tying::EncoderDecoder || tie == Tying::ThreeWay ? 0 : 1;
+  const int head = tie == Tying::DecoderOutput || tie == Tying::ThreeWay ? decoder : 2;
+  const VocabularyMatrix all[] = {
+      {names.encoder, model.src_embedding->token_embedding->weight, 0},
+      {names.decoder, model.tgt_embedding->token_embedding->weight, decoder},
+      {names.head, model.final_layer->effective_weight(), head}};
+  const auto add = [&](const std::string& name, const VocabularyMatrix& one) {
+    tensors.insert(name, one.weight.detach().to(at::kFloat));
+  };
+  int standing = -1;  // the matrix that is there under another name
+  if (!names.shared.empty()) {
+    const VocabularyMatrix& one = all[tie == Tying::DecoderOutput ? 1 : 0];
+    add(names.shared, one);
+    if (names.are_tied) standing = one.matrix;
+  } else if (names.are_tied && !names.order.empty()) {
+    add(names.decoder, all[1]);
+    standing = decoder;
+  }
+  for (const VocabularyMatrix& one : all) {
+    const bool may_be_absent =
+        std::find(names.order.begin(), names.order.end(), one.name) != names.order.end();
+    const bool is_there = tensors.contains(one.name) || (one.matrix == standing && may_be_absent);
+    if (!is_there) add(one.name, one);
+  }
+}
+
+// Whether a table of positions is that which the class computes by itself.
+bool is_computed(const PositionalEncodingImpl& positions) {
+  const ComputedTable table = positions.computed_tables().front();
+  return at::equal(table.compute(), positions.pe.cpu());
+}
+
+// The tables of positions that are no parameters, where the class has them among its weights. Those
+// of a class that has not are saved if they came from a file that had others.
+void add_positions(StateDict& tensors, const TransformerImpl& model,
+                   const Seq2SeqStructure& structure) {
+  if (structure.sinusoid == nullptr || (structure.counts_tokens && !structure.saves_positions))
+    return;
+  const TransformerOptions& options = model.options;
+  const int64_t rows =
+      options.max_len() + (structure.counts_tokens ? *options.padding_idx() + 1 : 0);
+  for (const auto& [stack, embedding] :
+       {std::pair{"encoder", model.src_embedding}, {"decoder", model.tgt_embedding}}) {
+    const PositionalEncodingImpl& positions = *embedding->position_encoding;
+    if (!structure.saves_positions && is_computed(positions)) continue;
+    tensors.insert(std::string("model.") + stack + ".embed_positions.weight",
+                   positions.pe.detach().squeeze(0).slice(0, 0, rows).to(at::kFloat));
+  }
+}
+
+// Under the names that transformers has for them.
+StateDict seq2seq_tensors(const TransformerImpl& model, const SavedSeq2Seq& saved) {
+  const LoadOptions names = LoadOptions().key_map(saved.type.seq2seq->family->keys(saved.options));
+  StateDict tensors;
+  add_vocabulary(tensors, model, saved.names);
+  add_positions(tensors, model, *saved.type.seq2seq);
+  for (const auto& item : model.named_parameters()) {
+    const bool is_of_vocabulary = item.key().find(".token_embedding.") != std::string::npos ||
+                                  item.key() == "final_layer.weight";
+    if (is_of_vocabulary) continue;
+    const auto in_file = io::names_in_file(item.key(), names);
+    TORCH_CHECK_VALUE(!in_file.empty(), "[save_pretrained] the model must be one of model_type ",
+                      saved.type.type, ", which has no ", item.key());
+    const at::Tensor tensor = item.value().detach().to(at::kFloat);
+    const bool is_bias_of_logits = item.key() == "final_layer.bias";  // (1, V) there
+    add_packed(tensors, in_file, is_bias_of_logits ? tensor.unsqueeze(0) : tensor,
+               tensor.size(0) / 3);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  const torch::NoGradGuard no_grad;
+  check_seq2seq_options(model, options);
+  check_target(model.origin.folder, folder, options);
+  SavedSeq2Seq saved = completed(model, options);
+  PretrainedFolder contents;
+  contents.tensors = seq2seq_tensors(*model.model, saved);
+  const io::MemorySource source(contents.tensors, torch::nn::Module());
+  check_seq2seq_sizes(kSaveSeq2Seq, folder, *saved.type.seq2seq->family, saved.options,
+                      Vocabulary(source, saved.names));
+  const Settings config =
+      model.origin.config.empty()
+          ? Settings::of_object(kSaveSeq2Seq, {{"pad_token_id", model.pad}})
+          : Settings::parse(kSaveSeq2Seq, "the configuration of the model", model.origin.config);
+  contents.texts["generation_config.json"] = saved_generation(
+      model.origin.generation_config, config, model.generation, saved.options.tgt_vocab(),
+      saved.has_other_pad ? std::optional(model.pad) : std::nullopt);
+  contents.config = std::move(saved.object);
+  contents.max_shard_bytes = options.max_shard_bytes();
+  copy_input_files(contents, folder, options.tokenizer_from(), model.origin.folder);
+  write_pretrained(kSaveSeq2Seq, folder, contents);
+}
+
+}  // namespace posenc

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weights/load/load_plan.h"
+#include "weights/load/source.h"
+#include "models/types/file_names.h"
+#include "posenc/weights/load.h"
+
+namespace posenc {
+
+/// The tensors of a published file that the model of a folder does not read: what transformers
+/// ignores, buffers of old releases and other heads are ignored, those of modules that the model
+/// does not compute are reported, and those inside a module that it computes are an error.
+class Leftovers {
+ public:
+  /// Of a model of these types. Both have to outlive it.
+  Leftovers(const io::TensorSource& source, const LoadOptions& options,
+            const std::vector<std::string>& model_types);
+
+  /// Adds what a plan reads: the tensors of the model itself, whose names in the file begin with
+  /// `prefix`, or of its head. `part` is put before the names of the module in the report.
+  void add_model(const io::LoadPlan& plan, const std::string& prefix, const std::string& part);
+  void add_head(const io::LoadPlan& plan, const std::string& part);
+  /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
+  void add_read(const std::string& name, const std::string& own = "");
+
+  /// The patterns of the options' key map that no name in `file` takes.
+  void add_unused_patterns(const io::TensorSource& file) {
+    report_.unused_patterns = io::unused_patterns(file, options_);
+  }
+
+  /// Sorts the others and gives the report to the options' owner. Throws WeightsError for those
+  /// inside modules that are computed, unless the options allow them.
+  void finish();
+
+ private:
+  std::string component_of(const std::string& name) const;
+  bool is_ignored(const io::TensorSource::Entry& entry) const;
+  bool is_inside(const std::string& name) const;
+  bool is_of_head(const std::string& name) const;
+  bool is_of_own_head(const std::string& name) const;
+  void add(const io::LoadPlan& plan, const std::string& part);
+
+  const io::TensorSource& source_;
+  const LoadOptions& options_;
+  std::vector<const hf::FileNames*> known_;
+  std::set<std::string> prefixes_;        // of models
+  std::set<std::string> read_, dropped_;  // names
+  std::set<std::string> computed_;        // modules with a tensor that is read
+  std::set<std::string> components_;      // of models
+  std::map<std::string, std::string>
+      heads_;  // the innermost module of all that is read, by component
+  LoadReport report_;
+};
+
+}  // namespace posenc

@@ -1,0 +1,54 @@
+#include "posenc/positions/nn/input_embedding.h"
+
+#include <ostream>
+
+#include "positions/nn/embed_module.h"
+
+namespace posenc {
+
+InputEmbeddingImpl::InputEmbeddingImpl(InputEmbeddingOptions options_)
+    : options(std::move(options_)) {
+  InputEmbeddingImpl::reset();
+}
+
+void InputEmbeddingImpl::reset() {
+  token_embedding =
+      register_module("token_embedding",
+                      TokenEmbedding(TokenEmbeddingOptions(options.vocab_size(), options.d_model())
+                                         .scale(options.scale())
+                                         .embedding_init(options.embedding_init())
+                                         .padding_idx(options.padding_idx())
+                                         .freeze(options.freeze())
+                                         .sparse(options.sparse())));
+  pos_encoding = register_module(
+      "pos_encoding", PositionalEncoding(position_options(options).dropout(options.dropout())));
+}
+
+void InputEmbeddingImpl::reset_parameters() { token_embedding->reset_parameters(); }
+
+void InputEmbeddingImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::InputEmbedding(vocab_size=" << options.vocab_size()
+         << ", d_model=" << options.d_model() << ", ";
+  print(stream, pos_encoding->options);
+  print(stream, options.scale());
+  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
+  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  if (options.sparse()) stream << ", sparse=true";
+  if (options.freeze()) stream << ", frozen";
+  if (options.reuse_output()) stream << ", reuse_output=true";
+  stream << ")";
+}
+
+torch::Tensor InputEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
+                                          const torch::Tensor& position_ids) {
+  const EmbedModule module = {"InputEmbedding",
+                              *token_embedding->embedding,
+                              token_embedding->options.scale(),
+                              token_embedding->options.padding_idx(),
+                              *pos_encoding,
+                              *pos_encoding->dropout,
+                              options.reuse_output() ? last_output_.get() : nullptr};
+  return embed_forward(module, ids, offset, position_ids);
+}
+
+}  // namespace posenc

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "posenc/positions/nn/rms_norm.h"
+
+namespace posenc {
+
+/// What RMSNormImpl::forward() computes with the weight and the options of a module.
+torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight,
+                       const RMSNormOptions& options);
+
+}  // namespace posenc

@@ -1,0 +1,23 @@
+#pragma once
+
+// What the tables of rotary presets share. Options that a row omits are those of Llama.
+
+#include <vector>
+
+#include "posenc/positions/rotary/rotary_preset.h"
+
+namespace posenc::rotary {
+
+inline constexpr auto f32 = Arithmetic::Float32;
+inline constexpr auto kept = CosType::Float32;  ///< cos and sin are not rounded to the input's type
+
+inline RotaryOptions halves() { return {0, Pairing::Halves}; }
+inline RotaryOptions adjacent() { return {0, Pairing::Adjacent}; }
+inline RotaryOptions complex() {
+  return adjacent().cos_layout(CosLayout::Complex).cos_type(kept).arithmetic(Arithmetic::Complex);
+}
+
+std::vector<RotaryPreset> axial_presets();
+std::vector<RotaryPreset> package_presets();
+
+}  // namespace posenc::rotary

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tokenizers/decoders/decoded_end.h"
+
+namespace posenc::text {
+
+/// Turns tokens into the pieces of a text.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  /// Changes the tokens to pieces whose concatenation is the text.
+  virtual void decode(std::vector<std::string>& tokens) const = 0;
+
+  /// Follows the end of the text; null if only decode() tells it. The decoder must outlive it.
+  virtual std::unique_ptr<DecodedEnd> follow_end() const { return nullptr; }
+  /// Whether decode() changes each token by itself.
+  virtual bool is_for_each_token() const { return false; }
+  /// Whether a text ends in U+FFFD after decode() if it did before, and only then.
+  virtual bool keeps_replacement() const { return false; }
+};
+
+/// The decoder that a component of tokenizer.json describes; null for null: tokens are then joined
+/// by blanks. Throws TokenizerError.
+std::unique_ptr<const Decoder> make_decoder(const nlohmann::json& component);
+
+}  // namespace posenc::text

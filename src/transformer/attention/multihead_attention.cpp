@@ -1,0 +1,343 @@
+// posenc-budget: one module: its parameters, its heads, its steps
+#include "posenc/transformer/attention/multihead_attention.h"
+
+#include <torch/nn/init.h>
+
+#include <cmath>
+#include <ostream>
+#include <tuple>
+#include <utility>
+
+#include "core/check.h"
+#include "positions/nn/rotary_embedding_internals.h"
+#include "positions/nn/weights.h"
+#include "posenc/core/skip_init.h"
+
+namespace posenc {
+namespace {
+
+// What a layer that rotates the heads of its queries and keys cannot compute.
+void check_applied(rotary::AppliedTo applied_to, int64_t heads) {
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HeadsByHead,
+                    "[MultiheadAttention] rotary must rotate by the positions of tokens: use "
+                    "functional::rotary() in an attention of your own. Got "
+                    "AppliedTo::HeadsByHead, a rotation by the number of the head (xcodec2)");
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HiddenStates,
+                    "[MultiheadAttention] rotary must rotate the heads of q and k: use "
+                    "functional::rotary() before the projections of an attention of your own. Got "
+                    "AppliedTo::HiddenStates (wav2vec2_conformer, musicflamingo)");
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::AllHeads || heads == 1,
+                    "[MultiheadAttention] rotary must rotate each head: use functional::rotary() "
+                    "before the heads are split, in an attention of your own. Got "
+                    "AppliedTo::AllHeads (efficientloftr, ltx) for ",
+                    heads, " heads");
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HeadsAndOutput,
+                    "[MultiheadAttention] rotary must not rotate the result: use "
+                    "functional::rotary(), and its inverse, in an attention of your own. Got "
+                    "AppliedTo::HeadsAndOutput (deepseek_v4)");
+}
+
+void check_head_width(const RotaryOptions& rotary, int64_t width) {
+  const bool whole = rotary.part() == rotary::Part::Whole;
+  const bool fits = whole ? rotary.rotary_dim() == width : rotary.rotary_dim() <= width;
+  TORCH_CHECK_VALUE(fits, "[MultiheadAttention] rotary must rotate ", whole ? "" : "at most ",
+                    "the ", width, " channels of a head. Got ", rotary.rotary_dim());
+}
+
+// Rows of the bias that are none get no gradient. Each pair: whether there are such rows, and their
+// number.
+void hold_zeros(const torch::Tensor& bias, const std::vector<std::pair<bool, int64_t>>& parts) {
+  std::vector<std::pair<int64_t, int64_t>> held;  // first row and number
+  int64_t first = 0;
+  for (const auto& [is_there, rows] : parts) {
+    if (!is_there) held.emplace_back(first, rows);
+    first += rows;
+  }
+  if (held.empty()) return;
+  bias.register_hook([held](const torch::Tensor& grad) {
+    torch::Tensor own = grad.clone();
+    for (const auto& [begin, rows] : held) own.narrow(0, begin, rows).zero_();
+    return own;
+  });
+}
+
+// Keys are cached as they were scaled.
+void check_steps(const RotaryEmbedding& rotary) {
+  TORCH_CHECK_VALUE(!rotary || rotary->options.rotary().xpos_scale_base() == 0.0 ||
+                        rotary->options.rotary().xpos_middle(),
+                    "[MultiheadAttention] step() with xPos needs RotaryOptions::xpos_middle, the "
+                    "same for all keys of a cache. Got no xpos_middle");
+}
+
+}  // namespace
+
+MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options_)
+    : options(options_) {
+  MultiheadAttentionImpl::reset();
+}
+
+int64_t MultiheadAttentionImpl::head_dim() const {
+  return options.head_dim().value_or(options.embed_dim() / options.num_heads());
+}
+
+void MultiheadAttentionImpl::reset() {
+  const int64_t width = options.embed_dim();
+  check_positive("MultiheadAttention", "embed_dim", width);
+  check_positive("MultiheadAttention", "num_heads", options.num_heads());
+  check_dropout("MultiheadAttention", options.dropout());
+  TORCH_CHECK_VALUE(options.head_dim() || width % options.num_heads() == 0,
+                    "[MultiheadAttention] num_heads must divide embed_dim ", width, ". Got ",
+                    options.num_heads());
+  check_positive("MultiheadAttention", "head_dim", head_dim());
+  TORCH_CHECK_VALUE(!options.scale() || std::isfinite(*options.scale()),
+                    "[MultiheadAttention] scale must be finite. Got ", *options.scale());
+  const int64_t kdim = options.kdim().value_or(width), vdim = options.vdim().value_or(width);
+  check_positive("MultiheadAttention", "kdim", kdim);
+  check_positive("MultiheadAttention", "vdim", vdim);
+  const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
+  check_positive("MultiheadAttention", "num_kv_heads", kv_heads);
+  TORCH_CHECK_VALUE(options.num_heads() % kv_heads == 0,
+                    "[MultiheadAttention] num_kv_heads must divide num_heads ", options.num_heads(),
+                    ". Got ", kv_heads);
+  const int64_t query_width = head_dim() * options.num_heads(), kv_width = head_dim() * kv_heads;
+  if (kdim == width && vdim == width) {
+    in_proj_weight =
+        register_parameter("in_proj_weight", new_weight({query_width + 2 * kv_width, width}));
+  } else {
+    q_proj_weight = register_parameter("q_proj_weight", torch::empty({query_width, width}));
+    k_proj_weight = register_parameter("k_proj_weight", torch::empty({kv_width, kdim}));
+    v_proj_weight = register_parameter("v_proj_weight", torch::empty({kv_width, vdim}));
+  }
+  if (options.bias()) {
+    in_proj_bias = register_parameter("in_proj_bias", torch::empty({query_width + 2 * kv_width}));
+    hold_zeros(in_proj_bias, {{options.query_bias(), query_width},
+                              {options.key_bias(), kv_width},
+                              {options.value_bias(), kv_width}});
+  }
+  const bool out_bias = options.out_bias().value_or(options.bias());
+  out_proj = register_module(
+      "out_proj", make_linear(torch::nn::LinearOptions(query_width, width).bias(out_bias)));
+  if (options.qk_norm()) {
+    const auto norm =
+        TransformerNormOptions(head_dim()).kind(*options.qk_norm()).eps(options.qk_norm_eps());
+    q_norm = register_module("q_norm", TransformerNorm(norm));
+    k_norm = register_module("k_norm", TransformerNorm(norm));
+  }
+  if (options.rotary()) {
+    // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
+    auto own = *options.rotary();
+    own.head_axis(rotary::HeadAxis::BeforeLength);
+    check_applied(own.rotary().applied_to(), options.num_heads());
+    check_head_width(own.rotary(), head_dim());
+    rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
+  }
+  if (!SkipInit::is_active()) reset_in_projection();
+  if (options.relative()) {
+    relative_attention_bias = register_module(
+        "relative_attention_bias", RelativePositionBias(*options.relative(), options.num_heads()));
+  }
+}
+
+void MultiheadAttentionImpl::reset_parameters() {
+  out_proj->reset_parameters();  // drawn first, as by PyTorch's constructor
+  for (auto* norm : {&q_norm, &k_norm}) {
+    if (*norm) (*norm)->reset_parameters();
+  }
+  reset_in_projection();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
+}
+
+void MultiheadAttentionImpl::reset_in_projection() {
+  for (auto* weight : {&in_proj_weight, &q_proj_weight, &k_proj_weight, &v_proj_weight}) {
+    if (weight->defined()) torch::nn::init::xavier_uniform_(*weight);
+  }
+  if (in_proj_bias.defined()) torch::nn::init::zeros_(in_proj_bias);
+  if (out_proj->bias.defined()) torch::nn::init::zeros_(out_proj->bias);
+}
+
+void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::MultiheadAttention(embed_dim=" << options.embed_dim()
+         << ", num_heads=" << options.num_heads();
+  if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
+  if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
+  if (options.qk_norm()) stream << ", qk_norm=" << to_string(*options.qk_norm());
+  if (options.scale()) stream << ", scale=" << *options.scale();
+  if (options.relative()) stream << ", relative=true";
+  if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
+  if (!options.bias()) stream << ", bias=false";
+  if (options.out_bias()) stream << ", out_bias=" << (*options.out_bias() ? "true" : "false");
+  if (options.kdim()) stream << ", kdim=" << *options.kdim();
+  if (options.vdim()) stream << ", vdim=" << *options.vdim();
+  if (!options.batch_first()) stream << ", batch_first=false";
+  if (options.python_dropout_order()) stream << ", python_dropout_order=true";
+  stream << ")";
+}
+
+torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const torch::Tensor& key,
+                                              const torch::Tensor& value, const AttentionMask& mask,
+                                              const torch::Tensor& position_ids,
+                                              const torch::Tensor& key_position_ids) {
+  const functional::Heads heads = heads_of(query, key, value, position_ids, key_position_ids);
+  const torch::Tensor out = attend_heads(heads, mask);
+  return options.batch_first() ? out : out.transpose(0, 1);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> MultiheadAttentionImpl::forward_with_weights(
+    const torch::Tensor& query, const torch::Tensor& key, const torch::Tensor& value,
+    const AttentionMask& mask, bool average_attn_weights, const torch::Tensor& position_ids,
+    const torch::Tensor& key_position_ids) {
+  const functional::Heads heads = heads_of(query, key, value, position_ids, key_position_ids);
+  auto [out, shares] = functional::attend_heads_with_weights(
+      heads, weights(), func_options(with_bias(heads, mask, 0)), average_attn_weights);
+  return {options.batch_first() ? out : out.transpose(0, 1), shares};
+}
+
+// The rotated heads of inputs in the layout of the options.
+functional::Heads MultiheadAttentionImpl::heads_of(const torch::Tensor& query,
+                                                   const torch::Tensor& key,
+                                                   const torch::Tensor& value,
+                                                   const torch::Tensor& position_ids,
+                                                   const torch::Tensor& key_position_ids) {
+  const auto rotated = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
+    functional::Heads heads = split_heads(q, k, v);
+    rotate(heads, 0, position_ids, key_position_ids);
+    return heads;
+  };
+  if (options.batch_first()) return rotated(query, key, value);
+  TORCH_CHECK_VALUE(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
+                    "[MultiheadAttention] query, key and value must be (L, B, E). Got ",
+                    query.sizes(), ", ", key.sizes(), " and ", value.sizes());
+  // If all three are the same tensor, keep them so: they are then projected in one multiplication.
+  const auto q = query.transpose(0, 1);
+  const auto k = key.is_same(query) ? q : key.transpose(0, 1);
+  const auto v = value.is_same(key) ? k : value.transpose(0, 1);
+  return rotated(q, k, v);
+}
+
+void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
+                                    const torch::Tensor& position_ids,
+                                    const torch::Tensor& key_position_ids) {
+  TORCH_CHECK_VALUE(rotary || !(position_ids.defined() || key_position_ids.defined()),
+                    "[MultiheadAttention] position_ids are for a rotary embedding, which "
+                    "options.rotary has. Got some without one");
+  if (!rotary) return;
+  const RotaryOptions& o = rotary->options.rotary();
+  const auto dtype = heads.query.scalar_type();
+  TORCH_CHECK_VALUE(
+      o.arithmetic() != rotary::Arithmetic::Widened || !at::isReducedFloatingType(dtype),
+      "[MultiheadAttention] Arithmetic::Widened (codegen, clvp) makes q and k "
+      "float32, which attention to values of another dtype does not take: the module "
+      "must be float32. Got ",
+      dtype);
+  if (heads.query.size(2) != heads.key.size(2) || key_position_ids.defined())
+    return rotate_apart(heads, position_ids, key_position_ids);
+  std::tie(heads.query, heads.key) = rotary->forward(heads.query, heads.key, offset, position_ids);
+  if (o.rotary_value())
+    heads.value = std::get<0>(rotary->forward(heads.value, {}, offset, position_ids));
+}
+
+// Queries and keys with positions of their own. They have one table, so that a scaling that depends
+// on the length has one set of frequencies.
+void MultiheadAttentionImpl::rotate_apart(functional::Heads& heads,
+                                          const torch::Tensor& position_ids,
+                                          const torch::Tensor& key_position_ids) {
+  TORCH_CHECK_VALUE(position_ids.defined() && key_position_ids.defined(),
+                    "[MultiheadAttention] a rotary embedding needs both position_ids and "
+                    "key_position_ids where query and key differ in length. Got lengths ",
+                    heads.query.size(2), " and ", heads.key.size(2), " and ",
+                    position_ids.defined()       ? "no key_position_ids"
+                    : key_position_ids.defined() ? "no position_ids"
+                                                 : "neither");
+  TORCH_CHECK_VALUE(position_ids.dim() == key_position_ids.dim(),
+                    "[MultiheadAttention] position_ids and key_position_ids must have the same "
+                    "number of axes. Got ",
+                    position_ids.sizes(), " and ", key_position_ids.sizes());
+  const RotaryOptions& o = rotary->options.rotary();
+  const int64_t axis = o.axial() ? -2 : -1, queries = heads.query.size(2);
+  const RotaryCosSin all = rotary->cos_sin(torch::cat({position_ids, key_position_ids}, axis),
+                                           heads.query.scalar_type());
+  const auto rows = [&](int64_t begin, int64_t count) {
+    const auto of = [&](const torch::Tensor& t) {
+      return t.defined() ? t.narrow(-2, begin, count) : t;
+    };
+    return RotaryCosSin{of(all.cos), of(all.sin), of(all.scale)};
+  };
+  const auto func_options =
+      functional::RotaryFuncOptions().head_axis(rotary::HeadAxis::BeforeLength);
+  const RotaryCosSin of_keys = rows(queries, heads.key.size(2));
+  heads.query = std::get<0>(functional::rotary(heads.query, {}, rows(0, queries), o, func_options));
+  heads.key = std::get<1>(functional::rotary({}, heads.key, of_keys, o, func_options));
+  if (o.rotary_value())
+    heads.value = std::get<0>(functional::rotary(heads.value, {}, of_keys, o, func_options));
+}
+
+KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
+  TORCH_CHECK_VALUE(batch >= 0, "[MultiheadAttention] batch must not be negative. Got ", batch);
+  const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
+  const auto like = torch::empty({batch, kv_heads, 0, head_dim()}, out_proj->weight.options());
+  return {{{}, like, like}, capacity};
+}
+
+torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache& cache,
+                                           const AttentionMask& mask,
+                                           const torch::Tensor& position_ids) {
+  TORCH_CHECK_VALUE(options.batch_first(),
+                    "[MultiheadAttention] step() needs batch_first. Got batch_first(false)");
+  check_steps(rotary);
+  const torch::NoGradGuard no_grad;
+  const int64_t before = cache.length();
+  const RotaryLengths lengths = rotary ? RotaryEmbeddingAccess::lengths(*rotary) : RotaryLengths();
+  const AttentionMask own = mask.after(before);
+  try {
+    functional::Heads heads = split_heads(x, x, x);
+    rotate(heads, position_ids.defined() ? 0 : before, position_ids, {});
+    // A single token may attend to all that are cached, and to itself.
+    return attend_heads(cache.append(heads),
+                        x.size(1) == 1 ? own : own & AttentionMask::causal(before), before);
+  } catch (...) {
+    cache.truncate(before);
+    if (rotary) RotaryEmbeddingAccess::set_lengths(*rotary, lengths);
+    throw;
+  }
+}
+
+functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query,
+                                                      const torch::Tensor& key,
+                                                      const torch::Tensor& value) const {
+  functional::Heads heads =
+      functional::split_heads(query, key, value, weights(), options.num_heads());
+  if (q_norm && heads.query.defined()) heads.query = q_norm.ptr()->forward(heads.query);
+  if (k_norm && heads.key.defined()) heads.key = k_norm.ptr()->forward(heads.key);
+  return heads;
+}
+
+// The mask and the relative bias, for queries after `offset` others.
+AttentionMask MultiheadAttentionImpl::with_bias(const functional::Heads& heads,
+                                                const AttentionMask& mask, int64_t offset) const {
+  if (!relative_attention_bias || heads.query.dim() != 4 || heads.key.dim() != 4) return mask;
+  return mask & AttentionMask::additive(relative_attention_bias.ptr()->forward(
+                    heads.query.size(2), heads.key.size(2), offset));
+}
+
+torch::Tensor MultiheadAttentionImpl::attend_heads(const functional::Heads& heads,
+                                                   const AttentionMask& mask,
+                                                   int64_t offset) const {
+  return functional::attend_heads(heads, weights(), func_options(with_bias(heads, mask, offset)));
+}
+
+functional::MultiheadAttentionFuncOptions MultiheadAttentionImpl::func_options(
+    const AttentionMask& mask) const {
+  return functional::MultiheadAttentionFuncOptions(options.num_heads())
+      .mask(mask)
+      .scale(options.scale())
+      .dropout(options.dropout())
+      .training(is_training())
+      .python_dropout_order(options.python_dropout_order());
+}
+
+functional::MultiheadAttentionWeights MultiheadAttentionImpl::weights() const {
+  return {in_proj_weight, q_proj_weight,    k_proj_weight, v_proj_weight,
+          in_proj_bias,   out_proj->weight, out_proj->bias};
+}
+
+}  // namespace posenc

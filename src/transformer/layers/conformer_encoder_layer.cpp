@@ -1,0 +1,137 @@
+#include "posenc/transformer/layers/conformer_encoder_layer.h"
+
+#include <ostream>
+#include <tuple>
+#include <utility>
+
+#include "transformer/functional/drop.h"
+#include "transformer/layers/layer_parts.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kConformerLayer = "ConformerEncoderLayer";
+
+// Refuses what a conformer's attention does not have.
+void refuse_others(const ShiftedOptions& own) {
+  const std::pair<const char*, bool> others[] = {{"bi_data", own.bi_data()},
+                                                 {"segments", own.segments()},
+                                                 {"mask_embedding", own.mask_embedding()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[", kConformerLayer, "] ", name,
+                      " of shifted must be false: it is of a ShiftedEncoderLayer. Got true");
+  }
+}
+
+// Refuses rotations of something else than the hidden states before they are projected.
+void check_rotation(const RotaryOptions& rotary, int64_t head_dim) {
+  TORCH_CHECK_VALUE(rotary.rotary_dim() == head_dim, "[", kConformerLayer,
+                    "] rotary must rotate the ", head_dim, " channels of a head. Got ",
+                    rotary.rotary_dim());
+  TORCH_CHECK_VALUE(rotary.applied_to() == posenc::rotary::AppliedTo::HiddenStates, "[",
+                    kConformerLayer,
+                    "] rotary must have applied_to(AppliedTo::HiddenStates): a conformer rotates "
+                    "them before it projects queries and keys. Got another");
+  TORCH_CHECK_VALUE(!rotary.rotary_value(), "[", kConformerLayer,
+                    "] rotary must have rotary_value(false): values are not rotated. Got true");
+}
+
+// x (B, L, D) with each of its heads rotated, before it is projected.
+torch::Tensor rotated(RotaryEmbeddingImpl& rotary, const torch::Tensor& x, int64_t heads,
+                      const torch::Tensor& position_ids) {
+  const torch::Tensor of_heads = x.unflatten(-1, {heads, -1});
+  return std::get<0>(rotary.forward(of_heads, {}, 0, position_ids)).flatten(2);
+}
+
+}  // namespace
+
+ConformerEncoderLayerImpl::ConformerEncoderLayerImpl(TransformerLayerOptions options_)
+    : options(std::move(options_)) {
+  ConformerEncoderLayerImpl::reset();
+}
+
+void ConformerEncoderLayerImpl::reset() {
+  TORCH_CHECK_VALUE(options.conformer(), "[", kConformerLayer,
+                    "] conformer must be set. Got no conformer");
+  check_layer(kConformerLayer, options);
+  check_defaults(kConformerLayer, options, {"conformer", "shifted", "bias", "rotary"});
+  TORCH_CHECK_VALUE(!options.shifted() || !options.rotary(), "[", kConformerLayer,
+                    "] shifted and rotary must not both be set. Got both");
+  if (options.shifted()) refuse_others(*options.shifted());
+  ffn1 = register_module("ffn1", ConformerFeedForward(options));
+  norm1 = register_module("norm1", make_norm(options));
+  if (options.shifted()) {
+    shifted_attn = register_module("self_attn", make_shifted_attention(options));
+  } else {
+    TransformerLayerOptions plain = options;
+    self_attn = register_module("self_attn", make_self_attention(plain.rotary(std::nullopt)));
+  }
+  if (options.rotary()) {
+    check_rotation(options.rotary()->rotary(), options.d_model() / options.num_heads());
+    RotaryEmbeddingOptions own = *options.rotary();
+    own.head_axis(posenc::rotary::HeadAxis::AfterLength);
+    rotary = register_module("rotary", RotaryEmbedding(own));
+  }
+  dropout1 = register_module("dropout1", torch::nn::Dropout(dropouts_of(options).attention_output));
+  conv = register_module("conv", ConformerConvolution(options));
+  ffn2 = register_module("ffn2", ConformerFeedForward(options));
+  norm2 = register_module("norm2", make_norm(options));
+}
+
+void ConformerEncoderLayerImpl::reset_parameters() {
+  ffn1->reset_parameters();
+  norm1->reset_parameters();
+  if (self_attn) self_attn->reset_parameters();
+  if (shifted_attn) shifted_attn->reset_parameters();
+  conv->reset_parameters();
+  ffn2->reset_parameters();
+  norm2->reset_parameters();
+}
+
+void ConformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::ConformerEncoderLayer(";
+  print(stream, options);
+  stream << ")";
+}
+
+torch::Tensor ConformerEncoderLayerImpl::forward(const torch::Tensor& x, const AttentionMask& mask,
+                                                 const torch::Tensor& table) {
+  return run_relative(x, {table, {}}, mask, {}, nullptr);
+}
+
+torch::Tensor ConformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+                                             const torch::Tensor& position_ids,
+                                             torch::Tensor* weights) {
+  return run_relative(x, {}, mask, position_ids, weights);
+}
+
+torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
+                                                const StackPositions& relative,
+                                                const AttentionMask& mask,
+                                                const torch::Tensor& position_ids,
+                                                torch::Tensor* weights) {
+  torch::Tensor y;
+  if (shifted_attn) {
+    if (weights == nullptr) return shifted_attn->forward(x, relative.table, mask);
+    std::tie(y, *weights) = shifted_attn->forward_with_weights(x, relative.table, mask);
+    return y;
+  }
+  const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
+  if (weights == nullptr) return self_attn->forward(keys, keys, x, mask);
+  std::tie(y, *weights) = self_attn->forward_with_weights(keys, keys, x, mask,
+                                                          /*average_attn_weights=*/false);
+  return y;
+}
+
+torch::Tensor ConformerEncoderLayerImpl::run_relative(const torch::Tensor& x,
+                                                      const StackPositions& relative,
+                                                      const AttentionMask& mask,
+                                                      const torch::Tensor& position_ids,
+                                                      torch::Tensor* weights) {
+  torch::Tensor y = x + 0.5 * ffn1->forward(x);
+  y = y + drop(*dropout1, attend(norm1->forward(y), relative, mask, position_ids, weights));
+  y = y + conv->forward(y);
+  return norm2->forward(y + 0.5 * ffn2->forward(y));
+}
+
+}  // namespace posenc

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+
+#include <initializer_list>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/transformer/attention/shifted_attention.h"
+#include "posenc/positions/nn/grid_position_bias.h"
+#include "posenc/transformer/layers/layer_scale.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
+#include "posenc/positions/nn/transformer_norm.h"
+
+namespace posenc {
+
+/// Throws c10::ValueError for invalid layer options.
+void check_layer(const char* module, const TransformerLayerOptions& options);
+/// The first option that only encoders have and that is set, such as `feed_forward`; null for none.
+const char* encoder_option(const TransformerLayerOptions& options);
+
+/// Throws c10::ValueError naming `module` for options that a layer of its kind does not read,
+/// unless they are their defaults; `own` are the names of those that it reads.
+void check_defaults(const char* module, const TransformerLayerOptions& options,
+                    std::initializer_list<const char*> own);
+
+/// The probability of each dropout.
+LayerDropouts dropouts_of(const TransformerLayerOptions& options);
+
+/// The mask combined with the layer's window, if it has one.
+inline AttentionMask with_window(const AttentionMask& mask,
+                                 const TransformerLayerOptions& options) {
+  return options.window() ? mask & AttentionMask::window(*options.window()) : mask;
+}
+
+/// The mask of a stack of such layers where the rows of padding are computed too: in a disentangled
+/// attention they attend to nothing, in a shifted one also to themselves.
+AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options);
+
+/// The self-attention; the attention to a memory has no relative position bias.
+MultiheadAttention make_self_attention(const TransformerLayerOptions& options);
+MultiheadAttention make_cross_attention(const TransformerLayerOptions& options);
+ShiftedAttention make_shifted_attention(const TransformerLayerOptions& options);
+/// The two linear layers of the feed-forward network.
+torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
+torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
+TransformerNorm make_norm(const TransformerLayerOptions& options);
+/// The final norm of a stack of such layers, with an epsilon of its own if it is given.
+TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps);
+/// Only with layer_scale().
+LayerScale make_scale(const TransformerLayerOptions& options);
+
+/// Whether a layer is a TransformerEncoderLayer with attention, to whose scores a bias can be
+/// added.
+bool attends_plainly(const TransformerLayerOptions& layer);
+
+/// The relative position bias with this index that the layers of a stack share. Throws
+/// c10::ValueError naming `module` for layers that have their own.
+RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
+                                      const relative::Index& index);
+/// The mask, and the shared bias unless it is null, for queries after `offset` others.
+AttentionMask with_shared_bias(const AttentionMask& mask, const RelativePositionBias& bias,
+                               int64_t queries, int64_t keys, int64_t offset = 0);
+
+/// Throws c10::ValueError naming `module` for a sequence that is not that of `grid`, or of the grid
+/// of the tables, if the stack has grid biases.
+void check_grid(const char* module, const TransformerEncoderOptions& options,
+                const std::optional<relative::Grid>& grid, int64_t length);
+/// The mask, and the bias for this grid unless `bias` is null.
+AttentionMask with_grid_bias(const AttentionMask& mask, const GridPositionBias& bias,
+                             const std::optional<relative::Grid>& grid);
+/// Throws c10::ValueError naming `module` for a stack with ALiBi whose layers cannot have it, or
+/// that has a relative position bias as well.
+void check_alibi(const char* module, const TransformerLayerOptions& layer, bool has_relative);
+/// The mask, and ALiBi on the device of `like` unless there is none.
+AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative::Alibi>& alibi,
+                         int64_t heads, const torch::Tensor& like);
+/// ALiBi's bias (B, H, L, L) by the tokens between two, which is_token (B, L) tells from padding.
+torch::Tensor alibi_bias_of_tokens(const torch::Tensor& slopes, const torch::Tensor& is_token);
+
+/// Layer i of a stack. Callers can modify the ModuleList, so this throws c10::ValueError naming
+/// `module` if the layer is of another class.
+template <typename Layer>
+Layer& layer_of(const char* module, const torch::nn::ModuleList& layers, std::size_t i) {
+  const auto layer = layers->ptr(i);
+  auto* const own = layer->as<Layer>();
+  TORCH_CHECK_VALUE(own != nullptr, "[", module, "] each layer must be a ", module,
+                    "Layer. Got for layer ", i, " a ", layer->name());
+  return *own;
+}
+
+/// The indices of the layers of a stack as they run: `order`, or each of `count` once if it is
+/// empty.
+std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t count);
+
+/// x (B, ., .), of which each sequence is zeros with probability `p` in training; the others are
+/// divided by 1 - p.
+torch::Tensor drop_path(const torch::Tensor& x, double p, bool training, bool batch_first);
+
+/// The output of a block as it is added to x: with dropout, and scaled if the layer has scales.
+torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
+                     const torch::Tensor& x);
+
+/// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
+/// block is none; a `post` norm is applied to the block's output. `last` is what is added of the
+/// block's output after dropout and scale.
+template <typename Block, typename Last>
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
+                       TransformerNorm& post, const torch::nn::Dropout& dropout,
+                       const LayerScale& scale, const Block& block, const Last& last) {
+  if (!norm_first) return norm->forward(x + last(branch(*dropout, scale, block(x))));
+  torch::Tensor out = block(norm ? norm->forward(x) : x);
+  if (post) out = post->forward(out);
+  return x + last(branch(*dropout, scale, out));
+}
+
+/// The same without a last step.
+template <typename Block>
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
+                       TransformerNorm& post, const torch::nn::Dropout& dropout,
+                       const LayerScale& scale, const Block& block) {
+  return residual(x, norm_first, norm, post, dropout, scale, block,
+                  [](const torch::Tensor& y) { return y; });
+}
+
+/// The activation of x.
+torch::Tensor activated(const torch::Tensor& x, Activation activation);
+
+/// linear2(dropout(hidden)), where hidden is the activation of linear1(x), gated if the options say
+/// so.
+torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
+                           torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
+                           const TransformerLayerOptions& options);
+
+/// Sizes of the scores for queries in x and keys in `keys`, laid out according to the options.
+/// Throws c10::ValueError naming `module` unless both have three axes.
+AttentionShape attention_shape(const char* module, const torch::Tensor& x,
+                               const torch::Tensor& keys, const TransformerLayerOptions& options);
+
+/// Runs step(), which appends to the cache; if it throws, the cache is left as it was.
+template <typename Cache, typename Step>
+torch::Tensor all_or_nothing(Cache& cache, const Step& step) {
+  const int64_t length = cache.length();
+  try {
+    return step();
+  } catch (...) {
+    cache.truncate(length);
+    throw;
+  }
+}
+
+/// `d_model=8, num_heads=2, ...`: the widths, and the options that differ from their defaults.
+void print(std::ostream& stream, const TransformerLayerOptions& options);
+
+}  // namespace posenc

@@ -1,0 +1,224 @@
+#include "posenc/transformer/layers/transformer_encoder.h"
+
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "core/check.h"
+#include "transformer/functional/drop.h"
+#include "transformer/layers/layer_parts.h"
+
+namespace posenc {
+namespace {
+
+// Options that each layer has of its own.
+void check_own_options(const TransformerEncoderOptions& options) {
+  const auto& all = options.layers();
+  TORCH_CHECK_VALUE(all.empty() || static_cast<int64_t>(all.size()) == options.num_layers(),
+                    "[TransformerEncoder] layers must have the options of each of num_layers ",
+                    options.num_layers(), " layers, or none. Got ", all.size());
+  for (const TransformerLayerOptions& one : all) {
+    TORCH_CHECK_VALUE(one.d_model() == options.layer().d_model(),
+                      "[TransformerEncoder] d_model of each of layers must be that of layer, ",
+                      options.layer().d_model(), ". Got ", one.d_model());
+    TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
+                      "[TransformerEncoder] batch_first of each of layers must be that of layer");
+    TORCH_CHECK_VALUE((!options.relative() && !options.alibi() && !options.grid_bias()) ||
+                          (one.num_heads() == options.layer().num_heads() &&
+                           one.mixing() == Mixing::Attention && !one.relative()),
+                      "[TransformerEncoder] with relative, alibi or grid_bias, each of layers must "
+                      "have the num_heads of "
+                      "layer, ",
+                      options.layer().num_heads(),
+                      ", Mixing::Attention and no relative of its own. Got others");
+  }
+}
+
+// Factors (., ., 1) of the rows of x, of which those that are not kept have 0.
+torch::Tensor row_factors(const torch::Tensor& kept_rows, const torch::Tensor& x) {
+  if (!kept_rows.defined()) return {};
+  TORCH_CHECK_VALUE(kept_rows.sizes() == x.sizes().slice(0, 2),
+                    "[TransformerEncoder] kept_rows must be ", x.sizes().slice(0, 2), ". Got ",
+                    kept_rows.sizes());
+  return kept_rows.ne(0).unsqueeze(-1).to(x.scalar_type());
+}
+
+// The mask of layers with one window, for all layers that follow with the same.
+class WindowMasks {
+ public:
+  WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like)
+      : mask_(mask), shape_(shape), like_(like) {}
+
+  const AttentionMask& of(const TransformerLayerOptions& layer) {
+    AttentionShape shape = shape_;
+    shape.heads = layer.num_heads();
+    for (const auto& [window, heads, ready] : ready_) {
+      if (window == layer.window() && heads == shape.heads) return ready;
+    }
+    ready_.push_back(
+        {layer.window(), shape.heads, with_window(mask_, layer).resolved(shape, like_)});
+    return ready_.back().mask;
+  }
+
+ private:
+  struct Ready {
+    std::optional<int64_t> window;
+    int64_t heads;
+    AttentionMask mask;
+  };
+
+  const AttentionMask& mask_;
+  const AttentionShape shape_;
+  const torch::Tensor& like_;
+  std::vector<Ready> ready_;
+};
+
+// That of a layer whose options have one.
+const GridPositionBias& own_grid_bias(const EncoderLayerBase& layer) {
+  return dynamic_cast<const TransformerEncoderLayerImpl&>(layer).grid_position_bias;
+}
+
+std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
+  if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
+  if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
+  if (options.conformer()) return ConformerEncoderLayer(options).ptr();
+  if (options.shifted()) return ShiftedEncoderLayer(options).ptr();
+  return TransformerEncoderLayer(options).ptr();
+}
+
+}  // namespace
+
+TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
+    : options(options_) {
+  TransformerEncoderImpl::reset();
+}
+
+void TransformerEncoderImpl::reset() {
+  check_positive("TransformerEncoder", "num_layers", options.num_layers());
+  check_dropout("TransformerEncoder", options.layer_dropout());
+  for (const int64_t i : options.order()) {
+    TORCH_CHECK_VALUE(i >= 0 && i < options.num_layers(),
+                      "[TransformerEncoder] order must have indices of layers, in [0, ",
+                      options.num_layers(), "). Got ", i);
+  }
+  check_own_options(options);
+  if (options.alibi())
+    check_alibi("TransformerEncoder", options.layer(), options.relative().has_value());
+  layers = register_module("layers", torch::nn::ModuleList());
+  for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
+    layers->push_back(make_layer(options.layer_at(i)));
+  }
+  if (options.norm())
+    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps()));
+  if (options.relative()) {
+    relative_attention_bias = register_module(
+        "relative_attention_bias",
+        make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
+  }
+  if (options.layer().shifted())
+    shifted_positions = register_module("shifted_positions", ShiftedPositions(options.layer()));
+  if (options.grid_bias()) {
+    TORCH_CHECK_VALUE(attends_plainly(options.layer()),
+                      "[TransformerEncoder] grid_bias must be with layers of Mixing::Attention "
+                      "without a bottleneck, disentangled or shifted attention and a conformer. "
+                      "Got others");
+    grid_position_bias = register_module(
+        "grid_position_bias", GridPositionBias(*options.grid_bias(), options.layer().num_heads()));
+  }
+  const auto& disentangled = options.layer().disentangled();
+  if (!disentangled) return;
+  relative_embeddings = register_module("relative_embeddings", RelativeEmbeddings(options.layer()));
+  if (disentangled->conv_kernel_size() > 0)
+    conv = register_module("conv", ConvolutionBeside(options.layer()));
+}
+
+void TransformerEncoderImpl::reset_parameters() {
+  for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
+  if (norm) norm->reset_parameters();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
+  if (grid_position_bias) grid_position_bias->reset_parameters();
+  if (relative_embeddings) relative_embeddings->reset_parameters();
+  if (conv) conv->reset_parameters();
+  if (shifted_positions) shifted_positions->reset_parameters();
+}
+
+void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
+  print(stream, options.layer());
+  if (options.norm()) stream << ", norm=true";
+  if (options.relative()) stream << ", relative=true";
+  if (options.alibi()) stream << ", alibi=true";
+  if (options.grid_bias()) stream << ", grid_bias=true";
+  if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
+  if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
+  stream << ")";
+}
+
+// Callers can modify the ModuleList.
+EncoderLayerBase& TransformerEncoderImpl::layer(size_t i) const {
+  const auto layer = layers->ptr(i);
+  auto* const own = dynamic_cast<EncoderLayerBase*>(layer.get());
+  TORCH_CHECK_VALUE(own != nullptr,
+                    "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
+                    "BottleneckEncoderLayer, a DisentangledEncoderLayer, a ShiftedEncoderLayer or "
+                    "a ConformerEncoderLayer. Got for layer ",
+                    i, " a ", layer->name());
+  return *own;
+}
+
+torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask,
+                                              const torch::Tensor& position_ids) {
+  TransformerEncoderRecord nothing;
+  return forward_with(x, mask, nothing, position_ids);
+}
+
+torch::Tensor TransformerEncoderImpl::forward_with(
+    const torch::Tensor& x, const AttentionMask& mask, TransformerEncoderRecord& record,
+    const torch::Tensor& position_ids, const torch::Tensor& kept_rows,
+    const torch::Tensor& segments, std::optional<relative::Grid> grid) {
+  const torch::Tensor factors = row_factors(kept_rows, x);
+  const AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
+  check_grid("TransformerEncoder", options, grid, shape.queries);
+  const AttentionMask own_mask = with_shared_bias(
+      mask_of_stack(mask, options.layer()), relative_attention_bias, shape.queries, shape.keys);
+  const AttentionMask biased = with_grid_bias(with_alibi(own_mask, options.alibi(), shape.heads, x),
+                                              grid_position_bias, grid);
+  WindowMasks masks(biased, shape, x);
+  torch::Tensor out = x;
+  const auto add_hidden_state = [&] {
+    if (record.output_hidden_states) record.hidden_states.push_back(out);
+  };
+  add_hidden_state();
+  const auto& shifted = options.layer().shifted();
+  TORCH_CHECK_VALUE(!segments.defined() || (shifted && shifted->segments()),
+                    "[TransformerEncoder] segments must be undefined without "
+                    "ShiftedOptions::segments. Got segments");
+  StackPositions relative = {{}, segments};
+  if (relative_embeddings) relative.table = relative_embeddings->forward();
+  if (shifted_positions) relative.table = shifted_positions->forward(x);
+  bool is_first = true;
+  for (const size_t i : layers_in_order(options.order(), layers->size())) {
+    EncoderLayerBase& one = layer(i);
+    torch::Tensor weights;
+    const bool is_skipped = is_training() && options.layer_dropout() > 0.0 &&
+                            torch::rand({}).item<double>() < options.layer_dropout();
+    if (is_skipped) continue;  // and not recorded, as in transformers
+    const TransformerLayerOptions& own = one.layer_options();
+    const bool attends = own.mixing() != Mixing::Fourier;
+    const AttentionMask layer_mask = own.grid_bias()
+                                         ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
+                                         : (attends ? masks.of(own) : mask);
+    out = one.run_relative(out, relative, layer_mask, position_ids,
+                           record.output_attentions ? &weights : nullptr);
+    if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());
+    is_first = false;
+    if (factors.defined()) out = out * factors;
+    if (record.output_attentions) record.attentions.push_back(weights);
+    add_hidden_state();
+  }
+  if (shifted_positions && !options.layer().conformer())
+    out = drop(*shifted_positions->dropout, out);
+  return norm ? norm->forward(out) : out;
+}
+
+}  // namespace posenc

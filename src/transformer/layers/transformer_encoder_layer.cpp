@@ -1,0 +1,186 @@
+#include "posenc/transformer/layers/transformer_encoder_layer.h"
+
+#include <ostream>
+#include <tuple>
+
+#include "transformer/functional/attention_mask_internals.h"
+#include "transformer/functional/fourier_mixing.h"
+#include "transformer/layers/layer_parts.h"
+
+namespace posenc {
+namespace {
+
+// Options of an attention would change nothing.
+void check_mixing(const TransformerLayerOptions& options) {
+  const bool transforms = options.mixing() == Mixing::Fourier;
+  const std::pair<const char*, bool> others[] = {
+      {"num_heads", transforms && options.num_heads() != 1},
+      {"bias", !transforms && !(options.bias() && options.qkv_bias().value_or(true) &&
+                                options.out_bias().value_or(true))},
+      {"python_dropout_order", !transforms && options.python_dropout_order()},
+      {"num_kv_heads", options.num_kv_heads().has_value()},
+      {"head_dim", options.head_dim().has_value()},
+      {"relative", options.relative().has_value()},
+      {"grid_bias", options.grid_bias().has_value()},
+      {"rotary", options.rotary().has_value()},
+      {"qk_norm", options.qk_norm()},
+      {"query_bias", !options.query_bias()},
+      {"key_bias", !options.key_bias()},
+      {"value_bias", !options.value_bias()},
+      {"attention_scale", options.attention_scale().has_value()},
+      {"window", options.window().has_value()},
+      {"post_norms", options.post_norms()},
+      {"layer_scale", options.layer_scale().has_value()}};
+  for (const auto& [name, is_set] : others) {
+    TORCH_CHECK_VALUE(!is_set, "[TransformerEncoderLayer] ", name,
+                      " must be its default with Mixing::", transforms ? "Fourier" : "Convolution",
+                      ". Got another");
+  }
+}
+
+torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
+  TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
+                    "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
+                    "which mixes all tokens. Got another mask");
+  if (batch_first) return functional::fourier_mixing(x);
+  return functional::fourier_mixing(x.transpose(0, 1)).transpose(0, 1);
+}
+
+torch::Tensor attend_and_convolve(ConvolutionalAttentionImpl& attention, const torch::Tensor& x,
+                                  const AttentionMask& mask, torch::Tensor* weights,
+                                  const TransformerLayerOptions& options) {
+  const bool first = options.batch_first();
+  const torch::Tensor rows = first ? x : x.transpose(0, 1);
+  torch::Tensor out;
+  if (weights == nullptr) {
+    out = attention.forward(rows, mask);
+  } else {
+    std::tie(out, *weights) = attention.forward_with_weights(rows, mask);
+  }
+  return first ? out : out.transpose(0, 1);
+}
+
+}  // namespace
+
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_)
+    : options(options_) {
+  TransformerEncoderLayerImpl::reset();
+}
+
+void TransformerEncoderLayerImpl::reset() {
+  check_layer("TransformerEncoderLayer", options);
+  TORCH_CHECK_VALUE(!options.bottleneck(),
+                    "[TransformerEncoderLayer] bottleneck must not be set, except in a "
+                    "BottleneckEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.disentangled(),
+                    "[TransformerEncoderLayer] disentangled must not be set, except in a "
+                    "DisentangledEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.shifted(),
+                    "[TransformerEncoderLayer] shifted must not be set, except in a "
+                    "ShiftedEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.conformer(),
+                    "[TransformerEncoderLayer] conformer must not be set, except in a "
+                    "ConformerEncoderLayer. Got one");
+  if (options.mixing() != Mixing::Attention) check_mixing(options);
+  const LayerDropouts drops = dropouts_of(options);
+  if (options.mixing() == Mixing::Attention) {
+    self_attn = register_module("self_attn", make_self_attention(options));
+  }
+  if (options.mixing() == Mixing::Convolution) {
+    conv_attn = register_module(
+        "conv_attn",
+        ConvolutionalAttention(ConvolutionalAttentionOptions(options.d_model(), options.num_heads())
+                                   .conv_kernel_size(options.conv_kernel_size())
+                                   .dropout(drops.attention)));
+  }
+  linear1 = register_module("linear1", make_linear1(options));
+  dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
+  linear2 = register_module("linear2", make_linear2(options));
+  if (options.first_norm()) norm1 = register_module("norm1", make_norm(options));
+  norm2 = register_module("norm2", make_norm(options));
+  if (options.post_norms()) {
+    post_norm1 = register_module("post_norm1", make_norm(options));
+    post_norm2 = register_module("post_norm2", make_norm(options));
+  }
+  if (options.layer_scale()) {
+    layer_scale1 = register_module("layer_scale1", make_scale(options));
+    layer_scale2 = register_module("layer_scale2", make_scale(options));
+  }
+  if (options.grid_bias()) {
+    grid_position_bias = register_module(
+        "grid_position_bias", GridPositionBias(*options.grid_bias(), options.num_heads()));
+  }
+  dropout1 = register_module("dropout1", torch::nn::Dropout(drops.attention_output));
+  dropout2 = register_module("dropout2", torch::nn::Dropout(drops.output));
+}
+
+void TransformerEncoderLayerImpl::reset_parameters() {
+  if (self_attn) self_attn->reset_parameters();
+  if (conv_attn) conv_attn->reset_parameters();
+  for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
+  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
+    if (*norm) (*norm)->reset_parameters();
+  }
+  for (auto* scale : {&layer_scale1, &layer_scale2}) {
+    if (*scale) (*scale)->reset_parameters();
+  }
+  if (grid_position_bias) grid_position_bias->reset_parameters();
+}
+
+void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerEncoderLayer(";
+  print(stream, options);
+  stream << ")";
+}
+
+torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
+                                                   const AttentionMask& mask,
+                                                   const torch::Tensor& position_ids) {
+  return run(x, with_own_parts(mask), position_ids, nullptr);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> TransformerEncoderLayerImpl::forward_with_weights(
+    const torch::Tensor& x, const AttentionMask& mask, const torch::Tensor& position_ids) {
+  torch::Tensor weights;
+  const torch::Tensor out = run(x, with_own_parts(mask), position_ids, &weights);
+  return {out, weights};
+}
+
+// What a stack adds to the mask of its layers.
+AttentionMask TransformerEncoderLayerImpl::with_own_parts(const AttentionMask& mask) const {
+  return with_grid_bias(with_window(mask, options), grid_position_bias, std::nullopt);
+}
+
+torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+                                               const torch::Tensor& position_ids,
+                                               torch::Tensor* weights) {
+  const bool first = options.norm_first();
+  const bool transforms = options.mixing() == Mixing::Fourier;
+  TORCH_CHECK_VALUE(!transforms || weights == nullptr,
+                    "[TransformerEncoderLayer] mixing must be Mixing::Attention for attention "
+                    "weights. Got Mixing::Fourier");
+  const torch::Tensor rotated = self_attn && self_attn->rotary ? position_ids : torch::Tensor();
+  const double path = dropouts_of(options).path;
+  const auto kept = [&](const torch::Tensor& y) {
+    return drop_path(y, path, is_training(), options.batch_first());
+  };
+  const auto mix = [&](const torch::Tensor& y) {
+    if (transforms) return mix_by_fourier(y, mask, options.batch_first());
+    if (conv_attn) return attend_and_convolve(*conv_attn, y, mask, weights, options);
+    if (weights == nullptr) return self_attn->forward(y, y, y, mask, rotated);
+    auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
+                                                         /*average_attn_weights=*/false, rotated);
+    *weights = shares;
+    return out;
+  };
+  const torch::Tensor attended =
+      residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix, kept);
+  return residual(
+      attended, first, norm2, post_norm2, dropout2, layer_scale2,
+      [&](const torch::Tensor& y) {
+        return feed_forward(y, *linear1, *dropout, *linear2, options);
+      },
+      kept);
+}
+
+}  // namespace posenc

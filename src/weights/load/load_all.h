@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "weights/manifest/open_weights.h"
+#include "posenc/weights/state_dict.h"
+
+namespace posenc::io {
+
+/// Every tensor, on the CPU. Each storage is read once, so that tensors that share one still do.
+StateDict all_tensors(const OpenWeights& weights);
+
+/// A StateDict looks names up by std::hash, which has no key: if a file chooses its names so that
+/// they collide, each look-up walks over thousands. Throws WeightsError if these `count` names do.
+void refuse_colliding(std::size_t count,
+                      const std::function<const std::string&(std::size_t index)>& name);
+
+}  // namespace posenc::io

@@ -1,0 +1,107 @@
+#include "weights/safetensors/layout.h"
+
+#include <algorithm>
+
+#include "weights/common/dtype_facts.h"
+#include "weights/common/json.h"
+#include "weights/common/keyed_hash.h"
+#include "weights/safetensors/reader.h"
+#include "posenc/weights/error.h"
+
+namespace posenc::io {
+namespace {
+
+using Code = WeightsErrorCode;
+
+std::string json_object(const std::map<std::string, std::string>& metadata) {
+  std::string json = "{";
+  for (const auto& [key, value] : metadata) {
+    json += (json.size() > 1 ? "," : "") + json_string(key) + ":" + json_string(value);
+  }
+  return json + "}";
+}
+
+uint64_t size_in_bytes(const SafetensorsEntry& entry) {
+  auto bytes = static_cast<uint64_t>(item_size(entry.dtype));
+  for (const int64_t size : entry.sizes) bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
+void check(const std::vector<SafetensorsEntry>& entries) {
+  NameViews names = {"__metadata__"};  // reserved by the format
+  for (const auto& entry : entries) {
+    if (!names.insert(entry.name).second) {
+      throw WeightsError(Code::DuplicateKey, entry.name == "__metadata__"
+                                                 ? "has a name that safetensors reserves"
+                                                 : "occurs twice among the tensors to be written")
+          .in_tensor(entry.name);
+    }
+    if (*facts_of(entry.dtype).safetensors == '\0') {
+      throw WeightsError(Code::Unsupported, std::string("has dtype ") + dtype_name(entry.dtype) +
+                                                ", which safetensors lacks")
+          .in_tensor(entry.name);
+    }
+    if (entry.dtype == ManifestDtype::Float4_e2m1fn_x2 && entry.sizes.empty()) {
+      throw WeightsError(Code::Unsupported,
+                         "must have an axis to be written as safetensors' F4. Got a scalar")
+          .in_tensor(entry.name);
+    }
+  }
+}
+
+// In the format's elements: LibTorch counts pairs of F4.
+std::vector<int64_t> shape_in_file(const SafetensorsEntry& entry) {
+  auto sizes = entry.sizes;
+  if (entry.dtype == ManifestDtype::Float4_e2m1fn_x2) sizes.back() *= 2;
+  return sizes;
+}
+
+}  // namespace
+
+SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entries,
+                                      const std::map<std::string, std::string>& metadata) {
+  check(entries);
+  SafetensorsLayout layout;
+  layout.order.resize(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) layout.order[i] = i;
+  std::stable_sort(layout.order.begin(), layout.order.end(), [&](std::size_t a, std::size_t b) {
+    return item_size(entries[a].dtype) > item_size(entries[b].dtype);
+  });
+  std::vector<uint64_t> begins(entries.size());
+  uint64_t offset = 0;
+  for (const std::size_t i : layout.order) {
+    begins[i] = offset;
+    offset += size_in_bytes(entries[i]);
+  }
+
+  std::string json = "{";
+  if (!metadata.empty()) json += "\"__metadata__\":" + json_object(metadata) + ",";
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto& entry = entries[i];
+    json += json_string(entry.name) + ":{\"dtype\":\"";
+    json += facts_of(entry.dtype).safetensors;
+    json += "\",\"shape\":[";
+    const auto sizes = shape_in_file(entry);
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      json += (k > 0 ? "," : "") + std::to_string(sizes[k]);
+    }
+    json += "],\"data_offsets\":[" + std::to_string(begins[i]) + "," +
+            std::to_string(begins[i] + size_in_bytes(entry)) + "]},";
+  }
+  if (json.back() == ',') json.pop_back();
+  json += "}";
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  if (json.size() > kLongestSafetensorsHeader) {
+    throw WeightsError(Code::LimitExceeded, "would have a header of " +
+                                                std::to_string(json.size()) +
+                                                " bytes, and readers take at most " +
+                                                std::to_string(kLongestSafetensorsHeader));
+  }
+  for (unsigned i = 0; i < 8; ++i) {
+    layout.header += static_cast<char>(static_cast<uint64_t>(json.size()) >> (8 * i) & 0xff);
+  }
+  layout.header += json;
+  return layout;
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "weights/convert.h"
+#include "posenc/weights/save.h"
+
+namespace posenc::io {
+
+/// The format of a file for which `format` is given: never SaveFormat::ByExtension.
+inline SaveFormat save_format(const std::string& path, SaveFormat format) {
+  if (format != SaveFormat::ByExtension) return format;
+  return is_torch_save(path) ? SaveFormat::TorchSave : SaveFormat::Safetensors;
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""The library posenc::tokenizers has no symbol of LibTorch, and none of posenc that it does not define.
+
+    tests/tokenizers/no_libtorch_test.py LIBRARY
+"""
+
+import re
+import subprocess
+import sys
+import unittest
+
+library: str
+
+
+def symbols(*options):
+    listed = subprocess.run(["nm", "-C", *options, library], capture_output=True, text=True, check=True).stdout
+    return {name for name in re.findall(r"^(?:[0-9a-f]+)? +[A-Za-z] (.*)$", listed, re.M)}
+
+
+class NoLibTorch(unittest.TestCase):
+    def test_no_symbol_of_libtorch(self):
+        dynamic = ["-D"] if ".so" in library else []
+        wanted = symbols(*dynamic, "--undefined-only")
+        self.assertTrue(any(name.startswith("std::") for name in wanted), "nm lists what the library needs")
+        self.assertEqual([name for name in wanted if re.search(r"\b(c10|at|torch|caffe2)::", name)], [])
+        missing = wanted - symbols(*dynamic, "--defined-only")
+        self.assertEqual([name for name in missing if re.search(r"\bposenc(::|_)", name)], [])
+
+
+if __name__ == "__main__":
+    library = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,174 @@
+// posenc-tokenize-cases: a tokenizer for tests/text/*_test.py. Each line of its input is a JSON
+// object, and so is each line of its output:
+//   {"load": the text of a tokenizer.json}                     {}
+//   {"folder": path}                        {"definition": ..., "settings": ...}: see folder_json.h
+//   {"encode": text, "pair": text or null, "special": bool, "truncation": null or {...},
+//   "ids_only": bool, "tokens": bool}
+//       {"rows": [{"ids", "type_ids", "special_tokens_mask", "offsets", "tokens"}, ...]}
+//   {"decode": [id, ...], "skip": bool}                        {"text": text}
+//   {"stream": [id, ...], "skip": bool}     {"steps": [text or null, ...], "end": the rest}, or the
+//   error of the last
+//   {"token_to_id": text}, {"id_to_token": id}                 {"id": id or null}, {"token": text
+//   or null}
+//   {"pieces": path of a SentencePiece model}                  {}
+//   {"cut": text}                           {"ids": [...], "pieces": [...]}
+//   {"join": [piece, ...]}                  {"text": text}
+// An error is {"error": text}.
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "folder_json.h"
+#include "tokenizers/definition/definition.h"
+#include "tokenizers/folder/files.h"
+#include "tokenizers/loaded_tokenizer.h"
+#include "tokenizers/pipeline/machine.h"
+#include "tokenizers/sentencepiece/processor.h"
+#include "tokenizers/pipeline/stream_state.h"
+
+namespace {
+
+using nlohmann::json;
+using namespace posenc::text;
+
+TruncationRule truncation_of(const json& given) {
+  TruncationRule rule;
+  rule.max_length = given["max_length"].get<std::size_t>();
+  rule.stride = given["stride"].get<std::size_t>();
+  rule.from_left = given["direction"] == "left";
+  const std::string strategy = given["strategy"];
+  rule.strategy = strategy == "longest_first" ? TruncationRule::Strategy::LongestFirst
+                  : strategy == "only_first"  ? TruncationRule::Strategy::OnlyFirst
+                                              : TruncationRule::Strategy::OnlySecond;
+  return rule;
+}
+
+json rows_of(const EncodedRows& rows) {
+  json all = json::array();
+  for (std::size_t row = 0; row < rows.ends.size(); ++row) {
+    json one = {{"ids", json::array()},
+                {"type_ids", json::array()},
+                {"special_tokens_mask", json::array()}};
+    if (!rows.offsets.empty()) one["offsets"] = json::array();
+    if (!rows.tokens.empty()) one["tokens"] = json::array();
+    for (std::size_t i = rows.begin(row); i < rows.ends[row]; ++i) {
+      one["ids"].push_back(rows.ids[i]);
+      one["type_ids"].push_back(rows.type_ids[i]);
+      one["special_tokens_mask"].push_back(rows.special_tokens_mask[i]);
+      if (!rows.offsets.empty())
+        one["offsets"].push_back({rows.offsets[i].begin, rows.offsets[i].end});
+      if (!rows.tokens.empty()) one["tokens"].push_back(rows.tokens[i]);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+json encode(const TextMachine& machine, const json& given) {
+  EncodeRequest request;
+  request.add_special_tokens = given.value("special", true);
+  request.overflow = machine.has_offsets();
+  request.target = given.value("target", false);
+  const bool ids_only = given.value("ids_only", false);
+  request.wanted = {!ids_only && machine.has_offsets(), !ids_only && given.value("tokens", true)};
+  if (given.contains("truncation") && !given["truncation"].is_null()) {
+    request.truncation = truncation_of(given["truncation"]);
+  }
+  std::optional<std::string> pair;
+  if (given.contains("pair") && !given["pair"].is_null()) pair = given["pair"].get<std::string>();
+  EncodedRows rows;
+  machine.encode(given["encode"].get<std::string>(), pair, request, 0, rows);
+  return {{"rows", rows_of(rows)}};
+}
+
+json stream(const TextMachine& machine, const json& given) {
+  const bool skip = given["skip"].get<bool>();
+  StreamState state({std::shared_ptr<void>(), &machine}, skip);
+  json steps = json::array();
+  for (const uint32_t id : given["stream"]) {
+    try {
+      const auto text = state.step(id);
+      steps.push_back(text ? json(*text) : json());
+    } catch (const posenc::Error& error) {
+      return {{"steps", steps}, {"error", error.what()}};
+    }
+  }
+  return {{"steps", steps}, {"end", state.end()}};
+}
+
+json cut(const SentencePieceProcessor& pieces, const std::string& text) {
+  SentencePieceProcessor::Scratch scratch;
+  json ids = json::array(), texts = json::array();
+  pieces.encode(text, scratch, [&](std::string_view piece, int32_t id) {
+    texts.push_back(std::string(piece));
+    ids.push_back(id);
+  });
+  return {{"ids", ids}, {"pieces", texts}};
+}
+
+// The tokenizer that questions are about: of a file or of a folder.
+struct Loaded {
+  std::unique_ptr<Machine> file;
+  std::unique_ptr<SentencePieceProcessor> pieces;
+  std::shared_ptr<const LoadedTokenizer> folder;
+};
+
+json answer(Loaded& loaded, const json& given) {
+  if (given.contains("load")) {
+    loaded = {};
+    loaded.file = std::make_unique<Machine>(read_definition(given["load"].get<std::string>()));
+    return json::object();
+  }
+  if (given.contains("folder")) {
+    loaded = {};
+    const std::string path = given["folder"].get<std::string>();
+    json facts = folder_json(read_folder(FolderFiles(path)));
+    loaded.folder = LoadedTokenizer::from_folder(path, /*lowercases_first=*/false);
+    return facts;
+  }
+  if (given.contains("pieces")) {
+    loaded = {};
+    loaded.pieces = std::make_unique<SentencePieceProcessor>(
+        read_sentencepiece_proto(read_file(given["pieces"])));
+    return json::object();
+  }
+  if (given.contains("cut")) return cut(*loaded.pieces, given["cut"].get<std::string>());
+  if (given.contains("join")) {
+    return {{"text", loaded.pieces->decode(given["join"].get<std::vector<std::string>>())}};
+  }
+  const TextMachine* const machine = loaded.file ? loaded.file.get() : &loaded.folder->machine();
+  if (given.contains("encode")) return encode(*machine, given);
+  if (given.contains("decode")) {
+    const auto ids = given["decode"].get<std::vector<uint32_t>>();
+    const bool skip = given["skip"].get<bool>();
+    return {
+        {"text", loaded.folder ? loaded.folder->decode(ids, skip) : machine->decode(ids, skip)}};
+  }
+  if (given.contains("stream")) return stream(*machine, given);
+  if (given.contains("token_to_id")) {
+    const auto id = machine->token_to_id(given["token_to_id"].get<std::string>());
+    return {{"id", id ? json(*id) : json()}};
+  }
+  const auto token = machine->id_to_token(given["id_to_token"].get<uint32_t>());
+  return {{"token", token ? json(*token) : json()}};
+}
+
+}  // namespace
+
+int main() {
+  std::ios::sync_with_stdio(false);
+  Loaded loaded;
+  for (std::string line; std::getline(std::cin, line);) {
+    json result;
+    try {
+      result = answer(loaded, json::parse(line));
+    } catch (const posenc::Error& error) {
+      result = {{"error", error.what()}};
+    }
+    std::cout << result.dump() << std::endl;
+  }
+}

@@ -1,0 +1,206 @@
+// Layers whose attention multiplies queries by keys of distances, as XLNet's.
+
+#include "posenc/transformer/layers/shifted_encoder_layer.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "modules/drawn_module.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/positions/sinusoid/table.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc::shifted_encoder_layer_test {
+namespace {
+
+using testing::bit_equal;
+using testing::drawn;
+using testing::near;
+using testing::Threads;
+
+ShiftedOptions positions() { return ShiftedOptions(SinusoidOptions(8)).segments(true); }
+
+TransformerLayerOptions layer_of(const ShiftedOptions& own) {
+  return TransformerLayerOptions(8, 2).d_ff(7).dropout(0.0).qkv_bias(false).out_bias(false).shifted(
+      own);
+}
+
+torch::Tensor table_of(const ShiftedOptions& own, int64_t length) {
+  return sinusoid_rows(own.sinusoid(), torch::arange(length - 1, -length, -1)).unsqueeze(0);
+}
+
+TEST(ShiftedAttention, AddsTheProductsOfEachDistanceAndSegment) {
+  const torch::NoGradGuard no_grad;
+  const int64_t length = 6;
+  auto attention = drawn(ShiftedAttention(ShiftedAttentionOptions(8, 1, positions())));
+  const auto x = torch::randn({1, length, 8});
+  const auto segments = torch::tensor({{0, 0, 3, 3, 3, 0}});
+  const auto parts = torch::linear(x[0], attention->in_proj_weight).chunk(3, 1);
+  auto scores = torch::empty({length, length});
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t j = 0; j < length; ++j) {
+      const auto row = attention->position_proj->forward(
+          sinusoid_rows(positions().sinusoid(), torch::tensor({i - j})));
+      const int64_t differ = segments[0][i].equal(segments[0][j]) ? 0 : 1;
+      scores[i][j] =
+          (parts[0][i] + attention->content_bias[0]).dot(parts[1][j]) +
+          (parts[0][i] + attention->position_bias[0]).dot(row[0]) +
+          (parts[0][i] + attention->segment_bias[0]).dot(attention->segment_embed[differ][0]);
+    }
+  }
+  const auto weights = (scores / std::sqrt(8.0)).softmax(-1);
+  const auto expected = attention->out_proj->forward(weights.matmul(parts[2]));
+  EXPECT_TRUE(
+      near(attention->forward(x, table_of(positions(), length), {}, segments)[0], expected));
+}
+
+// With each option and mask, tokens of padding between others, and numbers of threads.
+TEST(ShiftedEncoderLayer, FrozenLayersComputeTheSame) {
+  const torch::NoGradGuard no_grad;
+  const int64_t length = 70;  // more than a tile of keys
+  const auto x = torch::randn({4, length, 8});
+  auto tokens = torch::ones({4, length}, torch::kBool);
+  tokens[0].slice(0, 50).fill_(false);
+  tokens[1].slice(0, 0, 20).fill_(false);
+  tokens[2].slice(0, 5, 30, 2).fill_(false);
+  const auto segments = torch::randint(3, {4, length});
+  const TransformerLayerOptions kinds[] = {
+      layer_of(positions()), layer_of(positions().clamp_len(9)),
+      layer_of(positions().bi_data(true)), layer_of(positions()).window(3),
+      layer_of(positions()).qkv_bias(true).out_bias(true)};
+  for (const TransformerLayerOptions& kind : kinds) {
+    auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2)));
+    const auto frozen = freeze(encoder);
+    for (const AttentionMask& mask :
+         {AttentionMask(), AttentionMask::key_padding(tokens), AttentionMask::causal()}) {
+      for (const torch::Tensor& types : {torch::Tensor(), segments}) {
+        TransformerEncoderRecord nothing;
+        torch::Tensor expected = encoder->forward_with(x, mask, nothing, {}, {}, types), one;
+        const bool has_padding = mask.padding_keys().defined();
+        if (has_padding) expected = expected * tokens.unsqueeze(-1);
+        for (const int threads : {1, 3}) {
+          const Threads use(threads);
+          const auto got = frozen.forward_with(x, mask, nothing, {}, types);
+          EXPECT_TRUE(near(has_padding ? got * tokens.unsqueeze(-1) : got, expected));
+          if (one.defined()) {
+            EXPECT_TRUE(bit_equal(got, one));
+          }
+          one = got;
+        }
+      }
+    }
+  }
+}
+
+// The keys of distances are kept for the longest sequence so far.
+TEST(ShiftedEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
+  const auto x = torch::randn({2, 200, 8}), beginning = x.narrow(1, 0, 5);
+  const auto frozen = freeze(encoder);
+  const auto before = frozen.forward(beginning);
+  EXPECT_TRUE(near(frozen.forward(x), encoder->forward(x)));
+  EXPECT_TRUE(bit_equal(frozen.forward(beginning), before));
+}
+
+// Of 64 bits, as in transformers: 2^32 is another segment than 0.
+TEST(ShiftedEncoderLayer, SegmentsAreAnyIntegers) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
+  const auto x = torch::randn({2, 4, 8});
+  const auto segments = torch::tensor({{0, 1, 1, 0}, {0, 0, 0, 1}}) * (int64_t{1} << 32);
+  TransformerEncoderRecord nothing;
+  EXPECT_TRUE(near(freeze(encoder).forward_with(x, {}, nothing, {}, segments),
+                   encoder->forward_with(x, {}, nothing, {}, {}, segments)));
+}
+
+TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
+  const auto x = torch::randn({2, 4, 8});
+  for (const ShiftedOptions& other : {positions().clamp_len(1), positions().bi_data(true),
+                                      positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
+    const auto frozen = freeze(encoder);
+    encoder->shifted_positions->options.shifted(other);
+    EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of shifted_positions");
+    EXPECT_ERROR(freeze(encoder), c10::ValueError,
+                 "[freeze] shifted_positions: shifted must be that of the rest of the model");
+    encoder->shifted_positions->options.shifted(positions());
+  }
+}
+
+TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
+  for (const bool bi_data : {false, true}) {
+    const auto options = layer_of(positions().bi_data(bi_data)).dropout(0.1);
+    auto encoder = TransformerEncoder(TransformerEncoderOptions(options, 1));
+    for (const auto& x : {torch::zeros({0, 5, 8}), torch::zeros({2, 0, 8})}) {
+      EXPECT_EQ(freeze(encoder).forward(x).sizes(), x.sizes());
+      for (const bool is_training : {false, true}) {
+        encoder->train(is_training);
+        EXPECT_EQ(encoder->forward(x).sizes(), x.sizes());
+      }
+    }
+  }
+}
+
+TEST(ShiftedEncoderLayer, FrozenBytesAreOfWhatIsKept) {
+  const auto bytes_of = [](const ShiftedOptions& own) {
+    return freeze(TransformerEncoder(TransformerEncoderOptions(layer_of(own), 1))).bytes().own;
+  };
+  EXPECT_EQ(bytes_of(positions().mask_embedding(true)), bytes_of(positions()));
+}
+
+TEST(ShiftedEncoderLayer, PaddingAttendsToItselfToo) {
+  const torch::NoGradGuard no_grad;
+  auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
+  const auto x = torch::randn({1, 4, 8});
+  const auto tokens = torch::tensor({{1, 1, 0, 0}});
+  TransformerEncoderRecord record;
+  record.output_attentions = true;
+  encoder->forward_with(x, AttentionMask::key_padding(tokens), record);
+  const auto seen = record.attentions[0][0][0].gt(0);
+  const auto expected = torch::tensor({{1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1, 1, 0}, {1, 1, 0, 1}});
+  EXPECT_TRUE(seen.equal(expected.to(torch::kBool)));
+}
+
+TEST(ShiftedEncoderLayer, RefusesWhatDoesNotFit) {
+  EXPECT_ERROR(ShiftedEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
+               "[ShiftedEncoderLayer] shifted must be set");
+  EXPECT_ERROR(ShiftedEncoderLayer{layer_of(positions()).norm_first(true)}, c10::ValueError,
+               "[ShiftedEncoderLayer] norm_first must be its default");
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions())}, c10::ValueError,
+               "[TransformerEncoderLayer] shifted must not be set");
+  EXPECT_ERROR(ShiftedEncoderLayer{layer_of(ShiftedOptions(SinusoidOptions(6)))}, c10::ValueError,
+               "the sinusoid must have embed_dim 8 channels. Got 6");
+  EXPECT_ERROR(ShiftedEncoderLayer{layer_of(positions().clamp_len(-1))}, c10::ValueError,
+               "clamp_len must not be negative. Got -1");
+  auto encoder =
+      TransformerEncoder(TransformerEncoderOptions(layer_of(positions().bi_data(true)), 1));
+  const auto x = torch::zeros({3, 2, 8});
+  const char* odd = "the number of sequences must be even with bi_data. Got 3";
+  EXPECT_ERROR(encoder->forward(x), c10::ValueError, odd);
+  EXPECT_ERROR(freeze(encoder).forward(x), c10::ValueError, odd);
+  ShiftedEncoderLayer layer(layer_of(positions()));
+  const auto table = table_of(positions(), 2);
+  EXPECT_ERROR(layer->forward(x, table.narrow(1, 0, 2)), c10::ValueError,
+               "[ShiftedAttention] table must be (G, 2 L - 1, E) = (G, 3, 8)");
+  EXPECT_ERROR(layer->forward(x, table, {}, torch::zeros({3, 1}, torch::kLong)), c10::ValueError,
+               "the segments of tokens must be [3, 2]. Got [3, 1]");
+  EXPECT_ERROR(layer->forward(x, table, {}, torch::zeros({3, 2})), c10::TypeError,
+               "the segments of tokens must be integers. Got Float");
+  TransformerEncoder plain(TransformerEncoderOptions({8, 2}, 1));
+  TransformerEncoderRecord nothing;
+  const auto segments = torch::zeros({3, 2}, torch::kLong);
+  EXPECT_ERROR(plain->forward_with(x, {}, nothing, {}, {}, segments), c10::ValueError,
+               "segments must be undefined without ShiftedOptions::segments");
+  EXPECT_ERROR(freeze(plain).forward_with(x, {}, nothing, {}, segments), c10::ValueError,
+               "segments must be undefined without ShiftedOptions::segments");
+}
+
+}  // namespace
+}  // namespace posenc::shifted_encoder_layer_test
