@@ -19,11 +19,10 @@ function(posenc_define_build_settings)
       -fPIC ${contract} -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
       $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
       $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=2000000>) # in KiB: collecting garbage takes g++ a sixth of its time
+    target_link_libraries(${settings} INTERFACE nlohmann_json::nlohmann_json)
   endforeach()
   target_compile_options(posenc_build_settings INTERFACE ${POSENC_OPENMP_FLAGS})
-  target_link_libraries(posenc_build_settings INTERFACE
-    fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
-  target_link_libraries(posenc_plain_settings INTERFACE nlohmann_json::nlohmann_json)
+  target_link_libraries(posenc_build_settings INTERFACE $<TARGET_NAME_IF_EXISTS:fmt::fmt-header-only> ${POSENC_OPENMP_LIBRARY})
 endfunction()
 
 # The folder of the program or library itself, in the paths of those that it loads.
@@ -33,51 +32,27 @@ if(APPLE)
 endif()
 
 # posenc_internal_target(target [owner]): compiles a target of this project with the shared settings, the precompiled
-# header of the target `owner`, by default posenc, and the private headers.
+# header of the target `owner`, by default posenc_precompiled, and the private headers.
 function(posenc_internal_target target)
   posenc_shared_settings(${target} ${ARGN})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
 endfunction()
 
-# posenc_library(target header...): makes `target` a library that is installed with its public headers.
-function(posenc_library target)
+# posenc_shared_library(target): how a library is named and finds others, if it is shared.
+function(posenc_shared_library target)
   set_target_properties(${target} PROPERTIES
-    INSTALL_RPATH "${POSENC_ORIGIN};${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
-    INSTALL_RPATH_USE_LINK_PATH ON)
-  posenc_installed_library(${target} ${ARGN})
-  posenc_unity(${target})
-  posenc_internal_target(${target})
-endfunction()
-
-# posenc_installed_library(target header...): the part of that which knows nothing of LibTorch.
-function(posenc_installed_library target)
-  set_target_properties(${target} PROPERTIES
+    LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION}
     SOVERSION ${posenc_compatible}
-    DEFINE_SYMBOL "" # one macro less in which a shared build's precompiled header would differ
-    POSITION_INDEPENDENT_CODE OFF) # -fPIC is among the shared settings, for static libraries too
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ARGN})
-  # For CMake before 3.23, which ignores the file set of an installed target.
-  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    INSTALL_RPATH "${POSENC_ORIGIN};${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
+    INSTALL_RPATH_USE_LINK_PATH ON)
 endfunction()
 
-# posenc_small_library(target): objects of which no source includes anything of LibTorch but c10/util/Exception.h, so that they
-# compile fast and can be tested and fuzzed on their own.
-function(posenc_small_library target)
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_build_settings> PUBLIC c10)
-  target_include_directories(${target} SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)
-  target_compile_definitions(${target} PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_COMPILE_DEFINITIONS>)
-  posenc_small_settings(${target})
-endfunction()
-
-# posenc_plain_objects(target): the same without anything of LibTorch.
+# posenc_plain_objects(target source...): objects of which no source includes anything of LibTorch, so that they compile fast and
+# can be tested and fuzzed on their own.
 function(posenc_plain_objects target)
-  add_library(${target} OBJECT)
+  add_library(${target} OBJECT ${ARGN})
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_plain_settings>)
-  posenc_small_settings(${target})
-endfunction()
-
-function(posenc_small_settings target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   posenc_unity(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
@@ -94,35 +69,9 @@ function(posenc_unity target)
   endif()
 endfunction()
 
-# posenc_private_library(): the target posenc_private, for the command line, the tests and the benchmarks, which also call
-# private functions. A shared posenc does not export these, so there it is an archive of the same objects.
-function(posenc_private_library)
-  if(NOT BUILD_SHARED_LIBS)
-    add_library(posenc_private INTERFACE)
-    target_link_libraries(posenc_private INTERFACE posenc posenc_identify $<TARGET_NAME_IF_EXISTS:posenc_text> $<TARGET_NAME_IF_EXISTS:posenc_tokenizers>
-      $<TARGET_NAME_IF_EXISTS:posenc_gloo>)
-    return()
-  endif()
-  set(objects "")
-  list(TRANSFORM POSENC_SETS PREPEND posenc_)
-  foreach(target posenc posenc_identify posenc_text posenc_tokenizers_objects posenc_regex_engine posenc_gloo posenc_files posenc_base ${POSENC_SETS})
-    if(TARGET ${target})
-      list(APPEND objects $<TARGET_OBJECTS:${target}>)
-    endif()
-  endforeach()
-  add_library(posenc_private STATIC EXCLUDE_FROM_ALL ${objects})
-  set_target_properties(posenc_private PROPERTIES LINKER_LANGUAGE CXX)
-  get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
-  target_link_libraries(posenc_private PUBLIC ${links} ZLIB::ZLIB ${POSENC_OPENMP_LIBRARY} ${POSENC_ONIGURUMA_LIBRARY})
-  target_compile_features(posenc_private PUBLIC cxx_std_17)
-  target_include_directories(posenc_private PUBLIC "${PROJECT_SOURCE_DIR}/include")
-  target_include_directories(posenc_private SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)
-  target_compile_definitions(posenc_private PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_COMPILE_DEFINITIONS>)
-endfunction()
-
 # posenc_shared_settings(target [owner]): the same, for a target that uses public headers only.
 function(posenc_shared_settings target)
-  set(owner posenc ${ARGN})
+  set(owner posenc_precompiled ${ARGN})
   list(GET owner -1 owner)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_build_settings>)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)

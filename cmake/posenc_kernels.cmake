@@ -44,16 +44,18 @@ function(posenc_kernel_settings target isa)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # they compile in half a second each
 endfunction()
 
-# posenc_add_kernels(target BYTES source... FLOATS source...): BYTES are those of kernels/int8.h.
-function(posenc_add_kernels target)
+# posenc_add_kernels(GROUP [BYTES source...] FLOATS source...): objects of the component kernels. BYTES are those of kernels/int8.h.
+function(posenc_add_kernels group)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BYTES;FLOATS")
   foreach(isa IN LISTS POSENC_SETS)
     set(sources ${arg_BYTES})
     if(NOT isa IN_LIST posenc_byte_sets)
       list(APPEND sources ${arg_FLOATS})
     endif()
-    add_library(${target}_${isa} OBJECT ${sources})
-    posenc_kernel_settings(${target}_${isa} ${isa})
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
+    if(sources)
+      add_library(posenc_kernels_${group}_${isa} OBJECT ${sources})
+      posenc_kernel_settings(posenc_kernels_${group}_${isa} ${isa})
+      set_property(GLOBAL APPEND PROPERTY posenc_objects_kernels $<TARGET_OBJECTS:posenc_kernels_${group}_${isa}>)
+    endif()
   endforeach()
 endfunction()

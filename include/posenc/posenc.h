@@ -1,172 +1,36 @@
 #pragma once
 
-// posenc-budget: one line a header
-// posenc, except for what few programs need: <posenc/models/inspect_folder.h>, which finds the
-// weights in a folder of Hugging Face, <posenc/positions/nn/table_module.h> and
-// <posenc/train/checkpointable.h>, which are for classes of your own. This header does not
-// replace <torch/torch.h>: from LibTorch it includes only tensors and what posenc's own classes
-// need. Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
-// (<torch/optim/adam.h>) yourself.
+// All components of this posenc, except for what few programs need: <posenc/models/inspect_folder.h>,
+// which finds the weights in a folder of Hugging Face, <posenc/positions/nn/table_module.h> and
+// <posenc/train/checkpointable.h>, which are for classes of your own, and <posenc/train/gloo.h>, for
+// groups of processes. This header does not replace <torch/torch.h>: from LibTorch it includes only
+// tensors and what posenc's own classes need. Include losses (<torch/nn/functional/loss.h>), other
+// layers and LibTorch's optimisers (<torch/optim/adam.h>) yourself.
 
-#include "posenc/base/error.h"
-#include "posenc/core/compare_tensors.h"
-#include "posenc/positions/embedding_init.h"
-#include "posenc/core/module_ref.h"
-#include "posenc/positions/scale.h"
-#include "posenc/core/skip_init.h"
-#include "posenc/core/state_dict_traits.h"
-#include "posenc/transformer/functional/attention_mask.h"
-#include "posenc/positions/functional/dropout.h"
-#include "posenc/transformer/functional/elementwise.h"
-#include "posenc/positions/functional/embed.h"
-#include "posenc/positions/functional/encoder_embeddings.h"
-#include "posenc/positions/functional/extend_positions.h"
-#include "posenc/positions/functional/fourier_features.h"
-#include "posenc/positions/functional/grid_positional_encoding.h"
-#include "posenc/transformer/functional/multihead_attention.h"
-#include "posenc/positions/functional/pad_sequences.h"
-#include "posenc/models/functional/pooling.h"
-#include "posenc/positions/functional/positional_encoding.h"
-#include "posenc/positions/functional/relative_position_bias.h"
-#include "posenc/positions/functional/resize_positions.h"
-#include "posenc/positions/functional/rotary.h"
-#include "posenc/positions/functional/sine_position_embedding_2d.h"
-#include "posenc/positions/functional/sinusoidal_timesteps.h"
-#include "posenc/positions/functional/timestep_embedding.h"
-#include "posenc/train/token_cross_entropy.h"
-#include "posenc/positions/functional/token_embedding.h"
-#include "posenc/transformer/functional/window_partition.h"
-#include "posenc/inference/freeze.h"
-#include "posenc/inference/freeze_options.h"
-#include "posenc/models/frozen_classifier.h"
-#include "posenc/models/frozen_encoder.h"
-#include "posenc/train/checkpoint.h"
-#include "posenc/weights/error.h"
-#include "posenc/weights/golden.h"
-#include "posenc/weights/key_map.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/manifest.h"
-#include "posenc/weights/safetensors.h"
-#include "posenc/weights/save.h"
-#include "posenc/weights/state_dict.h"
-#include "posenc/models/attention_pooling.h"
-#include "posenc/models/classifier.h"
-#include "posenc/models/dual_encoder.h"
-#include "posenc/models/encoder.h"
-#include "posenc/models/encoder_embeddings_preset.h"
-#include "posenc/models/encoder_head.h"
-#include "posenc/inference/generate.h"
-#include "posenc/inference/generate_options.h"
-#include "posenc/models/generation_config.h"
-#include "posenc/models/marian.h"
-#include "posenc/transformer/output_projection.h"
-#include "posenc/models/relative_config.h"
-#include "posenc/models/rotary_config.h"
-#include "posenc/models/save_pretrained.h"
-#include "posenc/models/save_sentence_model.h"
-#include "posenc/inference/score.h"
-#include "posenc/models/sentence_folder.h"
-#include "posenc/models/sentence_stage.h"
-#include "posenc/models/sentence_stages.h"
-#include "posenc/models/seq2seq.h"
-#include "posenc/transformer/transformer.h"
-#include "posenc/transformer/tying.h"
-#include "posenc/models/vision_embeddings_preset.h"
-#include "posenc/transformer/attention/convolutional_attention.h"
-#include "posenc/transformer/attention/disentangled_attention.h"
-#include "posenc/transformer/attention/key_value_cache.h"
-#include "posenc/transformer/attention/multihead_attention.h"
-#include "posenc/transformer/attention/shifted_attention.h"
-#include "posenc/transformer/attention/window_attention.h"
-#include "posenc/positions/nn/document_position_bias.h"
-#include "posenc/positions/nn/encoder_embeddings.h"
-#include "posenc/positions/nn/encoder_embeddings_options.h"
-#include "posenc/positions/nn/fourier_features.h"
-#include "posenc/positions/nn/grid_position_bias.h"
-#include "posenc/positions/nn/grid_positional_encoding.h"
-#include "posenc/positions/nn/input_embedding.h"
-#include "posenc/positions/nn/learned_position_embedding.h"
-#include "posenc/positions/nn/position_embedding.h"
-#include "posenc/positions/nn/positional_encoding.h"
-#include "posenc/positions/nn/relative_attention.h"
-#include "posenc/positions/nn/relative_position_bias.h"
-#include "posenc/positions/nn/rotary_embedding.h"
-#include "posenc/positions/nn/rotary_position_embedding_2d.h"
-#include "posenc/positions/nn/sine_position_embedding_2d.h"
-#include "posenc/positions/nn/sinusoidal_timesteps.h"
-#include "posenc/positions/nn/timestep_embedding.h"
-#include "posenc/positions/nn/token_and_position_embedding.h"
-#include "posenc/positions/nn/token_embedding.h"
-#include "posenc/transformer/layers/bottleneck_encoder_layer.h"
-#include "posenc/transformer/layers/bottleneck_options.h"
-#include "posenc/transformer/layers/conformer_convolution.h"
-#include "posenc/transformer/layers/conformer_encoder_layer.h"
-#include "posenc/transformer/layers/conformer_feed_forward.h"
-#include "posenc/transformer/layers/conformer_options.h"
-#include "posenc/transformer/layers/convolution_neck.h"
-#include "posenc/transformer/layers/disentangled_encoder_layer.h"
-#include "posenc/transformer/attention/disentangled_options.h"
-#include "posenc/transformer/layers/encoder_layer_base.h"
-#include "posenc/transformer/layers/gated_feed_forward.h"
-#include "posenc/positions/nn/layer_norm.h"
-#include "posenc/transformer/layers/layer_scale.h"
-#include "posenc/transformer/layers/patch_merging.h"
-#include "posenc/transformer/layers/relative_embeddings.h"
-#include "posenc/positions/nn/rms_norm.h"
-#include "posenc/transformer/layers/shifted_encoder_layer.h"
-#include "posenc/transformer/attention/shifted_options.h"
-#include "posenc/transformer/layers/shifted_positions.h"
-#include "posenc/transformer/layers/transformer_decoder.h"
-#include "posenc/transformer/layers/transformer_decoder_layer.h"
-#include "posenc/transformer/layers/transformer_encoder.h"
-#include "posenc/transformer/layers/transformer_encoder_layer.h"
-#include "posenc/transformer/layers/transformer_layer_options.h"
-#include "posenc/positions/nn/transformer_norm.h"
-#include "posenc/transformer/layers/window_encoder.h"
-#include "posenc/transformer/layers/window_encoder_layer.h"
-#include "posenc/transformer/attention/window_options.h"
-#include "posenc/transformer/layers/window_stage.h"
-#include "posenc/positions/nn/vision_embeddings.h"
-#include "posenc/positions/nn/vision_embeddings_options.h"
-#include "posenc/train/clip_grad_norm.h"
-#include "posenc/train/data_parallel.h"
-#include "posenc/train/group.h"
-#include "posenc/positions/relative/alibi.h"
-#include "posenc/positions/relative/bias.h"
-#include "posenc/positions/relative/index.h"
-#include "posenc/catalogue/relative_preset.h"
-#include "posenc/positions/relative/resize.h"
-#include "posenc/positions/relative/scores.h"
-#include "posenc/positions/relative/setting.h"
-#include "posenc/positions/relative/term.h"
-#include "posenc/positions/relative/window.h"
-#include "posenc/positions/sinusoid/axes.h"
-#include "posenc/positions/sinusoid/factored_table.h"
-#include "posenc/positions/sinusoid/options.h"
-#include "posenc/positions/sinusoid/positions.h"
-#include "posenc/positions/sinusoid/preset.h"
-#include "posenc/positions/rotary/rotary.h"
-#include "posenc/positions/rotary/rotary_axes.h"
-#include "posenc/positions/rotary/rotary_options.h"
-#include "posenc/positions/rotary/rotary_preset.h"
-#include "posenc/positions/rotary/rotary_scaling.h"
-#include "posenc/positions/sinusoid/table.h"
-#include "posenc/train/fused_adam.h"
-#include "posenc/train/fused_sgd.h"
-#include "posenc/train/lambda_lr.h"
-#include "posenc/train/optimizer.h"
-#include "posenc/train/option_ref.h"
-#include "posenc/train/pair_loader.h"
-#include "posenc/train/save.h"
-#include "posenc/train/schedule_factor.h"
-#include "posenc/train/sparse_adam.h"
-#include "posenc/train/stop_signal.h"
-#include "posenc/train/trainer.h"
-#include "posenc/version.h"
-
-/// Token embeddings, positional encodings and Transformers: modules, their options, loading and
-/// saving of weights, training and inference.
-namespace posenc {}
-
-/// The stateless counterparts of the modules: functions of tensors.
-namespace posenc::functional {}
+#if __has_include("posenc/catalogue.h")
+#include "posenc/catalogue.h"
+#endif
+#if __has_include("posenc/inference.h")
+#include "posenc/inference.h"
+#endif
+#if __has_include("posenc/models.h")
+#include "posenc/models.h"
+#endif
+#if __has_include("posenc/positions.h")
+#include "posenc/positions.h"
+#endif
+#if __has_include("posenc/text.h")
+#include "posenc/text.h"
+#endif
+#if __has_include("posenc/tokenizers.h")
+#include "posenc/tokenizers.h"
+#endif
+#if __has_include("posenc/train.h")
+#include "posenc/train.h"
+#endif
+#if __has_include("posenc/transformer.h")
+#include "posenc/transformer.h"
+#endif
+#if __has_include("posenc/weights.h")
+#include "posenc/weights.h"
+#endif

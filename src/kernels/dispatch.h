@@ -25,8 +25,14 @@ struct Kernels {
   const embed::RandomKernels& random;
   const embed::EmbeddingsKernels& embeddings;
   const rotary::RotaryKernels& rotary;
-  const inference::LinearKernels& linear_few;
+  const sincos::SincosKernels& sincos;
+  const inference::WeightsKernels& weights;
   const inference::LinearKernels& linear_many;
+};
+
+// With those that the component inference alone uses: they are compiled with it.
+struct InferenceKernels : Kernels {
+  const inference::LinearKernels& linear_few;
   const inference::LinearKernelsOf<inference::BFloat16>& linear_few_bfloat16;
   const inference::LinearKernelsOf<inference::BFloat16>& linear_many_bfloat16;
   const inference::AttentionKernels& attention_step;
@@ -34,14 +40,14 @@ struct Kernels {
   const inference::AddNormKernels& add_norm;
   const inference::ActivationKernels& activation;
   const inference::TopkKernels& topk;
-  const inference::WeightsKernels& weights;
-  const sincos::SincosKernels& sincos;
   const int8::QuantizeKernels& quantize_int8;
   const int8::LinearKernels& linear_int8;
 };
 
 const Kernels& chosen();                       // those of chosen_isa()
 const Kernels* find(const std::string& name);  // null if this processor does not support the set
+const InferenceKernels& chosen_inference();
+const InferenceKernels* find_inference(const std::string& name);
 
 // Whether the set has fused multiply-add.
 inline bool is_fused(const Kernels& set) {

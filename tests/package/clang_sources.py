@@ -27,7 +27,7 @@ def command(clang, entry, source):
 def main(clang, folder):
     entries = json.loads((Path(folder) / "compile_commands.json").read_text())
     kernels = [entry for entry in entries if "/src/kernels/" in entry["file"]]
-    library = next(entry for entry in entries if "/CMakeFiles/posenc.dir/" in entry["command"])
+    library = next(entry for entry in entries if "/CMakeFiles/posenc_train_objects.dir/" in entry["command"])
     # In a unity build, sources that are compiled once have no entry of their own.
     once = {str(path) for path in (ROOT / "src/kernels").rglob("*.cpp")} - {entry["file"] for entry in kernels}
     commands = [command(clang, entry, entry["file"]) for entry in kernels]

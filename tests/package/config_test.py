@@ -222,7 +222,7 @@ class ConfigTest(unittest.TestCase):
     # --- what is installed ---
 
     def test_no_flag_of_one_compilers_is_exported(self):
-        self.assertNotIn("-fopenmp", (PACKAGE / "posencTargets.cmake").read_text())
+        self.assertNotIn("-fopenmp", (PACKAGE / "posencTorchTargets.cmake").read_text())
 
     def test_man_page_and_completions_are_where_they_are_looked_for(self):
         for name in ("man/man1/posenc.1", "bash-completion/completions/posenc", "zsh/site-functions/_posenc"):

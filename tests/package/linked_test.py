@@ -66,8 +66,8 @@ class Linked(unittest.TestCase):
     def test_a_program_that_asks_for_it_loads_all(self):
         names, loaded = self.consumer(prefixes[0], "posenc::posenc ${TORCH_LIBRARIES}")
         self.assertIn("torch", names)
-        where = re.search(r"torch=(.*)", next(prefixes[0].rglob("posenc.pc")).read_text()).group(1)
-        if (Path(where) / "lib/libtorch_cuda.so").exists():
+        where = re.search(r"-L(\S+) -Wl,-rpath", next(prefixes[0].rglob("posenc_core.pc")).read_text()).group(1)
+        if (Path(where) / "libtorch_cuda.so").exists():
             self.assertIn("torch_cuda", loaded)
 
 

@@ -37,7 +37,7 @@ class PkgConfig(unittest.TestCase):
             self.skipTest("posenc::gloo was not built")
         said = subprocess.run(["pkg-config", "--libs", "posenc_gloo"], capture_output=True, text=True, check=True,
                               env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
-        self.assertRegex(said, "-lposenc_gloo .*-lposenc ")
+        self.assertRegex(said, "-lposenc_gloo .*-lposenc_train .*-lposenc_core ")
 
 
 if __name__ == "__main__":

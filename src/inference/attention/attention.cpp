@@ -75,7 +75,7 @@ void attend(const AttentionInput& input, float* out) {
   request.mask_stride = input.queries.length;
   request.out = out;
   request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
-  const auto attend = kernels::chosen().attention_sequence.attend;
+  const auto attend = kernels::chosen_inference().attention_sequence.attend;
   const int64_t floats = kernel::sequence_floats(sizes.head_dim, input.keys.length);
   const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);
   const int64_t grain = kGrainOfSequences * batch * sizes.heads / std::max<int64_t>(1, products);
@@ -91,7 +91,7 @@ void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t heads, int6
     kernel::AddNormRequest request = norm.request(head_dim);
     for (int64_t row = begin; row < end; ++row) {
       request.x = request.out = x + row * stride;
-      kernels::chosen().add_norm.add_norm(request, 0, heads);
+      kernels::chosen_inference().add_norm.add_norm(request, 0, heads);
     }
   });
 }

@@ -78,7 +78,7 @@ void RowRotation::operator()(int64_t begin, int64_t end) const {
     if (pair.has_plan) {
       const kernels::rotary::Rotation& rotation = pair.plan.rotation;
       const int64_t floats = kernels::rotary::scratch_floats(rotation.pairs);
-      kernels::chosen().rotary.rotate[static_cast<int>(pair.plan.type)](
+      kernels::chosen_inference().rotary.rotate[static_cast<int>(pair.plan.type)](
           rotation, begin, end, platform::scratch(platform::Scratch::Rotation, floats));
       continue;
     }

@@ -142,7 +142,7 @@ void FrozenPlaces::normalise(const at::Tensor& heads, const HeadSizes& sizes) co
   constexpr float kSquaredEpsilon = 1e-24F;
   float* const data = heads.data_ptr<float>();
   const int64_t stride = heads.stride(0), width = sizes.head_dim, all = sizes.query_width();
-  const auto add_norm = kernels::chosen().add_norm.add_norm;
+  const auto add_norm = kernels::chosen_inference().add_norm.add_norm;
   split_rows(heads.size(0), 2 * all, [&](int64_t begin, int64_t end) {
     kernel::AddNormRequest request = {};
     request.width = width;

@@ -225,7 +225,7 @@ void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& 
   request.counts = seen.counts.data();
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
   const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
-  const auto attend = kernels::chosen().attention_step.attend;
+  const auto attend = kernels::chosen_inference().attention_step.attend;
   torch_internals::parallel_parts(
       0, rows_ * request.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
         attend(request, begin, end, platform::scratch(platform::Scratch::Scores, most + 16));

@@ -37,7 +37,7 @@ LogSumExp log_sum_exp(const at::Tensor& logits) {
   const auto* const x = logits.const_data_ptr<float>();
   auto* const largest = sum.largest.data_ptr<float>();
   auto* const rest = sum.rest.data_ptr<float>();
-  const auto log_sum_exp = kernels::chosen().topk.log_sum_exp;
+  const auto log_sum_exp = kernels::chosen_inference().topk.log_sum_exp;
   torch_internals::parallel_parts(0, rows, grain(vocab), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto of_row = log_sum_exp(x + row * vocab, vocab);
@@ -63,7 +63,7 @@ TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Te
   const auto* const bases = base.const_data_ptr<float>();
   auto* const scores = top.scores.data_ptr<float>();
   auto* const places = top.places.data_ptr<int64_t>();
-  const auto insert = kernels::chosen().topk.topk_insert;
+  const auto insert = kernels::chosen_inference().topk.topk_insert;
   torch_internals::parallel_parts(0, groups, grain(group * vocab), [&](int64_t begin, int64_t end) {
     std::vector<kernels::inference::TopkEntry> best(static_cast<size_t>(count));
     for (int64_t b = begin; b < end; ++b) {

@@ -148,7 +148,7 @@ class StageRun {
       } else if (normalises) {
         request.x = x + from * width_;
         request.out = to;
-        kernels::chosen().add_norm.add_norm(request, 0, count);
+        kernels::chosen_inference().add_norm.add_norm(request, 0, count);
       } else {
         std::copy_n(x + from * width_, count * width_, to);
       }

@@ -34,7 +34,7 @@ Int8Rows Int8Rows::from(int64_t row) const {
 }
 
 void Int8Rows::convert(const float* x, int64_t stride, int64_t begin, int64_t end) const {
-  kernels::chosen().quantize_int8.quantize(
+  kernels::chosen_inference().quantize_int8.quantize(
       {.x = x, .x_stride = stride, .inner = width_, .bytes = bytes_, .units = units_}, begin, end);
 }
 

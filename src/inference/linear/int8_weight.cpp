@@ -42,7 +42,7 @@ Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(wei
       .units = units_.data_ptr<float>(),
       .offsets = offsets_.data_ptr<int32_t>(),
   };
-  const auto pack = kernels::chosen().quantize_int8.pack;
+  const auto pack = kernels::chosen_inference().quantize_int8.pack;
   in_parallel(blocks(out_), int8_kernel::kBlock * in_, kGrainOfFloats,
               [&](int64_t begin, int64_t end) { pack(request, begin, end); });
 }
@@ -70,7 +70,7 @@ void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* 
       .out = to,
       .out_stride = to_stride,
   };
-  const auto run = kernels::chosen().linear_int8.run;
+  const auto run = kernels::chosen_inference().linear_int8.run;
   in_parallel(blocks(out_), int8_kernel::kBlock * in_ * rows, kGrainOfProducts,
               [&](int64_t begin, int64_t end) { run(request, begin, end); });
 }
@@ -85,7 +85,7 @@ at::Tensor Int8Weight::rows(const at::Tensor& ids) const {
       .rows = of.const_data_ptr<int64_t>(),
       .out = out.data_ptr<float>(),
   };
-  const auto unpack = kernels::chosen().quantize_int8.unpack;
+  const auto unpack = kernels::chosen_inference().quantize_int8.unpack;
   in_parallel(of.numel(), in_, kGrainOfFloats,
               [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
   return out;

@@ -36,13 +36,13 @@ RowRegime row_regime(int64_t rows) {
 }
 
 void run_linear(const kernel::LinearRequest& request, RowRegime regime) {
-  const kernels::Kernels& set = kernels::chosen();
+  const kernels::InferenceKernels& set = kernels::chosen_inference();
   const bool many = regime == RowRegime::Many;
   run_columns(request, many, many ? set.linear_many : set.linear_few);
 }
 
 void run_linear(const kernel::LinearRequestOf<kernel::BFloat16>& request, RowRegime regime) {
-  const kernels::Kernels& set = kernels::chosen();
+  const kernels::InferenceKernels& set = kernels::chosen_inference();
   const bool many = regime == RowRegime::Many;
   run_columns(request, many, many ? set.linear_many_bfloat16 : set.linear_few_bfloat16);
 }

@@ -86,7 +86,7 @@ void add(const Stream& stream, const float* y, const Norm& norm) {
   request.width = stream.width;
   if (stream.norm_first() || !norm) request.sum = stream.x;
   if (norm) request.out = stream.input;
-  const auto add_norm = kernels::chosen().add_norm.add_norm;
+  const auto add_norm = kernels::chosen_inference().add_norm.add_norm;
   const float* const next = norm ? stream.input : stream.x;
   split_rows(stream.rows, stream.width, [&](int64_t begin, int64_t end) {
     if (!stream.input_int8) return add_norm(request, begin, end);
@@ -154,7 +154,7 @@ void add_projected(const Stream& stream, const Projection& projection, const flo
 }
 
 void activate(Activation activation, float* x, int64_t n) {
-  kernels::chosen().activation.activate[static_cast<int>(kernel_activation(activation))](x, n);
+  kernels::chosen_inference().activation.activate[static_cast<int>(kernel_activation(activation))](x, n);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
@@ -167,7 +167,7 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& po
     const int64_t floats = Int8Rows::floats(stream.rows, width);
     hidden_int8 = {platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
   }
-  const kernel::ActivationKernels& use = kernels::chosen().activation;
+  const kernel::ActivationKernels& use = kernels::chosen_inference().activation;
   const auto which = static_cast<int>(kernel_activation(layer.activation));
   split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {

@@ -31,7 +31,7 @@ float* lines(std::vector<uint32_t>& v) {  // aligned to a cache line
   return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(v.data()) + 63) / 64 * 64);
 }
 
-void gather(const Kernels& use, embed::Type type) {
+void gather(const InferenceKernels& use, embed::Type type) {
   embed::EmbedRequest g = {};
   g.ids = {kIds.data(), true};
   g.tokens = kRows;
@@ -45,7 +45,7 @@ void gather(const Kernels& use, embed::Type type) {
   use.gather.gather[static_cast<int>(type)](g, 0, kRows);
 }
 
-void sum_rows(const Kernels& use, embed::Type type) {
+void sum_rows(const InferenceKernels& use, embed::Type type) {
   static const std::vector<int32_t> token(kRows, 3);
   static const int32_t first[] = {0, 5, kRows};
   embed::SumRowsRequest s;
@@ -58,7 +58,7 @@ void sum_rows(const Kernels& use, embed::Type type) {
   use.sum_rows.sum_rows[static_cast<int>(type)](s, 0, 2);
 }
 
-void rotary_heads(const Kernels& use, embed::Type type) {
+void rotary_heads(const InferenceKernels& use, embed::Type type) {
   rotary::Rotation r = {};
   r.angles.cos = r.angles.sin = numbers();
   r.angles.row_stride = 32;
@@ -72,7 +72,7 @@ void rotary_heads(const Kernels& use, embed::Type type) {
   use.rotary.rotate[static_cast<int>(type)](r, 0, kRows, lines(scratch));
 }
 
-void embeddings(const Kernels& use) {
+void embeddings(const InferenceKernels& use) {
   embed::EmbedRequest q;
   q.ids = {kIds.data(), true};
   q.tokens = kRows;
@@ -92,7 +92,7 @@ void linear(const inference::LinearKernels& kernels, int64_t rows) {
 }
 
 // Rows of angles, and their products: rows of a table.
-void sincos_row(const Kernels& use) {
+void sincos_row(const InferenceKernels& use) {
   static const std::vector<double> turns(kDim, 0x1p-12);
   sincos::FrequencyView f;
   f.count = f.padded = kDim;
@@ -100,7 +100,7 @@ void sincos_row(const Kernels& use) {
   f.rest = turns.data();
   use.sincos.row(f, 12345.0, 0.0, reinterpret_cast<double*>(lines(out)));
 }
-void sincos_write(const Kernels& use) {
+void sincos_write(const InferenceKernels& use) {
   static const std::vector<double> bound(kDim, 0x1p-48);
   static const std::vector<double> row =
       [] {  // far from zero, and from where roundings are left open
@@ -127,19 +127,19 @@ void sincos_write(const Kernels& use) {
   use.sincos.write(r);
 }
 
-const std::map<std::string, std::function<void(const Kernels&)>> kKernels = {
-    {"gather float32", [](const Kernels& use) { gather(use, embed::Type::Float32); }},
-    {"gather bfloat16", [](const Kernels& use) { gather(use, embed::Type::BFloat16); }},
-    {"gather float16", [](const Kernels& use) { gather(use, embed::Type::Float16); }},
-    {"sum_rows float32", [](const Kernels& use) { sum_rows(use, embed::Type::Float32); }},
-    {"sum_rows bfloat16", [](const Kernels& use) { sum_rows(use, embed::Type::BFloat16); }},
-    {"rotary float32", [](const Kernels& use) { rotary_heads(use, embed::Type::Float32); }},
-    {"rotary bfloat16", [](const Kernels& use) { rotary_heads(use, embed::Type::BFloat16); }},
+const std::map<std::string, std::function<void(const InferenceKernels&)>> kKernels = {
+    {"gather float32", [](const InferenceKernels& use) { gather(use, embed::Type::Float32); }},
+    {"gather bfloat16", [](const InferenceKernels& use) { gather(use, embed::Type::BFloat16); }},
+    {"gather float16", [](const InferenceKernels& use) { gather(use, embed::Type::Float16); }},
+    {"sum_rows float32", [](const InferenceKernels& use) { sum_rows(use, embed::Type::Float32); }},
+    {"sum_rows bfloat16", [](const InferenceKernels& use) { sum_rows(use, embed::Type::BFloat16); }},
+    {"rotary float32", [](const InferenceKernels& use) { rotary_heads(use, embed::Type::Float32); }},
+    {"rotary bfloat16", [](const InferenceKernels& use) { rotary_heads(use, embed::Type::BFloat16); }},
     {"embeddings", embeddings},
     {"sincos_rows: a row", sincos_row},
     {"sincos_rows: entries", sincos_write},
-    {"linear_few, 4 rows", [](const Kernels& use) { linear(use.linear_few, 4); }},
-    {"linear_many, 32 rows", [](const Kernels& use) { linear(use.linear_many, 32); }},
+    {"linear_few, 4 rows", [](const InferenceKernels& use) { linear(use.linear_few, 4); }},
+    {"linear_many, 32 rows", [](const InferenceKernels& use) { linear(use.linear_many, 32); }},
 };
 
 }  // namespace
@@ -149,7 +149,7 @@ int main(int count, char** arguments) {
     for (const auto& [name, run] : kKernels) std::puts(name.c_str());
     return 0;
   }
-  const Kernels* const use = count == 4 ? find(arguments[1]) : nullptr;
+  const InferenceKernels* const use = count == 4 ? find_inference(arguments[1]) : nullptr;
   const auto found = use != nullptr ? kKernels.find(arguments[2]) : kKernels.end();
   if (found == kKernels.end()) {
     std::fputs(

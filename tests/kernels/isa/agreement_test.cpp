@@ -87,10 +87,10 @@ class Numbers {
 
 // `compute` must give this hash with every set for which `applies`.
 void expect_hash(
-    uint64_t expected, const std::function<void(const Kernels&, Hash&)>& compute,
-    const std::function<bool(const Kernels&)>& applies = [](const auto&) { return true; }) {
+    uint64_t expected, const std::function<void(const InferenceKernels&, Hash&)>& compute,
+    const std::function<bool(const InferenceKernels&)>& applies = [](const auto&) { return true; }) {
   for (const std::string& name : set_names()) {
-    const Kernels& use = *find(name);
+    const InferenceKernels& use = *find_inference(name);
     if (!applies(use)) continue;
     Hash hash;
     compute(use, hash);
@@ -99,15 +99,15 @@ void expect_hash(
 }
 // Sets without fused multiply-add have a different expected value.
 void expect_hashes(uint64_t fused, uint64_t separate,
-                   const std::function<void(const Kernels&, Hash&)>& compute) {
+                   const std::function<void(const InferenceKernels&, Hash&)>& compute) {
   expect_hash(fused, compute, is_fused);
-  expect_hash(separate, compute, [](const Kernels& use) { return !is_fused(use); });
+  expect_hash(separate, compute, [](const InferenceKernels& use) { return !is_fused(use); });
 }
 
 constexpr int64_t kTokens = 19, kDim = 147;
 
 TEST(KernelBits, Gather) {
-  expect_hash(0x6b791c7a339d6e37, [](const Kernels& use, Hash& hash) {
+  expect_hash(0x6b791c7a339d6e37, [](const InferenceKernels& use, Hash& hash) {
     for (int i = 0; i < embed::kTypes; ++i) {
       const auto type = static_cast<Type>(i);
       const bool exact = embed::table_element_size(type) != embed::element_size(type);
@@ -137,7 +137,7 @@ TEST(KernelBits, Gather) {
 }
 
 TEST(KernelBits, SumRows) {
-  expect_hash(0x963a416b9687240a, [](const Kernels& use, Hash& hash) {
+  expect_hash(0x963a416b9687240a, [](const InferenceKernels& use, Hash& hash) {
     for (int i = 0; i < embed::kTypes; ++i) {
       const auto type = static_cast<Type>(i);
       Numbers numbers(2);
@@ -162,7 +162,7 @@ TEST(KernelBits, SumRows) {
 }
 
 TEST(KernelBits, Dropout) {
-  expect_hash(0xf218929243343eb9, [](const Kernels& use, Hash& hash) {
+  expect_hash(0xf218929243343eb9, [](const InferenceKernels& use, Hash& hash) {
     for (int i = 0; i < 4; ++i) {
       const auto type = static_cast<Type>(i);
       Numbers numbers(3);
@@ -176,7 +176,7 @@ TEST(KernelBits, Dropout) {
 }
 
 TEST(KernelBits, Random) {
-  expect_hash(0xee21168f8fcaf4b7, [](const Kernels& use, Hash& hash) {
+  expect_hash(0xee21168f8fcaf4b7, [](const InferenceKernels& use, Hash& hash) {
     Numbers numbers(4);
     std::vector<uint32_t> state(624);
     for (uint32_t& word : state) word = numbers.word() * 2 + 1;
@@ -194,7 +194,7 @@ TEST(KernelBits, Random) {
 }
 
 TEST(KernelBits, Rotary) {
-  expect_hash(0xfbdab6f12807d9e8, [](const Kernels& use, Hash& hash) {
+  expect_hash(0xfbdab6f12807d9e8, [](const InferenceKernels& use, Hash& hash) {
     constexpr int64_t kPairs = 45, kRows = 9, kWidth = 100;
     for (int i = 0; i < embed::kTypes; ++i) {
       const auto type = static_cast<Type>(i);
@@ -225,7 +225,7 @@ TEST(KernelBits, Rotary) {
   });
 }
 
-void embeddings(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
+void embeddings(embed::NormRounding rounding, const InferenceKernels& use, Hash& hash) {
   for (const int64_t dim : {5, 384, 1027}) {
     Numbers numbers(6);
     const auto weight = numbers.floats(30 * dim), table = numbers.floats(30 * dim);
@@ -253,12 +253,12 @@ void embeddings(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
 
 TEST(KernelBits, Embeddings) {
   using embed::NormRounding;
-  expect_hash(0x8278d44e45de8d48, [](const Kernels& use, Hash& hash) {
+  expect_hash(0x8278d44e45de8d48, [](const InferenceKernels& use, Hash& hash) {
     embeddings(NormRounding::Separate, use, hash);
   });
   expect_hash(
       0xc195603d21fc75f9,
-      [](const Kernels& use, Hash& hash) { embeddings(NormRounding::Fused, use, hash); }, is_fused);
+      [](const InferenceKernels& use, Hash& hash) { embeddings(NormRounding::Fused, use, hash); }, is_fused);
 }
 
 void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
@@ -277,12 +277,12 @@ void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
 }
 
 TEST(KernelBits, LinearFew) {
-  expect_hashes(0x3de24d9d9904f078, 0x60e93a13689bc966, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0x3de24d9d9904f078, 0x60e93a13689bc966, [](const InferenceKernels& use, Hash& hash) {
     for (const int64_t rows : {1, 2, 5, 8}) linear(rows, use.linear_few, hash);
   });
 }
 TEST(KernelBits, LinearMany) {
-  expect_hashes(0x617badc8c5d7dfe6, 0xf255bd0d79e9219d, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0x617badc8c5d7dfe6, 0xf255bd0d79e9219d, [](const InferenceKernels& use, Hash& hash) {
     for (const int64_t rows : {9, 50}) linear(rows, use.linear_many, hash);
   });
 }
@@ -291,7 +291,7 @@ TEST(KernelBits, LinearMany) {
 TEST(KernelBits, LinearInBFloat16) {
   constexpr int64_t kOuter = 37;
   for (const std::string& name : set_names()) {
-    const Kernels& use = *find(name);
+    const InferenceKernels& use = *find_inference(name);
     for (const int64_t rows : {1, 5, 8, 9, 50}) {
       for (const int64_t inner : {7, 50, 512}) {
         const bool many = rows > inference::kFewRows;
@@ -322,7 +322,7 @@ TEST(KernelBits, LinearInBFloat16) {
 }
 
 TEST(KernelBits, AttentionOfAStep) {
-  expect_hashes(0x35dcc008b448ef23, 0x55cb9ad06e265e1f, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0x35dcc008b448ef23, 0x55cb9ad06e265e1f, [](const InferenceKernels& use, Hash& hash) {
     constexpr int64_t kHeads = 3, kWidth = 40, kAll = kHeads * kWidth, kSeen = 21;
     Numbers numbers(8);
     const auto query = numbers.floats(2 * kAll), cache = numbers.floats(kSeen * 2 * kAll);
@@ -346,7 +346,7 @@ TEST(KernelBits, AttentionOfAStep) {
 }
 
 // Causal or not; or in a window, with one head of keys and values.
-void attention_of_sequences(const Kernels& use, int64_t window, Hash& hash) {
+void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& hash) {
   constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth, kRows = 53;
   Numbers numbers(9);
   const auto query = numbers.floats(kRows * kAll), keys = numbers.floats(kRows * kAll);
@@ -376,17 +376,17 @@ void attention_of_sequences(const Kernels& use, int64_t window, Hash& hash) {
 }
 
 TEST(KernelBits, AttentionOfSequences) {
-  expect_hashes(0xad89a8c0bac7330a, 0xc144ea4e31f95cb4, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0xad89a8c0bac7330a, 0xc144ea4e31f95cb4, [](const InferenceKernels& use, Hash& hash) {
     attention_of_sequences(use, inference::kNoWindow, hash);
   });
 }
 TEST(KernelBits, AttentionInAWindow) {
   expect_hashes(0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
-                [](const Kernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
+                [](const InferenceKernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
 }
 
 TEST(KernelBits, AttentionWeights) {
-  expect_hashes(0x023d0dd4ba1324b8, 0x3094ab89c618c70f, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0x023d0dd4ba1324b8, 0x3094ab89c618c70f, [](const InferenceKernels& use, Hash& hash) {
     constexpr int64_t kRows = 5, kMost = 70;
     Numbers numbers(17);
     const auto products = numbers.floats(kRows * kMost), term = numbers.floats(kRows * kMost);
@@ -413,7 +413,7 @@ TEST(KernelBits, AttentionWeights) {
 }
 
 TEST(KernelBits, AddNorm) {
-  expect_hashes(0x75564329ebcad969, 0x473daaf622b573be, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0x75564329ebcad969, 0x473daaf622b573be, [](const InferenceKernels& use, Hash& hash) {
     Numbers numbers(10);
     const auto x = numbers.floats(5 * kDim), y = numbers.floats(5 * kDim);
     const auto weight = numbers.floats(kDim), bias = numbers.floats(kDim);
@@ -427,7 +427,7 @@ TEST(KernelBits, AddNorm) {
 }
 
 TEST(KernelBits, RootMeanSquares) {
-  expect_hashes(0xfe774c6a78c404df, 0xb083b5040d8ab52c, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0xfe774c6a78c404df, 0xb083b5040d8ab52c, [](const InferenceKernels& use, Hash& hash) {
     Numbers numbers(10);
     const auto x = numbers.floats(5 * kDim), weight = numbers.floats(kDim);
     std::vector<float> out(5 * kDim);
@@ -441,7 +441,7 @@ TEST(KernelBits, RootMeanSquares) {
 }
 
 TEST(KernelBits, Gates) {
-  expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90, [](const InferenceKernels& use, Hash& hash) {
     const auto y = Numbers(12).floats(1001);
     for (const auto gate : use.activation.gate) {
       auto x = Numbers(11).floats(1001);
@@ -452,7 +452,7 @@ TEST(KernelBits, Gates) {
 }
 
 TEST(KernelBits, Activations) {
-  expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8, [](const Kernels& use, Hash& hash) {
+  expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8, [](const InferenceKernels& use, Hash& hash) {
     for (const auto activate : use.activation.activate) {
       auto x = Numbers(11).floats(1001);
       for (size_t i = 0; i < x.size(); i += 5) x[i] *= 32.0F;
@@ -464,7 +464,7 @@ TEST(KernelBits, Activations) {
 
 // The logarithm itself is the C library's, and not compared.
 TEST(KernelBits, Topk) {
-  expect_hash(0x66326d156efb5a2d, [](const Kernels& use, Hash& hash) {
+  expect_hash(0x66326d156efb5a2d, [](const InferenceKernels& use, Hash& hash) {
     const auto x = Numbers(12).floats(1001);
     std::vector<inference::TopkEntry> best(9, {-__builtin_inff(), 0});
     use.topk.topk_insert(x.data(), 1001, 0.5F, -2.0F, 7, best.data(), 9);
@@ -481,7 +481,7 @@ TEST(KernelBits, Topk) {
 
 // int8.h's arithmetic has no fused step.
 TEST(KernelBits, LinearInt8) {
-  expect_hash(0xb57d665c0cbbe496, [](const Kernels& use, Hash& hash) {
+  expect_hash(0xb57d665c0cbbe496, [](const InferenceKernels& use, Hash& hash) {
     Numbers numbers(21);
     for (const int64_t rows : {1, 2, 5, 8, 30}) {
       const int64_t inner = 1 + numbers.below(150), outer = 1 + numbers.below(150);

@@ -87,7 +87,7 @@ struct Case {
     return out;
   }
 
-  torch::Tensor run(const Kernels& use, int64_t split) const {
+  torch::Tensor run(const InferenceKernels& use, int64_t split) const {
     const auto out = torch::full({queries.rows, heads * width}, 7.0F);
     SequenceAttentionRequest request = {};
     request.query = query.const_data_ptr<float>();
@@ -122,7 +122,7 @@ struct Case {
 };
 
 void check(const Case& one) {
-  expect_on_each_set(Op::Sums, one.expected(), [&](const Kernels& use) {
+  expect_on_each_set(Op::Sums, one.expected(), [&](const InferenceKernels& use) {
     const auto whole = one.run(use, one.heads * one.batch());
     EXPECT_TRUE(testing::bit_equal(one.run(use, 1), whole));
     return whole;
@@ -171,7 +171,7 @@ TEST(InferenceSequences, ForbiddenKeys) {
   one.bias.select(3, 0).fill_(0.0F);
   check(one);
   one.bias.fill_(kForbidden);  // nothing is left to attend to
-  on_each_set([&](const Kernels& use) {
+  on_each_set([&](const InferenceKernels& use) {
     const auto seen = one.run(use, 1);
     for (int64_t i = 0; i < 2; ++i)
       EXPECT_FALSE(seen.narrow(0, one.queries.first[i], one.queries.lengths[i]).any().item<bool>());

@@ -58,7 +58,7 @@ struct Case {
     return out.view({rows, heads * width});
   }
 
-  torch::Tensor run(const Kernels& use, int64_t split) const {
+  torch::Tensor run(const InferenceKernels& use, int64_t split) const {
     const auto out = torch::full({rows, heads * width}, 7.0F);
     // A token is a pointer to its key; its value is at the distance between the two tensors.
     std::vector<std::vector<const float*>> seen;
@@ -95,7 +95,7 @@ struct Case {
 };
 
 void check(const Case& one) {
-  expect_on_each_set(Op::Sums, one.expected(), [&](const Kernels& use) {
+  expect_on_each_set(Op::Sums, one.expected(), [&](const InferenceKernels& use) {
     const auto whole = one.run(use, one.rows * one.heads);
     EXPECT_TRUE(testing::bit_equal(one.run(use, 1), whole));
     return whole;
@@ -115,7 +115,7 @@ TEST(InferenceAttention, ForbiddenAndUnseenTokens) {
   one.bias.select(2, 1).fill_(kForbidden);
   check(one);
   one.bias.fill_(kForbidden);  // nothing is left to attend to
-  on_each_set([&](const Kernels& use) {
+  on_each_set([&](const InferenceKernels& use) {
     EXPECT_TRUE(testing::bit_equal(one.run(use, 1), torch::zeros({3, 16})));
   });
 }

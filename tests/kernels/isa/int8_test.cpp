@@ -84,7 +84,7 @@ struct Packed {
   std::vector<float> units;
   std::vector<int32_t> offsets;
 
-  Packed(const Kernels& use, const Case& c, int64_t split)
+  Packed(const InferenceKernels& use, const Case& c, int64_t split)
       : bytes(static_cast<size_t>(weight_bytes(c.inner, c.outer)), 99),
         units(static_cast<size_t>(padded(c.outer)), 99.0F),
         offsets(units.size(), 99) {
@@ -96,7 +96,7 @@ struct Packed {
   }
 };
 
-std::vector<float> run(const Kernels& use, const Case& c, int64_t split) {
+std::vector<float> run(const InferenceKernels& use, const Case& c, int64_t split) {
   const Packed weight(use, c, split);
   std::vector<uint8_t> bytes(static_cast<size_t>(c.rows * row_bytes(c.inner)), 99);
   std::vector<float> units(static_cast<size_t>(c.rows));
@@ -125,7 +125,7 @@ void check(const Case& c) {
   const auto wanted = expected(c);
   for (const std::string& name : set_names()) {
     for (const int64_t split : {int64_t{1}, int64_t{1} << 40}) {
-      const auto got = run(*find(name), c, split);
+      const auto got = run(*find_inference(name), c, split);
       ASSERT_EQ(got.size(), wanted.size());
       for (size_t i = 0; i < got.size(); ++i)
         ASSERT_TRUE(same(got[i], wanted[i]))
@@ -191,7 +191,7 @@ TEST(LinearInt8, TiesRoundToEven) {
   check(c);
   const std::vector<float> wanted = {127, 0, 2, 2, 0, -2, -2, 126};
   for (const std::string& name : set_names()) {
-    const auto got = run(*find(name), c, 1);
+    const auto got = run(*find_inference(name), c, 1);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i] / 127.0F, wanted[i]) << name;
   }
 }
@@ -233,7 +233,7 @@ TEST(LinearInt8, ValuesThatAreNotFiniteStayInTheirRow) {
     Case c = draw.one(20, 40, 30);
     c.x[7 * c.stride() + 11] = value;
     for (const std::string& name : set_names()) {
-      const auto out = run(*find(name), c, 1);
+      const auto out = run(*find_inference(name), c, 1);
       for (int64_t i = 0; i < 20 * 30; ++i) EXPECT_EQ(std::isnan(out[i]), i / 30 == 7) << name;
     }
   }
@@ -247,7 +247,7 @@ TEST(PackInt8, RowsAreUnpacked) {
     std::vector<int64_t> ids;
     for (int j = 0; j < 7; ++j) ids.push_back(draw.between(0, c.outer - 1));
     for (const std::string& name : set_names()) {
-      const Kernels& use = *find(name);
+      const InferenceKernels& use = *find_inference(name);
       const Packed packed(use, c, 1);
       std::vector<float> out(static_cast<size_t>(7 * c.inner));
       use.quantize_int8.unpack(

@@ -52,11 +52,11 @@ struct Case {
   }
 };
 
-void check(const Case& one, const LinearKernels& (*of)(const Kernels&)) {
+void check(const Case& one, const LinearKernels& (*of)(const InferenceKernels&)) {
   SCOPED_TRACE(testing::message_of(
       [&] { TORCH_CHECK(false, one.rows(), " rows, ", one.inner(), " to ", one.outer()); }));
   const Op op = one.inner() > 100 ? Op::LongSums : Op::Sums;
-  expect_on_each_set(op, one.expected(), [&](const Kernels& use) {
+  expect_on_each_set(op, one.expected(), [&](const InferenceKernels& use) {
     const auto whole = one.run(of(use), one.outer());
     EXPECT_TRUE(testing::bit_equal(one.run(of(use), 16), whole)) << "splitting changes nothing";
     return whole;
@@ -72,12 +72,12 @@ TEST(InferenceLinear, AFewRows) {
     for (const int64_t inner : kInner)
       for (const int64_t outer : kOuter)
         check(Case(rows, inner, outer, rows % 2 == 0),
-              [](const Kernels& use) -> const LinearKernels& { return use.linear_few; });
+              [](const InferenceKernels& use) -> const LinearKernels& { return use.linear_few; });
 }
 
 TEST(InferenceLinear, ManyRows) {
   torch::manual_seed(testing::seed(2));
-  const auto many = [](const Kernels& use) -> const LinearKernels& { return use.linear_many; };
+  const auto many = [](const InferenceKernels& use) -> const LinearKernels& { return use.linear_many; };
   for (const int64_t rows : {1, 9, 16, 17, 32, 33, 47, 48, 49, 97, 150})
     for (const int64_t inner : kInner)
       for (const int64_t outer : kOuter) check(Case(rows, inner, outer, rows % 2 == 0), many);
@@ -102,7 +102,7 @@ TEST(InferenceLinear, WeightsInBFloat16) {
         const auto narrow = any_bfloat16(outer, inner).contiguous();
         Case one(rows, inner, outer, outer % 2 == 0);
         one.weight = narrow.to(torch::kFloat);
-        on_each_set([&](const Kernels& use) {
+        on_each_set([&](const InferenceKernels& use) {
           const bool many = rows > kFewRows;
           const auto expected = one.run(many ? use.linear_many : use.linear_few, outer);
           for (const int64_t split : {outer, int64_t{16}}) {
@@ -125,7 +125,7 @@ TEST(InferenceLinear, RowsAreIndependent) {
   const Case all(100, 70, 30, true);
   Case part = all;
   part.x = all.x.narrow(0, 37, 20).contiguous();
-  on_each_set([&](const Kernels& use) {
+  on_each_set([&](const InferenceKernels& use) {
     EXPECT_TRUE(testing::bit_equal(part.run(use.linear_many, 30),
                                    all.run(use.linear_many, 30).narrow(0, 37, 20).contiguous()));
     part.x = all.x.narrow(0, 37, 3).contiguous();

@@ -18,10 +18,10 @@ float float_of(uint32_t bits) {
 
 const uint32_t kNaNs[] = {0x7fc00000, 0xffc00000, 0x7fffffff, 0xffffffff, 0x7f800001, 0x7fc000ff};
 
-void on_each_nan(const std::function<void(const Kernels&, float)>& f) {
+void on_each_nan(const std::function<void(const InferenceKernels&, float)>& f) {
   for (const uint32_t bits : kNaNs) {
     SCOPED_TRACE(bits);
-    on_each_set([&](const Kernels& use) { f(use, float_of(bits)); });
+    on_each_set([&](const InferenceKernels& use) { f(use, float_of(bits)); });
   }
 }
 
@@ -32,7 +32,7 @@ bool all_nan(const std::vector<float>& x) {
 }
 
 TEST(NotANumber, InLogits) {
-  on_each_nan([](const Kernels& use, float nan) {
+  on_each_nan([](const InferenceKernels& use, float nan) {
     for (size_t place = 0; place < 40; ++place) {
       std::vector<float> logits(40, 0.5F);
       logits[place] = nan;
@@ -42,7 +42,7 @@ TEST(NotANumber, InLogits) {
 }
 
 TEST(NotANumber, InActivations) {
-  on_each_nan([](const Kernels& use, float nan) {
+  on_each_nan([](const InferenceKernels& use, float nan) {
     for (int i = 1; i < kActivations; ++i) {  // not ReLU, which has its own test
       std::vector<float> x(19, nan);
       use.activation.activate[i](x.data(), 19);
@@ -54,7 +54,7 @@ TEST(NotANumber, InActivations) {
 constexpr int64_t kWidth = 4, kTokens = 20;
 
 TEST(NotANumber, InTheBiasOfAStep) {
-  on_each_nan([](const Kernels& use, float nan) {
+  on_each_nan([](const InferenceKernels& use, float nan) {
     const std::vector<float> query(kWidth, 0.5F), token(2 * kWidth, 0.25F);
     const std::vector<const float*> seen(kTokens, token.data());
     const float* const* const tokens[] = {seen.data()};
@@ -79,7 +79,7 @@ TEST(NotANumber, InTheBiasOfAStep) {
 }
 
 TEST(NotANumber, InTheBiasOfASequence) {
-  on_each_nan([](const Kernels& use, float nan) {
+  on_each_nan([](const InferenceKernels& use, float nan) {
     const std::vector<float> rows(kTokens * kWidth, 0.5F);
     std::vector<float> bias(kTokens * kTokens, 0.0F), out(kTokens * kWidth);
     for (int64_t query = 0; query < kTokens; ++query) bias[query * kTokens + 7] = nan;

@@ -36,7 +36,7 @@ TEST(InferenceRows, AddAndNormalise) {
           std::optional<torch::Tensor> b;
           if (biased) b = bias.to(torch::kDouble);
           const auto expected = at::layer_norm(sum, {width}, weight.to(torch::kDouble), b, 1e-3);
-          expect_on_each_set(Op::Sums, expected, [&](const Kernels& use) {
+          expect_on_each_set(Op::Sums, expected, [&](const InferenceKernels& use) {
             const auto from = x.clone();
             const auto out = in_place ? from : torch::empty_like(x);
             const auto kept = in_place ? torch::Tensor() : torch::empty_like(x);
@@ -71,7 +71,7 @@ TEST(InferenceRows, RootMeanSquares) {
         const auto sum = added ? x.to(torch::kDouble) + y : x.to(torch::kDouble);
         const auto factor = plus_one ? weight.to(torch::kDouble) + 1.0 : weight.to(torch::kDouble);
         const auto expected = sum * (sum.pow(2).mean(-1, true) + 1e-3).rsqrt() * factor;
-        expect_on_each_set(Op::Sums, expected, [&](const Kernels& use) {
+        expect_on_each_set(Op::Sums, expected, [&](const InferenceKernels& use) {
           const auto out = x.clone();
           AddNormRequest request = {};
           request.x = request.out = out.data_ptr<float>();
@@ -96,7 +96,7 @@ TEST(InferenceRows, Affine) {
       const auto x = torch::randn({kRows, width}), y = torch::randn({kRows, width});
       const auto weight = torch::randn({width}), bias = torch::randn({width});
       const auto sum = (x + y) * weight;
-      expect_on_each_set(Op::Sums, has_bias ? sum + bias : sum, [&](const Kernels& use) {
+      expect_on_each_set(Op::Sums, has_bias ? sum + bias : sum, [&](const InferenceKernels& use) {
         const auto out = x.clone();
         AddNormRequest request = {};
         request.x = request.out = out.data_ptr<float>();
@@ -115,7 +115,7 @@ TEST(InferenceRows, Affine) {
 
 TEST(InferenceRows, AddAlone) {
   const auto x = torch::randn({kRows, 33}), y = torch::randn({kRows, 33});
-  expect_on_each_set(Op::Forward, x + y, [&](const Kernels& use) {
+  expect_on_each_set(Op::Forward, x + y, [&](const InferenceKernels& use) {
     const auto sum = x.clone();
     AddNormRequest request = {};
     request.x = request.sum = sum.data_ptr<float>();
@@ -135,7 +135,7 @@ TEST(InferenceRows, Activations) {
   const auto gated = torch::rand_like(x) - 0.5;
   for (int i = 0; i < kActivations; ++i) {
     for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without huge values
-      expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const Kernels& use) {
+      expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const InferenceKernels& use) {
         const auto y = x.narrow(0, 0, n).clone();
         use.activation.activate[i](y.data_ptr<float>(), n);
         const auto gate = x.narrow(0, 0, n).clone();
@@ -148,7 +148,7 @@ TEST(InferenceRows, Activations) {
 }
 
 TEST(InferenceRows, NaNStaysNaN) {
-  on_each_set([&](const Kernels& use) {
+  on_each_set([&](const InferenceKernels& use) {
     for (const auto activate : use.activation.activate) {
       auto x = torch::full({20}, std::numeric_limits<float>::quiet_NaN());
       activate(x.data_ptr<float>(), 20);
@@ -166,7 +166,7 @@ TEST(InferenceRows, LogSumExp) {
     for (const bool any : {true, false}) {
       if (!any) x.fill_(kNever);
       expect_on_each_set(Op::Sums, any ? x.to(torch::kDouble).logsumexp(0) : torch::zeros({}),
-                         [&](const Kernels& use) {
+                         [&](const InferenceKernels& use) {
                            const auto of_x = use.topk.log_sum_exp(x.const_data_ptr<float>(), n);
                            const auto sum = torch::tensor(of_x.largest + of_x.rest);
                            return any ? sum : torch::where(sum == kNever, 0.0F, sum);
@@ -180,7 +180,7 @@ TEST(InferenceRows, LogSumExpOfManySmall) {
   constexpr int64_t kMany = 100'000;
   auto x = torch::full({kMany + 1}, -21.0F);
   x[0] = 0.0F;
-  on_each_set([&](const Kernels& use) {
+  on_each_set([&](const InferenceKernels& use) {
     const auto sum = use.topk.log_sum_exp(x.const_data_ptr<float>(), kMany + 1);
     // Those in the largest number's vector lane are lost to rounding: one lane of several.
     EXPECT_NEAR(sum.largest + sum.rest, std::log1p(kMany * std::exp(-21.0)), 3e-5);
@@ -191,7 +191,7 @@ TEST(InferenceRows, LogSumExpOfNaN) {
   for (const int64_t n : {1, 15, 16, 17, 40}) {
     auto all = torch::full({n}, std::numeric_limits<float>::quiet_NaN()), one = torch::randn({n});
     one[n - 1] = all[0];
-    on_each_set([&](const Kernels& use) {
+    on_each_set([&](const InferenceKernels& use) {
       for (const auto& x : {all, one})
         EXPECT_TRUE(std::isnan(use.topk.log_sum_exp(x.const_data_ptr<float>(), n).rest));
     });
@@ -208,7 +208,7 @@ TEST(InferenceRows, Ranks) {
       for (int64_t i = 0; i < 2 * n; ++i)
         all.emplace_back(-(x.view(-1)[i].item<float>() - 2.0F + base[i / n]), i);
       std::sort(all.begin(), all.end());
-      on_each_set([&](const Kernels& use) {
+      on_each_set([&](const InferenceKernels& use) {
         std::vector<TopkEntry> best(count, {-std::numeric_limits<float>::infinity(), 0});
         for (int64_t row = 0; row < 2; ++row)
           use.topk.topk_insert(x[row].const_data_ptr<float>(), n, 2.0F, base[row], row * n,

@@ -131,10 +131,10 @@ inline std::vector<uint8_t> random_mask(int64_t n, std::mt19937& random) {
 inline bool kept(const uint8_t* bits, int64_t i) { return (bits[i >> 3] >> (i & 7) & 1) != 0; }
 
 // Runs the test with each instruction set that this processor supports.
-inline void on_each_set(const std::function<void(const Kernels&)>& test) {
+inline void on_each_set(const std::function<void(const InferenceKernels&)>& test) {
   for (const std::string& name : set_names()) {
     SCOPED_TRACE(name);
-    test(*find(name));
+    test(*find_inference(name));
   }
 }
 

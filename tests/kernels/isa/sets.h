@@ -13,10 +13,10 @@
 namespace posenc::kernels::inference {
 
 /// Calls f with each instruction set that this processor supports.
-inline void on_each_set(const std::function<void(const Kernels&)>& f) {
+inline void on_each_set(const std::function<void(const InferenceKernels&)>& f) {
   for (const std::string& name : set_names()) {
     SCOPED_TRACE(name);
-    f(*find(name));
+    f(*find_inference(name));
   }
 }
 
@@ -24,9 +24,9 @@ inline void on_each_set(const std::function<void(const Kernels&)>& f) {
 /// within `op` of `expected`, and have the same bits on all sets with fused multiply-add, and on
 /// all without.
 inline void expect_on_each_set(testing::Op op, const torch::Tensor& expected,
-                               const std::function<torch::Tensor(const Kernels&)>& compute) {
+                               const std::function<torch::Tensor(const InferenceKernels&)>& compute) {
   torch::Tensor first[2];
-  on_each_set([&](const Kernels& use) {
+  on_each_set([&](const InferenceKernels& use) {
     const torch::Tensor got = compute(use);
     EXPECT_TRUE(testing::within(op, got, expected.to(torch::kFloat)));
     torch::Tensor& same = first[is_fused(use) ? 1 : 0];

@@ -1,0 +1,3 @@
+#pragma once
+// The header's name until 0.2.
+#include "posenc/weights/safetensors.h"
