@@ -17,55 +17,21 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import components
 from lint_english import check_english
 
 CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 
-# Allowed dependencies between layers (docs/developers/architecture.md). `io` is on the level of `sinusoid`.
-LAYERS = {
-    "platform": {"platform"},
-    "base": {"base", "platform", "io"},
-    "torch_internals": {"torch_internals", "platform"},
-    "core": {"core", "torch_internals"},
-    "kernels": {"kernels", "platform"},
-    "parallel": {"parallel", "platform", "core", "torch_internals"},
-    "sinusoid": {"sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "io": {"io", "base", "parallel", "platform", "core", "torch_internals"},
-    "identify": {"identify", "sinusoid", "core"},
-    "relative": {"relative", "kernels", "platform", "core", "torch_internals"},
-    "functional": {"functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "nn": {"nn", "functional", "relative", "sinusoid", "core", "torch_internals"},
-    "models": {"models", "base", "nn", "functional", "relative", "sinusoid", "io", "core"},
-    "inference": {"inference", "models", "nn", "functional", "relative", "sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "train": {"train", "platform", "models", "nn", "functional", "parallel", "sinusoid", "io", "core", "torch_internals"},
-    "text": {"text", "base", "inference", "models", "nn", "functional", "sinusoid", "io", "platform", "core"},
-    "cli": {"cli", "base", "platform", "identify", "text", "inference", "models", "nn", "functional", "relative", "sinusoid", "io", "core"},
-}
+# What includes nothing of LibTorch, beside the components of POSENC_PLAIN; and the one header of these that does.
+WITHOUT_TORCH = ("kernels",)
+TORCH_TOKENIZERS = "include/posenc/tokenizers/tensors.h"
 
-# The same one level down: a format may use what all formats share, but no other format.
-SUBFOLDERS = {
-    "io/base": {"io/base"},
-    "io/safetensors": {"io/safetensors", "io/base"},
-    "io/torch": {"io/torch", "io/base"},
-    "io/manifest": {"io/manifest", "io/safetensors", "io/torch", "io/base"},
-    "io/load": {"io/load", "io/manifest", "io/base"},
-    "io/checkpoint": {"io/checkpoint", "io/load", "io/manifest", "io/safetensors", "io/base"},
-}
+# Public headers that few programs need: their users include them by name, and the umbrella header of the component leaves them out.
+ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/positions/nn/embedding_options.h", "include/posenc/positions/nn/table_module.h",
+         "include/posenc/tokenizers/c_api.h", TORCH_TOKENIZERS, "include/posenc/train/checkpointable.h", "include/posenc/train/gloo.h"}
 
-# Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
-LIBRARIES = {"include/posenc/catalogue/identify.h": "identify", "include/posenc/train/gloo.h": "parallel",
-             "include/posenc/tokenizers/c_api.h": "text", "include/posenc/tokenizers/encoded_batch.h": "text", "include/posenc/tokenizers/tokenizer.h": "text",
-             "include/posenc/tokenizers/error.h": "text", "include/posenc/text/generation.h": "text", "include/posenc/text/sentence_encoder.h": "text",
-             "include/posenc/text/text_classifier.h": "text", "include/posenc/text/text_labels.h": "text", "include/posenc/tokenizers/tensors.h": "text",
-             "include/posenc/tokenizers/tokenizer_options.h": "text"}
-
-# The files of text/ that know tensors. All others are posenc::tokenizers, which has nothing of LibTorch: they and what they
-# include are of TOKENIZERS_MAY.
-TEXT_TENSORS = re.compile(r"src/text/generation\.cpp$|src/text/(labels|sentence)/|include/posenc/text/(generation|sentence_encoder|text_classifier|text_labels|tokenizer)\.h$")
-TOKENIZERS_MAY = re.compile(r"(src|include/posenc)/(base|platform|text)/|src/io/base/text\.h$|include/posenc/export\.h$")
-
-# Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
-ASIDE = {"include/posenc/base/arg.h", "include/posenc/core/base_arg.h", "include/posenc/models/inspect_folder.h", "include/posenc/positions/nn/embedding_options.h", "include/posenc/positions/nn/table_module.h"}
+# A header's former name, which goes on working for users.
+FORWARDS = re.compile(r'#pragma once\n// The header\'s name until 0\.2\.\n#include "(posenc/[\w/]+\.h)"\n\Z')
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
@@ -73,7 +39,7 @@ ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|int8|rotary|sets|sin
 # The only files that use intrinsics, and where these come from.
 ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon.h": "arm_neon.h"}
 
-# The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
+# The private headers of components that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.
 CLI_MAY = {
     "src/base/nearest.h": "suggestions, as in the library's own messages",
@@ -83,6 +49,7 @@ CLI_MAY = {
     "src/weights/common/file.h": "reads a model's small files with the checks and errors that weights have",
     "src/weights/common/file_view.h": "digests of tensors, read piece by piece",
     "src/weights/common/json.h": "the only layer over the JSON library",
+    "src/base/paths.h": "whether a file of a model's folder is there",
     "src/weights/common/tensor.h": "names of dtypes",
     "src/base/text.h": "checks, shortens and quotes text from files",
     "src/weights/convert.h": "posenc convert, which never holds all tensors",
@@ -227,21 +194,32 @@ def check_format(tree, fix=False):
             tree.say(name, line, "format", f"`make format` changes this file\n{shown}")
 
 
-# --- layers ------------------------------------------------------------------------------------
+# --- components --------------------------------------------------------------------------------
 
 
-def layer_of(name):
-    """The layer of a path in include/posenc or src, or None for files outside of layers (posenc.h, pch.h)."""
-    if name in LIBRARIES:
-        return LIBRARIES[name]
-    match = re.match(r"(?:include/posenc|src)/(\w+)/", name)
-    return match.group(1) if match else None
+def component_of(name):
+    """The component of a path in include/posenc or src, or None for what belongs to all (posenc.h, pch.h)."""
+    match = re.match(r"(?:include/posenc|src)/(\w+)(?:/|\.h$)", name)
+    if not match or match.group(1) in ("posenc", "pch"):
+        return None
+    return "base" if name in ("include/posenc/export.h", "include/posenc/version.h") else match.group(1)
 
 
-def subfolder_of(name):
-    """The subfolder of a private file, such as `io/base`, or None if its layer has none with rules."""
-    match = re.match(r"src/(\w+/\w+)/", name)
-    return match.group(1) if match and match.group(1) in SUBFOLDERS else None
+def is_umbrella(name):
+    """posenc.h, and the header of a component, which are for users."""
+    return re.fullmatch(r"include/posenc/\w+\.h", name) and component_of(name) != "base"
+
+
+def level_of(name, readme):
+    """The room of a file and its level, or None if it has none. Public headers directly in a component's folder have none: every
+    room may include them. A private file there is above all rooms, unless the README names it as a room that is no folder."""
+    parts = name.removeprefix("include/posenc/").removeprefix("src/").split("/")[1:]
+    if len(parts) < 2 and name.startswith("include/"):
+        return None
+    room = parts[0].split(".")[0]
+    if room in readme.rooms and (len(parts) > 1 or room not in readme.folders):
+        return room, readme.rooms[room]
+    return ("", len(readme.rooms)) if len(parts) == 1 else None  # a folder that is not listed: check_components says so
 
 
 def resolve(tree, including, kind, target):
@@ -251,13 +229,39 @@ def resolve(tree, including, kind, target):
     return next((name for name in candidates if name in tree.files), None)
 
 
-def check_layers(tree):
-    graph = {}
+def read_components(tree):
+    """The table, and the READMEs that there are."""
+    table = components.Components(tree.text(components.TABLE) if components.TABLE in tree.files else "")
+    readmes = {name: components.Readme(tree.text(f"src/{name}/README.md")) for name in table.folders() if f"src/{name}/README.md" in tree.files}
+    for name, readme in readmes.items():
+        files = tree.matching(rf"(src|include/posenc)/{name}/\w+/.*\.(h|cpp|inc)$")
+        readme.folders = {one.removeprefix("include/posenc/").removeprefix("src/").split("/")[1] for one in files}
+    return table, readmes
+
+
+def check_room(tree, name, number, found, readme):
+    """The rooms of a component follow the order of its README."""
+    own, other = level_of(name, readme), level_of(found, readme)
+    if own and other and own[0] != other[0] and own[1] <= other[1]:
+        where = f"`{other[0]}`" if other[0] else "what is directly in the folder"
+        tree.say(name, number, "room", f"{component_of(name)}: the room `{own[0]}` is not above {where}, by the line `Rooms:` of its README")
+
+
+def check_includes(tree):
+    table, readmes = read_components(tree)
+    plain = {*table.plain, *WITHOUT_TORCH}
+    graph, used = {}, set()
     for name in tree.matching(r"(include/posenc|src)/.*\.(h|cpp)$"):
-        layer, public = layer_of(name), name.startswith("include/")
-        if layer and layer not in LAYERS:
-            tree.say(name, 1, "layer", f"a folder among {', '.join(LAYERS)}; `{layer}` is none of them")
+        component, public = component_of(name), name.startswith("include/")
+        if FORWARDS.match(tree.text(name)):
+            target = "include/" + FORWARDS.match(tree.text(name)).group(1)
+            if target not in tree.files or FORWARDS.match(tree.text(target)):
+                tree.say(name, 3, "include", f"a name until 0.2 includes the header's own; {target} is none")
             continue
+        if component and component not in table.folders():
+            tree.say(name, 1, "component", f"a folder among {', '.join(table.folders())}; `{component}` is none of them")
+            continue
+        reached = table.reached(component) if component else set()
         for number, text in enumerate(tree.lines(name), 1):
             match = INCLUDE.match(text)
             if not match:
@@ -267,38 +271,80 @@ def check_layers(tree):
             if found:
                 graph.setdefault(name, []).append((found, number))
             elif kind == '"' or target.startswith("posenc/"):
-                tree.say(name, number, "layer", f"a file of include/ or src/; there is no {target}")
-            other = found and layer_of(found)
-            if layer and other and other not in LAYERS[layer]:
-                tree.say(name, number, "layer",
-                         f"`{layer}` includes only {', '.join(sorted(LAYERS[layer]))}; {target} is `{other}`")
-            subfolder, other = subfolder_of(name), found and subfolder_of(found)
-            if subfolder and other and other not in SUBFOLDERS[subfolder]:
-                tree.say(name, number, "layer",
-                         f"`{subfolder}` includes only {', '.join(sorted(SUBFOLDERS[subfolder]))}; {target} is `{other}`")
-            if found in LIBRARIES and name.startswith("include/") and LIBRARIES.get(name) != LIBRARIES[found]:
-                tree.say(name, number, "layer", f"{target} is of a library of its own, which not every user links")
-            if layer and found == "include/posenc/posenc.h" and layer != "cli":
-                tree.say(name, number, "layer", "the umbrella posenc.h is for users; include what is used")
-            if layer == "cli" and found and found.startswith("src/") and layer_of(found) != "cli" and found not in CLI_MAY:
-                tree.say(name, number, "layer", f"the command line includes public headers and those of CLI_MAY; {target} is private")
+                tree.say(name, number, "include", f"a file of include/ or src/; there is no {target}")
             if public and found and not found.startswith("include/"):
-                tree.say(name, number, "layer", f"a public header includes public headers only; {target} is private")
+                tree.say(name, number, "include", f"a public header includes public headers only; {target} is private")
             if public and target in ("torch/torch.h", "torch/all.h"):
-                tree.say(name, number, "layer", f"a public header includes the parts it needs, never <{target}>")
-            if layer in ("base", "kernels", "platform") and re.match(r"(torch|ATen|c10)/", target):
-                tree.say(name, number, "layer", f"`{layer}` includes no torch header; {target} is one")
-            if layer == "text" and not TEXT_TENSORS.match(name):
-                if re.match(r"(torch|ATen|c10)/", target) or found and (TEXT_TENSORS.match(found) or not TOKENIZERS_MAY.match(found)):
-                    tree.say(name, number, "layer", f"of `text` only TEXT_TENSORS know LibTorch, which {target} may")
+                tree.say(name, number, "include", f"a public header includes the parts it needs, never <{target}>")
             if name.startswith("src/kernels/isa/") and target != ISA_OPS.get(name) and not ISA_MAY.match(found or target):
-                tree.say(name, number, "layer", "what is compiled once per instruction set includes C headers, its own "
+                tree.say(name, number, "include", "what is compiled once per instruction set includes C headers, its own "
                          f"folder and the requests of kernels/*.h; {target} is compiled once or is C++'s")
+            if component in plain and name != TORCH_TOKENIZERS and (found == TORCH_TOKENIZERS or re.match(r"(torch|ATen|c10)/", target)):
+                tree.say(name, number, "component", f"`{component}` includes nothing of LibTorch; {target} is")
+            if not component or not found:
+                continue
+            other = component_of(found)
+            if is_umbrella(found) or other is None:
+                tree.say(name, number, "include", f"{target} is for users; include what is used")
+            elif FORWARDS.match(tree.text(found)):
+                tree.say(name, number, "include", f"{FORWARDS.match(tree.text(found)).group(1)}; {target} is its name until 0.2")
+            elif other not in reached:
+                tree.say(name, number, "component", f"`{component}` reaches only {', '.join(one for one in table.names if one in reached)}; "
+                         f"{target} is `{other}`")
+            elif other == component and component in readmes and not is_umbrella(name):
+                check_room(tree, name, number, found, readmes[component])
+            if not is_umbrella(name):
+                used.add((component, other))
+            if component == "cli" and found.startswith("src/") and other != "cli" and found not in CLI_MAY:
+                tree.say(name, number, "include", f"the command line includes public headers and those of CLI_MAY; {target} is private")
     check_circles(tree, graph)
+    for component, needs in table.needs.items():
+        for need in needs:
+            if (component, need) not in used:
+                tree.say(components.TABLE, 1, "component", f"`{component}` needs `{need}`, of which it includes nothing")
+
+
+README_LINES = 20
+
+
+def check_components(tree):
+    """Each component has its folder, and there a README that states what the table and the folder say."""
+    table, readmes = read_components(tree)
+    if not table.names:
+        tree.say(components.TABLE, 1, "component", "the table of components exists")
+    for component in table.folders():
+        name = f"src/{component}/README.md"
+        if component not in readmes:
+            if component in table.names or tree.matching(rf"src/{component}/"):
+                tree.say(name, 1, "readme", "each component has one")
+            continue
+        readme, lines = readmes[component], tree.lines(name)
+        if len(lines) > README_LINES:
+            tree.say(name, README_LINES + 1, "readme", f"at most {README_LINES} lines; this has {len(lines)}")
+        if component in table.names:
+            title = f"# {component}" if component in components.INNER else f"# posenc::{component}"
+            if readme.title != title:
+                tree.say(name, 1, "readme", f"the title `{title}`, not `{readme.title}`")
+            if readme.needs != set(table.needs[component]):
+                needs = ", ".join(table.needs[component]) or "nothing"
+                tree.say(name, 1, "readme", f"a line `Needs: {needs}.`, as in {components.TABLE}")
+        sources = tree.matching(rf"(src|include/posenc)/{component}/.*\.(h|cpp|inc)$")
+        folders = readme.folders
+        stems = {Path(one).stem for one in sources if one.startswith("src/")}
+        if readme.rooms or len(folders) > 1:
+            for folder in sorted(folders - set(readme.rooms)):
+                tree.say(name, 1, "readme", f"the line `Rooms:` has {folder}")
+            for room in sorted(set(readme.rooms) - folders - stems):
+                tree.say(name, 1, "readme", f"the line `Rooms:` has folders and files of {component}; {room} is none")
+        count = sum(len(tree.lines(one)) for one in sources if one.startswith("src/"))
+        if readme.budget is None:
+            tree.say(name, 1, "readme", "a line `Budget: 1,500 lines.`, of the sources and headers in this folder")
+        elif count > readme.budget:
+            tree.say(name, 1, "budget", f"at most {readme.budget} lines in src/{component}; it has {count}")
 
 
 def check_internals(tree):
-    for name in tree.matching(r"(include/posenc|src|examples)/(?!torch_internals/).*\.(h|cpp)$"):
+    for name in tree.matching(r"(?!src/core/torch_internals/)(include/posenc|src|examples)/.*\.(h|cpp)$"):
         if name in INTERNALS_MAY:
             continue
         for number, text in enumerate(tree.lines(name), 1):
@@ -312,7 +358,8 @@ def check_internals(tree):
 # process's own, would change what frozen models compute. These files are where they run.
 FACTORY = re.compile(r"\b(?:at|torch)::(?:arange|empty|empty_strided|eye|from_blob|full|linspace|logspace|normal|ones|rand|randint|randn|"
                      r"randperm|range|scalar_tensor|tensor|tril_indices|triu_indices|zeros)\(")  # fmt: skip
-FACTORY_FILES = r"src/(?:functional|inference|relative|sinusoid|text|models/generate|models/encoder/(?:parts|pooling)\.cpp)"
+FACTORY_FILES = (r"src/(?:positions/(?:functional|relative|rotary|sinusoid)|transformer/functional|inference|models/(?:frozen|functional|encoder/parts\.cpp)|"
+                 rf"text|catalogue/relative)/|{TORCH_TOKENIZERS}")
 OPTIONS = re.compile(r"\b(?:at|torch|c10)::k[A-Z]|\boptions\(|\bTensorOptions\b|\bdtype\(")
 OPTIONS_NAMES = re.compile(r"(\w+)\s*=[^;]*?(?:\boptions\(\)|\bTensorOptions\b|\bdtype\()|TensorOptions&?\s+((?:\w+(?:\([^()]*\))?,?\s*)+)")
 
@@ -341,7 +388,7 @@ def check_factories(tree):
 
 def check_portability(tree):
     """Supporting another operating system or processor must only require changes in src/base/platform/, the kernels and the build files."""
-    for name in tree.matching(r"(include/posenc|src|examples)/(?!platform/).*\.(h|cpp)$"):
+    for name in tree.matching(r"(?!src/base/platform/)(include/posenc|src|examples)/.*\.(h|cpp)$"):
         if name in SYSTEM_MAY:
             continue
         for number, text in enumerate(tree.lines(name), 1):
@@ -356,7 +403,7 @@ def check_portability(tree):
 
 def check_visibility(tree):
     """A shared posenc exports what the public headers declare, apart from forward declarations of private classes."""
-    hidden = re.compile(r"^namespace posenc(?:::\w+)* \{\n(?!namespace \w+ POSENC_EXPORT \{|(?:(?:class|struct) \w+;.*\n)+\})", re.M)
+    hidden = re.compile(r"^namespace posenc(?:::\w+)* \{\n(?!namespace \w+ POSENC_EXPORT \{|(?:class|struct) \w+;.*\n\})", re.M)
     for name in tree.matching(r"include/posenc/.*\.h$"):
         for match in hidden.finditer(tree.text(name)):
             tree.say(name, tree.text(name)[:match.start()].count("\n") + 1, "visibility",
@@ -374,11 +421,11 @@ def check_examples(tree):
             own = os.path.normpath(os.path.join(os.path.dirname(name), target))
             folder = "/".join(name.split("/")[:2]) + "/"
             if kind == '"' and not (own in tree.files and own.startswith(folder)):
-                tree.say(name, number, "layer", f"an example includes \"files of its own folder\"; {target} is none")
+                tree.say(name, number, "include", f"an example includes \"files of its own folder\"; {target} is none")
             elif kind == "<" and target.startswith("posenc/") and f"include/{target}" not in tree.files:
-                tree.say(name, number, "layer", f"an example includes public headers; there is no {target}")
+                tree.say(name, number, "include", f"an example includes public headers; there is no {target}")
             elif kind == "<" and f"include/{target}" not in tree.files and f"src/{target}" in tree.files:
-                tree.say(name, number, "layer", f"an example includes public headers only; {target} is private")
+                tree.say(name, number, "include", f"an example includes public headers only; {target} is private")
 
 
 def check_circles(tree, graph):
@@ -389,7 +436,7 @@ def check_circles(tree, graph):
         for target, number in graph.get(name, []):
             if state.get(target) == "open":
                 circle = path[path.index(target):] + [target]
-                tree.say(name, number, "layer", "no circle of includes: " + " -> ".join(circle))
+                tree.say(name, number, "include", "no circle of includes: " + " -> ".join(circle))
             elif target not in state:
                 visit(target, path + [target])
         state[name] = "done"
@@ -403,18 +450,23 @@ def check_circles(tree, graph):
 
 
 def check_lists(tree):
+    def entries_of(cmakes):
+        found = {entry for cmake in cmakes for entry in re.findall(r"[\w./-]+\.(?:h|cpp)\b", tree.text(cmake))}
+        return {entry.removeprefix("/include/posenc/") for entry in found}
+
     def listed(cmake, base, names, what):
-        if cmake not in tree.files:
-            return
-        entries = set(re.findall(r"[\w./-]+\.(?:h|cpp)\b", tree.text(cmake)))
+        entries = entries_of([cmake] if cmake in tree.files else [])
         for name in names:
             if os.path.relpath(name, base) not in entries:
                 tree.say(name, 1, "list", f"{what} is listed in {cmake}")
 
-    listed("src/CMakeLists.txt", "include/posenc",
-           [name for name in tree.matching(r"include/posenc/.*\.h$") if name not in LIBRARIES], "a public header")
-    for header, folder in LIBRARIES.items():
-        listed(f"src/{folder}/CMakeLists.txt", f"src/{folder}", [name for name in tree.files if name == header], "a public header")
+    lists = entries_of(tree.matching(r"src/\w+/CMakeLists\.txt$"))
+    for name in tree.matching(r"include/posenc/.*\.h$"):
+        component = component_of(name) or "base"
+        if not FORWARDS.match(tree.text(name)):
+            listed(f"src/{component}/CMakeLists.txt", "include/posenc", [name], "a public header")
+        elif os.path.relpath(name, "include/posenc") not in lists:
+            tree.say(name, 1, "list", "a header's name until 0.2 is listed in the CMakeLists.txt of a component")
     for folder in sorted({name.split("/")[1] for name in tree.matching(r"src/\w+/.*\.cpp$")}):
         listed(f"src/{folder}/CMakeLists.txt", f"src/{folder}", tree.matching(rf"src/{folder}/.*\.cpp$"), "a source")
     for example in sorted({name.split("/")[1] for name in tree.matching(r"examples/\w+/.*\.cpp$")}):
@@ -428,14 +480,29 @@ def check_lists(tree):
         if name not in tests:
             tree.say(name, 1, "list", f"a test is listed in {'/'.join(name.split('/')[:2])}/CMakeLists.txt")
 
-    umbrella = "include/posenc/posenc.h"
-    if umbrella in tree.files:
-        for name in tree.matching(r"include/posenc/(?!core/).+/.*\.h$"):
-            if name not in LIBRARIES and name not in ASIDE and os.path.relpath(name, "include") not in tree.text(umbrella):
+    table, _ = read_components(tree)
+    every = "include/posenc/posenc.h"
+    for component in table.names:
+        umbrella, own = f"include/posenc/{component}.h", tree.matching(rf"include/posenc/{component}/.*\.h$")
+        if component in components.INNER:
+            continue
+        if umbrella not in tree.files:
+            tree.say(umbrella, 1, "list", f"the component {component} has an umbrella header")
+            continue
+        if every in tree.files and os.path.relpath(umbrella, "include") not in tree.text(every):
+            tree.say(every, 1, "list", f"the umbrella includes {os.path.relpath(umbrella, 'include')}")
+        for name in own:
+            is_included = re.search(rf'#include [<"]{re.escape(os.path.relpath(name, "include"))}[>"]', tree.text(umbrella))
+            if name in ASIDE and is_included:
+                tree.say(umbrella, 1, "list", f"the umbrella leaves {os.path.relpath(name, 'include')} to those who need it (ASIDE)")
+            elif not is_included and name not in ASIDE and not FORWARDS.match(tree.text(name)):
                 tree.say(umbrella, 1, "list", f"the umbrella includes {os.path.relpath(name, 'include')}")
 
 
 # --- stems: one table lists the origin of each module ---------------------------------------------
+
+
+MODULE_HEADERS = r"include/posenc/(positions|transformer)/\w+/.*\.h$"
 
 
 def camel(stem):
@@ -463,7 +530,7 @@ def check_system(tree, entry, require, mentions):
 def check_stems(tree):
     table = "tools/modules.json"
     if table not in tree.files:
-        if tree.matching(r"include/posenc/nn/"):
+        if tree.matching(MODULE_HEADERS):
             tree.say(table, 1, "stem", "the table of modules exists")
         return
     modules = json.loads(tree.text(table))
@@ -483,8 +550,8 @@ def check_stems(tree):
             ("header", rf"include/posenc/\w+/(\w+/)?{stem}\.h"),
             ("source", rf"src/\w+/(\w+/)?{stem}\.cpp"),
             ("test", r"tests/parity/\w+_test\.cpp" if torch else
-             r"tests/\w+/\w+_test\.cpp" if system and "live" in entry else
-             rf"tests/{'nn' if system else 'parity'}/{stem}_test\.cpp"),
+             r"tests/\w+/(\w+/)?\w+_test\.cpp" if system and "live" in entry else
+             (r"tests/(positions|transformer)/\w+/" if system else "tests/parity/") + rf"{stem}_test\.cpp"),
         ]
         if not (system or torch):
             slug = r"\w+" if "live" in entry else Path(entry["reference"]).stem  # the notebook's
@@ -514,7 +581,7 @@ def check_stems(tree):
             python = entry["notebook_class"]
             require(mentions("reference", python), f"{entry['reference']} defines {python}")
     known = {entry["header"] for entry in modules}
-    for name in tree.matching(r"include/posenc/nn/.*\.h$"):
+    for name in tree.matching(MODULE_HEADERS):
         if name not in known and re.search(r"TORCH_MODULE\(|ModuleHolder<", tree.text(name)):
             tree.say(name, 1, "stem", f"a module has its row in {table}")
 
@@ -539,7 +606,7 @@ def option_args(tree):
     for name in tree.matching(r"include/posenc/.*\.h$"):
         parts = re.split(r"^(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{", tree.text(name), flags=re.M)
         for struct, base, body in zip(parts[1::3], parts[2::3], parts[3::3]):
-            own[struct] = {arg: kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
+            own[struct] = {arg: kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
             bases[struct] = [found for found in re.findall(rf"(\w+)<(?:Derived|{struct})>", base or "") if found != struct]
 
     def whole(struct):
@@ -568,7 +635,7 @@ def check_fields(tree):
             for inner in re.findall(r"\w+Options\b", kind):
                 if inner not in listed:
                     tree.say(*where, "fields", f"{struct} has {arg}, so that {inner} needs a list")
-    for name in tree.matching(r"include/posenc/(nn|models)/.*\.h$"):
+    for name in tree.matching(r"include/posenc/.*\.h$"):
         for module, body in re.findall(r"^class (\w+Impl)\b[^;{]*\{(.*?)^\};", tree.text(name), re.M | re.S):
             if re.search(r"^  \w+Options options;", body, re.M) and module not in NEVER_FROZEN and not any(re.search(rf"\b{module}\b", tree.text(one)) for one in copies):
                 tree.say(copies[0], 1, "fields", f"lists {module}, or NEVER_FROZEN in tools/lint.py with the reason")
@@ -597,7 +664,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_internals, check_factories, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_fields, check_text, check_english):
+        for check in (check_format, check_includes, check_components, check_internals, check_factories, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_fields, check_text, check_english):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")
