@@ -3,7 +3,7 @@
 .PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
-quick := core platform torch_internals kernels sinusoid functional inference
+quick := base core kernels positions_tables positions_functional inference
 space := $(subst ,, )
 
 help: ## print this list
@@ -61,7 +61,7 @@ flat: ## check that memory does not grow: random batches for MINUTES (default 5)
 	@build/release/tests/posenc-flat $(or $(MINUTES),5)
 	@GLIBC_TUNABLES=glibc.malloc.hugetlb=1 build/release/tests/posenc-flat $(or $(MINUTES),5)
 
-lint: ## check formatting, layering, file names and file sizes (seconds)
+lint: ## check formatting, components, file names and file sizes (seconds)
 	@tools/setup.sh --check lint
 	@$(python) tools/lint.py
 
@@ -109,7 +109,7 @@ test-seeds: ## run the randomised tests with N (default 20) other seeds; FIRST=s
 	@WITH_TESTS=ON tools/build.sh release
 	@$(python) -B tools/test_matrix.py seeds --build build/release --count $(or $(N),20) $(if $(FIRST),--first $(FIRST))
 
-test-torch: ## build with another LibTorch and run tests: VERSION=2.12.0, BUILD=cpu|cuda, TEST_GROUPS="core nn" or all
+test-torch: ## build with another LibTorch and run tests: VERSION=2.12.0, BUILD=cpu|cuda, TEST_GROUPS="core positions_nn" or all
 	@tools/setup.sh --check build test
 	@tools/test_torch.sh "$(VERSION)" "$(BUILD)"
 
@@ -132,7 +132,7 @@ clang: ## build everything, the tests too, with clang 14; warnings are errors
 tidy: ## check src/base/platform and the readers of files with clang-tidy 16 (.clang-tidy); FILES=regex selects others
 	@tools/setup.sh --check build test clang
 	@WITH_TESTS=ON tools/build.sh clang-files posenc_examples
-	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),src/(platform|io/(base|manifest|torch))/)'
+	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),src/(base/platform|weights/(common|manifest|torch))/)'
 
 arm64: ## build for ARM64 Linux and run the tests in emulation; GROUPS=regex selects some
 	@tools/setup.sh build arm64

@@ -20,9 +20,10 @@ import sys
 import time
 from pathlib import Path
 
-GROUPS = ["core", "sinusoid", "identify", "functional", "kernels", "nn", "inference", "models", "train", "parity"]
+GROUPS = ["core", "kernels", "positions_tables", "positions_functional", "positions_nn", "catalogue", "transformer", "modules", "inference",
+          "models", "train", "parity"]
 SEEDED = [group for group in GROUPS if group not in ("core", "parity")]  # the numbers of the others are fixed
-LEFT_OUT = "io, io_read, cli, parity_program, examples, docs, tools: they compare bytes and texts, no sums"
+LEFT_OUT = "base, weights, weights_read, cli, parity_program, examples, docs, tools: they compare bytes and texts, no sums"
 LEVELS = ["default", "avx2", "avx512"]  # ATen's
 SETS = {  # posenc's: what src/kernels/sets.h requires of the processor
     "generic": [],

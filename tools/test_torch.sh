@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 eval "$(grep '^torch_cpu_index=' tools/setup.sh)" # where CPU builds are
 version=${1:-} build=${2:-}
-groups=${TEST_GROUPS:-core torch_internals kernels io sinusoid functional nn}
+groups=${TEST_GROUPS:-core kernels weights positions_tables positions_functional positions_nn transformer modules}
 fail() { printf 'test-torch: %s\n' "$*" >&2; exit 1; }
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "VERSION must be a version of torch, such as 2.12.0. Got '$version'"
 [[ $build =~ ^(cpu|cuda)?$ ]] || fail "BUILD must be cpu or cuda. Got '$build'"

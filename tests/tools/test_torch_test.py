@@ -47,14 +47,14 @@ class TestTorch(unittest.TestCase):
             return run.returncode, log.read_text() + run.stderr
 
     def test_a_version_is_installed_built_and_tested(self):
-        code, calls = self.run_it("2.12.0", TEST_GROUPS="core nn")
+        code, calls = self.run_it("2.12.0", TEST_GROUPS="core positions_nn")
         self.assertEqual(code, 0, calls)
         self.assertIn("install --quiet torch==2.12.0\n", calls)
         self.assertIn("-B build/torch-2.12.0 ", calls)
         self.assertIn("-DTorch_DIR:PATH=/cmake/Torch", calls)
-        self.assertIn("--target posenc-cli core_test nn_test", calls)
+        self.assertIn("--target posenc-cli core_test positions_nn_test", calls)
         self.assertIn("ctest --test-dir build/torch-2.12.0 ", calls)
-        self.assertIn("-L ^(core|nn)$", calls)
+        self.assertIn("-L ^(core|positions_nn)$", calls)
 
     def test_a_cpu_build_comes_from_its_index(self):
         code, calls = self.run_it("2.12.0", "cpu", got="cpu")

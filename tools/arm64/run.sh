@@ -22,7 +22,7 @@ fi
 
 folder=build/arm64
 torch=$PWD/build/arm64_sysroot/site/torch/share/cmake/Torch
-groups=(core functional identify inference kernels nn sinusoid sinusoid.exact_digests torch_internals)
+groups=(catalogue core inference kernels modules positions_functional positions_nn positions_tables positions_tables.exact_digests transformer)
 selected=()
 for group in "${groups[@]}"; do
   if [[ "$group" =~ ^(${2:-.*})$ ]]; then selected+=("$group"); fi
