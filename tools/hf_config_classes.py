@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""src/models/config/config_classes.inc, model_classes.inc and decoder_types.inc from the classes of the installed transformers.
+"""src/models/config/config_classes.inc, src/models/types/{model_classes,decoder_types}.inc from the classes of the installed transformers.
 
 tools/hf_config_classes.py --write    rewrite the files
 tools/hf_config_classes.py --check    exit 1 if one differs
@@ -28,7 +28,7 @@ import typing
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent / "src/models/hf"
+FOLDER = Path(__file__).resolve().parent.parent / "src/models"
 READ = set("""
     vocab_size type_vocab_size task_type_vocab_size pad_token_id eos_token_id
     hidden_size num_attention_heads num_hidden_layers intermediate_size mlp_ratio encoder_ffn_dim hidden_dim dim n_heads
@@ -315,7 +315,8 @@ def main() -> int:
         print("skipped: transformers is not installed")
         return 0
     status = 0
-    for name, wanted in {"config_classes.inc": table(), "model_classes.inc": model_classes(), "decoder_types.inc": decoder_types()}.items():
+    written = {"config/config_classes.inc": table(), "types/model_classes.inc": model_classes(), "types/decoder_types.inc": decoder_types()}
+    for name, wanted in written.items():
         file = FOLDER / name
         if options.write:
             file.write_text(wanted)

@@ -59,7 +59,7 @@ def llama(lines):
 
 def kind(name):
     """One of the kinds of tests/tokenizers/kinds.py, as its tokenizer.json."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "text"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tokenizers"))
     import kinds
 
     def made(_):

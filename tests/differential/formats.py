@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from harness import Case, Draw, Failure, Programs, judge
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "weights"))
 from flat import flat, seen  # noqa: E402
 
 FILES = 8

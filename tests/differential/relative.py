@@ -1,6 +1,6 @@
 """Relative positions of every preset against the system's own class: bits in the dtypes that it has, and gradients in float32.
 
-The cases are those of tests/relative, which also compares them by the command.
+The cases are those of tests/catalogue/relative, which also compares them by the command.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import torch
 import relative_configs as configs
 from harness import Case, Draw, Failure, Programs, judge
 
-sys.path.append(str(Path(__file__).parents[1] / "relative"))
+sys.path.append(str(Path(__file__).parents[1] / "catalogue/relative"))
 for name in ("alibi", "axes", "blocks", "buckets", "clamped", "deberta", "documents", "packages", "shifted", "windows"):
     importlib.import_module(name)
 RELATIVE = importlib.import_module("relative_registry").RELATIVE

@@ -199,7 +199,7 @@ class Names(unittest.TestCase):
                         self.assertIn(word, known)
 
     def test_paths_in_the_text(self):
-        """`src/io/read`, `tests/io/{a,b}.py`; placeholders like `<stem>` or `NN_slug` match any name."""
+        """`src/weights/load`, `tests/weights/{a,b}.py`; placeholders like `<stem>` or `NN_slug` match any name."""
         for where, words in in_backticks():
             for path in re.findall(rf"(?<![\w/.]){FOLDERS}/[\w./<>{{}},*-]+", words):
                 with self.subTest(where, path=path):

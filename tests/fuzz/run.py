@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "io" / "hostile"))
+sys.path.insert(0, str(HERE.parent / "weights/hostile"))
 import make  # noqa: E402
 import seeds  # noqa: E402
 

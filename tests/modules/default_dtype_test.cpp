@@ -35,7 +35,7 @@ TEST(DefaultDtypes, TablesHavePythonsBits) {
   ASSERT_TRUE(python_has("torch, safetensors.torch")) << POSENC_PYTHON;
   const TempDir dir;
   const std::string command = std::string("'") + POSENC_PYTHON + "' -B -W ignore '" +
-                              POSENC_TESTS_DIR "/nn/default_dtype.py' '" POSENC_SOURCE_DIR
+                              POSENC_TESTS_DIR "/modules/default_dtype.py' '" POSENC_SOURCE_DIR
                                                "/notebooks_ref' '" +
                               dir.path().string() + "' > '" + (dir / "log") + "' 2>&1";
   ASSERT_EQ(std::system(command.c_str()), 0) << read_bytes(dir / "log");

@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="critical", TOKENIZERS_PARALLELISM="false")
+sys.path.append(str(Path(__file__).parents[1] / "tokenizers"))
 import cases
 import folder_cases
 import kinds

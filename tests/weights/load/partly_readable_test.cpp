@@ -234,7 +234,7 @@ TEST_F(PartlyReadable, NamesThatCollideAreRefused) {
   ASSERT_TRUE(
       run_python(dir_,
                  "import json, struct, sys\n"
-                 "sys.path.insert(0, '" POSENC_TESTS_DIR "/io/hostile')\n"
+                 "sys.path.insert(0, '" POSENC_TESTS_DIR "/weights/hostile')\n"
                  "import colliding\n"
                  "names = colliding.names()\n"
                  "one = {'dtype': 'U8', 'shape': [0], 'data_offsets': [0, 0]}\n"

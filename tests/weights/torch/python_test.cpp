@@ -25,8 +25,8 @@ class TorchFiles : public ::testing::Test {
   static void SetUpTestSuite() {
     dir_ = new TempDir;
     made_ = new ::testing::AssertionResult(
-        run_python(*dir_, "import sys; sys.path.insert(0, '" POSENC_TESTS_DIR "/io')\n" +
-                              read_bytes(POSENC_TESTS_DIR "/io/torch/make_files.py")));
+        run_python(*dir_, "import sys; sys.path.insert(0, '" POSENC_TESTS_DIR "/weights')\n" +
+                              read_bytes(POSENC_TESTS_DIR "/weights/torch/make_files.py")));
   }
   static void TearDownTestSuite() {
     delete made_;
