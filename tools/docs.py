@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import docs_command_line
+import docs_components
 import docs_performance
 from page_tables import DOCS, ROOT, code, filled, table
 
@@ -232,6 +233,7 @@ def documents() -> dict[Path, str]:
         "README.md": {"benefits": lambda: docs_performance.benefits(known, **counts)},
         "docs/allocator.md": {"table": allocator},
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
+        "docs/components.md": {"components": docs_components.components, "selections": docs_components.selections},
         "docs/developers/benchmarks.md": {"machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},
         "docs/developers/distributed.md": {"speed": ranks},
         "docs/embeddings.md": {"models": models_of_text},

@@ -6,7 +6,7 @@
     tools/snippets.py --list                     where the examples are
 
 An example is a ```cpp block of a document, or of a `///` comment in a public header, in which #include
-<posenc/posenc.h> is implied, and in headers of posenc::text their own. It becomes the body of a function. With --alone it sees only its own #includes: examples with different ones are in different
+<posenc/posenc.h> is implied. It becomes the body of a function. With --alone it sees only its own #includes: examples with different ones are in different
 sources, which are compiled without the precompiled header. The sources of --out, which run, have the #includes of all.
 
 A program for gtest is left to tests/package/quick_start_test.py, which builds it.
@@ -59,8 +59,6 @@ def examples_of(name: str, text: str) -> "list[Example]":
     """The examples of a document or of a header, whose comment marks are removed."""
     header = name.endswith(".h")
     usual = (UMBRELLA,) if header else ()
-    if name.startswith("include/posenc/text/"):  # which the umbrella leaves out
-        usual = (UMBRELLA, f"#include <{name.removeprefix('include/')}>")
     found, block = [], None
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*/// ?(.*)", line) if header else None

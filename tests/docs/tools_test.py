@@ -10,6 +10,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
+import docs_components as components  # noqa: E402
 import docs_performance as performance  # noqa: E402
 import reference_check  # noqa: E402
 import reference_filter  # noqa: E402
@@ -121,6 +122,36 @@ class Performance(unittest.TestCase):
             self.assertIn("| *LibTorch composition* | 100 ms (5.0x) |", page)
 
 
+class Components(unittest.TestCase):
+    def test_a_selection_is_built_with_what_it_needs(self):
+        self.assertEqual(components.closure("weights", "positions"), ["base", "kernels", "core", "positions", "weights"])
+        self.assertEqual(components.closure("tokenizers"), ["base", "tokenizers"])
+        self.assertEqual(components.closure("all"), components.known().names)
+
+    def test_every_component_says_what_it_is_for(self):
+        rows = components.components().splitlines()[2:]
+        self.assertEqual([row.split("`")[1] for row in rows], components.known().names)
+        for row in rows:
+            self.assertRegex(row.split(" | ")[1], r"^\w.*\w.*[.]$")
+
+    def test_lines_are_rounded_to_two_digits(self):
+        self.assertEqual([components.rounded(number) for number in (7, 99, 149, 4119, 12_601, 110_400)], ["7", "99", "150", "4,100", "13,000", "110,000"])
+
+    def test_what_is_not_measured_has_no_column(self):
+        def page(name: str) -> str:
+            with mock.patch.object(components, "MEASURED", Path(name) / "components.json"):
+                return components.selections()
+
+        with tempfile.TemporaryDirectory() as name:
+            self.assertEqual(page(name).splitlines()[0], "| `POSENC_COMPONENTS` | built | lines |")
+            one = {"seconds": {"configure": 1.5, "build": 90.2, "install": 0.4}, "program": 1_240_000}
+            run = {"processor": "Acme 9000", "cores": 2, "load": 0.1, "compiler": "c++ 12.2.0", "torch": "2.13.0", "date": "2026-01-01",
+                   "shared_tokenizers": 2_560_000, "selections": dict.fromkeys(components.SELECTIONS, one)}  # fmt: skip
+            (Path(name) / "components.json").write_text(json.dumps(run))
+            self.assertRegex(page(name), r"\| `tokenizers` \| base, tokenizers \| [\d,]+ \| 92 s \| 1\.2 MB \|")
+            self.assertIn("`libposenc_tokenizers.so` has 2.6 MB", page(name))
+
+
 class Reference(unittest.TestCase):
     def header(self, text):
         return reference_filter.header(ROOT / "include/posenc/positions/scale.h", text)
@@ -149,7 +180,7 @@ class Reference(unittest.TestCase):
 
     def test_what_is_inside_of_a_namespace_has_the_header_s_subject(self):
         shown = self.header("namespace posenc {\n\n/// B.\nnamespace b {\nint x;\n}  // namespace b\n}  // namespace posenc\n")
-        group = "/** @addtogroup core */ /** @{ */"
+        group = "/** @addtogroup embeddings */ /** @{ */"
         self.assertEqual(shown, f"namespace posenc {{ {group}\n/** @}} */\n/// B.\nnamespace b {{ {group}\nint x;\n"
                                 f"/** @}} */ }} {group}\n/** @}} */ }}  // namespace posenc\n")  # fmt: skip
 
