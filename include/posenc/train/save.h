@@ -12,9 +12,9 @@ namespace posenc POSENC_EXPORT {
 /// shapes. load_weights() needs no group.
 ///
 /// ```cpp
-/// posenc::RankGroup group;  // a single process; gloo_group() and group_from_environment() make
-/// others posenc::TokenEmbedding module(100, 8); posenc::save_weights(group, module,
-/// "embedding.safetensors");
+/// posenc::RankGroup group;  // a single process; gloo_group() makes others
+/// posenc::TokenEmbedding module(100, 8);
+/// posenc::save_weights(group, module, "embedding.safetensors");
 /// ```
 ///
 /// Errors: those of save_weights(); GroupError on the other processes if one cannot save, and on
