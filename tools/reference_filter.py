@@ -158,7 +158,8 @@ def topics(text: str) -> str:
 
 def documents() -> "list[Path]":
     """The documents of the reference."""
-    return [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *sorted((ROOT / "docs").rglob("*.md"))]
+    named = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
+    return [*named, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "src").glob("*/README.md"))]
 
 
 def filtered(path: Path) -> str:
