@@ -1,8 +1,8 @@
 // Trains on the processes that a launcher starts, each with its own share of every batch; alone
 // without a launcher:
 //   torchrun --no-python --nproc-per-node 2 build/data_parallel
-#include <posenc/train/gloo.h>
 #include <posenc/posenc.h>
+#include <posenc/train/gloo.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>

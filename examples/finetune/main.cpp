@@ -3,12 +3,12 @@
 //   finetune MODEL PAIRS OUT STEPS
 // Each line of PAIRS has a source, a tab and a target. Ctrl-C stops with a checkpoint beside OUT,
 // from which the same command goes on.
-#include <posenc/train/token_cross_entropy.h>
 #include <posenc/models/save_pretrained.h>
 #include <posenc/tokenizers/tensors.h>
 #include <posenc/train/fused_adam.h>
 #include <posenc/train/schedule_factor.h>
 #include <posenc/train/stop_signal.h>
+#include <posenc/train/token_cross_entropy.h>
 #include <posenc/train/trainer.h>
 
 #include <exception>

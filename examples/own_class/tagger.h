@@ -1,9 +1,9 @@
 // A class of one's own: the C++ counterpart of the class in make_golden.py.
 #pragma once
 
+#include <posenc/transformer/attention/multihead_attention.h>
 #include <posenc/transformer/functional/attention_mask.h>
 #include <posenc/weights/key_map.h>
-#include <posenc/transformer/attention/multihead_attention.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 

@@ -1,12 +1,12 @@
 #include "pronouncer.h"
 
 #include <fmt/ranges.h>
+#include <posenc/inference/generate.h>
 #include <posenc/positions/functional/pad_sequences.h>
 #include <posenc/train/token_cross_entropy.h>
 #include <posenc/weights/load.h>
 #include <posenc/weights/manifest.h>
 #include <posenc/weights/save.h>
-#include <posenc/inference/generate.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <posenc/transformer/transformer.h>
 #include <posenc/train/pair_loader.h>
+#include <posenc/transformer/transformer.h>
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
 
-// The component posenc::models. Models from their folders: encoders, heads, encoder-decoders, stages, saving.
+// The component posenc::models. Models from their folders: encoders, heads, encoder-decoders,
+// stages, saving.
 
 #include "posenc/models/attention_pooling.h"
 #include "posenc/models/classifier.h"

@@ -1,11 +1,12 @@
 #pragma once
 
-// All components of this posenc, except for what few programs need: <posenc/models/inspect_folder.h>,
-// which finds the weights in a folder of Hugging Face, <posenc/positions/nn/table_module.h> and
-// <posenc/train/checkpointable.h>, which are for classes of your own, and <posenc/train/gloo.h>, for
-// groups of processes. This header does not replace <torch/torch.h>: from LibTorch it includes only
-// tensors and what posenc's own classes need. Include losses (<torch/nn/functional/loss.h>), other
-// layers and LibTorch's optimisers (<torch/optim/adam.h>) yourself.
+// All components of this posenc, except for what few programs need:
+// <posenc/models/inspect_folder.h>, which finds the weights in a folder of Hugging Face,
+// <posenc/positions/nn/table_module.h> and <posenc/train/checkpointable.h>, which are for classes
+// of your own, and <posenc/train/gloo.h>, for groups of processes. This header does not replace
+// <torch/torch.h>: from LibTorch it includes only tensors and what posenc's own classes need.
+// Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
+// (<torch/optim/adam.h>) yourself.
 
 #if __has_include("posenc/catalogue.h")
 #include "posenc/catalogue.h"

@@ -1,7 +1,8 @@
 #pragma once
 
 // posenc-budget: one line a header
-// The component posenc::positions. Token embeddings, sinusoids, rotary and relative positions, embeddings of encoders and images, and norms.
+// The component posenc::positions. Token embeddings, sinusoids, rotary and relative positions,
+// embeddings of encoders and images, and norms.
 
 #include "posenc/core/compare_tensors.h"
 #include "posenc/core/module_ref.h"

@@ -1,6 +1,7 @@
 #pragma once
 
-// The component posenc::text. SentenceEncoder, TextClassifier, stop strings and streamed text: texts through models.
+// The component posenc::text. SentenceEncoder, TextClassifier, stop strings and streamed text:
+// texts through models.
 
 #include "posenc/text/error.h"
 #include "posenc/text/generation.h"

@@ -1,6 +1,7 @@
 #pragma once
 
-// The component posenc::train. Optimisers, schedules, loaders, the trainer, checkpoints, data parallelism.
+// The component posenc::train. Optimisers, schedules, loaders, the trainer, checkpoints, data
+// parallelism.
 
 #include "posenc/train/checkpoint.h"
 #include "posenc/train/clip_grad_norm.h"

@@ -1,6 +1,7 @@
 #pragma once
 
-// The component posenc::weights. Weights in and out: torch.save, TorchScript, .pt2 and safetensors, key maps, golden files.
+// The component posenc::weights. Weights in and out: torch.save, TorchScript, .pt2 and safetensors,
+// key maps, golden files.
 
 #include "posenc/weights/error.h"
 #include "posenc/weights/golden.h"

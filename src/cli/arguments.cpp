@@ -8,8 +8,8 @@
 #include <cmath>
 #include <thread>
 
-#include "cli/error.h"
 #include "base/platform/number.h"
+#include "cli/error.h"
 
 namespace posenc::cli {
 namespace {

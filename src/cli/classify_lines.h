@@ -7,8 +7,8 @@
 
 #include "cli/prompt_options.h"
 #include "posenc/inference/freeze_options.h"
-#include "posenc/weights/load.h"
 #include "posenc/text/text_labels.h"
+#include "posenc/weights/load.h"
 
 namespace posenc::cli {
 

@@ -6,17 +6,17 @@
 
 #include <memory>
 
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/output.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "weights/common/file.h"
-#include "base/text.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/manifest.h"
 #include "posenc/weights/save.h"
+#include "weights/common/file.h"
 
 namespace posenc::cli {
 namespace {

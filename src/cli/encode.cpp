@@ -12,12 +12,12 @@
 #include "cli/print.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
-#include "posenc/models/frozen_classifier.h"
-#include "posenc/models/frozen_encoder.h"
-#include "posenc/weights/save.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/inspect_folder.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::cli {
 namespace {

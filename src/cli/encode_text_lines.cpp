@@ -7,8 +7,8 @@
 #include "cli/print.h"
 #include "cli/text_lines.h"
 #include "cli/weights.h"
-#include "posenc/weights/save.h"
 #include "posenc/text/sentence_encoder.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::cli {
 

@@ -21,8 +21,8 @@
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/weights/save.h"
 #include "posenc/inference/generate.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::cli {
 namespace {

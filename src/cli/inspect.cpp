@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/digests.h"
@@ -16,11 +17,10 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
-#include "weights/common/file.h"
-#include "base/text.h"
-#include "weights/manifest/open_weights.h"
-#include "posenc/weights/manifest.h"
 #include "posenc/models/inspect_folder.h"
+#include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
+#include "weights/manifest/open_weights.h"
 
 namespace posenc::cli {
 namespace {

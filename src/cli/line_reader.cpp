@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "cli/error.h"
 #include "base/text.h"
+#include "cli/error.h"
 
 namespace posenc::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "cli/error.h"
-#include "weights/common/file.h"
 #include "models/config/model_folder.h"
-#include "posenc/weights/manifest.h"
 #include "posenc/models/inspect_folder.h"
+#include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
 
 namespace posenc::cli {
 namespace {

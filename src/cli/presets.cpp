@@ -10,13 +10,13 @@
 #include "cli/error.h"
 #include "cli/print.h"
 #include "cli/text_table.h"
+#include "posenc/catalogue/relative_preset.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/relative_config.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/vision_embeddings_preset.h"
-#include "posenc/catalogue/relative_preset.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::cli {

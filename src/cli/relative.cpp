@@ -13,10 +13,10 @@
 #include "cli/error.h"
 #include "cli/output.h"
 #include "cli/weights.h"
+#include "posenc/catalogue/relative_preset.h"
+#include "posenc/weights/save.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
-#include "posenc/weights/save.h"
-#include "posenc/catalogue/relative_preset.h"
 
 namespace posenc::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/output.h"
 #include "cli/params.h"
 #include "cli/weights.h"
-#include "posenc/weights/save.h"
 #include "posenc/models/rotary_config.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/platform/streams.h"
 #include "cli/error.h"
 #include "cli/usage.h"
-#include "base/platform/streams.h"
 
 namespace posenc::cli {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/params.h"
 #include "cli/table_cases.h"
 #include "cli/weights.h"
-#include "posenc/weights/save.h"
 #include "posenc/positions/sinusoid/preset.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::cli {
 namespace {

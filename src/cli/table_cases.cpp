@@ -10,13 +10,13 @@
 
 #include "cli/arguments.h"
 #include "cli/error.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/error.h"
+#include "posenc/weights/safetensors.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
 #include "weights/convert.h"
-#include "posenc/weights/error.h"
-#include "posenc/weights/safetensors.h"
-#include "posenc/positions/sinusoid/preset.h"
-#include "posenc/positions/sinusoid/table.h"
 
 namespace posenc::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "cli/error.h"
+#include "posenc/weights/safetensors.h"
 #include "weights/common/tensor.h"
 #include "weights/load/load_all.h"
-#include "posenc/weights/safetensors.h"
 
 namespace posenc::cli {
 namespace {

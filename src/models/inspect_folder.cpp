@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "weights/common/file.h"
-#include "models/types/model_types.h"
 #include "models/config/model_folder.h"
-#include "models/sentence/sentence_folder.h"
 #include "models/config/settings.h"
+#include "models/sentence/sentence_folder.h"
+#include "models/types/model_types.h"
+#include "weights/common/file.h"
 
 namespace posenc {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "inference/rows/frozen_call.h"
-#include "posenc/models/functional/pooling.h"
 #include "posenc/models/frozen_encoder.h"
+#include "posenc/models/functional/pooling.h"
 #include "text/sentence/text_rows.h"
 
 namespace posenc {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "posenc/tokenizers/error.h"
-#include "tokenizers/pipeline/decoded_text.h"
 #include "tokenizers/decoders/replace_all.h"
 #include "tokenizers/folder/files.h"
+#include "tokenizers/pipeline/decoded_text.h"
 #include "tokenizers/pipeline/machine.h"
 #include "tokenizers/python/python_machine.h"
 #include "tokenizers/python/text.h"

@@ -8,8 +8,8 @@
 
 #include "posenc/tokenizers/encoded_batch.h"
 #include "posenc/tokenizers/tokenizer_options.h"
-#include "tokenizers/pipeline/encoded_rows.h"
 #include "tokenizers/loaded_tokenizer.h"
+#include "tokenizers/pipeline/encoded_rows.h"
 
 namespace posenc::text {
 

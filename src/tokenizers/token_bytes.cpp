@@ -6,8 +6,8 @@
 
 #include "tokenizers/decoders/lossy_utf8.h"
 #include "tokenizers/normalizers/character_map.h"
-#include "tokenizers/sentencepiece/byte_pieces.h"
 #include "tokenizers/pipeline/stream_state.h"
+#include "tokenizers/sentencepiece/byte_pieces.h"
 #include "tokenizers/unicode/utf8.h"
 
 namespace posenc::text {

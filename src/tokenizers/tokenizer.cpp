@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "tokenizers/pipeline/character_bytes.h"
 #include "tokenizers/loaded_tokenizer.h"
+#include "tokenizers/pipeline/character_bytes.h"
 #include "tokenizers/pipeline/stream_state.h"
 #include "tokenizers/token_batch.h"
 #include "tokenizers/token_bytes.h"

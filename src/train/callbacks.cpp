@@ -10,11 +10,11 @@
 #include <tuple>
 #include <utility>
 
+#include "train/check_run.h"
 #include "train/checkpoint/generators.h"
 #include "train/checkpoint/optimizer_options.h"
 #include "train/checkpoint/run_checks.h"
 #include "train/parallel/collectives.h"
-#include "train/check_run.h"
 
 namespace posenc::train {
 namespace {

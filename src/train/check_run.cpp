@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/train/checkpointable.h"
 #include "train/checkpoint/optimizer_options.h"
 #include "train/checkpoint/run_checks.h"
 #include "train/checkpoint/scheduler_state.h"
-#include "posenc/train/checkpointable.h"
 
 namespace posenc::train {
 namespace {

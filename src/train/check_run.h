@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "train/checkpoint/parameter_names.h"
 #include "posenc/train/trainer.h"
+#include "train/checkpoint/parameter_names.h"
 
 namespace posenc::train {
 

@@ -15,9 +15,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "posenc/train/optimizer.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "posenc/train/optimizer.h"
 #include "train/optimizer_parts.h"
 
 namespace posenc {

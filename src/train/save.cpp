@@ -2,11 +2,11 @@
 
 #include <torch/nn/module.h>
 
+#include "train/checkpoint/group_file.h"
+#include "train/parallel/collectives.h"
 #include "weights/common/file.h"
 #include "weights/common/module_state.h"
-#include "train/checkpoint/group_file.h"
 #include "weights/save_format.h"
-#include "train/parallel/collectives.h"
 
 namespace posenc {
 

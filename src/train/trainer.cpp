@@ -11,14 +11,14 @@
 #include <utility>
 
 #include "core/check.h"
+#include "posenc/train/data_parallel.h"
+#include "train/callbacks.h"
+#include "train/check_run.h"
 #include "train/checkpoint/optimizer_options.h"
 #include "train/checkpoint/run_checks.h"
 #include "train/parallel/clip_norm.h"
 #include "train/parallel/collectives.h"
 #include "train/parallel/gradient_exchange.h"
-#include "posenc/train/data_parallel.h"
-#include "train/callbacks.h"
-#include "train/check_run.h"
 #include "train/shares.h"
 
 namespace posenc {

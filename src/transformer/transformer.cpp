@@ -6,9 +6,9 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 #include "positions/nn/embed_module.h"
 #include "transformer/layers/layer_parts.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <vector>
 
+#include "base/text.h"
+#include "posenc/weights/error.h"
 #include "weights/common/file.h"
 #include "weights/common/tensor_list.h"
-#include "base/text.h"
 #include "weights/safetensors/layout.h"
-#include "posenc/weights/error.h"
 
 namespace posenc::io {
 namespace {

@@ -9,10 +9,10 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/text.h"
 #include "weights/common/file.h"
 #include "weights/common/module_state.h"
 #include "weights/common/tensor.h"
-#include "base/text.h"
 #include "weights/golden_comparisons.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/mapped_source.h"

@@ -1,9 +1,9 @@
 #include "posenc/weights/safetensors.h"
 
+#include "posenc/weights/error.h"
 #include "weights/common/file.h"
 #include "weights/load/load_all.h"
 #include "weights/safetensors/writer.h"
-#include "posenc/weights/error.h"
 
 namespace posenc {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "weights/convert.h"
 #include "posenc/weights/save.h"
+#include "weights/convert.h"
 
 namespace posenc::io {
 

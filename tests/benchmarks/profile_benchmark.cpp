@@ -14,11 +14,11 @@
 #include <type_traits>
 
 #include "benchmarks/embed_inputs.h"
-#include "positions/functional/embed/fusable.h"
-#include "kernels/dispatch.h"
-#include "posenc/positions/functional/embed.h"
 #include "core/torch_internals/fresh_memory.h"
 #include "core/torch_internals/profiled.h"
+#include "kernels/dispatch.h"
+#include "posenc/positions/functional/embed.h"
+#include "positions/functional/embed/fusable.h"
 
 namespace {
 

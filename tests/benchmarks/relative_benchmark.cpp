@@ -7,9 +7,9 @@
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "posenc/catalogue/relative_preset.h"
 #include "posenc/positions/relative/alibi.h"
 #include "posenc/positions/relative/bias.h"
-#include "posenc/catalogue/relative_preset.h"
 #include "posenc/positions/relative/scores.h"
 #include "posenc/positions/relative/term.h"
 #include "posenc/positions/relative/window.h"

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "posenc/models/functional/pooling.h"
 #include "posenc/models/frozen_encoder.h"
+#include "posenc/models/functional/pooling.h"
 #include "posenc/models/save_pretrained.h"
 #include "posenc/text/sentence_encoder.h"
 #include "support/temp_dir.h"

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "posenc/inference/freeze.h"
-#include "posenc/models/frozen_encoder.h"
 #include "posenc/inference/generate.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <tuple>
 
-#include "posenc/train/token_cross_entropy.h"
-#include "posenc/weights/load.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/train/fused_adam.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/transformer/transformer.h"
+#include "posenc/weights/load.h"
 
 namespace posenc::benchmarks {
 

@@ -4,8 +4,8 @@
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
 
-#include "posenc/weights/load.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/weights/load.h"
 #include "python_peer.h"
 #include "support/threads.h"
 #include "timed.h"

@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "weights/files.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "weights/files.h"
 #include "models/marian/live.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

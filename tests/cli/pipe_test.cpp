@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "cli/program.h"
-#include "weights/files.h"
 #include "models/marian/live.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

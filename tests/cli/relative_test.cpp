@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "posenc/weights/safetensors.h"
+#include "posenc/catalogue/relative_preset.h"
 #include "posenc/positions/relative/alibi.h"
 #include "posenc/positions/relative/bias.h"
-#include "posenc/catalogue/relative_preset.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

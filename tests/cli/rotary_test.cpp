@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

@@ -1,6 +1,6 @@
 #include "cli/sha256.h"
-#include "weights/files.h"
 #include "support/python.h"
+#include "weights/files.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 #include <tuple>
 
 #include "cli/program.h"
-#include "weights/files.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/program.h"
-#include "weights/files.h"
 #include "models/marian/live.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 

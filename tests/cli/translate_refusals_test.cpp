@@ -1,8 +1,8 @@
 // What posenc translate refuses, with the reason.
 
 #include "cli/translate_program.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/tokenizers/tensors.h"
+#include "posenc/weights/safetensors.h"
 
 namespace posenc::testing {
 namespace {

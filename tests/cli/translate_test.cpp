@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "cli/translate_program.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/marian.h"
 #include "posenc/tokenizers/tensors.h"
+#include "posenc/weights/safetensors.h"
 #include "support/search_reference.h"
 
 namespace posenc::testing {

@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
-#include "weights/files.h"
 #include "models/marian/live.h"
 #include "posenc/tokenizers/error.h"
 #include "posenc/tokenizers/tensors.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

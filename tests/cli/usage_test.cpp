@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "cli/program.h"
-#include "weights/files.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/version.h"
+#include "posenc/weights/safetensors.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

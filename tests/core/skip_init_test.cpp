@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "posenc/weights/state_dict.h"
 #include "posenc/transformer/transformer.h"
+#include "posenc/weights/state_dict.h"
 #include "support/compare.h"
 #include "support/seed.h"
 

@@ -4,8 +4,8 @@
 
 #include "differential/ops.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 
 namespace posenc::differential {
 namespace {

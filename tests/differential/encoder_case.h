@@ -1,7 +1,7 @@
 #pragma once
 
-#include "posenc/weights/state_dict.h"
 #include "posenc/models/encoder.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc::differential {
 

@@ -2,10 +2,10 @@
 
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
-#include "posenc/models/frozen_classifier.h"
-#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/seq2seq.h"
 
 namespace posenc::differential {

@@ -4,8 +4,8 @@
 #include <torch/utils.h>
 
 #include "differential/frozen_inputs.h"
-#include "inference/layer_kinds.h"
 #include "inference/freeze/model.h"
+#include "inference/layer_kinds.h"
 #include "posenc/models/frozen_encoder.h"
 
 namespace posenc::differential {

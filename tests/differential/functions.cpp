@@ -4,8 +4,8 @@
 
 #include "differential/ops.h"
 #include "posenc/positions/functional/dropout.h"
-#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/train/token_cross_entropy.h"
 
 namespace posenc::differential {
 namespace {

@@ -7,10 +7,10 @@
 #include "differential/ops.h"
 #include "inference/linear/projection.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/frozen_encoder.h"
-#include "posenc/weights/load.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/marian.h"
+#include "posenc/weights/load.h"
 #include "support/threads.h"
 
 namespace posenc::differential {

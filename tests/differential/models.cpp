@@ -4,8 +4,8 @@
 
 #include "differential/ops.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/weights/load.h"
 #include "posenc/transformer/transformer.h"
+#include "posenc/weights/load.h"
 
 namespace posenc::differential {
 namespace {

@@ -5,8 +5,8 @@
 #include <torch/utils.h>
 
 #include "differential/frozen_edits.h"
-#include "posenc/positions/functional/fourier_features.h"
 #include "posenc/models/functional/pooling.h"
+#include "posenc/positions/functional/fourier_features.h"
 #include "posenc/positions/functional/relative_position_bias.h"
 #include "posenc/positions/functional/rotary.h"
 #include "posenc/positions/functional/sinusoidal_timesteps.h"

@@ -5,9 +5,9 @@
 #include <torch/utils.h>
 
 #include "differential/drawn.h"
-#include "posenc/weights/load.h"
 #include "posenc/positions/nn/input_embedding.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
+#include "posenc/weights/load.h"
 
 namespace posenc::differential {
 

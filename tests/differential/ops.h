@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "posenc/transformer/functional/attention_mask.h"
-#include "posenc/weights/state_dict.h"
-#include "posenc/transformer/layers/transformer_layer_options.h"
 #include "posenc/positions/rotary/rotary_options.h"
+#include "posenc/transformer/functional/attention_mask.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
+#include "posenc/weights/state_dict.h"
 
 namespace torch::nn {
 class Module;

@@ -10,8 +10,8 @@
 
 #include "differential/ops.h"
 #include "posenc/core/skip_init.h"
-#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/positions/nn/rotary_position_embedding_2d.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/transformer_encoder_layer.h"
 
 namespace posenc::differential {

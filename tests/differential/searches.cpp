@@ -1,8 +1,8 @@
 #include <torch/types.h>
 
 #include "differential/ops.h"
-#include "models/seq2seq/generation_config.h"
 #include "inference/generate/step_model.h"
+#include "models/seq2seq/generation_config.h"
 
 namespace posenc::differential {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "differential/training_plan.h"
-#include "posenc/weights/load.h"
 #include "posenc/train/trainer.h"
+#include "posenc/weights/load.h"
 #ifdef POSENC_DIFFERENTIAL_RANKS
 #include "support/rank_threads.h"
 #endif

@@ -8,10 +8,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "weights/common/file.h"
-#include "weights/common/file_view.h"
 #include "posenc/weights/error.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
+#include "weights/common/file_view.h"
 
 // Properties of every manifest that a reader returns, whatever the bytes are.
 namespace posenc::testing {

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "fuzz/check.h"
 #include "base/text.h"
+#include "fuzz/check.h"
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/definition/definition.h"
 #include "tokenizers/pipeline/machine.h"

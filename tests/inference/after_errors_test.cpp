@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "inference/models.h"
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/test_allocator.h"
 #include "support/threads.h"
+#include "transformer/tiny.h"
 
 namespace {
 

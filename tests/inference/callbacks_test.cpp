@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "inference/models.h"
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {

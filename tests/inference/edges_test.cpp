@@ -8,11 +8,11 @@
 #include <set>
 
 #include "inference/models.h"
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/default_dtype.h"
 #include "support/search_reference.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "inference/models.h"
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {

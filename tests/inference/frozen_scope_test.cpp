@@ -9,9 +9,9 @@
 
 #include "inference/models.h"
 #include "modules/drawn_module.h"
+#include "posenc/inference/score.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
-#include "posenc/inference/score.h"
 #include "support/threads.h"
 
 namespace posenc::frozen_scope_test {

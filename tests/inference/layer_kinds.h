@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/positions/sinusoid/preset.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 
 namespace posenc::testing {
 

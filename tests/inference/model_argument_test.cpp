@@ -6,14 +6,14 @@
 
 #include <type_traits>
 
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/positions/nn/token_embedding.h"
 #include "posenc/train/checkpoint.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/save.h"
-#include "posenc/positions/nn/token_embedding.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "inference/models.h"
-#include "posenc/positions/functional/relative_position_bias.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/positions/functional/relative_position_bias.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/threads.h"

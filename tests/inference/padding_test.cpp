@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "inference/layer_kinds.h"
 #include "inference/freeze/model.h"
+#include "inference/layer_kinds.h"
 #include "inference/models.h"
 #include "modules/drawn_module.h"
 #include "posenc/models/frozen_encoder.h"

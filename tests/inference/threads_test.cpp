@@ -9,8 +9,8 @@
 
 #include "inference/models.h"
 #include "inference/small_encoder.h"
-#include "posenc/models/classifier.h"
 #include "posenc/inference/score.h"
+#include "posenc/models/classifier.h"
 #include "support/compare.h"
 #include "support/new_threads.h"
 #include "support/threads.h"

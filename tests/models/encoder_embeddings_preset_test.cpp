@@ -8,8 +8,8 @@
 #include <string>
 
 #include "posenc/core/skip_init.h"
-#include "posenc/weights/error.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
+#include "posenc/weights/error.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 

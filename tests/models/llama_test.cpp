@@ -5,12 +5,12 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
-#include "posenc/weights/load.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/rotary_config.h"
+#include "posenc/positions/nn/rms_norm.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/gated_feed_forward.h"
-#include "posenc/positions/nn/rms_norm.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

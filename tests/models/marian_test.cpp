@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "weights/files.h"
 #include "models/marian/live.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/temp_dir.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

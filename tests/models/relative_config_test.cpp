@@ -5,9 +5,9 @@
 
 #include <set>
 
-#include "posenc/weights/load.h"
-#include "posenc/positions/nn/relative_position_bias.h"
 #include "posenc/catalogue/relative_preset.h"
+#include "posenc/positions/nn/relative_position_bias.h"
+#include "posenc/weights/load.h"
 #include "support/compare.h"
 
 namespace posenc {

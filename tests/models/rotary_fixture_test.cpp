@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "posenc/positions/functional/rotary.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/rotary_config.h"
+#include "posenc/positions/functional/rotary.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc {

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "weights/files.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/save_pretrained.h"
 #include "posenc/positions/sinusoid/preset.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

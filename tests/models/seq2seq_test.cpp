@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "weights/files.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

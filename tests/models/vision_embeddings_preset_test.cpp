@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "posenc/positions/nn/vision_embeddings.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
-#include "posenc/positions/nn/vision_embeddings.h"
 #include "support/compare.h"
 
 namespace posenc {

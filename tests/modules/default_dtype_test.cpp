@@ -5,16 +5,16 @@
 #include <cstdlib>
 #include <string>
 
-#include "weights/files.h"
-#include "transformer/tiny.h"
+#include "posenc/positions/nn/position_embedding.h"
+#include "posenc/positions/sinusoid/table.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/state_dict.h"
-#include "posenc/positions/nn/position_embedding.h"
-#include "posenc/positions/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/default_dtype.h"
 #include "support/python.h"
+#include "transformer/tiny.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "modules/device_trials.h"
-#include "posenc/models/functional/pooling.h"
 #include "posenc/models/encoder.h"
-#include "posenc/transformer/transformer.h"
+#include "posenc/models/functional/pooling.h"
+#include "posenc/positions/nn/rms_norm.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/gated_feed_forward.h"
-#include "posenc/positions/nn/rms_norm.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc::device_layers_test {
 namespace {

@@ -7,9 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "posenc/weights/state_dict.h"
 #include "posenc/models/encoder.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/fourier_features.h"
 #include "posenc/positions/nn/grid_positional_encoding.h"
@@ -17,17 +15,19 @@
 #include "posenc/positions/nn/position_embedding.h"
 #include "posenc/positions/nn/relative_attention.h"
 #include "posenc/positions/nn/relative_position_bias.h"
+#include "posenc/positions/nn/rms_norm.h"
 #include "posenc/positions/nn/rotary_embedding.h"
 #include "posenc/positions/nn/rotary_position_embedding_2d.h"
 #include "posenc/positions/nn/sine_position_embedding_2d.h"
 #include "posenc/positions/nn/sinusoidal_timesteps.h"
 #include "posenc/positions/nn/timestep_embedding.h"
+#include "posenc/positions/nn/vision_embeddings.h"
+#include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/positions/sinusoid/preset.h"
 #include "posenc/transformer/layers/gated_feed_forward.h"
 #include "posenc/transformer/layers/layer_scale.h"
-#include "posenc/positions/nn/rms_norm.h"
-#include "posenc/positions/nn/vision_embeddings.h"
-#include "posenc/positions/sinusoid/preset.h"
-#include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/transformer/transformer.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc::module_keys_test {
 namespace {

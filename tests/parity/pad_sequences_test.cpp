@@ -2,10 +2,10 @@
 
 #include "posenc/positions/functional/pad_sequences.h"
 
-#include "posenc/weights/load.h"
 #include "posenc/positions/nn/token_embedding.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/load.h"
 #include "support/parity.h"
 
 namespace posenc {

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "posenc/tokenizers/error.h"
 #include "posenc/text/generation.h"
+#include "posenc/tokenizers/error.h"
 #include "tokenizers/c_guard.h"
 
 namespace posenc::testing {

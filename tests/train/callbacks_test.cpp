@@ -5,10 +5,10 @@
 
 #include <vector>
 
-#include "weights/support.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 #include "train/small_run.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -10,11 +10,11 @@
 #include <cmath>
 #include <vector>
 
-#include "transformer/tiny.h"
 #include "posenc/train/clip_grad_norm.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {

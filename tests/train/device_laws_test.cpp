@@ -6,13 +6,13 @@
 #include <functional>
 #include <optional>
 
-#include "posenc/train/token_cross_entropy.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/positions/nn/token_embedding.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/sparse_adam.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/trainer.h"
+#include "posenc/transformer/transformer.h"
 #include "support/compare.h"
 #include "support/test_device/test_device.h"
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/train/fused_adam.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 #include "train/small_run.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

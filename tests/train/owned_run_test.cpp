@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/train/checkpoint.h"
-#include "posenc/weights/safetensors.h"
-#include "posenc/weights/save.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/weights/safetensors.h"
+#include "posenc/weights/save.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 #include "train/small_run.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

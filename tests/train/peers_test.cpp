@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
-#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/schedule_factor.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "support/compare.h"
 #include "support/python.h"
 #include "support/seed.h"
 #include "support/temp_dir.h"
+#include "weights/files.h"
 
 namespace posenc::testing::peers_test {
 namespace {

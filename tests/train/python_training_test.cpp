@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
-#include "posenc/train/token_cross_entropy.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/safetensors.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/transformer/transformer.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/python.h"
 #include "support/threads.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

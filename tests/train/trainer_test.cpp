@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "weights/support.h"
-#include "transformer/tiny.h"
-#include "posenc/train/token_cross_entropy.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/seed.h"
+#include "transformer/tiny.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/devices.h"
 #include "support/python.h"
 #include "support/threads.h"
 #include "train/make_optimizer.h"
+#include "weights/files.h"
 
 namespace posenc::testing::trajectory_test {
 namespace {

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <sstream>
 
-#include "transformer/tiny.h"
-#include "posenc/weights/state_dict.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/state_dict.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "transformer/tiny.h"
 
 namespace posenc {
 namespace {

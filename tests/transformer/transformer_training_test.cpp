@@ -6,13 +6,13 @@
 #include <cmath>
 #include <sstream>
 
-#include "transformer/tiny.h"
-#include "posenc/train/token_cross_entropy.h"
 #include "posenc/inference/generate.h"
 #include "posenc/train/fused_adam.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "support/compare.h"
 #include "support/exhaustive.h"
 #include "support/threads.h"
+#include "transformer/tiny.h"
 
 namespace posenc {
 namespace {

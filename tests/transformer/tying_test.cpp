@@ -13,14 +13,14 @@
 #include <set>
 #include <sstream>
 
-#include "weights/support.h"
-#include "transformer/tiny.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/save.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/save.h"
 #include "support/compare.h"
 #include "support/seed.h"
+#include "transformer/tiny.h"
+#include "weights/support.h"
 
 namespace posenc {
 namespace {

@@ -7,11 +7,11 @@
 
 #include <cmath>
 
-#include "weights/support.h"
-#include "posenc/weights/golden.h"
 #include "posenc/positions/nn/token_embedding.h"
 #include "posenc/transformer/layers/transformer_encoder_layer.h"
+#include "posenc/weights/golden.h"
 #include "support/python.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

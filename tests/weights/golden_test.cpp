@@ -10,8 +10,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "weights/support.h"
 #include "support/compare.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

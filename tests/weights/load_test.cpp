@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
-#include "weights/support.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/weights/manifest.h"
 #include "support/compare.h"
 #include "support/python.h"
+#include "weights/files.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "fuzz/check.h"
+#include "support/exhaustive.h"
+#include "support/seed.h"
 #include "weights/files.h"
 #include "weights/manifest/shards.h"
 #include "weights/manifest/single_file.h"
-#include "support/exhaustive.h"
-#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {

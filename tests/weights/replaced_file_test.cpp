@@ -14,9 +14,9 @@
 #include <iostream>
 #include <string>
 
+#include "posenc/weights/safetensors.h"
 #include "weights/child.h"
 #include "weights/support.h"
-#include "posenc/weights/safetensors.h"
 
 namespace posenc::testing {
 namespace {

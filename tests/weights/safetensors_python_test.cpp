@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "weights/support.h"
 #include "posenc/weights/safetensors.h"
 #include "support/python.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/save.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

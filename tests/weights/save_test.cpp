@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
-#include "weights/support.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "support/python.h"
+#include "weights/files.h"
+#include "weights/support.h"
 
 namespace posenc::testing::save_test {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/weights/load.h"
+#include "weights/support.h"
 
 namespace posenc::testing::state_dict_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
 #include "posenc/weights/state_dict.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 

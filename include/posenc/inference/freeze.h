@@ -7,8 +7,8 @@
 #include "posenc/export.h"
 #include "posenc/inference/freeze_options.h"
 #include "posenc/inference/generate.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc POSENC_EXPORT {
 namespace inference {

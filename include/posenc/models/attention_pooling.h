@@ -5,8 +5,8 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/positions/nn/layer_norm.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
 
 namespace posenc POSENC_EXPORT {

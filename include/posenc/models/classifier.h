@@ -9,9 +9,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/weights/load.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_head.h"
+#include "posenc/weights/load.h"
 
 namespace posenc POSENC_EXPORT {
 

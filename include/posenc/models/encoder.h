@@ -12,13 +12,13 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/weights/load.h"
 #include "posenc/models/attention_pooling.h"
 #include "posenc/positions/nn/document_position_bias.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
+#include "posenc/positions/nn/vision_embeddings.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/transformer/layers/window_encoder.h"
-#include "posenc/positions/nn/vision_embeddings.h"
+#include "posenc/weights/load.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -7,9 +7,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/functional/elementwise.h"
 #include "posenc/models/encoder.h"
 #include "posenc/positions/nn/layer_norm.h"
+#include "posenc/transformer/functional/elementwise.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "posenc/export.h"
-#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/frozen_encoder.h"
 
 namespace posenc POSENC_EXPORT {
 namespace inference {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/weights/key_map.h"
 #include "posenc/positions/relative/setting.h"
+#include "posenc/weights/key_map.h"
 
 namespace posenc POSENC_EXPORT {
 

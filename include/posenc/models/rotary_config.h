@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/rotary/rotary.h"
+#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc POSENC_EXPORT {
 

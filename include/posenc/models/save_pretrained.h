@@ -7,9 +7,9 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/weights/state_dict.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/seq2seq.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/weights/load.h"
 #include "posenc/models/sentence_stages.h"
+#include "posenc/weights/load.h"
 
 namespace posenc POSENC_EXPORT {
 

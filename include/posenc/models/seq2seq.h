@@ -4,9 +4,9 @@
 #include <string>
 
 #include "posenc/export.h"
-#include "posenc/weights/load.h"
 #include "posenc/inference/generate.h"
 #include "posenc/transformer/transformer.h"
+#include "posenc/weights/load.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "posenc/core/module_ref.h"
-#include "posenc/weights/error.h"
 #include "posenc/train/group.h"
+#include "posenc/weights/error.h"
 
 namespace torch::optim {
 class LRScheduler;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "posenc/train/checkpointable.h"
 #include "posenc/export.h"
+#include "posenc/train/checkpointable.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "posenc/train/checkpointable.h"
 #include "posenc/export.h"
+#include "posenc/train/checkpointable.h"
 #include "posenc/train/option_ref.h"
 
 namespace posenc POSENC_EXPORT {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/transformer/functional/attention_mask.h"
 #include "posenc/train/checkpoint.h"
+#include "posenc/transformer/functional/attention_mask.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "posenc/weights/save.h"
 #include "posenc/train/group.h"
+#include "posenc/weights/save.h"
 
 namespace posenc POSENC_EXPORT {
 

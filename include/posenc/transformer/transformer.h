@@ -8,11 +8,11 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
-#include "posenc/transformer/output_projection.h"
-#include "posenc/transformer/tying.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/transformer/output_projection.h"
+#include "posenc/transformer/tying.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -6,8 +6,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 
-#include "posenc/positions/relative/scores.h"
 #include "catalogue/relative/rows.h"
+#include "posenc/positions/relative/scores.h"
 
 namespace posenc::relative {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/resize.h"
 #include "posenc/positions/relative/scores.h"
 #include "positions/relative/axes.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

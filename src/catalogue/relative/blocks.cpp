@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/index.h"
 #include "posenc/positions/relative/scores.h"
 #include "positions/relative/masked.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

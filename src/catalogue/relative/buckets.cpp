@@ -10,9 +10,9 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/where.h>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/scores.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

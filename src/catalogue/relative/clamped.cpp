@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/scores.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/index.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

@@ -8,10 +8,10 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/where.h>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/scores.h"
 #include "positions/relative/limits.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/nearest.h"
-#include "posenc/catalogue/relative_preset.h"
 #include "catalogue/relative/rows.h"
+#include "posenc/catalogue/relative_preset.h"
 
 namespace posenc {
 namespace {

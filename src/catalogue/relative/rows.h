@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "posenc/catalogue/relative_preset.h"
 #include "catalogue/relative/given.h"
+#include "posenc/catalogue/relative_preset.h"
 
 namespace posenc::relative {
 

@@ -10,10 +10,10 @@
 #include <limits>
 #include <string>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/scores.h"
 #include "posenc/positions/relative/term.h"
 #include "positions/relative/masked.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

@@ -6,10 +6,10 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/resize.h"
 #include "posenc/positions/relative/window.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

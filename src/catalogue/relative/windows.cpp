@@ -9,13 +9,13 @@
 
 #include <string>
 
+#include "catalogue/relative/rows.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/resize.h"
 #include "posenc/positions/relative/scores.h"
 #include "positions/relative/cosine_window.h"
 #include "positions/relative/limits.h"
 #include "positions/relative/masked.h"
-#include "catalogue/relative/rows.h"
 
 namespace posenc::relative {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "posenc/inference/generate_options.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/tokenizers/tensors.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc::cli {
 

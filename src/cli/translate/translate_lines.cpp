@@ -7,13 +7,13 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "base/platform/signals.h"
+#include "base/text.h"
 #include "cli/error.h"
 #include "cli/line_reader.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/translate/translator.h"
-#include "base/text.h"
-#include "base/platform/signals.h"
 
 namespace posenc::cli {
 namespace {

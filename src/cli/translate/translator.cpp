@@ -6,12 +6,12 @@
 #include <numeric>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/error.h"
 #include "cli/weights.h"
-#include "weights/common/file.h"
-#include "base/text.h"
 #include "models/seq2seq/generation_config.h"
 #include "posenc/positions/functional/pad_sequences.h"
+#include "weights/common/file.h"
 
 namespace posenc::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
 
 namespace posenc::inference {
 namespace {

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <limits>
 
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
-#include "positions/relative/products.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
+#include "positions/relative/products.h"
 
 namespace posenc::inference {
 namespace {
@@ -304,7 +304,8 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
   request.out = out;
   request.out_stride = out_stride;
   const int64_t floats = kernel::sequence_floats(head.width, head.tokens);
-  kernels::chosen_inference().attention_sequence.attend(request, 0, 1, scratch(Scratch::Scores, floats));
+  kernels::chosen_inference().attention_sequence.attend(request, 0, 1,
+                                                        scratch(Scratch::Scores, floats));
 }
 
 void attend_relative(const AttentionInput& input, const PositionHeads& positions, float* out) {

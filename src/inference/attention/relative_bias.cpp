@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "kernels/inference.h"
-#include "transformer/layers/layer_parts.h"
 #include "posenc/positions/relative/index.h"
 #include "positions/relative/weights.h"
+#include "transformer/layers/layer_parts.h"
 
 namespace posenc::inference {
 namespace {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "transformer/functional/attention_mask_internals.h"
 #include "inference/rows/packing.h"
 #include "posenc/positions/nn/relative_position_bias.h"
 #include "posenc/positions/relative/alibi.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc::inference {
 

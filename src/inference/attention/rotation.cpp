@@ -4,9 +4,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/tensor.h>
 
+#include "base/platform/memory.h"
 #include "kernels/dispatch.h"
 #include "positions/nn/rotary_embedding_internals.h"
-#include "base/platform/memory.h"
 
 namespace posenc::inference {
 namespace {

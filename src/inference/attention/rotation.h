@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "positions/functional/rotary/fusable.h"
 #include "inference/attention/attention.h"
 #include "posenc/positions/nn/rotary_embedding.h"
+#include "positions/functional/rotary/fusable.h"
 
 namespace posenc::inference {
 

@@ -8,15 +8,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inference/rows/elementwise_rows.h"
-#include "inference/linear/projection.h"
-#include "inference/attention/relative_attention.h"
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
+#include "core/torch_internals/parts.h"
+#include "inference/attention/relative_attention.h"
+#include "inference/linear/projection.h"
+#include "inference/rows/elementwise_rows.h"
+#include "kernels/dispatch.h"
 #include "posenc/positions/relative/bias.h"
 #include "positions/relative/cosine_window.h"
 #include "positions/relative/products.h"
-#include "core/torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "posenc/positions/sinusoid/positions.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/computed_table.h"
 #include "positions/nn/token_positions.h"
-#include "posenc/positions/sinusoid/positions.h"
 
 namespace posenc::inference {
 

@@ -4,9 +4,9 @@
 #include <mutex>
 #include <optional>
 
+#include "inference/linear/weight_converter.h"
 #include "inference/rows/packing.h"
 #include "inference/rows/stream.h"
-#include "inference/linear/weight_converter.h"
 #include "posenc/positions/functional/embed.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 

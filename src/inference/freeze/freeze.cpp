@@ -1,8 +1,8 @@
 #include "posenc/inference/freeze.h"
 
+#include "inference/freeze/model.h"
 #include "inference/layers/check_freezable.h"
 #include "inference/rows/frozen_scope.h"
-#include "inference/freeze/model.h"
 
 namespace posenc {
 namespace {

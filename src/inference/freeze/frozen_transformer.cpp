@@ -3,8 +3,8 @@
 #include <ostream>
 
 #include "inference/freeze/checks.h"
-#include "inference/rows/frozen_scope.h"
 #include "inference/freeze/model.h"
+#include "inference/rows/frozen_scope.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc {

@@ -1,11 +1,11 @@
 #include <ostream>
 
-#include "transformer/functional/attention_mask_internals.h"
 #include "inference/freeze/checks.h"
-#include "inference/rows/frozen_scope.h"
 #include "inference/freeze/model.h"
-#include "transformer/layers/layer_parts.h"
+#include "inference/rows/frozen_scope.h"
 #include "posenc/inference/freeze.h"
+#include "transformer/functional/attention_mask_internals.h"
+#include "transformer/layers/layer_parts.h"
 
 namespace posenc {
 

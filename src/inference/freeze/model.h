@@ -3,11 +3,11 @@
 #include <memory>
 #include <utility>
 
-#include "inference/freeze/embedding.h"
-#include "inference/layers/layers.h"
-#include "inference/freeze/stale_check.h"
-#include "posenc/inference/freeze.h"
 #include "core/torch_internals/parts.h"
+#include "inference/freeze/embedding.h"
+#include "inference/freeze/stale_check.h"
+#include "inference/layers/layers.h"
+#include "posenc/inference/freeze.h"
 
 namespace posenc::inference {
 

@@ -10,11 +10,11 @@
 #include <torch/nn/options/embedding.h>
 
 #include "core/fields.h"
-#include "posenc/transformer/transformer.h"
 #include "posenc/positions/nn/document_position_bias.h"
 #include "posenc/positions/nn/encoder_embeddings_options.h"
-#include "posenc/transformer/layers/window_encoder.h"
 #include "posenc/positions/nn/vision_embeddings_options.h"
+#include "posenc/transformer/layers/window_encoder.h"
+#include "posenc/transformer/transformer.h"
 
 template <>
 struct posenc::fields::Equal<posenc::Scale> {

@@ -11,9 +11,9 @@
 
 #include "inference/freeze/option_fields.h"
 #include "inference/freeze/option_values.h"
-#include "posenc/transformer/output_projection.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/vision_embeddings.h"
+#include "posenc/transformer/output_projection.h"
 
 namespace posenc {
 

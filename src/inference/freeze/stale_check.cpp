@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
+#include "core/torch_internals/version.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/transformer/layers/transformer_decoder_layer.h"
 #include "posenc/transformer/layers/transformer_encoder_layer.h"
-#include "core/torch_internals/version.h"
 
 namespace posenc::inference {
 namespace {

@@ -1,7 +1,7 @@
 #include "core/check.h"
-#include "inference/rows/frozen_scope.h"
-#include "inference/generate/step_decoder.h"
 #include "core/torch_internals/parts.h"
+#include "inference/generate/step_decoder.h"
+#include "inference/rows/frozen_scope.h"
 
 namespace posenc {
 namespace {

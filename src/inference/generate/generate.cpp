@@ -1,8 +1,8 @@
 #include "posenc/inference/generate.h"
 
 #include "core/check.h"
-#include "transformer/functional/attention_mask_internals.h"
 #include "inference/generate/step_model.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {

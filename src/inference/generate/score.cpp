@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "inference/generate/topk.h"
-#include "inference/rows/frozen_call.h"
 #include "inference/freeze/model.h"
 #include "inference/generate/step_model.h"
+#include "inference/generate/topk.h"
+#include "inference/rows/frozen_call.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc {

@@ -10,12 +10,12 @@
 #include <cstring>
 #include <utility>
 
-#include "transformer/functional/attention_weights.h"
-#include "kernels/dispatch.h"
-#include "kernels/inference.h"
 #include "base/platform/memory.h"
 #include "core/torch_internals/fresh_memory.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
+#include "transformer/functional/attention_weights.h"
 
 namespace posenc::inference {
 namespace {

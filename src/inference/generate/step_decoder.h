@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "inference/freeze/model.h"
-#include "kernels/inference.h"
 #include "inference/generate/step_model.h"
+#include "kernels/inference.h"
 
 namespace posenc::inference {
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "core/torch_internals/parts.h"
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
-#include "core/torch_internals/parts.h"
 
 namespace posenc::functional {
 namespace {

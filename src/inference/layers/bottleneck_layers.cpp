@@ -4,10 +4,10 @@
 
 #include <ATen/ops/empty.h>
 
+#include "base/platform/memory.h"
 #include "inference/layers/check_freezable.h"
 #include "inference/rows/layer_ends.h"
 #include "transformer/layers/layer_parts.h"
-#include "base/platform/memory.h"
 
 namespace posenc::inference {
 namespace {

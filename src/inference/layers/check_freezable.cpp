@@ -5,8 +5,8 @@
 #include "inference/layers/check_freezable.h"
 
 #include "inference/attention/attention.h"
-#include "transformer/layers/layer_parts.h"
 #include "positions/nn/weights.h"
+#include "transformer/layers/layer_parts.h"
 
 namespace posenc::inference {
 namespace {

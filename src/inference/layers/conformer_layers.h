@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "inference/attention/distance_keys.h"
-#include "inference/layers/frozen_layers.h"
 #include "inference/attention/rotation.h"
+#include "inference/layers/frozen_layers.h"
 #include "inference/layers/shifted_layers.h"
 #include "posenc/transformer/layers/conformer_encoder_layer.h"
 

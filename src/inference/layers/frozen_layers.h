@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "inference/rows/packing.h"
 #include "inference/attention/relative_bias.h"
 #include "inference/linear/weight_converter.h"
+#include "inference/rows/packing.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 
 namespace posenc::inference {

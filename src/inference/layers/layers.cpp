@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "inference/rows/layer_ends.h"
 #include "transformer/functional/attention_weights.h"
 #include "transformer/functional/fourier_mixing.h"
-#include "inference/rows/layer_ends.h"
 
 namespace posenc::inference {
 namespace {

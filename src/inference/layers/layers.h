@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "inference/attention/attention.h"
-#include "inference/rows/convolution.h"
-#include "inference/layers/frozen_layers.h"
 #include "inference/attention/grid_biases.h"
 #include "inference/attention/relative_bias.h"
 #include "inference/attention/rotation.h"
+#include "inference/layers/frozen_layers.h"
 #include "inference/linear/weight_converter.h"
+#include "inference/rows/convolution.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "inference/rows/layer_ends.h"
 #include "inference/attention/relative_attention.h"
+#include "inference/rows/layer_ends.h"
 
 namespace posenc::inference {
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "base/platform/memory.h"
 #include "inference/layers/check_freezable.h"
 #include "kernels/dispatch.h"
-#include "base/platform/memory.h"
 #include "posenc/transformer/functional/window_partition.h"
 
 namespace posenc::inference {

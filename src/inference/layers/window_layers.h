@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "inference/linear/weight_converter.h"
 #include "inference/attention/window_attention.h"
+#include "inference/linear/weight_converter.h"
 #include "posenc/transformer/layers/window_encoder.h"
 
 namespace posenc::inference {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/torch_internals/parts.h"
 #include "kernels/dispatch.h"
 #include "kernels/int8.h"
-#include "core/torch_internals/parts.h"
 
 namespace posenc::inference {
 namespace {

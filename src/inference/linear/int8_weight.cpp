@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernels/dispatch.h"
-#include "kernels/int8.h"
 #include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
+#include "kernels/int8.h"
 
 namespace posenc::inference {
 namespace {

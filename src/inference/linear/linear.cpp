@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
 
 namespace posenc::inference {
 namespace {

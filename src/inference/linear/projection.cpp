@@ -10,8 +10,8 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/inference.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/inference.h"
 
 namespace posenc::inference {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/torch_internals/parts.h"
 #include "inference/linear/projection.h"
 #include "posenc/inference/freeze_options.h"
-#include "core/torch_internals/parts.h"
 
 namespace posenc::inference {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "inference/rows/frozen_scope.h"
 #include "core/torch_internals/call_threads.h"
+#include "inference/rows/frozen_scope.h"
 
 namespace posenc::inference {
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "kernels/dispatch.h"
-#include "kernels/inference.h"
 #include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
 
 namespace posenc::inference {
 namespace {
@@ -154,7 +154,8 @@ void add_projected(const Stream& stream, const Projection& projection, const flo
 }
 
 void activate(Activation activation, float* x, int64_t n) {
-  kernels::chosen_inference().activation.activate[static_cast<int>(kernel_activation(activation))](x, n);
+  kernels::chosen_inference().activation.activate[static_cast<int>(kernel_activation(activation))](
+      x, n);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,

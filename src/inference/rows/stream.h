@@ -4,9 +4,9 @@
 
 #include "inference/linear/projection.h"
 #include "kernels/inference.h"
+#include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/layers/layer_scale.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
-#include "posenc/positions/nn/transformer_norm.h"
 
 namespace posenc::inference {
 

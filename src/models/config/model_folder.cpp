@@ -9,9 +9,9 @@
 #include <set>
 
 #include "base/model_name.h"
+#include "base/text.h"
 #include "core/named.h"
 #include "weights/common/file.h"
-#include "base/text.h"
 #include "weights/load/key_map.h"
 
 namespace posenc {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/load/source.h"
 #include "models/config/settings.h"
 #include "posenc/weights/error.h"
 #include "posenc/weights/load.h"
+#include "weights/load/source.h"
 
 namespace torch::nn {
 class Module;

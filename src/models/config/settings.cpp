@@ -7,9 +7,9 @@
 #include <cmath>
 #include <utility>
 
+#include "posenc/weights/error.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
-#include "posenc/weights/error.h"
 
 namespace posenc {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "models/embeddings/presets.h"
 #include "models/config/setting_names.h"
+#include "models/embeddings/presets.h"
 #include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {

@@ -1,7 +1,7 @@
 // How the embeddings of images are computed by each class of transformers, and by timm.
 
-#include "models/embeddings/presets.h"
 #include "models/config/setting_names.h"
+#include "models/embeddings/presets.h"
 #include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {

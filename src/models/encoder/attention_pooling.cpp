@@ -4,8 +4,8 @@
 
 #include <ostream>
 
-#include "transformer/layers/layer_parts.h"
 #include "positions/nn/weights.h"
+#include "transformer/layers/layer_parts.h"
 
 namespace posenc {
 namespace {

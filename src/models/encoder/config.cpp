@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "models/config/setting_names.h"
 #include "models/embeddings/presets.h"
 #include "models/encoder/layer_settings.h"
 #include "models/types/model_class.h"
-#include "models/config/setting_names.h"
 
 namespace posenc {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "weights/common/file.h"
-#include "weights/load/source.h"
+#include "models/config/model_folder.h"
 #include "models/encoder/config.h"
 #include "models/encoder/folder.h"
-#include "models/config/model_folder.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/dual_encoder.h"
+#include "weights/common/file.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 namespace {

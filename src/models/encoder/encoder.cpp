@@ -5,9 +5,9 @@
 #include "core/check.h"
 #include "models/encoder/config.h"
 #include "models/encoder/parts.h"
+#include "posenc/positions/functional/dropout.h"
 #include "positions/nn/augmented_positions.h"
 #include "positions/nn/weights.h"
-#include "posenc/positions/functional/dropout.h"
 
 namespace posenc {
 namespace {

@@ -3,10 +3,10 @@
 #include <functional>
 #include <string>
 
-#include "weights/load/source.h"
 #include "models/encoder/config.h"
 #include "models/types/leftovers.h"
 #include "posenc/models/encoder.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 

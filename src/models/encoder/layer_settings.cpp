@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "models/config/t5_layers.h"
 #include "models/embeddings/presets.h"
 #include "models/positions/model_options.h"
 #include "models/positions/rope_parameters.h"
-#include "models/config/t5_layers.h"
 #include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "models/types/model_types.h"
 #include "models/config/settings.h"
+#include "models/types/model_types.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc {

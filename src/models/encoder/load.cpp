@@ -11,15 +11,15 @@
 #include <filesystem>
 #include <utility>
 
-#include "weights/common/file.h"
-#include "weights/load/key_map.h"
-#include "weights/load/source.h"
+#include "models/config/model_folder.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/encoder/zero_biases.h"
-#include "models/config/model_folder.h"
 #include "models/sentence/sentence_folder.h"
 #include "posenc/core/skip_init.h"
+#include "weights/common/file.h"
+#include "weights/load/key_map.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "weights/load/key_map.h"
 #include "models/encoder/parts.h"
 #include "models/types/model_types.h"
+#include "weights/load/key_map.h"
 
 namespace posenc {
 namespace {

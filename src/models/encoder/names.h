@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "models/config/model_folder.h"
+#include "models/encoder/config.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/source.h"
-#include "models/encoder/config.h"
-#include "models/config/model_folder.h"
 
 namespace posenc {
 

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "posenc/positions/rotary/rotary.h"
+#include "posenc/positions/sinusoid/positions.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/augmented_positions.h"
-#include "posenc/positions/sinusoid/positions.h"
-#include "posenc/positions/rotary/rotary.h"
 
 namespace posenc {
 namespace {

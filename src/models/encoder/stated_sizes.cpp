@@ -3,9 +3,9 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "models/config/setting_names.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
-#include "models/config/setting_names.h"
 
 namespace posenc {
 namespace {

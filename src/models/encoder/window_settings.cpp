@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/config/setting_names.h"
 #include "models/embeddings/presets.h"
 #include "models/encoder/layer_settings.h"
-#include "models/config/setting_names.h"
 
 namespace posenc {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "weights/load/key_map.h"
 #include "models/encoder/names.h"
+#include "weights/load/key_map.h"
 
 namespace posenc {
 

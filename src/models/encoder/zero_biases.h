@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/load/source.h"
 #include "models/encoder/config.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 

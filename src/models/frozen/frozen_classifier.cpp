@@ -7,13 +7,13 @@
 #include <optional>
 #include <ostream>
 
-#include "models/frozen/freeze_encoder.h"
-#include "inference/rows/frozen_scope.h"
+#include "core/torch_internals/parallel_for.h"
 #include "inference/freeze/model.h"
+#include "inference/rows/frozen_scope.h"
+#include "models/frozen/freeze_encoder.h"
 #include "models/heads/rows.h"
 #include "models/options/values.h"
 #include "posenc/models/functional/pooling.h"
-#include "core/torch_internals/parallel_for.h"
 
 namespace posenc {
 namespace inference {

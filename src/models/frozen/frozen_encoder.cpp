@@ -7,16 +7,16 @@
 #include <optional>
 #include <ostream>
 
-#include "transformer/functional/attention_mask_internals.h"
-#include "positions/functional/lookup.h"
-#include "inference/rows/elementwise_rows.h"
-#include "models/frozen/freeze_encoder.h"
-#include "inference/rows/frozen_scope.h"
 #include "inference/freeze/model.h"
 #include "inference/layers/window_layers.h"
+#include "inference/rows/elementwise_rows.h"
+#include "inference/rows/frozen_scope.h"
 #include "models/encoder/parts.h"
+#include "models/frozen/freeze_encoder.h"
 #include "models/options/values.h"
+#include "positions/functional/lookup.h"
 #include "positions/nn/encoder_embeddings_internals.h"
+#include "transformer/functional/attention_mask_internals.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {

@@ -7,9 +7,9 @@
 
 #include "core/check.h"
 #include "models/heads/rows.h"
-#include "positions/nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/functional/pooling.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 namespace {

@@ -5,12 +5,12 @@
 
 #include <memory>
 
-#include "weights/load/load_plan.h"
+#include "models/config/model_folder.h"
 #include "models/encoder/folder.h"
 #include "models/encoder/names.h"
 #include "models/heads/config.h"
-#include "models/config/model_folder.h"
 #include "posenc/core/skip_init.h"
+#include "weights/load/load_plan.h"
 
 namespace posenc {
 namespace {

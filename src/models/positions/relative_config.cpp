@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "models/types/model_types.h"
 #include "models/config/settings.h"
+#include "models/types/model_types.h"
 
 namespace posenc {
 namespace {

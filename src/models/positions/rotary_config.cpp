@@ -6,10 +6,10 @@
 #include <string>
 
 #include "core/named.h"
+#include "models/config/settings.h"
 #include "models/positions/model_options.h"
 #include "models/positions/package_params.h"
 #include "models/positions/rope_parameters.h"
-#include "models/config/settings.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "models/types/model_types.h"
 #include "models/config/settings.h"
+#include "models/types/model_types.h"
 #include "posenc/positions/rotary/rotary_scaling.h"
 
 namespace posenc {

@@ -8,22 +8,22 @@
 #include <utility>
 
 #include "base/text.h"
-#include "weights/load/key_map.h"
-#include "weights/load/source.h"
-#include "models/save/change_back.h"
+#include "models/config/model_folder.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
-#include "models/save/rest.h"
-#include "models/save/encoder.h"
-#include "models/save/save_config.h"
 #include "models/encoder/zero_biases.h"
+#include "models/save/change_back.h"
+#include "models/save/encoder.h"
 #include "models/save/heads.h"
-#include "models/types/model_class.h"
-#include "models/config/model_folder.h"
 #include "models/save/input_files.h"
 #include "models/save/packed.h"
+#include "models/save/rest.h"
+#include "models/save/save_config.h"
 #include "models/save/target.h"
+#include "models/types/model_class.h"
 #include "posenc/models/save_pretrained.h"
+#include "weights/load/key_map.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 namespace {

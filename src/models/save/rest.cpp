@@ -4,10 +4,10 @@
 #include <charconv>
 #include <set>
 
+#include "models/config/model_folder.h"
+#include "models/encoder/names.h"
 #include "weights/load/key_map.h"
 #include "weights/load/mapped_source.h"
-#include "models/encoder/names.h"
-#include "models/config/model_folder.h"
 
 namespace posenc {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "models/save/same_options.h"
-#include "models/save/heads.h"
-#include "models/config/setting_names.h"
 #include "models/config/model_folder.h"
+#include "models/config/setting_names.h"
+#include "models/save/heads.h"
+#include "models/save/same_options.h"
 #include "models/save/saved_settings.h"
 
 namespace posenc {

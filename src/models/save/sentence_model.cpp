@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <system_error>
 
-#include "weights/common/file.h"
 #include "models/save/encoder.h"
-#include "models/sentence/pooling.h"
 #include "models/save/same_stages.h"
+#include "models/sentence/pooling.h"
 #include "models/sentence/stage_settings.h"
-#include "posenc/weights/save.h"
 #include "posenc/models/save_sentence_model.h"
 #include "posenc/models/sentence_folder.h"
+#include "posenc/weights/save.h"
+#include "weights/common/file.h"
 
 namespace posenc {
 namespace {

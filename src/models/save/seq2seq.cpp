@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "weights/load/key_map.h"
-#include "weights/load/source.h"
-#include "models/save/saved_generation.h"
-#include "models/types/model_class.h"
 #include "models/save/input_files.h"
 #include "models/save/packed.h"
+#include "models/save/same_seq2seq.h"
+#include "models/save/saved_generation.h"
 #include "models/save/saved_settings.h"
 #include "models/save/target.h"
 #include "models/save/write_folder.h"
 #include "models/seq2seq/load.h"
-#include "models/save/same_seq2seq.h"
+#include "models/types/model_class.h"
 #include "posenc/models/save_pretrained.h"
+#include "weights/load/key_map.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 namespace {

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "weights/safetensors/writer.h"
 #include "posenc/weights/error.h"
+#include "weights/safetensors/writer.h"
 
 namespace posenc {
 namespace {

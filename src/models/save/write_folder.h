@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/common/file.h"
 #include "posenc/weights/state_dict.h"
+#include "weights/common/file.h"
 
 namespace posenc {
 

@@ -7,16 +7,16 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "weights/common/file.h"
-#include "weights/load/source.h"
-#include "models/types/leftovers.h"
 #include "models/config/model_folder.h"
+#include "models/config/settings.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
-#include "models/config/settings.h"
+#include "models/types/leftovers.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"
+#include "weights/common/file.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 namespace {

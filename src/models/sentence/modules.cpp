@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "posenc/weights/error.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
-#include "posenc/weights/error.h"
 
 namespace posenc {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "weights/common/file.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/pooling.h"
 #include "posenc/weights/error.h"
+#include "weights/common/file.h"
 
 namespace posenc {
 namespace {

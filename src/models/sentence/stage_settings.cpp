@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
-#include "weights/common/file.h"
 #include "models/sentence/pooling.h"
 #include "models/sentence/transformer_settings.h"
 #include "models/sentence/word_weights.h"
+#include "weights/common/file.h"
 
 namespace posenc {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "models/sentence/modules.h"
 #include "models/config/settings.h"
+#include "models/sentence/modules.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc {

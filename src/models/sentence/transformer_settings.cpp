@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "weights/common/file.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"
+#include "weights/common/file.h"
 
 namespace posenc {
 namespace {

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <limits>
 
-#include "weights/common/file.h"
-#include "weights/common/json.h"
 #include "inference/generate/step_model.h"
 #include "posenc/models/generation_config.h"
+#include "weights/common/file.h"
+#include "weights/common/json.h"
 
 namespace posenc {
 namespace {

@@ -2,14 +2,14 @@
 
 #include <torch/nn/init.h>
 
+#include "models/config/model_folder.h"
+#include "models/types/leftovers.h"
+#include "models/types/model_class.h"
+#include "models/types/model_types.h"
+#include "posenc/core/skip_init.h"
 #include "weights/load/key_map.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/source.h"
-#include "models/types/model_class.h"
-#include "models/types/model_types.h"
-#include "models/types/leftovers.h"
-#include "models/config/model_folder.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

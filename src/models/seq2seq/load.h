@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-#include "models/types/model_types.h"
-#include "models/seq2seq/vocabulary.h"
 #include "models/config/settings.h"
-#include "posenc/weights/load.h"
+#include "models/seq2seq/vocabulary.h"
+#include "models/types/model_types.h"
 #include "posenc/transformer/transformer.h"
+#include "posenc/weights/load.h"
 
 namespace posenc {
 

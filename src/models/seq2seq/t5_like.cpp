@@ -3,8 +3,8 @@
 #include <cmath>
 #include <variant>
 
-#include "models/types/seq2seq_structures.h"
 #include "models/config/t5_layers.h"
+#include "models/types/seq2seq_structures.h"
 
 namespace posenc {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "weights/load/source.h"
 #include "models/types/seq2seq_structures.h"
 #include "posenc/transformer/tying.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 

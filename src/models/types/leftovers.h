@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "weights/load/load_plan.h"
-#include "weights/load/source.h"
 #include "models/types/file_names.h"
 #include "posenc/weights/load.h"
+#include "weights/load/load_plan.h"
+#include "weights/load/source.h"
 
 namespace posenc {
 

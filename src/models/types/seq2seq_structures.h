@@ -6,8 +6,8 @@
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
 #include "posenc/positions/functional/encoder_embeddings.h"
-#include "posenc/weights/key_map.h"
 #include "posenc/transformer/transformer.h"
+#include "posenc/weights/key_map.h"
 
 namespace posenc {
 

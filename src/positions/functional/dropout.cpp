@@ -5,13 +5,13 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 
-#include "positions/functional/dispatch.h"
-#include "positions/functional/dropout/generator.h"
-#include "kernels/dispatch.h"
-#include "kernels/embed.h"
 #include "core/torch_internals/backward_node.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
+#include "kernels/embed.h"
+#include "positions/functional/dispatch.h"
+#include "positions/functional/dropout/generator.h"
 
 namespace posenc::functional {
 namespace {

@@ -3,10 +3,10 @@
 #include <ATen/core/grad_mode.h>
 
 #include "core/check.h"
-#include "positions/functional/embed/composed.h"
-#include "positions/functional/embed/fused.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "positions/functional/embed/composed.h"
+#include "positions/functional/embed/fused.h"
 
 namespace posenc::functional {
 namespace {

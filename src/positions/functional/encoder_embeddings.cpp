@@ -3,9 +3,9 @@
 #include <ATen/ops/linear.h>
 
 #include "core/check.h"
+#include "core/torch_internals/profiled.h"
 #include "positions/functional/embed/composed.h"
 #include "positions/functional/embed/fused.h"
-#include "core/torch_internals/profiled.h"
 
 namespace posenc::functional {
 namespace {

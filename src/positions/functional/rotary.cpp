@@ -7,10 +7,10 @@
 #include <c10/util/Exception.h>
 
 #include "core/check.h"
+#include "core/torch_internals/shortcut.h"
 #include "positions/functional/lookup.h"
 #include "positions/functional/rotary/compose.h"
 #include "positions/functional/rotary/fused.h"
-#include "core/torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <utility>
 
-#include "positions/nn/positional_encoding_internals.h"
-#include "positions/nn/weights.h"
+#include "core/torch_internals/shortcut.h"
 #include "posenc/positions/functional/embed.h"
 #include "posenc/positions/functional/token_embedding.h"
-#include "core/torch_internals/shortcut.h"
+#include "positions/nn/positional_encoding_internals.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/uncopied.h"
 #include "posenc/positions/embedding_init.h"
-#include "posenc/positions/scale.h"
 #include "posenc/positions/nn/positional_encoding.h"
+#include "posenc/positions/scale.h"
 
 namespace posenc {
 

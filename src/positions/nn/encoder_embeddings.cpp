@@ -5,12 +5,12 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/computed_table.h"
 #include "positions/nn/embed_module.h"
 #include "positions/nn/encoder_embeddings_internals.h"
 #include "positions/nn/weights.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "posenc/positions/sinusoid/positions.h"
 #include "core/torch_internals/shortcut.h"
+#include "posenc/positions/sinusoid/positions.h"
 
 namespace posenc {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "positions/functional/lookup.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
+#include "positions/functional/lookup.h"
 
 namespace posenc {
 

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "positions/nn/computed_table.h"
 #include "posenc/positions/functional/grid_positional_encoding.h"
+#include "positions/nn/computed_table.h"
 #include "positions/sinusoid/columns.h"
 
 namespace posenc {

@@ -5,9 +5,9 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/encoder_embeddings_internals.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

@@ -5,11 +5,11 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "positions/nn/computed_table.h"
-#include "positions/nn/weights.h"
 #include "posenc/positions/functional/positional_encoding.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "positions/nn/computed_table.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "positions/nn/rotary_tables.h"
 #include "posenc/positions/nn/rotary_embedding.h"
+#include "positions/nn/rotary_tables.h"
 
 namespace posenc {
 

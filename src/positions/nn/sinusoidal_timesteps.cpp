@@ -5,9 +5,9 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "positions/nn/weights.h"
 #include "posenc/positions/functional/sinusoidal_timesteps.h"
 #include "posenc/positions/sinusoid/preset.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 

@@ -6,8 +6,8 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "positions/nn/weights.h"
 #include "posenc/positions/functional/timestep_embedding.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 

@@ -3,11 +3,11 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "posenc/positions/functional/embed.h"
+#include "posenc/positions/sinusoid/positions.h"
 #include "positions/nn/embed_module.h"
 #include "positions/nn/token_positions.h"
 #include "positions/nn/weights.h"
-#include "posenc/positions/functional/embed.h"
-#include "posenc/positions/sinusoid/positions.h"
 
 namespace posenc {
 namespace {

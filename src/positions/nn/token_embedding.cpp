@@ -3,10 +3,10 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "posenc/positions/functional/token_embedding.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/embed_module.h"
 #include "positions/nn/weights.h"
-#include "posenc/positions/functional/token_embedding.h"
 
 namespace posenc {
 

@@ -12,10 +12,10 @@
 #include <ostream>
 #include <vector>
 
+#include "posenc/core/skip_init.h"
 #include "positions/functional/resize_positions/interpolate.h"
 #include "positions/nn/computed_table.h"
 #include "positions/nn/weights.h"
-#include "posenc/core/skip_init.h"
 #include "positions/sinusoid/columns.h"
 
 namespace posenc {

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "posenc/core/skip_init.h"
 #include "core/torch_internals/fresh_memory.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 

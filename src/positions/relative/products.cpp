@@ -1,7 +1,7 @@
 #include "positions/relative/products.h"
 
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
+#include "kernels/dispatch.h"
 
 namespace posenc::relative {
 

@@ -11,12 +11,12 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
-#include "positions/relative/products.h"
 #include "core/torch_internals/fresh_memory.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
+#include "positions/relative/products.h"
 
 namespace posenc::relative {
 namespace {

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "positions/relative/masked.h"
 #include "core/torch_internals/backward_node.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "positions/relative/masked.h"
 
 namespace posenc {
 namespace relative {

@@ -17,9 +17,9 @@
 #include "core/check.h"
 #include "core/tensors.h"
 #include "posenc/positions/rotary/rotary.h"
-#include "positions/sinusoid/frequency.h"
 #include "positions/rotary/exact.h"
 #include "positions/rotary/planes.h"
+#include "positions/sinusoid/frequency.h"
 
 namespace posenc {
 namespace {

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <vector>
 
-#include "core/check.h"
 #include "base/platform/memory.h"
+#include "core/check.h"
+#include "positions/rotary/scaling.h"
 #include "positions/sinusoid/exact.h"
 #include "positions/sinusoid/exact/bigfloat.h"
 #include "positions/sinusoid/exact/table_writer.h"
-#include "positions/rotary/scaling.h"
 
 namespace posenc {
 namespace {

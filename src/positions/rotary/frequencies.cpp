@@ -17,9 +17,9 @@
 #include <numbers>
 
 #include "posenc/positions/rotary/rotary.h"
-#include "positions/sinusoid/frequency.h"
 #include "positions/rotary/exact.h"
 #include "positions/rotary/scaling.h"
+#include "positions/sinusoid/frequency.h"
 
 namespace posenc {
 namespace {

@@ -12,9 +12,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/torch_internals/parallel_for.h"
 #include "positions/sinusoid/columns.h"
 #include "positions/sinusoid/frequency.h"
-#include "core/torch_internals/parallel_for.h"
 
 namespace posenc {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tokenizers/pipeline/character_bytes.h"
 #include "text/labels/parts.h"
+#include "tokenizers/pipeline/character_bytes.h"
 #include "tokenizers/python/text.h"
 #include "tokenizers/tokenizer_access.h"
 

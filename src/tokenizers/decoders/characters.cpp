@@ -6,8 +6,8 @@
 #include "tokenizers/decoders/kinds.h"
 #include "tokenizers/decoders/lossy_utf8.h"
 #include "tokenizers/decoders/replace_all.h"
-#include "tokenizers/regex/pattern.h"
 #include "tokenizers/pre_tokenizers/metaspace.h"
+#include "tokenizers/regex/pattern.h"
 #include "tokenizers/unicode/utf8.h"
 
 namespace posenc::text {

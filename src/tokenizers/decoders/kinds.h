@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "tokenizers/definition/component.h"
 #include "tokenizers/decoders/decoder.h"
+#include "tokenizers/definition/component.h"
 
 /// Each makes the decoder of one class. All throw TokenizerError for fields that are missing or
 /// wrong.

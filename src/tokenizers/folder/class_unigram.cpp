@@ -3,8 +3,8 @@
 
 #include "tokenizers/folder/classes.h"
 #include "tokenizers/folder/components.h"
-#include "tokenizers/folder/model_files.h"
 #include "tokenizers/folder/folder_model.h"
+#include "tokenizers/folder/model_files.h"
 
 // The classes with a Unigram model.
 namespace posenc::text {

@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/model_name.h"
-#include "base/text.h"
 #include "base/platform/file.h"
+#include "base/text.h"
 
 namespace posenc::text {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/folder/classes.h"
+#include "tokenizers/folder/python/constructors.h"
 #include "tokenizers/folder/refused_classes.h"
 #include "tokenizers/folder/tokenizer_class.h"
-#include "tokenizers/folder/python/constructors.h"
 
 namespace posenc::text {
 namespace {

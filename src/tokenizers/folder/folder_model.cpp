@@ -9,8 +9,8 @@
 #include "tokenizers/definition/base64.h"
 #include "tokenizers/folder/components.h"
 #include "tokenizers/folder/language_codes.h"
-#include "tokenizers/folder/model_files.h"
 #include "tokenizers/folder/merges.h"
+#include "tokenizers/folder/model_files.h"
 #include "tokenizers/sentencepiece/model_proto.h"
 
 namespace posenc::text {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "tokenizers/unicode/aligned_text.h"
-#include "tokenizers/post_processors/post_processor.h"
 #include "tokenizers/pipeline/text_tokens.h"
 #include "tokenizers/pipeline/truncation.h"
+#include "tokenizers/post_processors/post_processor.h"
+#include "tokenizers/unicode/aligned_text.h"
 
 namespace posenc::text {
 

@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizers/pipeline/added_tokens.h"
 #include "tokenizers/decoders/decoder.h"
 #include "tokenizers/definition/definition.h"
 #include "tokenizers/models/model.h"
 #include "tokenizers/normalizers/normalizer.h"
-#include "tokenizers/post_processors/post_processor.h"
-#include "tokenizers/pre_tokenizers/pre_tokenizer.h"
+#include "tokenizers/pipeline/added_tokens.h"
 #include "tokenizers/pipeline/text_machine.h"
 #include "tokenizers/pipeline/workspaces.h"
+#include "tokenizers/post_processors/post_processor.h"
+#include "tokenizers/pre_tokenizers/pre_tokenizer.h"
 
 namespace posenc::text {
 

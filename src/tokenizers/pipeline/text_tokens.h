@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizers/pipeline/added_tokens.h"
 #include "tokenizers/models/model.h"
+#include "tokenizers/pipeline/added_tokens.h"
 #include "tokenizers/pre_tokenizers/pre_tokenizer.h"
 #include "tokenizers/unicode/split_text.h"
 

@@ -5,9 +5,9 @@
 
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/definition/component.h"
-#include "tokenizers/regex/pattern.h"
 #include "tokenizers/pre_tokenizers/cutter.h"
 #include "tokenizers/pre_tokenizers/pre_tokenizer.h"
+#include "tokenizers/regex/pattern.h"
 
 namespace posenc::text {
 namespace {

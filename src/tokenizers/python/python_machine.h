@@ -6,9 +6,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tokenizers/python/python_parts.h"
 #include "tokenizers/pipeline/text_machine.h"
 #include "tokenizers/pipeline/workspaces.h"
+#include "tokenizers/python/python_parts.h"
 
 namespace posenc::text {
 

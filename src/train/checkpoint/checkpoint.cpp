@@ -3,16 +3,16 @@
 #include <optional>
 #include <string>
 
-#include "weights/common/file.h"
+#include "posenc/weights/manifest.h"
 #include "train/checkpoint/generators.h"
 #include "train/checkpoint/group_file.h"
 #include "train/checkpoint/optimizer_state.h"
 #include "train/checkpoint/scheduler_state.h"
+#include "train/parallel/collectives.h"
+#include "weights/common/file.h"
 #include "weights/load/load_all.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/source.h"
-#include "train/parallel/collectives.h"
-#include "posenc/weights/manifest.h"
 
 namespace posenc {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "train/parallel/fingerprint.h"
-#include "train/parallel/collectives.h"
-#include "posenc/weights/error.h"
 #include "core/torch_internals/cpu_generator.h"
+#include "posenc/weights/error.h"
+#include "train/parallel/collectives.h"
+#include "train/parallel/fingerprint.h"
 
 namespace posenc::io {
 namespace {

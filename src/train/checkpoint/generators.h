@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "posenc/weights/state_dict.h"
 #include "posenc/train/group.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc::io {
 

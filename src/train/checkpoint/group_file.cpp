@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "weights/safetensors/writer.h"
 #include "train/parallel/collectives.h"
+#include "weights/safetensors/writer.h"
 
 namespace posenc::io {
 

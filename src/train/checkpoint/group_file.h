@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "posenc/weights/state_dict.h"
 #include "posenc/train/group.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc::io {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/parameter_names.h"
 #include "posenc/train/checkpointable.h"
+#include "train/checkpoint/parameter_names.h"
 
 namespace posenc::io {
 

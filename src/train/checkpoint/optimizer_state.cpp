@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "weights/common/tensor.h"
 #include "base/text.h"
 #include "train/checkpoint/optimizer_kinds.h"
+#include "weights/common/tensor.h"
 
 namespace posenc::io {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "train/checkpoint/parameter_names.h"
 #include "posenc/weights/state_dict.h"
+#include "train/checkpoint/parameter_names.h"
 
 namespace posenc::io {
 

@@ -7,11 +7,11 @@
 
 #include <cmath>
 
+#include "train/checkpoint/optimizer_options.h"
+#include "train/checkpoint/optimizer_state.h"
 #include "weights/common/file.h"
 #include "weights/common/module_state.h"
 #include "weights/common/tensor.h"
-#include "train/checkpoint/optimizer_options.h"
-#include "train/checkpoint/optimizer_state.h"
 
 namespace posenc::io {
 namespace {

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <system_error>
 
-#include "base/text.h"
 #include "base/platform/number.h"
+#include "base/text.h"
 #include "posenc/weights/error.h"
 
 namespace posenc::io {

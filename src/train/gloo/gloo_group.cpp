@@ -12,10 +12,10 @@
 #include <sstream>
 #include <string>
 
-#include "train/gloo/meet.h"
-#include "train/parallel/group_text.h"
 #include "base/platform/network.h"
 #include "posenc/train/gloo.h"
+#include "train/gloo/meet.h"
+#include "train/parallel/group_text.h"
 
 // LibTorch's Gloo may be newer than the headers that are installed. Nothing here may use a class
 // whose layout or virtual functions differ: above all not ProcessGroupGloo::GlooStore, whose table

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "posenc/train/gloo.h"
 #include "train/gloo/deadline.h"
 #include "train/gloo/launch.h"
-#include "posenc/train/gloo.h"
 
 namespace posenc::gloo {
 

@@ -7,8 +7,8 @@
 #include <exception>
 #include <sstream>
 
-#include "train/parallel/fingerprint.h"
 #include "train/parallel/collectives.h"
+#include "train/parallel/fingerprint.h"
 #include "train/parallel/group_text.h"
 
 namespace posenc::parallel {

@@ -12,8 +12,8 @@
 #include <exception>
 #include <utility>
 
-#include "train/parallel/group_text.h"
 #include "core/torch_internals/torch_version.h"
+#include "train/parallel/group_text.h"
 
 namespace posenc::parallel {
 namespace {

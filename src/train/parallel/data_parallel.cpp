@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/torch_internals/post_accumulate_hook.h"
 #include "train/parallel/collectives.h"
 #include "train/parallel/gradient_exchange.h"
 #include "train/parallel/model_text.h"
-#include "core/torch_internals/post_accumulate_hook.h"
 
 namespace posenc {
 namespace {

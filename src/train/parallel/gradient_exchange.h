@@ -8,9 +8,9 @@
 #include <mutex>
 #include <vector>
 
+#include "posenc/train/group.h"
 #include "train/parallel/buckets.h"
 #include "train/parallel/collectives.h"
-#include "posenc/train/group.h"
 
 namespace posenc::parallel {
 

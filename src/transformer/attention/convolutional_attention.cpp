@@ -8,9 +8,9 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "positions/nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/transformer/functional/multihead_attention.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 namespace {

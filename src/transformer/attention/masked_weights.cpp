@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "transformer/functional/attention_mask_internals.h"
-#include "positions/relative/weights.h"
 #include "core/torch_internals/shortcut.h"
+#include "positions/relative/weights.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 #include "positions/nn/rotary_embedding_internals.h"
 #include "positions/nn/weights.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

@@ -6,12 +6,12 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "transformer/functional/drop.h"
-#include "transformer/attention/masked_weights.h"
-#include "transformer/attention/segments.h"
-#include "positions/nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/term.h"
+#include "positions/nn/weights.h"
+#include "transformer/attention/masked_weights.h"
+#include "transformer/attention/segments.h"
+#include "transformer/functional/drop.h"
 
 namespace posenc {
 namespace {

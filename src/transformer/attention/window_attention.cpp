@@ -7,13 +7,13 @@
 
 #include "core/check.h"
 #include "core/tensors.h"
-#include "transformer/functional/drop.h"
-#include "positions/nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/bias.h"
 #include "posenc/positions/relative/scores.h"
+#include "positions/nn/weights.h"
 #include "positions/relative/axes.h"
 #include "positions/relative/cosine_window.h"
+#include "transformer/functional/drop.h"
 
 namespace posenc {
 namespace {

@@ -12,9 +12,9 @@
 #include <tuple>
 
 #include "core/tensors.h"
-#include "transformer/functional/attention_mask_internals.h"
 #include "posenc/transformer/functional/window_partition.h"
 #include "positions/relative/grid_rules.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "posenc/transformer/functional/attention_mask.h"
 #include "posenc/positions/relative/scores.h"
+#include "posenc/transformer/functional/attention_mask.h"
 
 namespace posenc {
 

@@ -13,9 +13,9 @@
 #include <optional>
 
 #include "core/check.h"
+#include "positions/relative/weights.h"
 #include "transformer/functional/attention_mask_internals.h"
 #include "transformer/functional/attention_weights.h"
-#include "positions/relative/weights.h"
 
 namespace posenc::functional {
 namespace {

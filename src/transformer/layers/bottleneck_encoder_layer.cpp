@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/check.h"
+#include "positions/nn/weights.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
-#include "positions/nn/weights.h"
 
 namespace posenc {
 namespace {

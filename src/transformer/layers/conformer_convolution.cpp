@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
+#include "positions/nn/weights.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
-#include "positions/nn/weights.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

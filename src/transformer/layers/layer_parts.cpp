@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/check.h"
+#include "positions/nn/weights.h"
 #include "transformer/functional/attention_mask_internals.h"
 #include "transformer/functional/drop.h"
-#include "positions/nn/weights.h"
 
 namespace posenc {
 

@@ -9,13 +9,13 @@
 #include <ostream>
 #include <vector>
 
+#include "posenc/positions/nn/grid_position_bias.h"
+#include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/attention/shifted_attention.h"
-#include "posenc/positions/nn/grid_position_bias.h"
 #include "posenc/transformer/layers/layer_scale.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
-#include "posenc/positions/nn/transformer_norm.h"
 
 namespace posenc {
 

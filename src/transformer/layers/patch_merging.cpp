@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/check.h"
-#include "positions/nn/weights.h"
 #include "posenc/transformer/layers/patch_merging.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 

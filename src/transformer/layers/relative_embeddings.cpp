@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/check.h"
+#include "posenc/core/skip_init.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {

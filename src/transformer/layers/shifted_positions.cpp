@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "core/tensors.h"
-#include "transformer/functional/drop.h"
+#include "posenc/core/skip_init.h"
 #include "positions/nn/computed_table.h"
+#include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
 #include "transformer/layers/shifted_rows.h"
-#include "posenc/core/skip_init.h"
 
 namespace posenc {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/tensors.h"
+#include "posenc/transformer/functional/window_partition.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
-#include "posenc/transformer/functional/window_partition.h"
 
 namespace posenc {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "weights/common/resolve_sign.h"
 #include "posenc/weights/error.h"
+#include "weights/common/resolve_sign.h"
 
 namespace posenc::io {
 namespace {

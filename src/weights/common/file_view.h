@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/common/file.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
 
 namespace posenc::io {
 

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <string>
 
-#include "weights/common/dtype_facts.h"
-#include "posenc/weights/error.h"
 #include "core/torch_internals/lazy.h"
+#include "posenc/weights/error.h"
+#include "weights/common/dtype_facts.h"
 
 namespace posenc::io {
 namespace {

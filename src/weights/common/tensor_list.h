@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "weights/common/budget.h"
-#include "weights/common/keyed_hash.h"
 #include "posenc/weights/error.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/budget.h"
+#include "weights/common/keyed_hash.h"
 
 namespace posenc::io {
 

@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "core/head_channels.h"
 #include "base/match_pattern.h"
 #include "base/text.h"
+#include "core/head_channels.h"
 
 namespace posenc::io {
 namespace {

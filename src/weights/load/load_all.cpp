@@ -8,10 +8,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/torch_internals/lazy.h"
+#include "posenc/weights/error.h"
 #include "weights/common/tensor.h"
 #include "weights/common/tensor_list.h"
-#include "posenc/weights/error.h"
-#include "core/torch_internals/lazy.h"
 
 namespace posenc::io {
 namespace {

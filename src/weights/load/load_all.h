@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
-#include "weights/manifest/open_weights.h"
 #include "posenc/weights/state_dict.h"
+#include "weights/manifest/open_weights.h"
 
 namespace posenc::io {
 

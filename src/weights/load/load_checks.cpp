@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/text.h"
 #include "core/floating_point.h"
 #include "weights/common/tensor.h"
-#include "base/text.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/mismatch.h"
 

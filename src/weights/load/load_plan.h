@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "posenc/weights/load.h"
 #include "weights/common/module_state.h"
 #include "weights/load/mapped_source.h"
 #include "weights/load/mismatch.h"
 #include "weights/load/overlap.h"
-#include "posenc/weights/load.h"
 
 namespace posenc::io {
 

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
-#include "weights/common/tensor.h"
 #include "base/text.h"
+#include "weights/common/tensor.h"
 #include "weights/load/key_map.h"
 #include "weights/load/mismatch.h"
 

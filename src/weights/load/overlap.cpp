@@ -8,10 +8,10 @@
 #include <limits>
 #include <tuple>
 
-#include "weights/common/tensor.h"
 #include "core/torch_internals/lazy.h"
 #include "core/torch_internals/shortcut.h"
 #include "core/torch_internals/version.h"
+#include "weights/common/tensor.h"
 
 namespace posenc::io {
 namespace {

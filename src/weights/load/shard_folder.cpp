@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "posenc/weights/error.h"
 #include "weights/common/json.h"
 #include "weights/common/tensor.h"
 #include "weights/load/mismatch.h"
 #include "weights/load/source.h"
-#include "posenc/weights/error.h"
 
 namespace posenc::io {
 namespace {

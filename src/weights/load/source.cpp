@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
+#include "core/torch_internals/shortcut.h"
 #include "weights/common/tensor.h"
 #include "weights/common/tensor_list.h"
-#include "base/text.h"
 #include "weights/load/key_map.h"
-#include "core/torch_internals/shortcut.h"
 
 namespace posenc::io {
 namespace {

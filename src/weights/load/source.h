@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "weights/common/file_view.h"
-#include "weights/manifest/open_weights.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/state_dict.h"
+#include "weights/common/file_view.h"
+#include "weights/manifest/open_weights.h"
 
 namespace posenc::io {
 

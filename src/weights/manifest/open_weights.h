@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/common/file_view.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file_view.h"
 
 namespace posenc::io {
 

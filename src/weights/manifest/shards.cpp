@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "weights/common/json.h"
-#include "weights/common/keyed_hash.h"
 #include "base/text.h"
 #include "posenc/weights/error.h"
+#include "weights/common/json.h"
+#include "weights/common/keyed_hash.h"
 
 namespace posenc::io {
 namespace {

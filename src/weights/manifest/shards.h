@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weights/common/file.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
 
 // The index of a sharded checkpoint, as Hugging Face writes it:
 //   {"metadata": {...}, "weight_map": {"tensor": "shard file", ...}}

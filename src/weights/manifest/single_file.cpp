@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "posenc/weights/error.h"
 #include "weights/manifest/shards.h"
 #include "weights/safetensors/reader.h"
 #include "weights/torch/readers.h"
 #include "weights/torch/zip/index.h"
-#include "posenc/weights/error.h"
 
 namespace posenc::io {
 namespace {

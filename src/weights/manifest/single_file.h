@@ -1,7 +1,7 @@
 #pragma once
 
-#include "weights/common/file.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
 
 namespace posenc::io {
 

@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+#include "posenc/weights/error.h"
 #include "weights/common/dtype_facts.h"
 #include "weights/common/json.h"
 #include "weights/common/keyed_hash.h"
 #include "weights/common/tensor_list.h"
-#include "base/text.h"
-#include "posenc/weights/error.h"
 
 namespace posenc::io {
 namespace {

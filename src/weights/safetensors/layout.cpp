@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "posenc/weights/error.h"
 #include "weights/common/dtype_facts.h"
 #include "weights/common/json.h"
 #include "weights/common/keyed_hash.h"
 #include "weights/safetensors/reader.h"
-#include "posenc/weights/error.h"
 
 namespace posenc::io {
 namespace {

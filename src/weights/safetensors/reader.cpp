@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "weights/common/keyed_hash.h"
 #include "posenc/weights/error.h"
+#include "weights/common/keyed_hash.h"
 
 namespace posenc::io {
 namespace {

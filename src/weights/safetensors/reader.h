@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "weights/common/file.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
 
 // A safetensors file:
 //   u64 length of the header, little-endian

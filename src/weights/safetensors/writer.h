@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "posenc/weights/state_dict.h"
 #include "weights/common/file.h"
 #include "weights/safetensors/layout.h"
-#include "posenc/weights/state_dict.h"
 
 namespace posenc::io {
 

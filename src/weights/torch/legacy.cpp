@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
 #include "weights/common/file.h"
 #include "weights/common/keyed_hash.h"
-#include "base/text.h"
 #include "weights/torch/pickle/parser.h"
 #include "weights/torch/readers.h"
 #include "weights/torch/state_dict_walker.h"

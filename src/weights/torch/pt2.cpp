@@ -3,11 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "weights/common/budget.h"
 #include "weights/common/dtype_facts.h"
 #include "weights/common/keyed_hash.h"
 #include "weights/common/tensor_list.h"
-#include "base/text.h"
 #include "weights/torch/pt2_config.h"
 #include "weights/torch/readers.h"
 #include "weights/torch/storages.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "weights/torch/zip/archive.h"
 #include "posenc/weights/manifest.h"
+#include "weights/torch/zip/archive.h"
 
 // The readers of what PyTorch writes. None of them runs, compiles or calls anything that a file
 // names. The manifest's storages are in `file`, and its path is the manifest's only one.

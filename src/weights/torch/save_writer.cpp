@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+#include "posenc/weights/error.h"
 #include "weights/common/file.h"
 #include "weights/common/module_state.h"
 #include "weights/common/tensor.h"
-#include "base/text.h"
 #include "weights/torch/pickle/writer.h"
 #include "weights/torch/zip/writer.h"
-#include "posenc/weights/error.h"
 
 namespace posenc::io {
 namespace {

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/weights/manifest.h"
 #include "weights/common/budget.h"
 #include "weights/common/keyed_hash.h"
 #include "weights/torch/tensor_search.h"
 #include "weights/torch/tensors.h"
-#include "posenc/weights/manifest.h"
 
 namespace posenc::io {
 

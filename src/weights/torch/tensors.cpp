@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "weights/common/resolve_sign.h"
 #include "base/text.h"
+#include "weights/common/resolve_sign.h"
 
 namespace posenc::io {
 namespace {

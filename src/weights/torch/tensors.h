@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "posenc/weights/manifest.h"
 #include "weights/common/keyed_hash.h"
 #include "weights/common/tensor_list.h"
 #include "weights/torch/globals.h"
 #include "weights/torch/pickle/pickle.h"
-#include "posenc/weights/manifest.h"
 
 namespace posenc::io {
 

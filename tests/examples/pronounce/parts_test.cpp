@@ -7,10 +7,10 @@
 
 #include "cli/program.h"
 #include "files.h"
-#include "weights/files.h"
 #include "learning_curve.h"
 #include "lexicon.h"
 #include "score.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "cli/program.h"
-#include "weights/files.h"
 #include "posenc/weights/safetensors.h"
+#include "weights/files.h"
 
 extern char** environ;
 

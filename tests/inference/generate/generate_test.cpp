@@ -7,11 +7,11 @@
 #include <cmath>
 #include <map>
 
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/seed.h"
+#include "transformer/tiny.h"
 
 namespace posenc {
 namespace {

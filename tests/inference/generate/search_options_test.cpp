@@ -9,13 +9,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include "weights/files.h"
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/generation_config.h"
 #include "posenc/inference/score.h"
+#include "posenc/models/generation_config.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
+#include "transformer/tiny.h"
+#include "weights/files.h"
 
 namespace posenc {
 namespace {

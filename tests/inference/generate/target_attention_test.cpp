@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "transformer/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/inference/score.h"
 #include "support/compare.h"
+#include "transformer/tiny.h"
 
 namespace posenc {
 namespace {

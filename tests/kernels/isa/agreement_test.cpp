@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/platform/memory.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
 #include "kernels/weights.h"
-#include "base/platform/memory.h"
 
 namespace posenc::kernels {
 namespace {
@@ -88,7 +88,9 @@ class Numbers {
 // `compute` must give this hash with every set for which `applies`.
 void expect_hash(
     uint64_t expected, const std::function<void(const InferenceKernels&, Hash&)>& compute,
-    const std::function<bool(const InferenceKernels&)>& applies = [](const auto&) { return true; }) {
+    const std::function<bool(const InferenceKernels&)>& applies = [](const auto&) {
+      return true;
+    }) {
   for (const std::string& name : set_names()) {
     const InferenceKernels& use = *find_inference(name);
     if (!applies(use)) continue;
@@ -258,7 +260,8 @@ TEST(KernelBits, Embeddings) {
   });
   expect_hash(
       0xc195603d21fc75f9,
-      [](const InferenceKernels& use, Hash& hash) { embeddings(NormRounding::Fused, use, hash); }, is_fused);
+      [](const InferenceKernels& use, Hash& hash) { embeddings(NormRounding::Fused, use, hash); },
+      is_fused);
 }
 
 void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
@@ -277,14 +280,16 @@ void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
 }
 
 TEST(KernelBits, LinearFew) {
-  expect_hashes(0x3de24d9d9904f078, 0x60e93a13689bc966, [](const InferenceKernels& use, Hash& hash) {
-    for (const int64_t rows : {1, 2, 5, 8}) linear(rows, use.linear_few, hash);
-  });
+  expect_hashes(0x3de24d9d9904f078, 0x60e93a13689bc966,
+                [](const InferenceKernels& use, Hash& hash) {
+                  for (const int64_t rows : {1, 2, 5, 8}) linear(rows, use.linear_few, hash);
+                });
 }
 TEST(KernelBits, LinearMany) {
-  expect_hashes(0x617badc8c5d7dfe6, 0xf255bd0d79e9219d, [](const InferenceKernels& use, Hash& hash) {
-    for (const int64_t rows : {9, 50}) linear(rows, use.linear_many, hash);
-  });
+  expect_hashes(0x617badc8c5d7dfe6, 0xf255bd0d79e9219d,
+                [](const InferenceKernels& use, Hash& hash) {
+                  for (const int64_t rows : {9, 50}) linear(rows, use.linear_many, hash);
+                });
 }
 
 // A weight in bfloat16 gives the bits of float32's kernels.
@@ -322,27 +327,28 @@ TEST(KernelBits, LinearInBFloat16) {
 }
 
 TEST(KernelBits, AttentionOfAStep) {
-  expect_hashes(0x35dcc008b448ef23, 0x55cb9ad06e265e1f, [](const InferenceKernels& use, Hash& hash) {
-    constexpr int64_t kHeads = 3, kWidth = 40, kAll = kHeads * kWidth, kSeen = 21;
-    Numbers numbers(8);
-    const auto query = numbers.floats(2 * kAll), cache = numbers.floats(kSeen * 2 * kAll);
-    std::vector<const float*> tokens;
-    for (int64_t t = 0; t < kSeen; ++t) tokens.push_back(cache.data() + t * 2 * kAll);
-    const float* const* const rows[] = {tokens.data(), tokens.data() + 4};
-    const int64_t counts[] = {kSeen, kSeen - 4};
-    std::vector<float> out(2 * kAll), scratch(32);
-    inference::AttentionRequest a = {};
-    a.query = query.data();
-    a.query_stride = a.out_stride = a.value = kAll;
-    a.heads = kHeads;
-    a.width = kWidth;
-    a.tokens = rows;
-    a.counts = counts;
-    a.scale = 0.15625F;
-    a.out = out.data();
-    use.attention_step.attend(a, 0, 2 * kHeads, scratch.data());
-    hash.add(out);
-  });
+  expect_hashes(
+      0x35dcc008b448ef23, 0x55cb9ad06e265e1f, [](const InferenceKernels& use, Hash& hash) {
+        constexpr int64_t kHeads = 3, kWidth = 40, kAll = kHeads * kWidth, kSeen = 21;
+        Numbers numbers(8);
+        const auto query = numbers.floats(2 * kAll), cache = numbers.floats(kSeen * 2 * kAll);
+        std::vector<const float*> tokens;
+        for (int64_t t = 0; t < kSeen; ++t) tokens.push_back(cache.data() + t * 2 * kAll);
+        const float* const* const rows[] = {tokens.data(), tokens.data() + 4};
+        const int64_t counts[] = {kSeen, kSeen - 4};
+        std::vector<float> out(2 * kAll), scratch(32);
+        inference::AttentionRequest a = {};
+        a.query = query.data();
+        a.query_stride = a.out_stride = a.value = kAll;
+        a.heads = kHeads;
+        a.width = kWidth;
+        a.tokens = rows;
+        a.counts = counts;
+        a.scale = 0.15625F;
+        a.out = out.data();
+        use.attention_step.attend(a, 0, 2 * kHeads, scratch.data());
+        hash.add(out);
+      });
 }
 
 // Causal or not; or in a window, with one head of keys and values.
@@ -376,90 +382,97 @@ void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& h
 }
 
 TEST(KernelBits, AttentionOfSequences) {
-  expect_hashes(0xad89a8c0bac7330a, 0xc144ea4e31f95cb4, [](const InferenceKernels& use, Hash& hash) {
-    attention_of_sequences(use, inference::kNoWindow, hash);
-  });
+  expect_hashes(0xad89a8c0bac7330a, 0xc144ea4e31f95cb4,
+                [](const InferenceKernels& use, Hash& hash) {
+                  attention_of_sequences(use, inference::kNoWindow, hash);
+                });
 }
 TEST(KernelBits, AttentionInAWindow) {
-  expect_hashes(0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
-                [](const InferenceKernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
+  expect_hashes(
+      0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
+      [](const InferenceKernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
 }
 
 TEST(KernelBits, AttentionWeights) {
-  expect_hashes(0x023d0dd4ba1324b8, 0x3094ab89c618c70f, [](const InferenceKernels& use, Hash& hash) {
-    constexpr int64_t kRows = 5, kMost = 70;
-    Numbers numbers(17);
-    const auto products = numbers.floats(kRows * kMost), term = numbers.floats(kRows * kMost);
-    const auto mask = numbers.floats(kRows * kMost);
-    for (const int64_t keys : {3, 16, 23, 64, 70}) {
-      for (const bool divides : {false, true}) {
-        std::vector<float> out(static_cast<size_t>(kRows * keys));
-        inference::WeightsRequest w = {};
-        w.products = products.data();
-        w.rows = kRows;
-        w.keys = w.products_stride = w.out_stride = keys;
-        w.scale = 0.3F;
-        w.divides = divides;
-        w.scales_products = w.scales_term = true;
-        w.term = term.data();
-        w.mask = mask.data();
-        w.term_stride = w.mask_stride = kMost;
-        w.out = out.data();
-        use.weights.weigh(w, 0, kRows);
-        hash.add(out);
-      }
-    }
-  });
+  expect_hashes(
+      0x023d0dd4ba1324b8, 0x3094ab89c618c70f, [](const InferenceKernels& use, Hash& hash) {
+        constexpr int64_t kRows = 5, kMost = 70;
+        Numbers numbers(17);
+        const auto products = numbers.floats(kRows * kMost), term = numbers.floats(kRows * kMost);
+        const auto mask = numbers.floats(kRows * kMost);
+        for (const int64_t keys : {3, 16, 23, 64, 70}) {
+          for (const bool divides : {false, true}) {
+            std::vector<float> out(static_cast<size_t>(kRows * keys));
+            inference::WeightsRequest w = {};
+            w.products = products.data();
+            w.rows = kRows;
+            w.keys = w.products_stride = w.out_stride = keys;
+            w.scale = 0.3F;
+            w.divides = divides;
+            w.scales_products = w.scales_term = true;
+            w.term = term.data();
+            w.mask = mask.data();
+            w.term_stride = w.mask_stride = kMost;
+            w.out = out.data();
+            use.weights.weigh(w, 0, kRows);
+            hash.add(out);
+          }
+        }
+      });
 }
 
 TEST(KernelBits, AddNorm) {
-  expect_hashes(0x75564329ebcad969, 0x473daaf622b573be, [](const InferenceKernels& use, Hash& hash) {
-    Numbers numbers(10);
-    const auto x = numbers.floats(5 * kDim), y = numbers.floats(5 * kDim);
-    const auto weight = numbers.floats(kDim), bias = numbers.floats(kDim);
-    std::vector<float> sum(5 * kDim), out(5 * kDim);
-    use.add_norm.add_norm(
-        {x.data(), y.data(), kDim, sum.data(), out.data(), weight.data(), bias.data(), 1e-5F}, 0,
-        5);
-    hash.add(sum);
-    hash.add(out);
-  });
+  expect_hashes(
+      0x75564329ebcad969, 0x473daaf622b573be, [](const InferenceKernels& use, Hash& hash) {
+        Numbers numbers(10);
+        const auto x = numbers.floats(5 * kDim), y = numbers.floats(5 * kDim);
+        const auto weight = numbers.floats(kDim), bias = numbers.floats(kDim);
+        std::vector<float> sum(5 * kDim), out(5 * kDim);
+        use.add_norm.add_norm(
+            {x.data(), y.data(), kDim, sum.data(), out.data(), weight.data(), bias.data(), 1e-5F},
+            0, 5);
+        hash.add(sum);
+        hash.add(out);
+      });
 }
 
 TEST(KernelBits, RootMeanSquares) {
-  expect_hashes(0xfe774c6a78c404df, 0xb083b5040d8ab52c, [](const InferenceKernels& use, Hash& hash) {
-    Numbers numbers(10);
-    const auto x = numbers.floats(5 * kDim), weight = numbers.floats(kDim);
-    std::vector<float> out(5 * kDim);
-    for (const auto kind : {inference::NormKind::RMS, inference::NormKind::RMSPlusOne}) {
-      use.add_norm.add_norm(
-          {x.data(), nullptr, kDim, nullptr, out.data(), weight.data(), nullptr, 1e-5F, kind}, 0,
-          5);
-      hash.add(out);
-    }
-  });
+  expect_hashes(
+      0xfe774c6a78c404df, 0xb083b5040d8ab52c, [](const InferenceKernels& use, Hash& hash) {
+        Numbers numbers(10);
+        const auto x = numbers.floats(5 * kDim), weight = numbers.floats(kDim);
+        std::vector<float> out(5 * kDim);
+        for (const auto kind : {inference::NormKind::RMS, inference::NormKind::RMSPlusOne}) {
+          use.add_norm.add_norm(
+              {x.data(), nullptr, kDim, nullptr, out.data(), weight.data(), nullptr, 1e-5F, kind},
+              0, 5);
+          hash.add(out);
+        }
+      });
 }
 
 TEST(KernelBits, Gates) {
-  expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90, [](const InferenceKernels& use, Hash& hash) {
-    const auto y = Numbers(12).floats(1001);
-    for (const auto gate : use.activation.gate) {
-      auto x = Numbers(11).floats(1001);
-      gate(x.data(), y.data(), 1001);
-      hash.add(x);
-    }
-  });
+  expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90,
+                [](const InferenceKernels& use, Hash& hash) {
+                  const auto y = Numbers(12).floats(1001);
+                  for (const auto gate : use.activation.gate) {
+                    auto x = Numbers(11).floats(1001);
+                    gate(x.data(), y.data(), 1001);
+                    hash.add(x);
+                  }
+                });
 }
 
 TEST(KernelBits, Activations) {
-  expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8, [](const InferenceKernels& use, Hash& hash) {
-    for (const auto activate : use.activation.activate) {
-      auto x = Numbers(11).floats(1001);
-      for (size_t i = 0; i < x.size(); i += 5) x[i] *= 32.0F;
-      activate(x.data(), 1001);
-      hash.add(x);
-    }
-  });
+  expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8,
+                [](const InferenceKernels& use, Hash& hash) {
+                  for (const auto activate : use.activation.activate) {
+                    auto x = Numbers(11).floats(1001);
+                    for (size_t i = 0; i < x.size(); i += 5) x[i] *= 32.0F;
+                    activate(x.data(), 1001);
+                    hash.add(x);
+                  }
+                });
 }
 
 // The logarithm itself is the C library's, and not compared.

@@ -77,7 +77,9 @@ TEST(InferenceLinear, AFewRows) {
 
 TEST(InferenceLinear, ManyRows) {
   torch::manual_seed(testing::seed(2));
-  const auto many = [](const InferenceKernels& use) -> const LinearKernels& { return use.linear_many; };
+  const auto many = [](const InferenceKernels& use) -> const LinearKernels& {
+    return use.linear_many;
+  };
   for (const int64_t rows : {1, 9, 16, 17, 32, 33, 47, 48, 49, 97, 150})
     for (const int64_t inner : kInner)
       for (const int64_t outer : kOuter) check(Case(rows, inner, outer, rows % 2 == 0), many);

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/platform/memory.h"
 #include "kernels/isa/scalar.h"
 #include "kernels/rotary.h"
-#include "base/platform/memory.h"
 #include "support/seed.h"
 
 namespace posenc::kernels::rotary {

@@ -23,8 +23,9 @@ inline void on_each_set(const std::function<void(const InferenceKernels&)>& f) {
 /// Runs `compute` with each instruction set that this processor supports. The results must be
 /// within `op` of `expected`, and have the same bits on all sets with fused multiply-add, and on
 /// all without.
-inline void expect_on_each_set(testing::Op op, const torch::Tensor& expected,
-                               const std::function<torch::Tensor(const InferenceKernels&)>& compute) {
+inline void expect_on_each_set(
+    testing::Op op, const torch::Tensor& expected,
+    const std::function<torch::Tensor(const InferenceKernels&)>& compute) {
   torch::Tensor first[2];
   on_each_set([&](const InferenceKernels& use) {
     const torch::Tensor got = compute(use);

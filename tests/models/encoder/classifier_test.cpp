@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/encoder/tiny_folder.h"
-#include "posenc/models/frozen_classifier.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/frozen_classifier.h"
 #include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
 

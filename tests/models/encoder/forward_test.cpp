@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "models/encoder/tiny_folder.h"
-#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

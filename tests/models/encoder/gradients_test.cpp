@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/encoder.h"
+#include "posenc/weights/safetensors.h"
 
 namespace posenc::testing {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "weights/files.h"
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/save_sentence_model.h"
 #include "posenc/models/sentence_folder.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

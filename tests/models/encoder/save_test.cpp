@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <functional>
 
-#include "weights/files.h"
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

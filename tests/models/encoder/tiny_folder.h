@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/state_dict.h"
 #include "support/temp_dir.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 

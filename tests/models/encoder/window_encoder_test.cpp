@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"

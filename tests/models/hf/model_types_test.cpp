@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "models/config/config_class.h"
 #include "models/embeddings/presets.h"
 #include "models/types/encoder_structures.h"
-#include "models/config/config_class.h"
 #include "support/compare.h"
 
 namespace posenc::hf {

@@ -5,14 +5,14 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "weights/files.h"
 #include "models/marian/live.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/models/marian.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "cli/arguments.h"
 #include "cli/text_table.h"
-#include "weights/load/load_all.h"
 #include "posenc/weights/load.h"
+#include "weights/load/load_all.h"
 
 namespace posenc::parity {
 namespace {

@@ -4,13 +4,13 @@
 #include "parity/program/counterpart.h"
 #include "posenc/positions/nn/input_embedding.h"
 #include "posenc/positions/nn/position_embedding.h"
+#include "posenc/positions/nn/rms_norm.h"
 #include "posenc/positions/nn/rotary_embedding.h"
 #include "posenc/positions/nn/timestep_embedding.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/positions/nn/token_embedding.h"
-#include "posenc/transformer/layers/gated_feed_forward.h"
-#include "posenc/positions/nn/rms_norm.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/transformer/layers/gated_feed_forward.h"
 
 namespace posenc::parity {
 namespace {

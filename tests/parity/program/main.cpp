@@ -16,9 +16,9 @@
 #include "cli/run_app.h"
 #include "cli/text_table.h"
 #include "parity/program/comparison.h"
-#include "posenc/weights/save.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/save.h"
 
 namespace posenc::parity {
 namespace {

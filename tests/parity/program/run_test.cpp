@@ -5,15 +5,15 @@
 
 #include "parity/program/runs.h"
 #include "posenc/positions/functional/timestep_embedding.h"
+#include "posenc/positions/nn/rms_norm.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+#include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/positions/sinusoid/preset.h"
+#include "posenc/positions/sinusoid/table.h"
+#include "posenc/transformer/layers/gated_feed_forward.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/manifest.h"
 #include "posenc/weights/safetensors.h"
-#include "posenc/positions/nn/rotary_embedding.h"
-#include "posenc/transformer/layers/gated_feed_forward.h"
-#include "posenc/positions/nn/rms_norm.h"
-#include "posenc/positions/sinusoid/preset.h"
-#include "posenc/positions/rotary/rotary_preset.h"
-#include "posenc/positions/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc::testing {

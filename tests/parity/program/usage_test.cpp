@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "weights/files.h"
 #include "parity/program/runs.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -14,10 +14,10 @@
 #include <functional>
 #include <thread>
 
-#include "positions/functional/embed/composed.h"
-#include "posenc/positions/functional/embed.h"
-#include "support/compare.h"
 #include "core/torch_internals/grad_access.h"
+#include "posenc/positions/functional/embed.h"
+#include "positions/functional/embed/composed.h"
+#include "support/compare.h"
 
 namespace posenc::functional::embed_accumulate_test {
 namespace {

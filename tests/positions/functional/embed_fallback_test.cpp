@@ -9,9 +9,9 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/utils.h>
 
+#include "posenc/positions/functional/embed.h"
 #include "positions/functional/embed/composed.h"
 #include "positions/functional/embed/fusable.h"
-#include "posenc/positions/functional/embed.h"
 #include "support/compare.h"
 
 namespace posenc::functional {

@@ -6,9 +6,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/utils.h>
 
+#include "posenc/positions/functional/embed.h"
 #include "positions/functional/embed/composed.h"
 #include "positions/functional/embed/fused.h"
-#include "posenc/positions/functional/embed.h"
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/seed.h"

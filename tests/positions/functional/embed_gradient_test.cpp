@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/utils.h>
 
-#include "positions/functional/embed/composed.h"
 #include "posenc/positions/functional/embed.h"
+#include "positions/functional/embed/composed.h"
 #include "support/compare.h"
 #include "support/seed.h"
 

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <string>
 
-#include "positions/functional/embed/fused.h"
 #include "posenc/positions/functional/dropout.h"
 #include "posenc/positions/functional/embed.h"
+#include "positions/functional/embed/fused.h"
 #include "support/compare.h"
 
 namespace posenc::functional {

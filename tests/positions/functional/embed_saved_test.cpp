@@ -5,9 +5,9 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/utils.h>
 
-#include "positions/functional/embed/composed.h"
 #include "posenc/positions/functional/dropout.h"
 #include "posenc/positions/functional/embed.h"
+#include "positions/functional/embed/composed.h"
 #include "support/compare.h"
 
 namespace posenc::functional {

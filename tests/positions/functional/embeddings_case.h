@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "positions/functional/embed/norm_rounding.h"
 #include "kernels/dispatch.h"
 #include "posenc/positions/functional/encoder_embeddings.h"
+#include "positions/functional/embed/norm_rounding.h"
 
 namespace posenc::functional {
 

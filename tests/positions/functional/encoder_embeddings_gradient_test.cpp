@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/positions/functional/encoder_embeddings.h"
 #include "positions/functional/embed/composed.h"
 #include "positions/functional/embeddings_case.h"
-#include "posenc/positions/functional/encoder_embeddings.h"
 #include "support/compare.h"
 #include "support/seed.h"
 

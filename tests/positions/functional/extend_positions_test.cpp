@@ -4,9 +4,9 @@
 #include <torch/nn/functional/upsampling.h>
 #include <torch/types.h>
 
-#include "weights/files.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "support/compare.h"
+#include "weights/files.h"
 
 namespace posenc::extend_positions_test {
 namespace {

@@ -8,10 +8,10 @@
 
 #include <tuple>
 
-#include "positions/functional/rotary/compose.h"
-#include "positions/functional/rotary/fusable.h"
 #include "posenc/positions/functional/rotary.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "positions/functional/rotary/compose.h"
+#include "positions/functional/rotary/fusable.h"
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/seed.h"

@@ -7,10 +7,10 @@
 
 #include <limits>
 
+#include "posenc/positions/sinusoid/table.h"
 #include "posenc/weights/error.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/state_dict.h"
-#include "posenc/positions/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/seed.h"
 

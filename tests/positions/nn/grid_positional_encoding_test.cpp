@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "posenc/weights/state_dict.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/state_dict.h"
 #include "support/compare.h"
 #include "support/devices.h"
 

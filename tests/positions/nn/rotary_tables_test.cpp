@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 #include "positions/nn/rotary_embedding_internals.h"
 #include "positions/nn/rotary_tables.h"
-#include "posenc/transformer/attention/multihead_attention.h"
-#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 #include "support/test_device/test_device.h"
 

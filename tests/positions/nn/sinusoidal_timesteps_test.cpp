@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "posenc/positions/functional/sinusoidal_timesteps.h"
-#include "posenc/weights/load.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/load.h"
 #include "support/compare.h"
 #include "support/devices.h"
 

@@ -8,10 +8,10 @@
 #include <limits>
 #include <sstream>
 
-#include "posenc/weights/load.h"
-#include "posenc/weights/state_dict.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/state_dict.h"
 #include "support/compare.h"
 
 namespace posenc {

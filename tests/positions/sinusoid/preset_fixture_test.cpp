@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "posenc/weights/safetensors.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 
 namespace posenc {

@@ -27,8 +27,8 @@
 #include "tokenizers/folder/files.h"
 #include "tokenizers/loaded_tokenizer.h"
 #include "tokenizers/pipeline/machine.h"
-#include "tokenizers/sentencepiece/processor.h"
 #include "tokenizers/pipeline/stream_state.h"
+#include "tokenizers/sentencepiece/processor.h"
 
 namespace {
 

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/train/checkpoint.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/weights/safetensors.h"
+#include "weights/support.h"
 
 namespace posenc::testing::checkpoint_names_test {
 namespace {

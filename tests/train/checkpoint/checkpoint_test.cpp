@@ -25,14 +25,14 @@
 #include <utility>
 #include <vector>
 
-#include "weights/support.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/safetensors.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/sparse_adam.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/safetensors.h"
 #include "support/seed.h"
+#include "weights/support.h"
 
 namespace posenc::testing::checkpoint_test {
 namespace {

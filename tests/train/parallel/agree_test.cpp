@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "train/parallel/collectives.h"
 #include "support/rank_threads.h"
+#include "train/parallel/collectives.h"
 
 namespace posenc {
 namespace {

@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
-#include "weights/tied_model.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/lambda_lr.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/save.h"
-#include "posenc/train/fused_adam.h"
-#include "posenc/train/lambda_lr.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
+#include "weights/support.h"
+#include "weights/tied_model.h"
 
 namespace posenc::testing {
 namespace {

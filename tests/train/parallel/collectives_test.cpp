@@ -4,9 +4,9 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "train/parallel/collectives.h"
 #include "support/counting_backend.h"
 #include "support/rank_threads.h"
+#include "train/parallel/collectives.h"
 
 namespace posenc {
 namespace {

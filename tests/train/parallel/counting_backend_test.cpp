@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "train/parallel/collectives.h"
 #include "support/counting_backend.h"
+#include "train/parallel/collectives.h"
 
 namespace posenc {
 namespace {

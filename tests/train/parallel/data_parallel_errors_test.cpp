@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "train/parallel/small_model.h"
 #include "posenc/train/data_parallel.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
+#include "train/parallel/small_model.h"
 
 namespace posenc::testing {
 namespace {

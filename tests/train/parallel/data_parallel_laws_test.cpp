@@ -9,13 +9,13 @@
 #include <optional>
 #include <vector>
 
-#include "train/parallel/small_model.h"
+#include "core/torch_internals/grad_access.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/positions/functional/embed.h"
 #include "posenc/train/data_parallel.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
-#include "core/torch_internals/grad_access.h"
+#include "train/parallel/small_model.h"
 
 namespace posenc::testing {
 namespace {

@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "train/parallel/small_model.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
+#include "train/parallel/small_model.h"
 
 namespace posenc::testing {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "train/parallel/small_model.h"
 #include "posenc/train/data_parallel.h"
 #include "support/counting_backend.h"
+#include "train/parallel/small_model.h"
 
 namespace posenc::testing {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <chrono>
 
-#include "train/parallel/collectives.h"
 #include "support/rank_processes.h"
 #include "support/rank_threads.h"
+#include "train/parallel/collectives.h"
 
 namespace posenc {
 namespace {

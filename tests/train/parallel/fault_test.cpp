@@ -11,10 +11,10 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "train/parallel/collectives.h"
 #include "posenc/train/gloo.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
+#include "train/parallel/collectives.h"
 
 namespace posenc {
 namespace {

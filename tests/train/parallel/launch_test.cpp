@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <map>
 
-#include "train/gloo/launch.h"
 #include "base/platform/network.h"
 #include "posenc/train/gloo.h"
 #include "support/compare.h"
+#include "train/gloo/launch.h"
 
 namespace posenc {
 namespace {

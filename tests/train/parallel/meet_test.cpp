@@ -3,8 +3,8 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "train/gloo/meet.h"
 #include "support/compare.h"
+#include "train/gloo/meet.h"
 
 namespace posenc {
 namespace {

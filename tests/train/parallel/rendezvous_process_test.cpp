@@ -12,9 +12,9 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "train/parallel/collectives.h"
 #include "posenc/train/gloo.h"
 #include "support/rank_processes.h"
+#include "train/parallel/collectives.h"
 
 namespace posenc::rendezvous_process_test {
 namespace {

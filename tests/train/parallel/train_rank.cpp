@@ -13,13 +13,13 @@
 #include <filesystem>
 #include <string>
 
-#include "posenc/train/token_cross_entropy.h"
-#include "posenc/transformer/transformer.h"
-#include "posenc/train/gloo.h"
 #include "posenc/train/fused_adam.h"
+#include "posenc/train/gloo.h"
 #include "posenc/train/lambda_lr.h"
 #include "posenc/train/stop_signal.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/trainer.h"
+#include "posenc/transformer/transformer.h"
 
 namespace {
 

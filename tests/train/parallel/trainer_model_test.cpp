@@ -8,16 +8,16 @@
 #include <memory>
 #include <vector>
 
-#include "weights/support.h"
-#include "transformer/tiny.h"
-#include "train/parallel/small_model.h"
-#include "train/parallel/uneven_pairs.h"
-#include "posenc/train/token_cross_entropy.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/train/fused_sgd.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
+#include "train/parallel/small_model.h"
+#include "train/parallel/uneven_pairs.h"
+#include "transformer/tiny.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

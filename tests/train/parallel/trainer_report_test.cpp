@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/train/checkpoint.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
@@ -23,6 +22,7 @@
 #include "support/compare.h"
 #include "support/rank_threads.h"
 #include "train/small_run.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

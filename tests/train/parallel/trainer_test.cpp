@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
-#include "transformer/tiny.h"
-#include "train/parallel/uneven_pairs.h"
-#include "posenc/train/token_cross_entropy.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/train/token_cross_entropy.h"
 #include "support/compare.h"
 #include "support/counting_backend.h"
 #include "support/rank_threads.h"
+#include "train/parallel/uneven_pairs.h"
+#include "transformer/tiny.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <string>
 
+#include "posenc/train/save.h"
+#include "posenc/weights/load.h"
+#include "support/rank_threads.h"
 #include "weights/support.h"
 #include "weights/tied_model.h"
-#include "posenc/weights/load.h"
-#include "posenc/train/save.h"
-#include "support/rank_threads.h"
 
 namespace posenc::testing {
 namespace {

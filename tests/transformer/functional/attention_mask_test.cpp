@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "transformer/functional/attention_mask_internals.h"
 #include "posenc/positions/functional/pad_sequences.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {

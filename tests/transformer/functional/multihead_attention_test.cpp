@@ -7,11 +7,11 @@
 #include <cmath>
 #include <limits>
 
-#include "transformer/functional/attention_mask_internals.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "support/compare.h"
 #include "support/devices.h"
 #include "support/seed.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc::multihead_attention_test {
 namespace {

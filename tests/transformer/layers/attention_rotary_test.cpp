@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "posenc/models/rotary_config.h"
-#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 #include "support/compare.h"
 
 namespace posenc {

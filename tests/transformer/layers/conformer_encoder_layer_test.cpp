@@ -9,8 +9,8 @@
 
 #include "modules/drawn_module.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/positions/rotary/rotary_preset.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 #include "support/compare.h"
 #include "support/threads.h"
 

@@ -11,9 +11,9 @@
 
 #include "posenc/inference/freeze.h"
 #include "posenc/positions/nn/rms_norm.h"
+#include "posenc/positions/rotary/rotary_preset.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
-#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 
 namespace posenc {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "posenc/positions/rotary/rotary_preset.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
-#include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 
 namespace posenc {

@@ -6,10 +6,10 @@
 #include <torch/utils.h>
 
 #include "posenc/positions/nn/document_position_bias.h"
-#include "posenc/transformer/layers/transformer_decoder.h"
-#include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/positions/relative/alibi.h"
 #include "posenc/positions/relative/bias.h"
+#include "posenc/transformer/layers/transformer_decoder.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 #include "support/compare.h"
 #include "support/dice.h"
 

@@ -10,8 +10,8 @@
 
 #include "modules/drawn_module.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
 #include "support/compare.h"
 #include "support/threads.h"
 

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "modules/drawn_module.h"
+#include "posenc/models/encoder.h"
+#include "posenc/models/frozen_encoder.h"
+#include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/functional/attention_mask.h"
 #include "posenc/transformer/functional/window_partition.h"
-#include "posenc/models/frozen_encoder.h"
-#include "posenc/models/encoder.h"
-#include "posenc/transformer/attention/multihead_attention.h"
 #include "support/compare.h"
 #include "support/threads.h"
 

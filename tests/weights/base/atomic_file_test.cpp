@@ -14,14 +14,14 @@
 #include <string>
 #include <thread>
 
-#include "weights/common/file.h"
-#include "weights/child.h"
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/save.h"
 #include "support/compare.h"
 #include "support/seed.h"
+#include "weights/child.h"
+#include "weights/common/file.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

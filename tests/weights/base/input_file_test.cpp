@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "weights/common/file.h"
 #include "base/text.h"
+#include "weights/common/file.h"
 #include "weights/files.h"
 
 namespace posenc::testing {

@@ -10,8 +10,8 @@
 #include <random>
 #include <string>
 
-#include "weights/files.h"
 #include "support/seed.h"
+#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "weights/load/load_plan.h"
-#include "weights/load/source.h"
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/save.h"
+#include "weights/load/load_plan.h"
+#include "weights/load/source.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

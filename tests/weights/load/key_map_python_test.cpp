@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/save.h"
 #include "support/python.h"
 #include "support/seed.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

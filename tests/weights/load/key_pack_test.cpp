@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "posenc/weights/load.h"
+#include "posenc/weights/save.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/source.h"
 #include "weights/support.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/save.h"
 
 namespace posenc::testing::key_pack_test {
 namespace {

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
-#include "weights/support.h"
 #include "posenc/positions/functional/rotary.h"
 #include "posenc/weights/load.h"
 #include "support/python.h"
+#include "weights/support.h"
 
 namespace posenc::testing::key_rotary_python_test {
 namespace {

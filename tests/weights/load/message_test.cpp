@@ -2,9 +2,9 @@
 #include <ATen/ATen.h>
 #include <torch/nn/modules/linear.h>
 
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/save.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

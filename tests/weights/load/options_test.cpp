@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "weights/load/key_map.h"
-#include "weights/support.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/save.h"
+#include "weights/load/key_map.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -6,12 +6,12 @@
 
 #include <thread>
 
+#include "posenc/weights/safetensors.h"
 #include "weights/convert.h"
 #include "weights/load/load_all.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/source.h"
 #include "weights/support.h"
-#include "posenc/weights/safetensors.h"
 
 namespace posenc::testing {
 namespace {

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "weights/files.h"
-#include "weights/support.h"
 #include "posenc/train/checkpoint.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/manifest.h"
 #include "posenc/weights/safetensors.h"
 #include "support/python.h"
+#include "weights/files.h"
+#include "weights/support.h"
 
 namespace posenc::testing::partly_readable_test {
 namespace {

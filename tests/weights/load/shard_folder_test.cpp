@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <string>
 
-#include "weights/files.h"
-#include "weights/support.h"
-#include "weights/tied_model.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/save.h"
 #include "support/python.h"
+#include "weights/files.h"
+#include "weights/support.h"
+#include "weights/tied_model.h"
 
 namespace posenc::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/save.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

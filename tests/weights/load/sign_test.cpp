@@ -3,13 +3,13 @@
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
-#include "weights/load/load_plan.h"
-#include "weights/load/source.h"
-#include "weights/support.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/safetensors.h"
 #include "posenc/weights/save.h"
 #include "support/python.h"
+#include "weights/load/load_plan.h"
+#include "weights/load/source.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -4,15 +4,15 @@
 
 #include <string>
 
-#include "weights/support.h"
-#include "posenc/weights/load.h"
-#include "posenc/weights/save.h"
 #include "posenc/positions/nn/grid_positional_encoding.h"
 #include "posenc/positions/nn/position_embedding.h"
 #include "posenc/positions/nn/positional_encoding.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "posenc/weights/load.h"
+#include "posenc/weights/save.h"
+#include "weights/support.h"
 
 namespace posenc::testing {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "weights/common/file.h"
 #include "posenc/weights/manifest.h"
+#include "weights/common/file.h"
 
 namespace posenc::testing {
 

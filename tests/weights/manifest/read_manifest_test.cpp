@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/weights/manifest.h"
 #include "weights/common/file.h"
 #include "weights/files.h"
 #include "weights/torch/make_zip.h"
-#include "posenc/weights/manifest.h"
 
 namespace posenc::testing {
 namespace {

@@ -4,12 +4,12 @@
 #include <map>
 #include <string>
 
+#include "support/python.h"
 #include "weights/convert.h"
 #include "weights/files.h"
 #include "weights/manifest/manifest_text.h"
 #include "weights/manifest/single_file.h"
 #include "weights/torch/readers.h"
-#include "support/python.h"
 
 // Files that this machine's PyTorch has just written, compared tensor by tensor and byte by byte
 // with what it reads itself.

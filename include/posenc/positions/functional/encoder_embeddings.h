@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "posenc/core/base_arg.h"
-#include "posenc/positions/scale.h"
 #include "posenc/export.h"
+#include "posenc/positions/scale.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "posenc/positions/scale.h"
 #include "posenc/export.h"
+#include "posenc/positions/scale.h"
 
 namespace posenc {
 namespace functional POSENC_EXPORT {

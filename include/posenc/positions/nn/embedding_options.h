@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "posenc/core/base_arg.h"
+#include "posenc/export.h"
 #include "posenc/positions/embedding_init.h"
 #include "posenc/positions/scale.h"
-#include "posenc/export.h"
 #include "posenc/positions/sinusoid/options.h"
 
 namespace posenc POSENC_EXPORT {

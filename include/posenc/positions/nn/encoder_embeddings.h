@@ -13,8 +13,8 @@
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/encoder_embeddings_options.h"
-#include "posenc/positions/nn/learned_position_embedding.h"
 #include "posenc/positions/nn/layer_norm.h"
+#include "posenc/positions/nn/learned_position_embedding.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/positions/sinusoid/axes.h"
 #include "posenc/positions/rotary/rotary_axes.h"
 #include "posenc/positions/rotary/rotary_scaling.h"
+#include "posenc/positions/sinusoid/axes.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -10,8 +10,8 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/functional/attention_mask.h"
 #include "posenc/transformer/attention/disentangled_options.h"
+#include "posenc/transformer/functional/attention_mask.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "posenc/export.h"
-#include "posenc/transformer/functional/elementwise.h"
 #include "posenc/positions/relative/index.h"
+#include "posenc/transformer/functional/elementwise.h"
 
 namespace posenc POSENC_EXPORT {
 

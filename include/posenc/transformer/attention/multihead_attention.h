@@ -12,11 +12,11 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/functional/multihead_attention.h"
-#include "posenc/transformer/attention/key_value_cache.h"
 #include "posenc/positions/nn/relative_position_bias.h"
 #include "posenc/positions/nn/rotary_embedding.h"
 #include "posenc/positions/nn/transformer_norm.h"
+#include "posenc/transformer/attention/key_value_cache.h"
+#include "posenc/transformer/functional/multihead_attention.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -11,9 +11,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/functional/attention_mask.h"
-#include "posenc/transformer/attention/shifted_options.h"
 #include "posenc/positions/relative/scores.h"
+#include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/transformer/functional/attention_mask.h"
 
 namespace posenc POSENC_EXPORT {
 

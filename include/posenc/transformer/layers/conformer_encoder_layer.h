@@ -5,13 +5,13 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/positions/nn/rotary_embedding.h"
+#include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/attention/shifted_attention.h"
-#include "posenc/positions/nn/rotary_embedding.h"
 #include "posenc/transformer/layers/conformer_convolution.h"
 #include "posenc/transformer/layers/conformer_feed_forward.h"
 #include "posenc/transformer/layers/encoder_layer_base.h"
-#include "posenc/positions/nn/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -6,9 +6,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/disentangled_attention.h"
 #include "posenc/transformer/layers/encoder_layer_base.h"
-#include "posenc/positions/nn/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -6,8 +6,8 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/layers/transformer_layer_options.h"
 #include "posenc/positions/nn/transformer_norm.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -9,11 +9,11 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/key_value_cache.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/layer_scale.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
-#include "posenc/positions/nn/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -9,13 +9,13 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/positions/nn/grid_position_bias.h"
+#include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/convolutional_attention.h"
 #include "posenc/transformer/attention/multihead_attention.h"
-#include "posenc/positions/nn/grid_position_bias.h"
 #include "posenc/transformer/layers/encoder_layer_base.h"
 #include "posenc/transformer/layers/layer_scale.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
-#include "posenc/positions/nn/transformer_norm.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -11,14 +11,14 @@
 #include "posenc/core/base_arg.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/rotary_embedding.h"
-#include "posenc/transformer/layers/bottleneck_options.h"
-#include "posenc/transformer/layers/conformer_options.h"
-#include "posenc/transformer/attention/disentangled_options.h"
-#include "posenc/transformer/attention/shifted_options.h"
 #include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/positions/relative/alibi.h"
 #include "posenc/positions/relative/index.h"
 #include "posenc/positions/relative/window.h"
+#include "posenc/transformer/attention/disentangled_options.h"
+#include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/transformer/layers/bottleneck_options.h"
+#include "posenc/transformer/layers/conformer_options.h"
 
 namespace posenc POSENC_EXPORT {
 

@@ -10,8 +10,8 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/layers/convolution_neck.h"
 #include "posenc/positions/nn/layer_norm.h"
+#include "posenc/transformer/layers/convolution_neck.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/transformer/layers/window_stage.h"
 

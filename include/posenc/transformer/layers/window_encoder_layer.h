@@ -9,10 +9,10 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
-#include "posenc/transformer/attention/window_attention.h"
-#include "posenc/transformer/layers/transformer_layer_options.h"
 #include "posenc/positions/nn/transformer_norm.h"
+#include "posenc/transformer/attention/window_attention.h"
 #include "posenc/transformer/attention/window_options.h"
+#include "posenc/transformer/layers/transformer_layer_options.h"
 
 namespace posenc POSENC_EXPORT {
 

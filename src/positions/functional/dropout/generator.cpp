@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "positions/functional/dispatch.h"
 #include "kernels/dispatch.h"
+#include "positions/functional/dispatch.h"
 
 namespace posenc::functional {
 namespace kernel = kernels::embed;

@@ -8,8 +8,8 @@
 #include <functional>
 #include <optional>
 
-#include "positions/functional/dropout/keep_mask.h"
 #include "core/torch_internals/cpu_generator.h"
+#include "positions/functional/dropout/keep_mask.h"
 
 namespace posenc::functional {
 

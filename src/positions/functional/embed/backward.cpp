@@ -9,13 +9,13 @@
 
 #include <numeric>
 
+#include "core/torch_internals/backward_node.h"
+#include "core/torch_internals/profiled.h"
+#include "core/torch_internals/shortcut.h"
 #include "positions/functional/dispatch.h"
 #include "positions/functional/dropout/generator.h"
 #include "positions/functional/embed/fused.h"
 #include "positions/functional/embed/row_gradient.h"
-#include "core/torch_internals/backward_node.h"
-#include "core/torch_internals/profiled.h"
-#include "core/torch_internals/shortcut.h"
 
 // The sum of rows and its dropout are one node. With a norm there are two: the norm and the dropout
 // are one, whose input is the output of the other, the sum of rows. Each node saves what ATen's

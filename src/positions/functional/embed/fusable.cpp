@@ -4,12 +4,12 @@
 
 #include <limits>
 
+#include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
 #include "positions/functional/dispatch.h"
 #include "positions/functional/dropout/generator.h"
 #include "positions/functional/embed/composed.h"
 #include "positions/functional/embed/norm_rounding.h"
-#include "kernels/dispatch.h"
-#include "core/torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "positions/functional/dispatch.h"
-#include "positions/functional/dropout/generator.h"
-#include "kernels/dispatch.h"
 #include "base/platform/processor.h"
 #include "core/torch_internals/fresh_memory.h"
 #include "core/torch_internals/parts.h"
 #include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
+#include "positions/functional/dispatch.h"
+#include "positions/functional/dropout/generator.h"
 
 namespace posenc::functional {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "positions/functional/probe.h"
 #include "kernels/dispatch.h"
+#include "positions/functional/probe.h"
 
 namespace posenc::functional {
 namespace {

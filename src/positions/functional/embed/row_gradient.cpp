@@ -7,10 +7,10 @@
 #include <cstring>
 #include <vector>
 
-#include "positions/functional/dispatch.h"
-#include "kernels/dispatch.h"
 #include "core/torch_internals/fresh_memory.h"
 #include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
+#include "positions/functional/dispatch.h"
 
 namespace posenc::functional {
 

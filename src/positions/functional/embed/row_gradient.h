@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "core/torch_internals/grad_access.h"
 #include "kernels/embed.h"
 #include "kernels/group_by_id.h"
-#include "core/torch_internals/grad_access.h"
 
 namespace posenc::functional {
 

@@ -5,11 +5,11 @@
 
 #include <utility>
 
-#include "positions/functional/rotary/compose.h"
-#include "positions/functional/rotary/fused.h"
 #include "core/torch_internals/backward_node.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "positions/functional/rotary/compose.h"
+#include "positions/functional/rotary/fused.h"
 
 namespace posenc::functional {
 namespace {

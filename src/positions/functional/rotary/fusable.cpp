@@ -10,11 +10,11 @@
 
 #include <utility>
 
+#include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
 #include "positions/functional/dispatch.h"
 #include "positions/functional/probe.h"
 #include "positions/functional/rotary/compose.h"
-#include "kernels/dispatch.h"
-#include "core/torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "positions/functional/dispatch.h"
-#include "positions/functional/rotary/compose.h"
-#include "kernels/dispatch.h"
 #include "base/platform/memory.h"
 #include "base/platform/processor.h"
 #include "core/torch_internals/fresh_memory.h"
 #include "core/torch_internals/profiled.h"
 #include "core/torch_internals/shortcut.h"
+#include "kernels/dispatch.h"
+#include "positions/functional/dispatch.h"
+#include "positions/functional/rotary/compose.h"
 
 namespace posenc::functional {
 namespace {

@@ -1,6 +1,6 @@
+#include "core/torch_internals/shortcut.h"
 #include "positions/functional/rotary/compose.h"
 #include "positions/functional/rotary/fused.h"
-#include "core/torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {

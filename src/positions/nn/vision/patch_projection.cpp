@@ -2,9 +2,9 @@
 
 #include <ostream>
 
-#include "positions/nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/nn/vision_embeddings.h"
+#include "positions/nn/weights.h"
 
 namespace posenc {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/position_limit.h"
 #include "base/platform/memory.h"
+#include "core/position_limit.h"
 
 namespace posenc::exact {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/check.h"
 #include "base/platform/number.h"
+#include "core/check.h"
 
 namespace posenc::recipes {
 

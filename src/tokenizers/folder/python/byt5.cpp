@@ -2,8 +2,8 @@
 #include <set>
 
 #include "tokenizers/decoders/lossy_utf8.h"
-#include "tokenizers/python/byte_class.h"
 #include "tokenizers/folder/python/constructors.h"
+#include "tokenizers/python/byte_class.h"
 #include "tokenizers/python/text.h"
 
 namespace posenc::text {

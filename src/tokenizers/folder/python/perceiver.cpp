@@ -1,6 +1,6 @@
 #include "tokenizers/decoders/lossy_utf8.h"
-#include "tokenizers/python/byte_class.h"
 #include "tokenizers/folder/python/constructors.h"
+#include "tokenizers/python/byte_class.h"
 
 namespace posenc::text {
 namespace {

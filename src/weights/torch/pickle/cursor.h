@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "weights/common/file.h"
 #include "posenc/weights/error.h"
+#include "weights/common/file.h"
 
 namespace posenc::io {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "weights/torch/zip/index.h"
 #include "posenc/weights/manifest.h"
+#include "weights/torch/zip/index.h"
 
 namespace posenc::io {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "weights/common/file.h"
 #include "base/text.h"
+#include "weights/common/file.h"
 #include "weights/torch/zip/end.h"
 
 namespace posenc::io {

@@ -2,8 +2,8 @@
 // tests/positions/functional/dropout_test.cpp checks that they are ATen's.
 #include <gtest/gtest.h>
 
-#include "positions/functional/dropout/keep_mask.h"
 #include "kernels/isa/scalar.h"
+#include "positions/functional/dropout/keep_mask.h"
 
 namespace posenc::functional {
 namespace {
