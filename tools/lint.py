@@ -403,7 +403,7 @@ def check_portability(tree):
 
 def check_visibility(tree):
     """A shared posenc exports what the public headers declare, apart from forward declarations of private classes."""
-    hidden = re.compile(r"^namespace posenc(?:::\w+)* \{\n(?!namespace \w+ POSENC_EXPORT \{|(?:class|struct) \w+;.*\n\})", re.M)
+    hidden = re.compile(r"^namespace posenc(?:::\w+)* \{\n(?!namespace \w+ POSENC_EXPORT \{|(?:(?:class|struct) \w+;.*\n)+\})", re.M)
     for name in tree.matching(r"include/posenc/.*\.h$"):
         for match in hidden.finditer(tree.text(name)):
             tree.say(name, tree.text(name)[:match.start()].count("\n") + 1, "visibility",

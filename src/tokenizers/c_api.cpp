@@ -1,3 +1,7 @@
+// The C interface.
+//
+// posenc-budget: one short function each
+
 #include "posenc/tokenizers/c_api.h"
 
 #include <algorithm>

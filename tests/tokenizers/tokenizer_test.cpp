@@ -1,3 +1,5 @@
+// posenc-budget: one class, with and without tensors
+//
 // The tensors and errors of Tokenizer. What the ids are, the Python tests compare with the package.
 #include "posenc/tokenizers/tensors.h"
 

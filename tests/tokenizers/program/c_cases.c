@@ -8,7 +8,7 @@
      threads COUNT THREADS                           COUNT texts, encoded by THREADS threads at once
    An answer is `ok` and numbers on a line, and texts in the same way; or `error STATUS MESSAGE`. */
 #define _POSIX_C_SOURCE 200809L
-#include "posenc/text/c_api.h"
+#include "posenc/tokenizers/c_api.h"
 
 #include <pthread.h>
 #include <stdio.h>
