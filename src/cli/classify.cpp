@@ -49,8 +49,6 @@ void add_batch(CLI::App& sub, int64_t& batch) {
       ->check(whole(1, kMostTexts));
 }
 
-}  // namespace
-
 void add_classify(CLI::App& app) {
   auto options = std::make_shared<ClassifyOptions>();
   auto* sub = app.add_subcommand(
@@ -98,4 +96,8 @@ void add_fill(CLI::App& app) {
   sub->callback([options] { fill_lines(*options); });
 }
 
+const Command kClassify{"classify", 8, add_classify};
+const Command kFill{"fill", 9, add_fill};
+
+}  // namespace
 }  // namespace posenc::cli

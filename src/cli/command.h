@@ -15,20 +15,18 @@ constexpr const char* kReadableFiles =
 std::vector<std::string> preset_names();
 std::vector<std::string> rotary_preset_names();
 
-/// Each function adds its subcommand to `app`. Callbacks throw if the input is rejected.
-void add_table(CLI::App& app);
-void add_rotary(CLI::App& app);
-void add_relative(CLI::App& app);
-void add_encode(CLI::App& app);
-void add_classify(CLI::App& app);
-void add_fill(CLI::App& app);
-void add_presets(CLI::App& app);
-void add_identify(CLI::App& app);
-void add_inspect(CLI::App& app);
-void add_convert(CLI::App& app);
-void add_tokenize(CLI::App& app);
-void add_detokenize(CLI::App& app);
-void add_generate(CLI::App& app);
-void add_translate(CLI::App& app);
+/// A subcommand, which each source registers for itself: `const Command kTable{"table", 0, add_table};`
+struct Command {
+  /// `order`: its place among the others in the help. `add` adds it to the command line; callbacks
+  /// throw if the input is rejected.
+  Command(const char* name, int order, void (*add)(CLI::App& app));
+
+  const char* name;
+  int order;
+  void (*add)(CLI::App& app);
+};
+
+/// The subcommands of this build, in their order.
+std::vector<const Command*> commands();
 
 }  // namespace posenc::cli

@@ -57,8 +57,6 @@ void convert_file(const ConvertOptions& options) {
   print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
 }
 
-}  // namespace
-
 void add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   auto* sub =
@@ -74,4 +72,7 @@ void add_convert(CLI::App& app) {
   sub->callback([options] { convert_file(*options); });
 }
 
+const Command kConvert{"convert", 6, add_convert};
+
+}  // namespace
 }  // namespace posenc::cli

@@ -152,8 +152,6 @@ void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* te
       ->check(whole(1, kMostTextsAtATime));
 }
 
-}  // namespace
-
 void add_encode(CLI::App& app) {
   auto arguments = std::make_shared<EncodeArguments>();
   auto* sub = app.add_subcommand(
@@ -207,4 +205,7 @@ void add_encode(CLI::App& app) {
   });
 }
 
+const Command kEncode{"encode", 7, add_encode};
+
+}  // namespace
 }  // namespace posenc::cli

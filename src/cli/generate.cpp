@@ -309,8 +309,6 @@ void generate_tensors(const GenerateArguments& arguments) {
   print("{}: {}\n", arguments.output, described(result));
 }
 
-}  // namespace
-
 void add_generate(CLI::App& app) {
   auto arguments = std::make_shared<GenerateArguments>();
   auto* sub = app.add_subcommand(
@@ -361,4 +359,7 @@ void add_generate(CLI::App& app) {
   sub->callback([arguments] { generate_tensors(*arguments); });
 }
 
+const Command kGenerate{"generate", 12, add_generate};
+
+}  // namespace
 }  // namespace posenc::cli

@@ -86,8 +86,6 @@ void identify_file(const IdentifyOptions& options) {
   }
 }
 
-}  // namespace
-
 void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
   auto* sub = app.add_subcommand(
@@ -100,4 +98,7 @@ void add_identify(CLI::App& app) {
   sub->callback([options] { identify_file(*options); });
 }
 
+const Command kIdentify{"identify", 4, add_identify};
+
+}  // namespace
 }  // namespace posenc::cli

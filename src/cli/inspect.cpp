@@ -120,8 +120,6 @@ void inspect(InspectOptions options) {
   options.json ? print_json(options, weights) : print_text(options, weights);
 }
 
-}  // namespace
-
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
   auto* sub = app.add_subcommand(
@@ -140,4 +138,7 @@ void add_inspect(CLI::App& app) {
   sub->callback([options] { inspect(*options); });
 }
 
+const Command kInspect{"inspect", 5, add_inspect};
+
+}  // namespace
 }  // namespace posenc::cli

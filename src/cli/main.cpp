@@ -6,9 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/describe.h"
+#include "cli/error.h"
 #include "cli/help_format.h"
 #include "cli/print.h"
 #include "cli/run_app.h"
@@ -26,8 +28,8 @@ std::string version_text() {
 void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
   app.add_subcommand("version",
-                     "Print the version of posenc and of the LibTorch that it was built with.")
-      ->callback([] { posenc::cli::print("{}\n", version_text()); })
+                     "Print the version of posenc and of the LibTorch that it was built with, and its components.")
+      ->callback([] { posenc::cli::print("{}\ncomponents: {}\n", version_text(), POSENC_COMPONENTS); })
       ->footer("Example:\n  posenc version");
   auto* help = app.add_subcommand("help", "Print the help of posenc or of a subcommand.");
   auto subject = std::make_shared<std::string>();
@@ -46,6 +48,18 @@ void add_version_and_help(CLI::App& app) {
     }
     posenc::cli::print("{}", found.front()->help(app.get_name()));
   });
+}
+
+// The subcommands of components that this build does not have, which the help does not list.
+void add_absent(CLI::App& app) {
+  const std::pair<const char*, const char*> absent[] = {POSENC_ABSENT_COMMANDS{"", ""}};
+  for (const auto& [name, component] : absent) {
+    if (*name == '\0') continue;
+    const std::string text = std::string("posenc ") + name + " is in the component " + component +
+                             ", which this build does not have";
+    app.add_subcommand(name)->allow_extras()->group("")->callback(
+        [text] { posenc::cli::fail("{}", text); });
+  }
 }
 
 }  // namespace
@@ -69,19 +83,7 @@ int main(int argc, char** argv) {
          },
          "print the command line as JSON")
       ->group("");  // for the tools that make the man page and the completions
-  posenc::cli::add_table(app);
-  posenc::cli::add_rotary(app);
-  posenc::cli::add_relative(app);
-  posenc::cli::add_presets(app);
-  posenc::cli::add_identify(app);
-  posenc::cli::add_inspect(app);
-  posenc::cli::add_convert(app);
-  posenc::cli::add_encode(app);
-  posenc::cli::add_classify(app);
-  posenc::cli::add_fill(app);
-  posenc::cli::add_tokenize(app);
-  posenc::cli::add_detokenize(app);
-  posenc::cli::add_generate(app);
-  posenc::cli::add_translate(app);
+  for (const posenc::cli::Command* const command : posenc::cli::commands()) command->add(app);
+  add_absent(app);
   return posenc::cli::run_app(app, argc, argv);
 }

@@ -247,23 +247,6 @@ void print_presets(const PresetsArguments& arguments) {
   if (all || arguments.encoders) print_encoders_table();
 }
 
-}  // namespace
-
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const Preset& preset : presets()) {
-    names.push_back(preset.name);
-    if (!preset.former_name.empty()) names.push_back(preset.former_name);
-  }
-  return names;
-}
-
-std::vector<std::string> rotary_preset_names() {
-  std::vector<std::string> names;
-  for (const RotaryPreset& preset : rotary_presets()) names.push_back(preset.name);
-  return names;
-}
-
 void add_presets(CLI::App& app) {
   auto arguments = std::make_shared<PresetsArguments>();
   auto* sub = app.add_subcommand(
@@ -296,4 +279,7 @@ void add_presets(CLI::App& app) {
   sub->callback([arguments] { print_presets(*arguments); });
 }
 
+const Command kPresets{"presets", 3, add_presets};
+
+}  // namespace
 }  // namespace posenc::cli

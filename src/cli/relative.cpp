@@ -76,8 +76,6 @@ void compute(const RelativeArguments& arguments) {
   save_tensors(arguments.output, result);
 }
 
-}  // namespace
-
 void add_relative(CLI::App& app) {
   auto arguments = std::make_shared<RelativeArguments>();
   auto* sub = app.add_subcommand("relative",
@@ -103,4 +101,7 @@ void add_relative(CLI::App& app) {
   sub->callback([arguments] { compute(*arguments); });
 }
 
+const Command kRelative{"relative", 2, add_relative};
+
+}  // namespace
 }  // namespace posenc::cli

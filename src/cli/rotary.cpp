@@ -132,8 +132,6 @@ void rotate(const RotaryArguments& arguments) {
   save_tensors(arguments.output, result);
 }
 
-}  // namespace
-
 void add_rotary(CLI::App& app) {
   auto arguments = std::make_shared<RotaryArguments>();
   auto* sub = app.add_subcommand("rotary",
@@ -186,4 +184,7 @@ void add_rotary(CLI::App& app) {
   sub->callback([arguments] { rotate(*arguments); });
 }
 
+const Command kRotary{"rotary", 1, add_rotary};
+
+}  // namespace
 }  // namespace posenc::cli

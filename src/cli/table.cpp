@@ -57,8 +57,6 @@ void make(const TableOptions& options) {
   save_tensors(options.output, result, SaveOptions().metadata(metadata));
 }
 
-}  // namespace
-
 void add_table(CLI::App& app) {
   auto options = std::make_shared<TableOptions>();
   auto* sub = app.add_subcommand(
@@ -103,4 +101,7 @@ void add_table(CLI::App& app) {
   sub->callback([options] { make(*options); });
 }
 
+const Command kTable{"table", 0, add_table};
+
+}  // namespace
 }  // namespace posenc::cli

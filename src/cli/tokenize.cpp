@@ -12,8 +12,6 @@ namespace {
 constexpr const char* kTokenizer =
     "folder of a model with its tokenizer's files, as transformers saves them, or a tokenizer.json";
 
-}  // namespace
-
 void add_tokenize(CLI::App& app) {
   auto options = std::make_shared<TokenizeOptions>();
   auto* sub = app.add_subcommand(
@@ -49,4 +47,8 @@ void add_detokenize(CLI::App& app) {
   sub->callback([options] { detokenize_lines(*options); });
 }
 
+const Command kTokenize{"tokenize", 10, add_tokenize};
+const Command kDetokenize{"detokenize", 11, add_detokenize};
+
+}  // namespace
 }  // namespace posenc::cli

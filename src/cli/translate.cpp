@@ -10,6 +10,8 @@
 
 namespace posenc::cli {
 
+namespace {
+
 void add_translate(CLI::App& app) {
   auto options = std::make_shared<TranslateOptions>();
   auto* sub = app.add_subcommand(
@@ -90,4 +92,7 @@ void add_translate(CLI::App& app) {
   });
 }
 
+const Command kTranslate{"translate", 13, add_translate};
+
+}  // namespace
 }  // namespace posenc::cli

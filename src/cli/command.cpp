@@ -1,0 +1,27 @@
+#include "cli/command.h"
+
+#include <algorithm>
+
+namespace posenc::cli {
+namespace {
+
+std::vector<const Command*>& registered() {
+  static std::vector<const Command*> all;
+  return all;
+}
+
+}  // namespace
+
+Command::Command(const char* name, int order, void (*add)(CLI::App& app))
+    : name(name), order(order), add(add) {
+  registered().push_back(this);
+}
+
+std::vector<const Command*> commands() {
+  std::vector<const Command*> all = registered();
+  std::sort(all.begin(), all.end(),
+            [](const Command* a, const Command* b) { return a->order < b->order; });
+  return all;
+}
+
+}  // namespace posenc::cli
