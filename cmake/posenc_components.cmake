@@ -126,6 +126,12 @@ function(posenc_libraries)
     endif()
     if(has_torch)
       posenc_objects(objects ${torch})
+      if(text IN_LIST POSENC_BUILT) # its own copies of private functions, which libposenc_tokenizers does not export
+        set(from "${PROJECT_SOURCE_DIR}/src/tokenizers")
+        posenc_plain_objects(posenc_text_copies "${from}/python/text.cpp" "${from}/unicode/lowercase.cpp"
+          "${from}/unicode/tables/characters.cpp" "${from}/unicode/tables/lowercase.cpp")
+        list(APPEND objects $<TARGET_OBJECTS:posenc_text_copies>)
+      endif()
       add_library(posenc_library SHARED ${objects})
       set_target_properties(posenc_library PROPERTIES OUTPUT_NAME posenc)
       target_link_libraries(posenc_library PUBLIC torch_cpu c10 PRIVATE ${links})

@@ -1,8 +1,5 @@
 #include "base/nearest.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -43,7 +40,9 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
 }
 
 std::string nearest_text(std::string_view wanted, const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(nearest(wanted, names), ", "));
+  std::string text;
+  for (const std::string& name : nearest(wanted, names)) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 }  // namespace posenc::detail

@@ -10,7 +10,7 @@ namespace {
 
 using head::Kind;
 
-const char* described(Kind kind) {
+const char* kind_in_words(Kind kind) {
   switch (kind) {
     case Kind::Sequence: return "labels for sequences";
     case Kind::Token: return "labels for tokens";
@@ -30,9 +30,9 @@ void refuse_other_heads(const std::string& command, const std::string& folder,
   if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) return;
   std::string wanted;
   for (const Kind one : kinds)
-    wanted += (wanted.empty() ? "" : " or ") + std::string(described(one));
+    wanted += (wanted.empty() ? "" : " or ") + std::string(kind_in_words(one));
   fail("{}: posenc {} must be given a model with {}. Got one with {}", folder, command, wanted,
-       described(*kind));
+       kind_in_words(*kind));
 }
 
 CutLines::~CutLines() {

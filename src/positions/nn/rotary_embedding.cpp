@@ -60,7 +60,7 @@ bool is_outside(const torch::Tensor& ids) {
          (ids.numel() > 0 && ids.min().item().toLong() < 0);
 }
 
-RotaryCosSin sent_to(const RotaryCosSin& rows, torch::Device device) {
+RotaryCosSin rows_on(const RotaryCosSin& rows, torch::Device device) {
   const auto sent = [&](const torch::Tensor& t) {
     return t.defined() ? posenc::sent_to(t, device) : t;
   };
@@ -216,7 +216,7 @@ RotaryCosSin RotaryEmbeddingImpl::computed(int64_t first, int64_t last, torch::D
   const bool exact = options.rotary().precision() == Precision::Exact;
   const auto ids = torch::arange(
       first, last, torch::TensorOptions(torch::kLong).device(exact ? torch::kCPU : device));
-  return sent_to(computed(ids, dtype, length), device);
+  return rows_on(computed(ids, dtype, length), device);
 }
 
 // Rows are not cached for frequencies that change with each token.

@@ -23,7 +23,7 @@ constexpr const char* kSave = "save_checkpoint";
 constexpr const char* kLoad = "load_checkpoint";
 constexpr const char* kMark = "posenc.checkpoint";  // the metadata key that marks such a file
 constexpr const char* kVersion = "1";
-constexpr const char* kRanks = "ranks";  // the number of processes, where there are several
+constexpr const char* kRankCount = "ranks";  // the number of processes, where there are several
 
 // The values whose key begins with `prefix`, without it.
 io::Values values_below(const io::Values& all, const std::string& prefix) {
@@ -98,7 +98,7 @@ class Restore {
     }
     if (run.scheduler != nullptr) scheduler_.emplace(*run.scheduler, values);
     numbers_ = numbers_of(values);
-    const int64_t ranks = values.count(kRanks) != 0 ? io::read_count(values, kRanks) : 1;
+    const int64_t ranks = values.count(kRankCount) != 0 ? io::read_count(values, kRankCount) : 1;
     generators_ = io::generator_states_of(tensors_of(source_, "generator."), ranks,
                                           run.group.rank(), run.group.size());
   }
@@ -144,7 +144,7 @@ CheckpointScalars load(const std::string& path, const TrainingRun& run) {
 void save(const std::string& path, const TrainingRun& run, const CheckpointScalars& numbers) {
   io::GroupTensors all;
   io::Values values = {{kMark, kVersion}};
-  if (run.group.size() > 1) values[kRanks] = io::to_text(static_cast<int64_t>(run.group.size()));
+  if (run.group.size() > 1) values[kRankCount] = io::to_text(static_cast<int64_t>(run.group.size()));
   const auto add = [&](const std::string& prefix, const StateDict& tensors) {
     for (const auto& item : tensors) all.tensors.insert(prefix + item.key(), item.value());
   };

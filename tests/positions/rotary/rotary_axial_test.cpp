@@ -19,7 +19,6 @@ using rotary::Coordinates;
 using rotary::CosLayout;
 using rotary::CosType;
 using rotary::Frequency;
-using rotary::Grid;
 using rotary::Pairing;
 using rotary::Planes;
 
@@ -133,11 +132,11 @@ TEST(RotaryAxial, TheLastCoordinateModulates) {
 }
 
 TEST(RotaryAxial, GridsByEveryRule) {
-  const auto grid = [](Grid rule, std::vector<int64_t> sizes) {
+  const auto grid = [](rotary::Grid rule, std::vector<int64_t> sizes) {
     return rotary_grid(axial(12).axes(static_cast<int64_t>(sizes.size())).grid(rule), sizes);
   };
   const auto of = [&](Coordinates rule) {  // the first axis of a column
-    return grid(Grid{.coordinates = rule, .reference = {6, 6}}, {4, 1}).select(1, 0);
+    return grid(rotary::Grid{.coordinates = rule, .reference = {6, 6}}, {4, 1}).select(1, 0);
   };
   const auto whole = [](std::vector<int64_t> v) { return torch::tensor(v); };
   const auto real = [](std::vector<double> v) { return torch::tensor(v, torch::kFloat); };
@@ -149,13 +148,13 @@ TEST(RotaryAxial, GridsByEveryRule) {
   EXPECT_TRUE(bit_equal(of(Coordinates::Resized), real({0.0, 1.5, 3.0, 4.5})));
   EXPECT_TRUE(bit_equal(of(Coordinates::Scaled), real({0, 6, 12, 18})));
   EXPECT_TRUE(bit_equal(of(Coordinates::Floored), whole({0, 1, 3, 4})));
-  EXPECT_TRUE(bit_equal(grid(Grid{.offset = 0.5}, {2, 1}).select(1, 0), real({0.5, 1.5})));
+  EXPECT_TRUE(bit_equal(grid(rotary::Grid{.offset = 0.5}, {2, 1}).select(1, 0), real({0.5, 1.5})));
   const auto by_hand = whole({0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1}).view({4, 3});  // t, h, w
-  EXPECT_TRUE(bit_equal(grid(Grid{}, {1, 2, 2}), by_hand));
+  EXPECT_TRUE(bit_equal(grid(rotary::Grid{}, {1, 2, 2}), by_hand));
   const auto from_one = whole({0, 1, 1, 0, 1, 2, 1, 1, 1, 1, 1, 2}).view({4, 3});
-  EXPECT_TRUE(bit_equal(grid(Grid{.coordinates = Coordinates::OneBased}, {2, 1, 2}), from_one))
+  EXPECT_TRUE(bit_equal(grid(rotary::Grid{.coordinates = Coordinates::OneBased}, {2, 1, 2}), from_one))
       << "only height and width follow the rule";
-  const Grid turned{.coordinates = Coordinates::OneBased, .width_first = true, .zero_tokens = 1};
+  const rotary::Grid turned{.coordinates = Coordinates::OneBased, .width_first = true, .zero_tokens = 1};
   EXPECT_TRUE(bit_equal(grid(turned, {1, 2}), whole({1, 1, 2, 1, 0, 0}).view({3, 2})));
 }
 
@@ -177,7 +176,7 @@ TEST(RotaryAxial, GridsInBlocks) {
   const auto by_row =
       torch::stack({1 + torch::arange(8) % 2, 1 + torch::arange(8).div(2, "floor")}, -1);
   EXPECT_TRUE(bit_equal(muse, by_row));
-  const auto all = rotary_grid(axial(8).grid(Grid{.zero_tokens = 1, .merge = 3}), {6, 9});
+  const auto all = rotary_grid(axial(8).grid(rotary::Grid{.zero_tokens = 1, .merge = 3}), {6, 9});
   EXPECT_EQ(all.size(0), 55);
   EXPECT_TRUE(bit_equal(all[9], torch::tensor({0, 3}))) << "the second block begins";
   EXPECT_TRUE(bit_equal(all[54], torch::tensor({0, 0})));
@@ -225,26 +224,26 @@ TEST(RotaryAxial, WrongAxesAreErrors) {
 }
 
 TEST(RotaryAxial, WrongGridsAreErrors) {
-  const auto refused = [](Grid grid, std::vector<int64_t> sizes) {
+  const auto refused = [](rotary::Grid grid, std::vector<int64_t> sizes) {
     return message_of([&] { rotary_grid(axial(8).grid(grid), sizes); });
   };
   EXPECT_EQ(refused({}, {3}), "[rotary] a grid must have a size for each of the 2 planes. Got [3]");
   EXPECT_EQ(refused({}, {3, 0}), "[rotary] the sizes of a grid must be positive. Got [3, 0]");
-  EXPECT_EQ(refused(Grid{.coordinates = Coordinates::Resized}, {3, 3}),
+  EXPECT_EQ(refused(rotary::Grid{.coordinates = Coordinates::Resized}, {3, 3}),
             "[rotary] grid.reference must have a number for each axis of [3, 3]. Got []");
-  EXPECT_EQ(refused(Grid{.reference = {3, 0}}, {3, 3}),
+  EXPECT_EQ(refused(rotary::Grid{.reference = {3, 0}}, {3, 3}),
             "[rotary] grid.reference must be positive and finite. Got 0");
-  EXPECT_EQ(refused(Grid{.zero_tokens = -1}, {3, 3}),
+  EXPECT_EQ(refused(rotary::Grid{.zero_tokens = -1}, {3, 3}),
             "[rotary] grid.zero_tokens must not be negative. Got -1");
-  EXPECT_EQ(refused(Grid{.merge = -1}, {3, 3}), "[rotary] grid.merge must not be negative. Got -1");
-  EXPECT_EQ(refused(Grid{.merge = 2}, {4, 3}),
+  EXPECT_EQ(refused(rotary::Grid{.merge = -1}, {3, 3}), "[rotary] grid.merge must not be negative. Got -1");
+  EXPECT_EQ(refused(rotary::Grid{.merge = 2}, {4, 3}),
             "[rotary] height and width of a grid must be multiples of grid.merge = 2. Got [4, 3]");
-  EXPECT_EQ(refused(Grid{.merge = 0}, {4, 4}),
+  EXPECT_EQ(refused(rotary::Grid{.merge = 0}, {4, 4}),
             "[rotary] grid.merge must be set: the model's processor has one for each image "
             "(Video-LLaMA 3: 1 for an image, 2 for a video). Got 0");
-  EXPECT_EQ(refused(Grid{.offset = INFINITY}, {3, 3}),
+  EXPECT_EQ(refused(rotary::Grid{.offset = INFINITY}, {3, 3}),
             "[rotary] grid.offset must be finite. Got inf");
-  EXPECT_EQ(refusal(single(8).grid(Grid{.width_first = true})),
+  EXPECT_EQ(refusal(single(8).grid(rotary::Grid{.width_first = true})),
             "[rotary] grid.width_first needs two planes of the axial kinds");
 }
 
