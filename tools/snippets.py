@@ -5,7 +5,7 @@
     tools/snippets.py --alone A.cpp B.cpp ...    one source for each set of #includes in the examples
     tools/snippets.py --list                     where the examples are
 
-An example is a ```cpp block of a document, or of a `///` comment in a public header, in which #include
+An example is a ```cpp block of a document, or of a `///` comment in a public header (a ```c block of a header is C, and none), in which #include
 <posenc/posenc.h> is implied. It becomes the body of a function. With --alone it sees only its own #includes: examples with different ones are in different
 sources, which are compiled without the precompiled header. The sources of --out, which run, have the #includes of all.
 
@@ -59,17 +59,18 @@ def examples_of(name: str, text: str) -> "list[Example]":
     """The examples of a document or of a header, whose comment marks are removed."""
     header = name.endswith(".h")
     usual = (UMBRELLA,) if header else ()
-    found, block = [], None
+    found, block, language = [], None, ""
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*/// ?(.*)", line) if header else None
         content = comment.group(1) if comment else None if header else line
         if block is None:
-            if content == "```cpp":
+            if content == "```cpp" or (header and content == "```c"):
                 block = (number + 1, [])
+                language = content
             elif header and LOOSE_CODE.match(line):
                 raise ValueError(f"{name}:{number}: code in a comment must be between ```cpp and ```, so that it is compiled")
         elif content == "```" or content is None:
-            if not any(text.startswith("TEST(") for text in block[1]):
+            if language == "```cpp" and not any(text.startswith("TEST(") for text in block[1]):
                 found.append(example(name, *block, usual))
             block = None
         else:
