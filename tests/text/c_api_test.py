@@ -81,7 +81,7 @@ class CInterface(unittest.TestCase):
                 lines = kinds.lines(rng, [*tokenizer.added_tokens_encoder], options.lines)
                 self.compare(tokenizer, program, lines, None, f"--seed {options.seed} --kinds '{kind}'")
                 self.compare(tokenizer, program, lines[:50], lines[-50:], f"--seed {options.seed} --kinds '{kind}'")
-                program.ask(["threads", 80, 8], lines[:80])
+                program.ask(["threads", 80, 8], lines[:80] if tokenizer.pad_token else [max(lines, key=len)] * 80)
                 self.assertEqual(program.line(), ["8"], "threads that found the same")
                 self.assertEqual(program.close(), 0)
 
