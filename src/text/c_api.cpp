@@ -1,3 +1,4 @@
+// posenc-budget: the whole interface of C, of short functions
 #include "posenc/text/c_api.h"
 
 #include <algorithm>

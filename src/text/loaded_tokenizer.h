@@ -45,7 +45,7 @@ class LoadedTokenizer {
   std::optional<uint32_t> special_token_id(std::string_view name) const;
   /// The ids of all special tokens that the tokenizer has.
   std::vector<uint32_t> special_token_ids() const;
-  /// The ids of a text that may stand before any other token. Found once.
+  /// The ids of a text that any other token may follow. Found once.
   const std::vector<uint32_t>& ids_before() const;
   /// The text of ids, as transformers' decode() gives it.
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;

@@ -1,4 +1,5 @@
 // The tensors and errors of Tokenizer. What the ids are, the Python tests compare with the package.
+// posenc-budget: one fixture, and a case for each function
 #include "posenc/text/tokenizer.h"
 
 #include <ATen/ops/equal.h>

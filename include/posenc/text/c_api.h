@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: the whole interface of C
+
 /// @file
 /// Tokenizers for C (C99) and for languages that call C. No exception leaves a function, none knows
 /// LibTorch, and all types are those of C, handles, and structs that begin with their size.

@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: a class with its streams and encodings
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -80,7 +82,7 @@ class Tokenizer {
   /// would make `encode({"a", "b"})` ambiguous.)
   EncodedBatch encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                             const TokenizerOptions& options = {}) const;
-  /// The same for texts that stand elsewhere in memory; `seconds` are empty, or one for each.
+  /// The same for texts that are elsewhere in memory; `seconds` are empty, or one for each.
   EncodedBatch encode_views(const std::vector<std::string_view>& texts,
                             const std::vector<std::string_view>& seconds = {},
                             const TokenizerOptions& options = {}) const;
