@@ -15,7 +15,8 @@ constexpr const char* kReadableFiles =
 std::vector<std::string> preset_names();
 std::vector<std::string> rotary_preset_names();
 
-/// A subcommand, which each source registers for itself: `const Command kTable{"table", 0, add_table};`
+/// A subcommand, which each source registers for itself: `const Command kTable{"table", 0,
+/// add_table};`
 struct Command {
   /// `order`: its place among the others in the help. `add` adds it to the command line; callbacks
   /// throw if the input is rejected.

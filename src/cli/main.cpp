@@ -28,8 +28,10 @@ std::string version_text() {
 void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
   app.add_subcommand("version",
-                     "Print the version of posenc and of the LibTorch that it was built with, and its components.")
-      ->callback([] { posenc::cli::print("{}\ncomponents: {}\n", version_text(), POSENC_COMPONENTS); })
+                     "Print the version of posenc and of the LibTorch that it was built with, and "
+                     "its components.")
+      ->callback(
+          [] { posenc::cli::print("{}\ncomponents: {}\n", version_text(), POSENC_COMPONENTS); })
       ->footer("Example:\n  posenc version");
   auto* help = app.add_subcommand("help", "Print the help of posenc or of a subcommand.");
   auto subject = std::make_shared<std::string>();

@@ -144,7 +144,8 @@ CheckpointScalars load(const std::string& path, const TrainingRun& run) {
 void save(const std::string& path, const TrainingRun& run, const CheckpointScalars& numbers) {
   io::GroupTensors all;
   io::Values values = {{kMark, kVersion}};
-  if (run.group.size() > 1) values[kRankCount] = io::to_text(static_cast<int64_t>(run.group.size()));
+  if (run.group.size() > 1)
+    values[kRankCount] = io::to_text(static_cast<int64_t>(run.group.size()));
   const auto add = [&](const std::string& prefix, const StateDict& tensors) {
     for (const auto& item : tensors) all.tensors.insert(prefix + item.key(), item.value());
   };

@@ -152,9 +152,11 @@ TEST(RotaryAxial, GridsByEveryRule) {
   const auto by_hand = whole({0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1}).view({4, 3});  // t, h, w
   EXPECT_TRUE(bit_equal(grid(rotary::Grid{}, {1, 2, 2}), by_hand));
   const auto from_one = whole({0, 1, 1, 0, 1, 2, 1, 1, 1, 1, 1, 2}).view({4, 3});
-  EXPECT_TRUE(bit_equal(grid(rotary::Grid{.coordinates = Coordinates::OneBased}, {2, 1, 2}), from_one))
+  EXPECT_TRUE(
+      bit_equal(grid(rotary::Grid{.coordinates = Coordinates::OneBased}, {2, 1, 2}), from_one))
       << "only height and width follow the rule";
-  const rotary::Grid turned{.coordinates = Coordinates::OneBased, .width_first = true, .zero_tokens = 1};
+  const rotary::Grid turned{
+      .coordinates = Coordinates::OneBased, .width_first = true, .zero_tokens = 1};
   EXPECT_TRUE(bit_equal(grid(turned, {1, 2}), whole({1, 1, 2, 1, 0, 0}).view({3, 2})));
 }
 
@@ -235,7 +237,8 @@ TEST(RotaryAxial, WrongGridsAreErrors) {
             "[rotary] grid.reference must be positive and finite. Got 0");
   EXPECT_EQ(refused(rotary::Grid{.zero_tokens = -1}, {3, 3}),
             "[rotary] grid.zero_tokens must not be negative. Got -1");
-  EXPECT_EQ(refused(rotary::Grid{.merge = -1}, {3, 3}), "[rotary] grid.merge must not be negative. Got -1");
+  EXPECT_EQ(refused(rotary::Grid{.merge = -1}, {3, 3}),
+            "[rotary] grid.merge must not be negative. Got -1");
   EXPECT_EQ(refused(rotary::Grid{.merge = 2}, {4, 3}),
             "[rotary] height and width of a grid must be multiples of grid.merge = 2. Got [4, 3]");
   EXPECT_EQ(refused(rotary::Grid{.merge = 0}, {4, 4}),

@@ -27,32 +27,32 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-struct Kind {
+struct DamagedKind {
   std::string name;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)> make;
 };
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+void PrintTo(const DamagedKind& kind, std::ostream* out) { *out << kind.name; }
 
 template <typename Optimizer, typename Options>
-Kind kind(const std::string& name, const Options& options) {
+DamagedKind kind(const std::string& name, const Options& options) {
   return {name, [=](std::vector<at::Tensor> parameters) {
             return std::make_unique<Optimizer>(std::move(parameters), options);
           }};
 }
 
-const std::vector<Kind> kAdams = {
+const std::vector<DamagedKind> kAdams = {
     kind<torch::optim::Adam>("Adam", torch::optim::AdamOptions(0.1)),
     kind<torch::optim::AdamW>("AdamW", torch::optim::AdamWOptions(0.1).amsgrad(true)),
     kind<FusedAdam>("FusedAdam", FusedAdamOptions(0.1)),
     kind<FusedAdamW>("FusedAdamW", FusedAdamWOptions(0.1).amsgrad(true)),
 };
-const std::vector<Kind> kSgds = {
+const std::vector<DamagedKind> kSgds = {
     kind<torch::optim::SGD>("SGD", torch::optim::SGDOptions(0.1).momentum(0.9)),
     kind<FusedSGD>("FusedSGD", FusedSGDOptions(0.1).momentum(0.9)),
 };
 
 struct Learner {
-  explicit Learner(const Kind& kind)
+  explicit Learner(const DamagedKind& kind)
       : optimizer(kind.make(module->parameters())), scheduler(*optimizer, 3, 0.5) {}
 
   void step() {
@@ -68,7 +68,7 @@ struct Learner {
   torch::optim::StepLR scheduler;
 };
 
-class Damaged : public ::testing::TestWithParam<Kind> {
+class Damaged : public ::testing::TestWithParam<DamagedKind> {
  protected:
   void SetUp() override {
     run_.step();
