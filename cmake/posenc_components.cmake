@@ -148,6 +148,7 @@ function(posenc_libraries)
   foreach(one IN LISTS POSENC_BUILT)
     target_link_libraries(posenc INTERFACE posenc_${one})
   endforeach()
+  target_include_directories(posenc INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>) # for old CMake, as above
   add_library(posenc::posenc ALIAS posenc)
   if(TARGET posenc_catalogue)
     add_library(posenc::identify ALIAS posenc_catalogue) # its name before components; goes with 0.2

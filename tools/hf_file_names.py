@@ -33,7 +33,7 @@ VARIANTS = {"deberta": [{"legacy": False}], "deberta-v2": [{"legacy": False}]}
 
 def loaded_types() -> list[str]:
     """The model types whose weights posenc loads, and those of pairs with such a part."""
-    table = (FOLDER / "model_types.cpp").read_text().split("kModelTypes[] = {")[1].split("\n};")[0]
+    table = (FOLDER / "types/model_types.cpp").read_text().split("kModelTypes[] = {")[1].split("\n};")[0]
     rows = re.split(r"\n    (?=\{\.type)", table)[1:]
     return [re.match(r'\{\.type = "([^"]+)"', row).group(1) for row in rows if re.search(r'\.(layers|seq2seq) = &|\.part = "', row)]
 
@@ -112,7 +112,7 @@ def main() -> int:
     except ImportError:
         print("skipped: transformers is not installed")
         return 0
-    file, wanted = FOLDER / "file_names.inc", table()
+    file, wanted = FOLDER / "types/file_names.inc", table()
     if options.write:
         file.write_text(wanted)
     elif not file.exists() or file.read_text() != wanted:

@@ -204,7 +204,7 @@ def array(kind: str, name: str, values: Iterable[object]) -> str:
 
 def source(includes: Sequence[str], arrays: Sequence[str], rest: str) -> str:
     head = "// Written by tools/unicode_tables.py.\n// posenc-budget: a table\n"
-    body = "".join(f'#include "text/unicode/{name}"\n' for name in includes)
+    body = "".join(f'#include "tokenizers/unicode/{name}"\n' for name in includes)
     own = "namespace {\n\n" + "\n".join(arrays) + "\n}  // namespace\n\n" if arrays else ""
     begin, end = "\n// clang-format off\nnamespace posenc::text::unicode {\n", "\n}  // namespace posenc::text::unicode\n"
     return head + body + begin + own + rest + end

@@ -89,9 +89,9 @@ void load(torch::optim::Optimizer& optimizer, const std::string& bytes) {
   optimizer.load(archive);
 }
 
-class Resume : public ::testing::TestWithParam<Kind> {};
+class ResumedOptimizer : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(Resume, IsAsIfItHadNeverStopped) {
+TEST_P(ResumedOptimizer, IsAsIfItHadNeverStopped) {
   const auto& [name, sparse, make] = GetParam();
   const auto whole = parameters();
   const auto optimizer = make(whole, 0.1);
@@ -111,11 +111,11 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(bit_equal(resumed[i], whole[i]));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Resume, ::testing::ValuesIn(kinds()),
+INSTANTIATE_TEST_SUITE_P(All, ResumedOptimizer, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
 
 // At the end of a schedule, a run's last checkpoint has a rate of 0, in either format.
-TEST_P(Resume, FromARateOfZero) {
+TEST_P(ResumedOptimizer, FromARateOfZero) {
   const auto& [name, sparse, make] = GetParam();
   const auto all = parameters();
   const auto optimizer = make(all, 0.1);
