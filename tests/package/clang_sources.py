@@ -19,7 +19,7 @@ def command(clang, entry, source):
     libomp, which may not be installed, and without the precompiled header, which is gcc's."""
     words = shlex.split(entry["command"])
     kept = [word for word in words
-            if word.startswith(("-D", "-I", "-std=", "-m", "-W", "-ffp-")) and word != "-Winvalid-pch"]
+            if word.startswith(("-D", "-I", "-std=", "-m", "-W", "-ffp-")) and word not in ("-Winvalid-pch", "-Wno-restrict")]
     system = [folder for word, folder in zip(words, words[1:]) if word == "-isystem"]
     return [clang, *kept, *(f"-isystem{folder}" for folder in system), "-Werror", "-fsyntax-only", str(source)]
 
