@@ -77,7 +77,7 @@ DualEncoder load_dual_encoder(const std::string& folder, const LoadOptions& opti
     Leftovers leftovers(source, options,
                         {config.text.whole.text("model_type", ""), config.text.model.type,
                          config.vision.model.type});
-    leftovers.add_unused_patterns(file);
+    leftovers.add_unused_patterns(source);
     const auto tower = [&](const EncoderConfig& one, const char* part) {
       EncoderFolder open(kLoadDual, folder, options, one, path, source, leftovers);
       return encoder_with_its_pooler(open, part);

@@ -150,7 +150,7 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
     const io::FileSource file(path);
     const io::RenamedSource source(file, options.prefix(), options.key_map());
     Leftovers leftovers(source, options, {config.whole.text("model_type", ""), config.model.type});
-    leftovers.add_unused_patterns(file);
+    leftovers.add_unused_patterns(source);
     EncoderFolder open(caller, folder, options, std::move(config), path, source, leftovers);
     read(open);
     leftovers.finish();

@@ -149,7 +149,7 @@ torch::Tensor load_static_embedding(const std::string& folder, const LoadOptions
     const io::FileSource file(path);
     const io::RenamedSource source(file, options.prefix(), options.key_map());
     Leftovers leftovers(source, options, {});
-    leftovers.add_unused_patterns(file);
+    leftovers.add_unused_patterns(source);
     StateDict tensors;
     for (const char* name : {"embedding.weight", "embeddings", "mapping", "weights"}) {
       const auto* entry = find_entry(source, options.prefix() + name);

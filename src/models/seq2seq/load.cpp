@@ -160,7 +160,7 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
     const Vocabulary source(renamed, names);
     const LoadOptions without_prefix = LoadOptions(load).prefix("");
     Leftovers leftovers(renamed, without_prefix, {type.type});
-    leftovers.add_unused_patterns(selected);
+    leftovers.add_unused_patterns(mapped);
     for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
       leftovers.add_read(name);
     options.tie(source.tying());

@@ -106,8 +106,9 @@ void Leftovers::finish() {
   report_.ignored = source_.left_out();
   for (std::size_t i = 0; i < source_.entries().size(); ++i) {
     const auto& entry = source_.entries()[i];
-    const std::string &name = entry.name, in_file = source_.name_in_file(i);
+    const std::string& name = entry.name;
     if (!entry.is_tensor || read_.count(name) != 0) continue;
+    const std::string in_file = source_.name_in_file(i);
     const bool is_selected = name.starts_with(options_.prefix());
     if (!is_selected || is_ignored(entry) || (!is_inside(name) && is_of_head(name))) {
       report_.ignored.push_back(in_file);

@@ -28,9 +28,9 @@ class Leftovers {
   /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
   void add_read(const std::string& name, const std::string& own = "");
 
-  /// The patterns of the options' key map that no name in `file` takes.
-  void add_unused_patterns(const io::TensorSource& file) {
-    report_.unused_patterns = io::unused_patterns(file, options_);
+  /// The patterns of the options' key map, by which `renamed` got its names, that no name took.
+  void add_unused_patterns(const io::RenamedSource& renamed) {
+    report_.unused_patterns = renamed.unused_patterns();
   }
 
   /// Sorts the others and gives the report to the options' owner. Throws WeightsError for those

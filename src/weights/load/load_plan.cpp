@@ -71,7 +71,7 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   if (mismatch_.is_error()) throw mismatch_.error(source.subject());
   report_.missing.insert(report_.missing.end(), mismatch_.missing.begin(), mismatch_.missing.end());
   report_.unexpected = mismatch_.unexpected;
-  report_.unused_patterns = unused_patterns(source, options);
+  report_.unused_patterns = source_.unused_patterns();
 }
 
 void LoadPlan::match_names() {

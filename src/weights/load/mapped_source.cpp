@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -101,6 +102,20 @@ void MappedSource::finish(Entry& entry) {
     const Sizes& sizes = entry.parts[i].sizes;
     if (!sizes.empty()) entry.sizes[0] = sum_of_rows(entry.sizes[0], sizes[0]);
   }
+}
+
+std::vector<std::string> MappedSource::unused_patterns() const {
+  std::set<const KeySource*> used;
+  for (const Entry& entry : entries_) {
+    for (const Part& part : entry.parts)
+      if (part.index != kAbsent) used.insert(part.key_source);
+  }
+  std::vector<std::string> patterns;
+  for (const KeyRule& rule : map_) {
+    for (const KeySource& source : rule.sources.items)
+      if (used.count(&source) == 0) patterns.push_back(source.pattern());
+  }
+  return patterns;
 }
 
 std::string MappedSource::label(std::size_t index) const {

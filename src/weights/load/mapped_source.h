@@ -35,6 +35,8 @@ class MappedSource {
 
   const TensorSource& source() const { return source_; }
   const std::vector<Entry>& entries() const { return entries_; }
+  /// The patterns of the key map that no name took.
+  std::vector<std::string> unused_patterns() const;
   /// The names of an entry's parts, for messages: 'q', 'k' and 'v'.
   std::string label(std::size_t index) const;
   /// A part's entry in the source; the part must not be absent.

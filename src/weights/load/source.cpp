@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -221,11 +220,13 @@ void SelectedSource::check_values(std::size_t index) const { source_.check_value
 RenamedSource::RenamedSource(const TensorSource& source, const std::string& prefix,
                              const KeyMap& map)
     : SelectedSource(source) {
+  std::vector<bool> is_used(map.size());
   for (std::size_t i = 0; i < source.entries().size(); ++i) {
     Entry entry = source.entries()[i];
     if (entry.name.rfind(prefix, 0) == 0) {
       const std::string rest = entry.name.substr(prefix.size());
       if (const auto found = find_rule(rest, map)) {
+        is_used[found->rule] = true;
         const std::string name = fill_pattern(map[found->rule].name, found->runs);
         if (name.empty()) {
           leave_out(i);
@@ -236,6 +237,8 @@ RenamedSource::RenamedSource(const TensorSource& source, const std::string& pref
     }
     select(i, std::move(entry));
   }
+  for (std::size_t rule = 0; rule < map.size(); ++rule)
+    if (!is_used[rule]) unused_patterns_.push_back(map[rule].sources.items.front().pattern());
 }
 
 void check_renames(const char* caller, const KeyMap& map) {
@@ -248,23 +251,6 @@ void check_renames(const char* caller, const KeyMap& map) {
         "one that packs or changes ",
         in_quotes(sources.front().pattern()));
   }
-}
-
-std::vector<std::string> unused_patterns(const TensorSource& source, const LoadOptions& options) {
-  std::set<std::pair<std::size_t, std::size_t>> used;  // rule, and source of it
-  for (const auto& entry : source.entries()) {
-    const std::string_view name = entry.name;
-    if (!name.starts_with(options.prefix())) continue;
-    const auto found = find_rule(name.substr(options.prefix().size()), options.key_map());
-    if (found) used.emplace(found->rule, found->source);
-  }
-  std::vector<std::string> patterns;
-  for (std::size_t rule = 0; rule < options.key_map().size(); ++rule) {
-    const auto& sources = options.key_map()[rule].sources.items;
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      if (used.count({rule, i}) == 0) patterns.push_back(sources[i].pattern());
-  }
-  return patterns;
 }
 
 }  // namespace posenc::io

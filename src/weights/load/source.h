@@ -137,13 +137,16 @@ class RenamedSource : public SelectedSource {
   /// Renames what follows `prefix`, which stays in the names; names without it do not change. A
   /// tensor whose new name is empty is left out.
   RenamedSource(const TensorSource& source, const std::string& prefix, const KeyMap& map);
+
+  /// The patterns of the map that no name took.
+  const std::vector<std::string>& unused_patterns() const { return unused_patterns_; }
+
+ private:
+  std::vector<std::string> unused_patterns_;
 };
 
 /// Throws c10::ValueError, naming the public function `caller`, for a map with rules that do more
 /// than rename and drop.
 void check_renames(const char* caller, const KeyMap& map);
-
-/// The patterns of the options' key map that no name in the source takes.
-std::vector<std::string> unused_patterns(const TensorSource& source, const LoadOptions& options);
 
 }  // namespace posenc::io
