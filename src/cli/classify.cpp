@@ -96,8 +96,8 @@ void add_fill(CLI::App& app) {
   sub->callback([options] { fill_lines(*options); });
 }
 
-const Command kClassify{"classify", 8, add_classify};
-const Command kFill{"fill", 9, add_fill};
+const Command kClassify{8, add_classify};
+const Command kFill{9, add_fill};
 
 }  // namespace
 }  // namespace posenc::cli

@@ -12,8 +12,7 @@ std::vector<const Command*>& registered() {
 
 }  // namespace
 
-Command::Command(const char* name, int order, void (*add)(CLI::App& app))
-    : name(name), order(order), add(add) {
+Command::Command(int order, void (*add)(CLI::App& app)) : order(order), add(add) {
   registered().push_back(this);
 }
 

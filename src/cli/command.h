@@ -15,14 +15,12 @@ constexpr const char* kReadableFiles =
 std::vector<std::string> preset_names();
 std::vector<std::string> rotary_preset_names();
 
-/// A subcommand, which each source registers for itself: `const Command kTable{"table", 0,
-/// add_table};`
+/// A subcommand, which each source registers for itself: `const Command kTable{0, add_table};`
 struct Command {
   /// `order`: its place among the others in the help. `add` adds it to the command line; callbacks
   /// throw if the input is rejected.
-  Command(const char* name, int order, void (*add)(CLI::App& app));
+  Command(int order, void (*add)(CLI::App& app));
 
-  const char* name;
   int order;
   void (*add)(CLI::App& app);
 };

@@ -72,7 +72,7 @@ void add_convert(CLI::App& app) {
   sub->callback([options] { convert_file(*options); });
 }
 
-const Command kConvert{"convert", 6, add_convert};
+const Command kConvert{6, add_convert};
 
 }  // namespace
 }  // namespace posenc::cli

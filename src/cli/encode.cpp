@@ -205,7 +205,7 @@ void add_encode(CLI::App& app) {
   });
 }
 
-const Command kEncode{"encode", 7, add_encode};
+const Command kEncode{7, add_encode};
 
 }  // namespace
 }  // namespace posenc::cli

@@ -359,7 +359,7 @@ void add_generate(CLI::App& app) {
   sub->callback([arguments] { generate_tensors(*arguments); });
 }
 
-const Command kGenerate{"generate", 12, add_generate};
+const Command kGenerate{12, add_generate};
 
 }  // namespace
 }  // namespace posenc::cli

@@ -98,7 +98,7 @@ void add_identify(CLI::App& app) {
   sub->callback([options] { identify_file(*options); });
 }
 
-const Command kIdentify{"identify", 4, add_identify};
+const Command kIdentify{4, add_identify};
 
 }  // namespace
 }  // namespace posenc::cli

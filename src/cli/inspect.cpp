@@ -138,7 +138,7 @@ void add_inspect(CLI::App& app) {
   sub->callback([options] { inspect(*options); });
 }
 
-const Command kInspect{"inspect", 5, add_inspect};
+const Command kInspect{5, add_inspect};
 
 }  // namespace
 }  // namespace posenc::cli

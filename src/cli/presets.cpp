@@ -279,7 +279,7 @@ void add_presets(CLI::App& app) {
   sub->callback([arguments] { print_presets(*arguments); });
 }
 
-const Command kPresets{"presets", 3, add_presets};
+const Command kPresets{3, add_presets};
 
 }  // namespace
 }  // namespace posenc::cli

@@ -101,7 +101,7 @@ void add_relative(CLI::App& app) {
   sub->callback([arguments] { compute(*arguments); });
 }
 
-const Command kRelative{"relative", 2, add_relative};
+const Command kRelative{2, add_relative};
 
 }  // namespace
 }  // namespace posenc::cli

@@ -184,7 +184,7 @@ void add_rotary(CLI::App& app) {
   sub->callback([arguments] { rotate(*arguments); });
 }
 
-const Command kRotary{"rotary", 1, add_rotary};
+const Command kRotary{1, add_rotary};
 
 }  // namespace
 }  // namespace posenc::cli

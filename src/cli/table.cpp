@@ -101,7 +101,7 @@ void add_table(CLI::App& app) {
   sub->callback([options] { make(*options); });
 }
 
-const Command kTable{"table", 0, add_table};
+const Command kTable{0, add_table};
 
 }  // namespace
 }  // namespace posenc::cli

@@ -47,8 +47,8 @@ void add_detokenize(CLI::App& app) {
   sub->callback([options] { detokenize_lines(*options); });
 }
 
-const Command kTokenize{"tokenize", 10, add_tokenize};
-const Command kDetokenize{"detokenize", 11, add_detokenize};
+const Command kTokenize{10, add_tokenize};
+const Command kDetokenize{11, add_detokenize};
 
 }  // namespace
 }  // namespace posenc::cli

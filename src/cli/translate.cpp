@@ -92,7 +92,7 @@ void add_translate(CLI::App& app) {
   });
 }
 
-const Command kTranslate{"translate", 13, add_translate};
+const Command kTranslate{13, add_translate};
 
 }  // namespace
 }  // namespace posenc::cli

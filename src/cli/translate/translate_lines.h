@@ -40,7 +40,7 @@ struct TranslateOptions {
 };
 
 /// Writes the translation of each line of a file to standard output. Throws CommandError if the
-/// model or the text is invalid, and always in a build without posenc::text.
+/// model or the text is invalid.
 void translate_lines(const TranslateOptions& options);
 
 }  // namespace posenc::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-// The options of encoders, heads and classifiers, beside those of models/option_fields.h; lint
-// compares each list with the struct.
+// The options of encoders, heads and classifiers, beside those of inference/freeze/option_fields.h;
+// lint compares each list with the struct.
 
 #include "inference/freeze/option_fields.h"
 #include "posenc/models/attention_pooling.h"

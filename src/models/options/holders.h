@@ -6,7 +6,7 @@
 namespace posenc {
 
 /// The classes with options that freezable encoders and classifiers hold besides; lint compares
-/// them, and those of models/option_holders.h, with the headers.
+/// them, and those of inference/freeze/option_holders.h, with the headers.
 using ModelOptionHolders =
     ModuleClasses<AttentionPoolingImpl, ClassifierImpl, EncoderHeadImpl, EncoderImpl>;
 
