@@ -6,17 +6,7 @@
 namespace posenc::kernels {
 namespace {
 
-#define POSENC_KERNELS(isa, base, runs) \
-  {#isa,                                \
-   embed::base::gather_kernels,         \
-   embed::base::sum_rows_kernels,       \
-   embed::base::dropout_kernels,        \
-   embed::base::random_kernels,         \
-   embed::base::embeddings_kernels,     \
-   embed::base::rotary_kernels,         \
-   sincos::base::sincos_kernels,        \
-   inference::base::weights_kernels,    \
-   inference::base::linear_many_kernels},
+#define POSENC_KERNELS(isa, base, runs) POSENC_KERNELS_OF(isa, base),
 // In the order of Isa.
 constexpr Kernels kTable[] = {POSENC_FOR_EACH_SET(POSENC_KERNELS)};
 #undef POSENC_KERNELS

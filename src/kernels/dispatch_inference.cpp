@@ -6,20 +6,17 @@
 namespace posenc::kernels {
 namespace {
 
-#define POSENC_KERNELS(isa, base, runs)                                                          \
-  {{#isa, embed::base::gather_kernels, embed::base::sum_rows_kernels,                            \
-    embed::base::dropout_kernels, embed::base::random_kernels, embed::base::embeddings_kernels,  \
-    embed::base::rotary_kernels, sincos::base::sincos_kernels, inference::base::weights_kernels, \
-    inference::base::linear_many_kernels},                                                       \
-   inference::base::linear_few_kernels,                                                          \
-   inference::base::linear_few_bfloat16_kernels,                                                 \
-   inference::base::linear_many_bfloat16_kernels,                                                \
-   inference::base::attention_step_kernels,                                                      \
-   inference::base::attention_sequence_kernels,                                                  \
-   inference::base::add_norm_kernels,                                                            \
-   inference::base::activation_kernels,                                                          \
-   inference::base::topk_kernels,                                                                \
-   int8::isa::quantize_int8_kernels,                                                             \
+#define POSENC_KERNELS(isa, base, runs)           \
+  {POSENC_KERNELS_OF(isa, base),                  \
+   inference::base::linear_few_kernels,           \
+   inference::base::linear_few_bfloat16_kernels,  \
+   inference::base::linear_many_bfloat16_kernels, \
+   inference::base::attention_step_kernels,       \
+   inference::base::attention_sequence_kernels,   \
+   inference::base::add_norm_kernels,             \
+   inference::base::activation_kernels,           \
+   inference::base::topk_kernels,                 \
+   int8::isa::quantize_int8_kernels,              \
    int8::isa::linear_int8_kernels},
 // In the order of Isa.
 constexpr InferenceKernels kInferenceTable[] = {POSENC_FOR_EACH_SET(POSENC_KERNELS)};

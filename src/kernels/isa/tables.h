@@ -42,3 +42,16 @@ struct WeightsKernels;  // weights.h
   }
 POSENC_FOR_EACH_SET(POSENC_DECLARE)
 #undef POSENC_DECLARE
+
+// The members of dispatch.h's Kernels for a set, in their order.
+#define POSENC_KERNELS_OF(isa, base) \
+  {#isa,                             \
+   embed::base::gather_kernels,      \
+   embed::base::sum_rows_kernels,    \
+   embed::base::dropout_kernels,     \
+   embed::base::random_kernels,      \
+   embed::base::embeddings_kernels,  \
+   embed::base::rotary_kernels,      \
+   sincos::base::sincos_kernels,     \
+   inference::base::weights_kernels, \
+   inference::base::linear_many_kernels}
