@@ -2,6 +2,7 @@
 # of LibTorch, and contraction is off: a * b + c keeps both roundings.
 
 include_guard()
+set(posenc_src "${CMAKE_CURRENT_LIST_DIR}/../src")
 
 # The sets of this architecture, as src/kernels/sets.h lists them, and their flags. The target architecture is
 # determined by the compiler itself, because toolchain files may leave CMAKE_SYSTEM_PROCESSOR empty or use any name.
@@ -59,3 +60,18 @@ function(posenc_add_kernels group)
     endif()
   endforeach()
 endfunction()
+
+# posenc_kernels_alone(target): adds all kernels to a library of a project without LibTorch. A macro, since the list of the kernels'
+# sources calls posenc_component().
+macro(posenc_kernels_alone target)
+  set(POSENC_BUILT kernels inference)
+  function(posenc_component)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;FILES;LINKS")
+    add_library(posenc_kernels_files OBJECT ${arg_FILES})
+    target_compile_features(posenc_kernels_files PRIVATE cxx_std_20)
+    target_include_directories(posenc_kernels_files PRIVATE "${posenc_src}")
+  endfunction()
+  add_subdirectory("${posenc_src}/kernels" kernels)
+  get_property(posenc_kernels GLOBAL PROPERTY posenc_objects_kernels)
+  target_sources(${target} PRIVATE ${posenc_kernels} $<TARGET_OBJECTS:posenc_kernels_files>)
+endmacro()
