@@ -11,21 +11,12 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from components import TABLE, Components  # noqa: E402
+
+known = Components((ROOT / TABLE).read_text())
 prefix: Path
 components: "list[str]"
-
-
-def table():
-    """name -> what it needs itself."""
-    text = (ROOT / "cmake/posenc_components.cmake").read_text()
-    return {name: needs.strip('"').split() for name, needs in re.findall(r"^set\(posenc_needs_(\w+) (.*?)\)", text, re.M)}
-
-
-def closure(name, needs):
-    found = {name}
-    for one in needs[name]:
-        found |= closure(one, needs)
-    return found
 
 
 def symbols(path, defined):
@@ -50,21 +41,19 @@ class Closures(unittest.TestCase):
         cls.needed = {name: symbols(path, False) for name, path in cls.archives.items()}
 
     def test_functions_of_posenc_are_in_the_components_that_are_needed(self):
-        needs = table()
         for name in components:
-            there = set().union(*(self.defined[one] for one in closure(name, needs)))
+            there = set().union(*(self.defined[one] for one in known.reached(name)))
             missing = [text for text in demangled(self.needed[name] - there) if re.match(r"(?:\w+ (?:for|to) )*posenc::", text)]
             with self.subTest(component=name):
                 self.assertEqual(missing, [])
 
     def test_plain_components_need_nothing_of_libtorch(self):
-        for name in ("base", "kernels", "tokenizers"):
-            if name in components:
-                with self.subTest(component=name):
-                    self.assertEqual([text for text in demangled(self.needed[name]) if re.match(r"(c10|at|torch|caffe2)::", text)], [])
+        for name in {*known.plain, "kernels"} & set(components):
+            with self.subTest(component=name):
+                self.assertEqual([text for text in demangled(self.needed[name]) if re.match(r"(c10|at|torch|caffe2)::", text)], [])
 
     def test_the_table_names_each_component_that_was_built(self):
-        self.assertLessEqual(set(components), set(table()))
+        self.assertLessEqual(set(components), set(known.names))
 
 
 if __name__ == "__main__":

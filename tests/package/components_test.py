@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+from functools import cache
 from pathlib import Path
 
 from linked_test import run
@@ -21,6 +22,7 @@ folder: Path
 arguments: "list[str]"
 
 
+@cache
 def install(name, *options):
     """Builds and installs posenc with these options; returns the prefix."""
     build, prefix = folder / name, folder / f"{name}_prefix"
@@ -43,6 +45,9 @@ def consumer(name, prefix, *options):
 class Plain(unittest.TestCase):
     WITHOUT = "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"
 
+    def installed(self, shared):
+        return install(f"plain_{shared.lower()}", "-DPOSENC_COMPONENTS=tokenizers", self.WITHOUT, f"-DBUILD_SHARED_LIBS={shared}")
+
     def uses(self, prefix):
         build = consumer("tokenizers_consumer", prefix, self.WITHOUT)
         (folder / "good.json").write_text(json.dumps(TOKENIZER))
@@ -56,13 +61,13 @@ class Plain(unittest.TestCase):
 
     def test_static_and_shared(self):
         for shared in ("OFF", "ON"):
-            prefix = install(f"plain_{shared.lower()}", "-DPOSENC_COMPONENTS=tokenizers", self.WITHOUT, f"-DBUILD_SHARED_LIBS={shared}")
+            prefix = self.installed(shared)
             with self.subTest(shared=shared):
                 self.uses(prefix)
                 self.assertFalse(list(prefix.rglob("posencTorchTargets.cmake")))
 
     def test_pkg_config(self):
-        prefix = install("plain_off", "-DPOSENC_COMPONENTS=tokenizers", self.WITHOUT, "-DBUILD_SHARED_LIBS=OFF")
+        prefix = self.installed("OFF")
         path = next(prefix.rglob("posenc_tokenizers.pc")).parent
         flags = run("pkg-config", "--cflags", "--libs", "posenc_tokenizers", PKG_CONFIG_PATH=str(path)).split()
         run("c++", "-std=c++17", HERE / "tokenizers_consumer/main.cpp", *flags, "-o", folder / "by_pkg_config")
@@ -71,7 +76,7 @@ class Plain(unittest.TestCase):
         self.assertEqual(run(folder / "by_pkg_config", folder / "good.json", folder / "bad.json").splitlines()[1], "hello world")
 
     def test_an_absent_component_is_named(self):
-        prefix = install("plain_off", "-DPOSENC_COMPONENTS=tokenizers", self.WITHOUT, "-DBUILD_SHARED_LIBS=OFF")
+        prefix = self.installed("OFF")
         said = subprocess.run(["cmake", "-S", HERE / "positions_consumer", "-B", folder / "absent", f"-DCMAKE_PREFIX_PATH={prefix}"],
                               capture_output=True, text=True, check=False)
         self.assertNotEqual(said.returncode, 0)
