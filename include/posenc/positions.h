@@ -17,7 +17,6 @@
 #include "posenc/positions/functional/grid_positional_encoding.h"
 #include "posenc/positions/functional/pad_sequences.h"
 #include "posenc/positions/functional/positional_encoding.h"
-#include "posenc/positions/functional/relative_position_bias.h"
 #include "posenc/positions/functional/resize_positions.h"
 #include "posenc/positions/functional/rotary.h"
 #include "posenc/positions/functional/sine_position_embedding_2d.h"

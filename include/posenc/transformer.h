@@ -12,7 +12,7 @@
 #include "posenc/transformer/attention/window_attention.h"
 #include "posenc/transformer/attention/window_options.h"
 #include "posenc/transformer/functional/attention_mask.h"
-#include "posenc/transformer/functional/elementwise.h"
+#include "posenc/transformer/functional/activation.h"
 #include "posenc/transformer/functional/multihead_attention.h"
 #include "posenc/transformer/functional/window_partition.h"
 #include "posenc/transformer/layers/bottleneck_encoder_layer.h"

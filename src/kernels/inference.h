@@ -120,9 +120,6 @@ struct AddNormRequest {
   NormKind kind = NormKind::Layer;
 };
 
-enum class Activation { ReLU, GELU, Swish, GELUTanh, QuickGELU };
-constexpr int kActivations = 5;
-
 // log(sum(exp(x))) = largest + rest, kept separate so that x - largest - rest loses no precision.
 struct LogSum {
   float largest, rest;
@@ -157,9 +154,12 @@ constexpr int64_t sequence_floats(int64_t width, int64_t keys) {
 struct AddNormKernels {
   void (*add_norm)(const AddNormRequest& request, int64_t begin, int64_t end);  // rows [begin, end)
 };
+struct ActivationKernel {
+  void (*activate)(float* x, int64_t n);              // in place
+  void (*gate)(float* x, const float* y, int64_t n);  // x = activation(x) * y
+};
 struct ActivationKernels {
-  void (*activate[kActivations])(float* x, int64_t n);              // in place
-  void (*gate[kActivations])(float* x, const float* y, int64_t n);  // x = activation(x) * y
+  ActivationKernel relu, gelu, silu, gelu_tanh, quick_gelu;
 };
 struct TopkKernels {
   LogSum (*log_sum_exp)(const float* x, int64_t n);

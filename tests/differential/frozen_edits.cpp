@@ -9,8 +9,8 @@ namespace {
 constexpr Change kHarmless = {false, false}, kComputes = {false, true}, kRefusable = {true, true};
 
 Activation any_activation(Drawn& drawn) {
-  return drawn.any({Activation::ReLU, Activation::GELU, Activation::Swish, Activation::GELUTanh,
-                    Activation::QuickGELU});
+  return drawn.any({Activation::ReLU, Activation::GELU, Activation::SiLU, Activation::GELUTanh,
+                    Activation::QuickGELU, Activation::Tanh, Activation::LeakyReLU});
 }
 
 // Biases and norms begin as zeros and ones, with which an exchange goes unnoticed.

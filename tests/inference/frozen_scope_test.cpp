@@ -274,7 +274,7 @@ TEST(FrozenScope, AClassifierComputesTheSame) {
   const EncoderOptions options = encoder_options_from_hf(config.dump());
   auto model = drawn(Classifier(ClassifierOptions(
       options, head::Kind::Token,
-      EncoderHeadOptions(32, 5).dense(32).activation(Elementwise::Tanh).norm(1e-5))));
+      EncoderHeadOptions(32, 5).dense(32).activation(Activation::Tanh).norm(1e-5))));
   const Given given = given_for(options);
   const auto results = [&](const FrozenClassifier& frozen) {
     return std::vector<torch::Tensor>{frozen.forward(given.input, given.inputs).logits,

@@ -41,8 +41,9 @@ void vary(Dice& dice, LayerOptions& options, int64_t length) {
 
 LayerOptions any_layer(Dice& dice) {
   static const NormKind kKinds[] = {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne};
-  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::Swish,
-                                            Activation::GELUTanh, Activation::QuickGELU};
+  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::SiLU,
+                                            Activation::GELUTanh, Activation::QuickGELU, Activation::Tanh,
+                                            Activation::Mish};
   const int64_t kv_heads = dice(1, 3), heads = kv_heads * dice(1, 3), head_dim = 8 * dice(1, 5);
   const bool has_own_width = dice.coin();
   LayerOptions options(has_own_width ? dice(8, 90) : heads * head_dim, heads);
@@ -50,7 +51,7 @@ LayerOptions any_layer(Dice& dice) {
   if (kv_heads != heads) options.num_kv_heads(kv_heads);
   options.d_ff(dice(1, 90))
       .feed_forward(dice.coin() ? FeedForward::Gated : FeedForward::Plain)
-      .activation(kActivations[dice(0, 4)])
+      .activation(kActivations[dice(0, 6)])
       .norm_first(dice.coin())
       .norm_kind(kKinds[dice(0, 2)])
       .layer_norm_eps(dice.coin() ? 1e-5 : 1e-3)

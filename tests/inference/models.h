@@ -31,8 +31,9 @@ class Dice {
 inline Transformer any_model(Dice& dice, unsigned seed) {
   static const Tying kTyings[] = {Tying::None, Tying::EncoderDecoder, Tying::DecoderOutput,
                                   Tying::ThreeWay};
-  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::Swish,
-                                            Activation::GELUTanh, Activation::QuickGELU};
+  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::SiLU,
+                                            Activation::GELUTanh, Activation::QuickGELU, Activation::Tanh,
+                                            Activation::Mish};
   const Tying tying = kTyings[dice(0, 3)];
   const bool one = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
   const int64_t heads = dice(1, 4), vocab = dice(20, 60);
@@ -44,7 +45,7 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
       .d_ff(dice(1, 90))
       .max_len(64)
       .tie(tying)
-      .activation(kActivations[dice(0, 4)])
+      .activation(kActivations[dice(0, 6)])
       .norm_first(dice.coin())
       .layer_norm_eps(dice.coin() ? 1e-5 : 1e-3)
       .bias(dice.coin());

@@ -7,7 +7,7 @@
 
 #include "inference/models.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/positions/functional/relative_position_bias.h"
+#include "posenc/positions/relative/bias.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/threads.h"
@@ -38,7 +38,7 @@ std::vector<AttentionMask> masks_beside_padding(Dice& dice, int64_t batch, int64
   const auto some = [&](int64_t n) { return dice.coin() ? n : 1; };
   const std::vector<int64_t> shape = {some(batch), some(heads), some(length), some(length)};
   const auto relative =
-      functional::relative_position_bias(torch::randn({32, heads}), length, length);
+      relative_position_bias(torch::randn({32, heads}), length, length, relative::Buckets{});
   return {AttentionMask(),
           AttentionMask::causal(),
           AttentionMask::causal(dice(1, 3)),
@@ -91,7 +91,7 @@ TEST(Packing, PaddingChangesNoBit) {
   const auto x = torch::randn({5, 40, 48});
   for (const bool is_causal : {false, true}) {
     const auto mask_for = [&](int64_t length) {
-      const auto bias = functional::relative_position_bias(weight, length, length);
+      const auto bias = relative_position_bias(weight, length, length, relative::Buckets{});
       return is_causal ? AttentionMask::causal() : AttentionMask::additive(bias);
     };
     for (const int threads : {1, 2, 3}) {

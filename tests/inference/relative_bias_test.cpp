@@ -26,14 +26,14 @@ relative::Index any_index(Dice& dice, bool bidirectional) {
 // Few heads with wide rows, so that panels of queries are met, and options that T5 has.
 TransformerLayerOptions any_layer(Dice& dice, int64_t d_model, bool norm_first) {
   static const Activation kActivations[] = {Activation::ReLU, Activation::GELU,
-                                            Activation::GELUTanh, Activation::Swish};
+                                            Activation::GELUTanh, Activation::SiLU, Activation::Softsign};
   const int64_t heads = 2 * dice(1, 2);
   TransformerLayerOptions layer(d_model, heads);
   layer.d_ff(dice(1, 40)).dropout(0.0).norm_first(norm_first).bias(dice.coin());
   layer.head_dim(dice(1, 20)).num_kv_heads(dice.coin() ? heads : heads / 2);
   layer.norm_kind(dice.coin() ? NormKind::RMS : NormKind::Layer);
   layer.feed_forward(dice.coin() ? FeedForward::Gated : FeedForward::Plain);
-  layer.activation(kActivations[dice(0, 3)]);
+  layer.activation(kActivations[dice(0, 4)]);
   if (dice.coin()) layer.attention_scale(1.0);
   return layer;
 }

@@ -32,7 +32,7 @@ TransformerOptions marian_options() {
       .max_len(20)
       .dropout(0.1)
       .dropouts(LayerDropouts{.attention_output = 0.1, .output = 0.1})
-      .activation(Activation::Swish)
+      .activation(Activation::SiLU)
       .padding_idx(kSavedVocab - 1)
       .tie(Tying::ThreeWay)
       .sinusoid(preset("hf_marian", kSavedWidth));

@@ -29,7 +29,7 @@ TransformerLayerOptions layer(Draw& draw, int64_t heads, int64_t width) {
       .norm_first(draw.dice.coin())
       .bias(draw.dice.coin())
       .batch_first(draw.dice.coin())
-      .activation(draw.dice.any({Activation::ReLU, Activation::GELU, Activation::Swish}));
+      .activation(draw.dice.any({Activation::ReLU, Activation::GELU, Activation::SiLU}));
 }
 
 // (B, L, D), or (L, B, D).
@@ -91,9 +91,8 @@ Trial norms(Draw& draw) {
               forward_first<RMSNormImpl>};
     default: break;
   }
-  using Gate = GatedFeedForwardOptions::Gate;
   const auto options = GatedFeedForwardOptions(width, draw.size(20))
-                           .gate(draw.dice.any({Gate::SiLU, Gate::GELU, Gate::ReLU}))
+                           .gate(draw.dice.any({Activation::SiLU, Activation::GELU, Activation::ReLU}))
                            .bias(draw.dice.coin());
   return {std::make_shared<GatedFeedForwardImpl>(options), x, forward_first<GatedFeedForwardImpl>};
 }

@@ -9,7 +9,7 @@
 #include "posenc/export.h"
 #include "posenc/models/encoder.h"
 #include "posenc/positions/nn/layer_norm.h"
-#include "posenc/transformer/functional/elementwise.h"
+#include "posenc/transformer/functional/activation.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -58,7 +58,7 @@ struct EncoderHeadOptions {
   /// Whether that layer has a bias.
   TORCH_ARG(bool, dense_bias) = true;
   /// What follows it.
-  TORCH_ARG(Elementwise, activation) = Elementwise::Identity;
+  TORCH_ARG(Activation, activation) = Activation::Identity;
   /// Epsilon of the norm before the output; no norm unless set.
   TORCH_ARG(std::optional<double>, norm) = std::nullopt;
   /// Whether the norm has a bias.
@@ -71,7 +71,7 @@ struct EncoderHeadOptions {
   /// parameter of their own: MobileBERT, whose table is narrower than the encoder's output.
   TORCH_ARG(int64_t, columns_beside_table) = 0;
   /// What the logits go through: `summary_activation` of XLM.
-  TORCH_ARG(Elementwise, output_activation) = Elementwise::Identity;
+  TORCH_ARG(Activation, output_activation) = Activation::Identity;
 };
 
 /// What turns the output of an encoder into logits: y = activation(dense(rows)), normalised, and

@@ -60,7 +60,7 @@ struct CrossEncoderFolder {
   /// The function that is applied to the logits, as the folder stores it: `activation_fn` of
   /// config_sentence_transformers.json, or in config.json `sentence_transformers.activation_fn` or
   /// `sbert_ce_default_activation_function`. Nothing if it stores none.
-  std::optional<Elementwise> activation = {};
+  std::optional<Activation> activation = {};
   std::optional<int64_t> max_seq_length = {};  ///< as in SentenceFolder
   std::optional<int64_t> max_positions = {};   ///< as in SentenceFolder
   bool do_lower_case = false;                  ///< as in SentenceFolder

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "posenc/export.h"
-#include "posenc/transformer/functional/elementwise.h"
+#include "posenc/transformer/functional/activation.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -32,7 +32,7 @@ struct Dense {
   int64_t in_features;                         ///< width of x
   int64_t out_features;                        ///< width of y
   bool bias = true;                            ///< whether there is b
-  Elementwise activation = Elementwise::Tanh;  ///< what follows
+  Activation activation = Activation::Tanh;  ///< what follows
   bool use_residual = false;                   ///< whether there is a residual connection
   Feature input = Feature::Sentence;           ///< x
   Feature output = Feature::Sentence;          ///< y

@@ -12,7 +12,7 @@
 #include "core/torch_internals/parts.h"
 #include "inference/attention/relative_attention.h"
 #include "inference/linear/projection.h"
-#include "inference/rows/elementwise_rows.h"
+#include "inference/rows/activation_rows.h"
 #include "kernels/dispatch.h"
 #include "posenc/positions/relative/bias.h"
 #include "positions/relative/cosine_window.h"
@@ -107,7 +107,7 @@ at::Tensor position_bias(const WindowAttentionImpl& attention) {
                                   relative::LogCoordinates::SwinV2, attention.coordinates->weight);
   const at::Tensor hidden = linear(inputs.flatten(0, 2), *attention.coordinates).relu();
   const at::Tensor table = linear(hidden, *attention.entries);
-  elementwise_by_row(table, Elementwise::Sigmoid);
+  activate_by_row(table, Activation::Sigmoid);
   return relative_bias_of_indices(table * 16, relative_window_index(window));
 }
 

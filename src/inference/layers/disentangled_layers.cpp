@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "inference/layers/check_freezable.h"
-#include "inference/rows/elementwise_rows.h"
+#include "inference/rows/activation_rows.h"
 #include "transformer/attention/position_projections.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -152,7 +152,7 @@ class DisentangledRun : public RelativeRun {
     const at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
     convolution_->projection.run(neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1),
                                  part.rows, added.data_ptr<float>(), part.regime);
-    elementwise_by_row(added, convolution_->activation);
+    activate_by_row(added, convolution_->activation);
     add(part, added.const_data_ptr<float>(), convolution_->norm);
     for (int64_t row = begin; row < end; ++row) {
       if (!packing().is_padding(row)) continue;

@@ -19,7 +19,7 @@ struct DisentangledLayer : RelativeLayer {
 struct FrozenConvolution {
   Projection projection;  ///< (D, K D), of K neighbouring rows side by side
   int64_t size;           ///< K
-  Elementwise activation;
+  Activation activation;
   Norm norm;
 };
 

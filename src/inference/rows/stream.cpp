@@ -1,11 +1,13 @@
 #include "inference/rows/stream.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 
 #include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
+#include "inference/rows/activation_rows.h"
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 
@@ -21,15 +23,24 @@ constexpr int64_t kFewestRows = 32;        // per thread, otherwise columns are 
 constexpr int64_t kGrainFloats = 1 << 14;  // least work per thread, in rows
 constexpr int64_t kRowsInCache = 4;        // converted to 8 bits at a time
 
-kernel::Activation kernel_activation(Activation activation) {
+// Null: LibTorch computes it.
+const kernel::ActivationKernel* kernel_of(Activation activation) {
+  const kernel::ActivationKernels& all = kernels::chosen_inference().activation;
   switch (activation) {
-    case Activation::ReLU: return kernel::Activation::ReLU;
-    case Activation::GELU: return kernel::Activation::GELU;
-    case Activation::Swish: return kernel::Activation::Swish;
-    case Activation::GELUTanh: return kernel::Activation::GELUTanh;
-    case Activation::QuickGELU: return kernel::Activation::QuickGELU;
+    case Activation::ReLU: return &all.relu;
+    case Activation::GELU: return &all.gelu;
+    case Activation::GELUTanh: return &all.gelu_tanh;
+    case Activation::QuickGELU: return &all.quick_gelu;
+    case Activation::SiLU: return &all.silu;
+    default: return nullptr;
   }
-  return kernel::Activation::ReLU;
+}
+
+// x = activation(x) * y
+void gate(Activation activation, float* x, const float* y, int64_t n) {
+  if (const auto* const own = kernel_of(activation)) return own->gate(x, y, n);
+  activate(activation, x, n);
+  for (int64_t i = 0; i < n; ++i) x[i] *= y[i];
 }
 
 // Splits rows into parts of equal size, at most kMostRowsPerPart, with the same number of parts per
@@ -154,8 +165,8 @@ void add_projected(const Stream& stream, const Projection& projection, const flo
 }
 
 void activate(Activation activation, float* x, int64_t n) {
-  kernels::chosen_inference().activation.activate[static_cast<int>(kernel_activation(activation))](
-      x, n);
+  if (const auto* const own = kernel_of(activation)) return own->activate(x, n);
+  activate_by_row(at::from_blob(x, {1, n}, at::kFloat), activation);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
@@ -168,12 +179,11 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& po
     const int64_t floats = Int8Rows::floats(stream.rows, width);
     hidden_int8 = {platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
   }
-  const kernel::ActivationKernels& use = kernels::chosen_inference().activation;
-  const auto which = static_cast<int>(kernel_activation(layer.activation));
   split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* const x = hidden + row * stride;
-      layer.is_gated ? use.gate[which](x, x + width, width) : use.activate[which](x, width);
+      layer.is_gated ? gate(layer.activation, x, x + width, width)
+                     : activate(layer.activation, x, width);
       if (hidden_int8) hidden_int8.convert(hidden, stride, row, row + 1);
     }
   });

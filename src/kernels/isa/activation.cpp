@@ -33,7 +33,7 @@ struct GELU {
   }
 };
 
-struct Swish {
+struct SiLU {
   static POSENC_INLINE Floats of(Floats x) { return x / (broadcast(1.0f) + exponential(-x)); }
 };
 
@@ -67,11 +67,12 @@ void gate(float* x, const float* y, int64_t count) {
   });
 }
 
+template <typename F>
+constexpr ActivationKernel functions = {activate<F>, gate<F>};
+
 }  // namespace
 
-// In the order of Activation.
-const ActivationKernels activation_kernels = {
-    {activate<ReLU>, activate<GELU>, activate<Swish>, activate<GELUTanh>, activate<QuickGELU>},
-    {gate<ReLU>, gate<GELU>, gate<Swish>, gate<GELUTanh>, gate<QuickGELU>}};
+const ActivationKernels activation_kernels = {functions<ReLU>, functions<GELU>, functions<SiLU>,
+                                              functions<GELUTanh>, functions<QuickGELU>};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

@@ -43,8 +43,7 @@ void set_t5_layer(const Settings& config, TransformerLayerOptions& layer) {
     layer.activation(activation_of(network.activation));
   } catch (const c10::ValueError&) {
     config.refuse(config.has("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj",
-                  "must have the activation relu, gelu, gelu_new, gelu_fast, gelu_accurate, "
-                  "gelu_pytorch_tanh, quick_gelu, silu or swish");
+                  "must have the name of an activation in transformers");
   }
   constexpr const char* kRate[] = {"dropout_rate"};
   constexpr const char* kEpsilon[] = {"layer_norm_epsilon"};

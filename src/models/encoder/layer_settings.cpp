@@ -460,9 +460,9 @@ void read_deberta(const Settings& config, const hf::ModelType&, EncoderOptions& 
 }
 
 // What follows the convolution has a name of transformers.
-Elementwise conv_act_in(const Settings& config) {
+Activation conv_act_in(const Settings& config) {
   try {
-    return elementwise_of_transformers(config.text("conv_act", "tanh"));
+    return activation_of(config.text("conv_act", "tanh"));
   } catch (const c10::ValueError&) {
     config.refuse("conv_act", "must be the name of an activation in transformers");
   }
@@ -489,7 +489,7 @@ void read_deberta_v2(const Settings& config, const hf::ModelType&, EncoderOption
                          .share_att_key(config.flag("share_att_key", false))
                          .conv_kernel_size(size)
                          .conv_groups(groups)
-                         .conv_act(size > 0 ? conv_act_in(config) : Elementwise::Tanh));
+                         .conv_act(size > 0 ? conv_act_in(config) : Activation::Tanh));
   options.zero_padding(true);
 }
 

@@ -37,15 +37,15 @@ constexpr int64_t kSerialElements = 1 << 15;
 
 // What the output layer gives, whose weight may be in two parts.
 at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
-  const Elementwise activation = parts.options.head().output_activation();
-  if (!parts.beside) return functional::elementwise(parts.out.rows(rows), activation);
+  const Activation activation = parts.options.head().output_activation();
+  if (!parts.beside) return functional::activate(parts.out.rows(rows), activation);
   const auto part = [&](const Projection& projection, int64_t begin) {
     at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
     projection.run(rows.const_data_ptr<float>() + begin, rows.size(1), rows.size(0),
                    out.data_ptr<float>(), projection.out(), row_regime(rows.size(0)));
     return out;
   };
-  return functional::elementwise(part(parts.out, 0).add_(part(*parts.beside, parts.out.in())),
+  return functional::activate(part(parts.out, 0).add_(part(*parts.beside, parts.out.in())),
                                  activation);
 }
 
@@ -57,7 +57,7 @@ void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
   const auto work = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const at::Tensor view = x.narrow(0, i * part, std::min(part, rows - i * part));
-      at::Tensor y = functional::elementwise(view, options.activation());
+      at::Tensor y = functional::activate(view, options.activation());
       if (options.norm()) {
         y = at::layer_norm(y, {width}, parts.norm_weight, parts.norm_bias, *options.norm());
       }
@@ -70,7 +70,7 @@ void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
 at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
   const at::Tensor given = rows.contiguous();
   const auto& options = parts.options.head();
-  if (!options.dense() && !options.norm() && options.activation() == Elementwise::Identity) {
+  if (!options.dense() && !options.norm() && options.activation() == Activation::Identity) {
     return output_of(parts, given);
   }
   const at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();

@@ -9,7 +9,7 @@
 
 #include "inference/freeze/model.h"
 #include "inference/layers/window_layers.h"
-#include "inference/rows/elementwise_rows.h"
+#include "inference/rows/activation_rows.h"
 #include "inference/rows/frozen_scope.h"
 #include "models/encoder/parts.h"
 #include "models/frozen/freeze_encoder.h"
@@ -193,7 +193,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
   if (parts.pooler) out.pooled = parts.pooler->rows(out.pooled);
   if (parts.options.pooling() == encoder::Pooling::TanhOfFirst)
-    inference::elementwise_by_row(out.pooled, Elementwise::Tanh);
+    inference::activate_by_row(out.pooled, Activation::Tanh);
   return out;
 }
 

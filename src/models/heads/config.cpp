@@ -183,19 +183,19 @@ Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOpti
 }
 
 // A setting with the name of an activation, or none.
-Elementwise activation_if(const Settings& config, const char* setting) {
+Activation activation_if(const Settings& config, const char* setting) {
   const std::string name = config.text_if(setting).value_or("");
   try {
-    return elementwise_of_transformers(name.empty() ? "linear" : name);
+    return activation_of(name.empty() ? "linear" : name);
   } catch (const c10::ValueError&) {
     config.refuse(setting, "must be the name of an activation in transformers");
   }
 }
 
-Elementwise activation_in_head(const Settings& config, const HeadStructure& structure) {
+Activation activation_in_head(const Settings& config, const HeadStructure& structure) {
   const std::string setting = structure.activation_setting;
   if (setting.empty()) {
-    return elementwise_of_transformers(*structure.activation == '\0' ? "linear"
+    return activation_of(*structure.activation == '\0' ? "linear"
                                                                      : structure.activation);
   }
   return activation_if(config, structure.activation_setting);

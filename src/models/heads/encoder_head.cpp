@@ -107,13 +107,13 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
                       ". Got ", table.defined() ? table.sizes() : at::IntArrayRef{});
   }
   torch::Tensor x = dense ? dense->forward(rows) : rows;
-  x = functional::elementwise(x, options.activation());
+  x = functional::activate(x, options.activation());
   if (norm) x = norm->forward(x);
   const torch::Tensor& own = options.tied() ? table : weight;
   const int64_t width = own.size(1), beside = options.columns_beside_table();
   torch::Tensor y = torch::linear(beside == 0 ? x : x.narrow(-1, 0, width), own, bias);
   if (beside > 0) y = y + torch::linear(x.narrow(-1, width, beside), weight_beside_table);
-  return functional::elementwise(y, options.output_activation());
+  return functional::activate(y, options.output_activation());
 }
 
 torch::Tensor EncoderHeadImpl::forward(const EncoderOutput& output,

@@ -19,7 +19,7 @@ constexpr const char* kCrossReader = "read_cross_encoder_folder";
 constexpr TransformerTask kScores = {"sequence-classification", "logits", "scores"};
 
 // Releases before 5.4 stored it in config.json.
-std::optional<Elementwise> activation_in(const Settings& own, const fs::path& model) {
+std::optional<Activation> activation_in(const Settings& own, const fs::path& model) {
   if (own.has("activation_fn")) return activation_at(own, "activation_fn");
   const Settings config(kCrossReader, (model / "config.json").string());
   if (config.value("sentence_transformers").is_object()) {

@@ -108,7 +108,7 @@ struct RunStage {
   }
   void operator()(const sentence::Dense& stage) const {
     const at::Tensor& x = features.of(stage.input);
-    at::Tensor y = functional::elementwise(module->linear->forward(x), stage.activation);
+    at::Tensor y = functional::activate(module->linear->forward(x), stage.activation);
     if (stage.use_residual) {
       y = y + (module->residual ? module->residual->forward(x) : x);
     }

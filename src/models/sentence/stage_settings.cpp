@@ -50,8 +50,8 @@ void set_features(const Settings& config, Stage& stage) {
 }
 
 // Without the setting it is Tanh.
-Elementwise activation_in_stage(const Settings& config) {
-  if (!config.mentions(kActivationFunction)) return Elementwise::Tanh;
+Activation activation_in_stage(const Settings& config) {
+  if (!config.mentions(kActivationFunction)) return Activation::Tanh;
   return activation_at(config, kActivationFunction);
 }
 
@@ -178,16 +178,14 @@ at::Tensor stage_word_weights(const char* caller, const std::string& folder) {
   return word_weights_in({caller, (fs::path(folder) / "config.json").string(), kMostSettings});
 }
 
-Elementwise activation_at(const Settings& config, const char* name) {
+Activation activation_at(const Settings& config, const char* name) {
   const std::string path = config.text(name);
   const std::string last = path.substr(path.rfind('.') + 1);
   for (const char* module :
        {"torch.nn.modules.activation.", "torch.nn.modules.linear.", "torch.nn."}) {
     if (path != module + last) continue;
     try {
-      const Elementwise function = elementwise_of(last);
-      const bool is_class = function != Elementwise::GELUTanh && function != Elementwise::QuickGELU;
-      if (is_class) return function;
+      return activation_of_class(last);
     } catch (const c10::ValueError&) {  // refused below
     }
   }

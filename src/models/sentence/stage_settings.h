@@ -38,7 +38,7 @@ at::Tensor stage_word_weights(const char* caller, const std::string& folder);
 
 /// The activation whose class in torch.nn a setting names, such as
 /// `torch.nn.modules.activation.Tanh`. Throws c10::ValueError for another path.
-Elementwise activation_at(const Settings& config, const char* name);
+Activation activation_at(const Settings& config, const char* name);
 
 /// The folder of a stage.
 std::string stage_folder(const SentenceModules& modules, const SentenceModule& stage);

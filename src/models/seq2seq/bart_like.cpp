@@ -21,7 +21,7 @@ Activation bart_activation(const Settings& config) {
   try {
     return activation_of(name);
   } catch (const c10::ValueError&) {
-    config.refuse("activation_function", "must be relu, gelu, gelu_new, quick_gelu, swish or silu");
+    config.refuse("activation_function", "must be the name of an activation in transformers");
   }
 }
 

@@ -57,7 +57,7 @@ at::Tensor scores_of_logits(const TextClassifierParts& parts, const at::Tensor& 
     case labels::Function::Default: break;
   }
   const auto& stored = parts.folder.activation;
-  return stored ? functional::elementwise(logits, *stored)
+  return stored ? functional::activate(logits, *stored)
                 : class_probabilities(parts.model.options(), logits);
 }
 

@@ -66,7 +66,7 @@ torch::Tensor ConformerConvolutionImpl::forward(const torch::Tensor& x) {
   const torch::Tensor gated = halves[0] * halves[1].sigmoid();
   torch::Tensor y = at::conv1d(gated.transpose(1, 2), depthwise_weight.unsqueeze(1), {}, 1,
                                depthwise_weight.size(1) / 2, 1, width);
-  y = activated(batch_norm->forward(y), options.activation()).transpose(1, 2);
+  y = functional::activate(batch_norm->forward(y), options.activation()).transpose(1, 2);
   return drop(*dropout, pointwise2->forward(y));
 }
 

@@ -6,42 +6,6 @@
 #include "positions/nn/weights.h"
 
 namespace posenc {
-namespace {
-
-using Gate = GatedFeedForwardOptions::Gate;
-
-const char* to_string(Gate gate) {
-  switch (gate) {
-    case Gate::SiLU: return "silu";
-    case Gate::GELU: return "gelu";
-    case Gate::GELUTanh: return "gelu_pytorch_tanh";
-    case Gate::ReLU: return "relu";
-  }
-  return "";
-}
-
-torch::Tensor activated(const torch::Tensor& x, Gate gate) {
-  switch (gate) {
-    case Gate::SiLU: return torch::silu(x);
-    case Gate::GELU: return torch::gelu(x);
-    case Gate::GELUTanh: return torch::gelu(x, "tanh");
-    case Gate::ReLU: break;
-  }
-  return torch::relu(x);
-}
-
-}  // namespace
-
-Gate gate_of(const std::string& name) {
-  if (name == "silu" || name == "swish") return Gate::SiLU;
-  if (name == "gelu") return Gate::GELU;
-  if (name == "gelu_pytorch_tanh") return Gate::GELUTanh;
-  if (name == "relu") return Gate::ReLU;
-  TORCH_CHECK_VALUE(false,
-                    "[GatedFeedForward] hidden_act must be silu, swish, gelu, gelu_pytorch_tanh or "
-                    "relu. Got ",
-                    name);
-}
 
 GatedFeedForwardImpl::GatedFeedForwardImpl(GatedFeedForwardOptions options_) : options(options_) {
   GatedFeedForwardImpl::reset();
@@ -69,7 +33,8 @@ void GatedFeedForwardImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor GatedFeedForwardImpl::forward(const torch::Tensor& x) {
   TORCH_CHECK_VALUE(x.dim() > 0 && x.size(-1) == options.d_model(),
                     "[GatedFeedForward] x must be (..., ", options.d_model(), "). Got ", x.sizes());
-  return down_proj->forward(activated(gate_proj->forward(x), options.gate()) * up_proj->forward(x));
+  return down_proj->forward(functional::activate(gate_proj->forward(x), options.gate()) *
+                            up_proj->forward(x));
 }
 
 }  // namespace posenc

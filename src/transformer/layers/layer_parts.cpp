@@ -199,28 +199,17 @@ torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& sc
   return scale.is_empty() ? dropped : scale.ptr()->forward(dropped);
 }
 
-torch::Tensor activated(const torch::Tensor& x, Activation activation) {
-  switch (activation) {
-    case Activation::ReLU: return torch::relu(x);
-    case Activation::GELU: return torch::gelu(x);
-    case Activation::Swish: return torch::silu(x);
-    case Activation::GELUTanh: return torch::gelu(x, "tanh");
-    case Activation::QuickGELU: break;
-  }
-  return x * torch::sigmoid(1.702 * x);
-}
-
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
                            const TransformerLayerOptions& options) {
   torch::Tensor hidden = linear1.forward(x);  // (B, L, d_ff), with gates (B, L, 2 d_ff)
   if (options.feed_forward() == FeedForward::Gated) {
     const auto parts = hidden.chunk(2, -1);
-    hidden = activated(parts[0], options.activation()) * parts[1];
+    hidden = functional::activate(parts[0], options.activation()) * parts[1];
   } else if (options.activation() == Activation::ReLU) {
     hidden.relu_();  // in place: a layer's largest tensor
   } else {
-    hidden = activated(hidden, options.activation());
+    hidden = functional::activate(hidden, options.activation());
   }
   return linear2.forward(drop(dropout, hidden));
 }

@@ -128,9 +128,6 @@ torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm&
                   [](const torch::Tensor& y) { return y; });
 }
 
-/// The activation of x.
-torch::Tensor activated(const torch::Tensor& x, Activation activation);
-
 /// linear2(dropout(hidden)), where hidden is the activation of linear1(x), gated if the options say
 /// so.
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,

@@ -89,7 +89,7 @@ torch::Tensor ConvolutionBesideImpl::forward(const torch::Tensor& x, const torch
   };
   torch::Tensor y = conv->forward(without_padding(x).transpose(1, 2)).transpose(1, 2).contiguous();
   y = without_padding(y);
-  y = functional::elementwise(drop(*dropout, y), options.disentangled()->conv_act());
+  y = functional::activate(drop(*dropout, y), options.disentangled()->conv_act());
   y = norm->forward(out + y);
   return rows.defined() ? y * rows.to(y.scalar_type()) : y;
 }

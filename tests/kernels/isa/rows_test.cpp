@@ -133,13 +133,13 @@ TEST(InferenceRows, Activations) {
   const torch::Tensor expected[] = {at::relu(wide), at::gelu(wide), at::silu(wide),
                                     at::gelu(wide, "tanh"), wide * at::sigmoid(1.702 * wide)};
   const auto gated = torch::rand_like(x) - 0.5;
-  for (int i = 0; i < kActivations; ++i) {
+  for (size_t i = 0; i < std::size(expected); ++i) {
     for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without huge values
       expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const InferenceKernels& use) {
         const auto y = x.narrow(0, 0, n).clone();
-        use.activation.activate[i](y.data_ptr<float>(), n);
+        activations(use)[i].activate(y.data_ptr<float>(), n);
         const auto gate = x.narrow(0, 0, n).clone();
-        use.activation.gate[i](gate.data_ptr<float>(), gated.const_data_ptr<float>(), n);
+        activations(use)[i].gate(gate.data_ptr<float>(), gated.const_data_ptr<float>(), n);
         EXPECT_TRUE(bit_equal(gate, y * gated.narrow(0, 0, n)));
         return y;
       });
@@ -149,9 +149,9 @@ TEST(InferenceRows, Activations) {
 
 TEST(InferenceRows, NaNStaysNaN) {
   on_each_set([&](const InferenceKernels& use) {
-    for (const auto activate : use.activation.activate) {
+    for (const ActivationKernel& one : activations(use)) {
       auto x = torch::full({20}, std::numeric_limits<float>::quiet_NaN());
-      activate(x.data_ptr<float>(), 20);
+      one.activate(x.data_ptr<float>(), 20);
       EXPECT_TRUE(x.isnan().all().item<bool>());
     }
   });

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <array>
 #include <functional>
 
 #include "kernels/dispatch.h"
@@ -34,6 +35,12 @@ inline void expect_on_each_set(
     EXPECT_TRUE(!same.defined() || testing::bit_equal(got, same));
     same = got;
   });
+}
+
+/// The kernels of the activations, in the order of ActivationKernels.
+inline std::array<ActivationKernel, 5> activations(const InferenceKernels& use) {
+  const ActivationKernels& all = use.activation;
+  return {all.relu, all.gelu, all.silu, all.gelu_tanh, all.quick_gelu};
 }
 
 }  // namespace posenc::kernels::inference

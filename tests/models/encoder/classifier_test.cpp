@@ -232,7 +232,7 @@ TEST(Classifier, TakesTheMeanOfPatches) {
 TEST(Classifier, ActivatesItsLogits) {
   auto options = EncoderHeadOptions(8, 3).rows(head::Rows::MeanOfRows);
   EncoderHead plain(options);
-  EncoderHead with(options.output_activation(Elementwise::Tanh));
+  EncoderHead with(options.output_activation(Activation::Tanh));
   const torch::NoGradGuard no_grad;
   with->weight.copy_(plain->weight), with->bias.copy_(plain->bias);
   EncoderOutput out;
@@ -292,7 +292,7 @@ TEST(Classifier, IsNotSavedAsSomethingElse) {
   const std::string two = R"({"id2label": {"0": "no", "1": "yes"}})";
   EXPECT_ERROR(save_pretrained(model, out / "new", SavePretrainedOptions().config(two)),
                c10::ValueError, "outputs of the head must be that of the Classifier, 3. Got 2");
-  model->head->options.activation(Elementwise::Tanh);
+  model->head->options.activation(Activation::Tanh);
   EXPECT_ERROR(save_pretrained(model, out / "new"), c10::ValueError,
                "activation of the head must be that of the Classifier");
   model = load_classifier(masked_folder().write());

@@ -136,7 +136,7 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
       {small("llama", {{"num_key_value_heads", 3}}),
        "num_key_value_heads must divide num_attention_heads 4. Got 3"},
       {small("llama", {{"head_dim", 1 << 21}}), "head_dim must be at most 1048576. Got 2097152"},
-      {small("llama", {{"hidden_act", "tanh"}}), "hidden_act must be gelu"},
+      {small("llama", {{"hidden_act", "xielu"}}), "hidden_act must be the name of an activation"},
       {small("modernbert", {{"layer_types", {"full_attention"}}}),
        "layer_types must be a list of the type of each of num_hidden_layers 4 layers"},
       {small("modernbert", {{"layer_types", {"full_attention", "a", "b", "c"}}}),

@@ -25,15 +25,15 @@ TEST(CrossEncoderFolder, HasItsActivationInOneOfThreePlaces) {
   const auto activation = [&] { return read_cross_encoder_folder(folder.write()).activation; };
   EXPECT_FALSE(activation());
   folder.config["sbert_ce_default_activation_function"] = "torch.nn.modules.linear.Identity";
-  EXPECT_EQ(activation(), Elementwise::Identity);
+  EXPECT_EQ(activation(), Activation::Identity);
   folder.config["sentence_transformers"] = {{"activation_fn", "torch.nn.modules.activation.Tanh"}};
-  EXPECT_EQ(activation(), Elementwise::Tanh);
+  EXPECT_EQ(activation(), Activation::Tanh);
   folder.config["sentence_transformers"] = {{"activation_fn", nullptr}};
   EXPECT_FALSE(activation()) << "which is not looked for further on";
   put_json(
       folder.write(), "config_sentence_transformers.json",
       {{"model_type", "CrossEncoder"}, {"activation_fn", "torch.nn.modules.activation.Sigmoid"}});
-  EXPECT_EQ(activation(), Elementwise::Sigmoid);
+  EXPECT_EQ(activation(), Activation::Sigmoid);
   put_json(folder.write(), "config_sentence_transformers.json",
            {{"activation_fn", "torch.nn.modules.activation.Sigmoid"}});
   EXPECT_FALSE(activation()) << "of a SentenceTransformer";

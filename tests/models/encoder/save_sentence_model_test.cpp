@@ -124,7 +124,7 @@ TEST(SaveSentenceModel, RefusesOtherStages) {
   EXPECT_ERROR(save_sentence_model(model.encoder, few, out / "new", options), c10::ValueError,
                "stages must be as many as those of " + old.source() + ", 2. Got 1");
   SentenceStages other(SentenceStagesOptions(8).stages(
-      {sentence::Pooling{}, sentence::Dense{8, 4, true, Elementwise::ReLU}}));
+      {sentence::Pooling{}, sentence::Dense{8, 4, true, Activation::ReLU}}));
   EXPECT_ERROR(save_sentence_model(model.encoder, other, out / "new", options), c10::ValueError,
                "stage 2 must be that of " + old.source() + ". Got one with other options");
   EXPECT_ERROR(save_sentence_model(model.encoder, nullptr, out / "new", options), c10::ValueError,

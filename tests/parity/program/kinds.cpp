@@ -105,7 +105,7 @@ void feed_forward(Counterpart& made) {
   const std::string gate = gemma ? "gelu_pytorch_tanh" : "silu";
   set_plain(made,
             GatedFeedForward(GatedFeedForwardOptions(made.sizes["d_model"], made.sizes["d_ff"])
-                                 .gate(gate_of(made.params.text("gate").value_or(gate)))));
+                                 .gate(activation_of(made.params.text("gate").value_or(gate)))));
 }
 
 // The frequencies do not determine which channels form a pair.

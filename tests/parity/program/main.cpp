@@ -250,7 +250,7 @@ void add_run(CLI::App& app) {
   add_options(
       *sub, *options,
       "set an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, num_heads=8, "
-      "norm_first=0, activation=relu|gelu|gelu_tanh|quick_gelu|swish, ...",
+      "norm_first=0, activation=relu|gelu|gelu_tanh|quick_gelu|swish|tanh, ...",
       "\nExample:\n"
       "  posenc-parity run embedding.pt --input ids.safetensors --out out.safetensors\n"
       "  posenc-parity run model.safetensors --prefix encoder.embed. --module InputEmbedding \\\n"

@@ -178,7 +178,7 @@ TEST_F(Run, PartsOfDecoderOnlyModels) {
                         llama->forward(x)));
   EXPECT_TRUE(bit_equal(output(norm, input, {"--module", "GemmaRMSNorm"}), gemma->forward(x)));
   for (const std::string gate : {"silu", "gelu_pytorch_tanh"}) {
-    GatedFeedForward network(GatedFeedForwardOptions(8, 5).gate(gate_of(gate)));
+    GatedFeedForward network(GatedFeedForwardOptions(8, 5).gate(activation_of(gate)));
     const auto file = safetensors("mlp", state_dict(*network));
     const char* name = gate == "silu" ? "LlamaMLP" : "GemmaMLP";
     EXPECT_TRUE(bit_equal(output(file, input, {"--module", name}), network->forward(x)));

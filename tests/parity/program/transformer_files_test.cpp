@@ -216,7 +216,7 @@ TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
   };
   with("num_heads=7", "num_heads must divide d_model");
   with("num_heads=0", "num_heads must be positive");
-  with("activation=tanh", "must be relu, gelu, gelu_tanh");
+  with("activation=gelo", "the nearest are");
   with("tie=both", "none, encoder_decoder, decoder_output or three_way. Got both");
   with("layer_norm_eps=small", "must be a number. Got small");
   with("num_head=2", "did you mean num_heads?");

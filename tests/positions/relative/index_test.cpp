@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "posenc/positions/functional/relative_position_bias.h"
 #include "posenc/positions/relative/bias.h"
 #include "support/compare.h"
 #include "support/seed.h"
@@ -127,13 +126,6 @@ TEST(RelativeBias, IsTheEntryOfEachPair) {
         relative_position_bias(table, at, at, index),
         torch::embedding(table, relative_index(at, at, index)).permute({0, 3, 1, 2}).contiguous()));
   }
-}
-
-TEST(RelativeBias, OfT5IsOfItsBuckets) {
-  const auto table = torch::randn({32, 2});
-  const auto options = functional::RelativePositionFuncOptions().bidirectional(false).offset(5);
-  EXPECT_TRUE(bit_equal(functional::relative_position_bias(table, 4, 9, options),
-                        relative_position_bias(table, 4, 9, Buckets{32, 128, false}, 5)));
 }
 
 TEST(RelativeBias, HasTheGradientOfALookup) {

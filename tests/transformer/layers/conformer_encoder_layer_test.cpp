@@ -26,7 +26,7 @@ TransformerLayerOptions conformer(int64_t size) {
   return TransformerLayerOptions(8, 2)
       .d_ff(7)
       .dropout(0.0)
-      .activation(Activation::Swish)
+      .activation(Activation::SiLU)
       .conformer(ConformerOptions(size));
 }
 

@@ -150,7 +150,7 @@ TEST(DisentangledEncoderLayer, NoticesOtherOptionsOnceItIsFrozen) {
     layer.self_attn->options.positions().content_to_position(false);
   });
   noticed("other options of conv", [](TransformerEncoderImpl& encoder) {
-    encoder.conv->options.disentangled()->conv_act(Elementwise::GELU);
+    encoder.conv->options.disentangled()->conv_act(Activation::GELU);
   });
 }
 

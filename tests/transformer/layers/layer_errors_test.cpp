@@ -30,7 +30,11 @@ TEST(LayerErrors, RejectOptionsThatNoLayerHas) {
                  "[TransformerEncoder] order must have indices of layers, in [0, 2). Got " +
                      std::to_string(outside));
   }
-  EXPECT_ERROR(activation_of("tanh"), c10::ValueError, "must be relu, gelu, gelu_tanh");
+  EXPECT_ERROR(activation_of("gelo"), c10::ValueError,
+               "[activation_of] the name must be that of an activation in transformers; the "
+               "nearest are gelu");
+  EXPECT_ERROR(activation_of_class("GELUTanh"), c10::ValueError,
+               "[activation_of_class] the name must be that of an activation in torch.nn");
 }
 
 TEST(LayerErrors, RejectInputsOfOtherShapes) {
@@ -168,7 +172,12 @@ TEST(LayerErrors, UnequalLengthsShareTheirFrequencies) {
 TEST(Activation, HasNames) {
   for (const auto* name : {"relu", "gelu", "swish", "gelu_tanh", "quick_gelu"})
     EXPECT_EQ(to_string(activation_of(name)), name);
-  EXPECT_EQ(activation_of("silu"), Activation::Swish);
+  for (int i = 0; i <= static_cast<int>(Activation::Tanh); ++i) {
+    const auto activation = static_cast<Activation>(i);
+    EXPECT_EQ(activation_of(to_string(activation)), activation) << i;
+  }
+  EXPECT_EQ(activation_of_class("SiLU"), Activation::SiLU);
+  EXPECT_EQ(activation_of("silu"), Activation::SiLU);
   for (const auto* name :
        {"gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"})
     EXPECT_EQ(activation_of(name), Activation::GELUTanh) << name;

@@ -6,7 +6,7 @@
 
 #include "posenc/export.h"
 #include "posenc/positions/relative/index.h"
-#include "posenc/transformer/functional/elementwise.h"
+#include "posenc/transformer/functional/activation.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -46,7 +46,7 @@ struct DisentangledOptions {
   /// Its groups, which divide d_model.
   TORCH_ARG(int64_t, conv_groups) = 1;
   /// What follows it.
-  TORCH_ARG(Elementwise, conv_act) = Elementwise::Tanh;
+  TORCH_ARG(Activation, conv_act) = Activation::Tanh;
 };
 
 }  // namespace posenc

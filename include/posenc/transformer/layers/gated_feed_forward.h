@@ -3,23 +3,14 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
-#include <string>
-
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/transformer/functional/activation.h"
 
 namespace posenc POSENC_EXPORT {
 
 /// Options of GatedFeedForward.
 struct GatedFeedForwardOptions {
-  /// The activation of the gate.
-  enum class Gate {
-    SiLU,      ///< x sigmoid(x): SwiGLU, of Llama, Mistral, Qwen
-    GELU,      ///< x times the normal distribution function of x: GeGLU
-    GELUTanh,  ///< its approximation by tanh: Gemma
-    ReLU,      ///< max(x, 0): ReGLU
-  };
-
   /// The default options for width `d_model` and inner width `d_ff`.
   GatedFeedForwardOptions(int64_t d_model, int64_t d_ff) : d_model_(d_model), d_ff_(d_ff) {}
 
@@ -27,17 +18,12 @@ struct GatedFeedForwardOptions {
   TORCH_ARG(int64_t, d_model);
   /// Width of the gate; intermediate_size in a config.json.
   TORCH_ARG(int64_t, d_ff);
-  /// The activation of the gate.
-  TORCH_ARG(Gate, gate) = Gate::SiLU;
+  /// The activation of the gate, hidden_act in a config.json: SiLU is SwiGLU (Llama, Mistral, Qwen),
+  /// GELU GeGLU, GELUTanh its approximation (Gemma), ReLU ReGLU.
+  TORCH_ARG(Activation, gate) = Activation::SiLU;
   /// Whether the projections have a bias.
   TORCH_ARG(bool, bias) = false;
 };
-
-/// Returns the gate that a config.json names in hidden_act: `silu`, `swish`, `gelu`,
-/// `gelu_pytorch_tanh` or `relu`.
-///
-/// Errors: c10::ValueError for any other name.
-GatedFeedForwardOptions::Gate gate_of(const std::string& name);
 
 /// The feed-forward network of the Llama family: down_proj(gate(gate_proj(x)) * up_proj(x)).
 ///

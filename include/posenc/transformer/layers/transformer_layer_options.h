@@ -17,28 +17,11 @@
 #include "posenc/positions/relative/window.h"
 #include "posenc/transformer/attention/disentangled_options.h"
 #include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/transformer/functional/activation.h"
 #include "posenc/transformer/layers/bottleneck_options.h"
 #include "posenc/transformer/layers/conformer_options.h"
 
 namespace posenc POSENC_EXPORT {
-
-/// The activation of a feed-forward network.
-enum class Activation {
-  ReLU,       ///< max(x, 0)
-  GELU,       ///< x times the normal distribution function of x
-  Swish,      ///< x * sigmoid(x), also called SiLU
-  GELUTanh,   ///< GELU with the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-  QuickGELU,  ///< x * sigmoid(1.702 x)
-};
-
-/// Returns the activation named `relu`, `gelu`, `swish` or `silu`, `gelu_tanh` (transformers'
-/// `gelu_new`, `gelu_fast`, `gelu_accurate`, `gelu_pytorch_tanh`, `gelu_python_tanh`), or
-/// `quick_gelu`.
-///
-/// Errors: c10::ValueError for any other name.
-Activation activation_of(const std::string& name);
-/// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
-std::string to_string(Activation activation);
 
 /// What mixes the tokens of a sequence in a layer.
 enum class Mixing {

@@ -1,22 +1,17 @@
-#include "posenc/positions/functional/relative_position_bias.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "posenc/positions/relative/bias.h"
 #include "support/compare.h"
 #include "support/seed.h"
 
 namespace posenc {
 namespace {
 
-using functional::relative_position_bias;
-using functional::relative_position_buckets;
-using functional::RelativePositionFuncOptions;
+using relative::Buckets;
 using testing::bit_equal;
-using testing::Op;
-using testing::within;
 
 // The smallest distance of each bucket, according to T5Attention._relative_position_bucket of
 // transformers 5.23, for distances below 600.
@@ -53,56 +48,36 @@ TEST(RelativePositionBias, HasTheBucketsOfTransformers) {
         const int64_t after = row.bidirectional ? row.num_buckets / 2 + bucket_of(j - i) : 0;
         expected.data_ptr<int64_t>()[i * kLength + j] = j > i ? after : before;
       }
-    const auto options = RelativePositionFuncOptions()
-                             .bidirectional(row.bidirectional)
-                             .max_distance(row.max_distance);
-    EXPECT_TRUE(bit_equal(relative_position_buckets(relative, row.num_buckets, options), expected));
+    const Buckets buckets = {row.num_buckets, row.max_distance, row.bidirectional};
+    EXPECT_TRUE(bit_equal(relative_index(relative, buckets), expected));
   }
 }
 
 TEST(RelativePositionBias, IsTheWeightOfTheBucket) {
   torch::manual_seed(testing::seed(1));
   const auto weight = torch::randn({32, 3});
-  const auto bias = relative_position_bias(weight, 40, 70);
+  const auto bias = relative_position_bias(weight, 40, 70, Buckets{});
   const auto relative = torch::arange(70).unsqueeze(0) - torch::arange(40).unsqueeze(1);
-  const auto rows = torch::embedding(weight, relative_position_buckets(relative, 32));
+  const auto rows = torch::embedding(weight, relative_index(relative, Buckets{}));
   EXPECT_TRUE(bit_equal(bias, rows.permute({2, 0, 1}).unsqueeze(0).contiguous()));
   // Queries that follow others, as in the steps of a decoder.
-  const auto later =
-      relative_position_bias(weight, 10, 70, RelativePositionFuncOptions().offset(30));
+  const auto later = relative_position_bias(weight, 10, 70, Buckets{}, /*offset=*/30);
   EXPECT_TRUE(bit_equal(later, bias.narrow(2, 30, 10).contiguous()));
-  EXPECT_EQ(relative_position_bias(weight, 0, 4).sizes(), at::IntArrayRef({1, 3, 0, 4}));
-}
-
-TEST(RelativePositionBias, HasTheGradientOfALookup) {
-  torch::manual_seed(testing::seed(2));
-  const auto weight = torch::randn({32, 3}).requires_grad_();
-  const auto cotangent = torch::randn({1, 3, 20, 25});
-  relative_position_bias(weight, 20, 25).backward(cotangent);
-  const auto relative = torch::arange(25).unsqueeze(0) - torch::arange(20).unsqueeze(1);
-  const auto bucket = relative_position_buckets(relative, 32).flatten();
-  const auto expected =
-      torch::zeros({32, 3}).index_add(0, bucket, cotangent[0].permute({1, 2, 0}).reshape({500, 3}));
-  EXPECT_TRUE(within(Op::Gradient, weight.grad(), expected));
+  EXPECT_EQ(relative_position_bias(weight, 0, 4, Buckets{}).sizes(), at::IntArrayRef({1, 3, 0, 4}));
 }
 
 TEST(RelativePositionBias, RejectsWhatHasNoBuckets) {
   const auto relative = torch::arange(4);
-  const auto options = [] { return RelativePositionFuncOptions(); };
-  EXPECT_ERROR(relative_position_buckets(relative.to(torch::kInt), 32), c10::TypeError,
+  EXPECT_ERROR(relative_index(relative.to(torch::kInt), Buckets{}), c10::TypeError,
                "[RelativePositionBias] relative positions must be int64. Got Int");
-  for (const int64_t buckets : {2, 7})
-    EXPECT_ERROR(relative_position_buckets(relative, buckets), c10::ValueError,
+  for (const int64_t number : {2, 7})
+    EXPECT_ERROR(relative_index(relative, Buckets{number}), c10::ValueError,
                  "the number of buckets must be even, and at least 4. Got");
-  EXPECT_ERROR(relative_position_buckets(relative, 1, options().bidirectional(false)),
-               c10::ValueError, "the number of buckets must be at least 2. Got 1");
-  EXPECT_ERROR(relative_position_buckets(relative, 32, options().max_distance(8)), c10::ValueError,
+  EXPECT_ERROR(relative_index(relative, Buckets{1, 128, false}), c10::ValueError,
+               "the number of buckets must be at least 2. Got 1");
+  EXPECT_ERROR(relative_index(relative, Buckets{32, 8}), c10::ValueError,
                "max_distance must be larger than 8, the number of distances with a bucket each. "
                "Got 8");
-  EXPECT_ERROR(relative_position_bias(torch::zeros({32}), 3, 3), c10::ValueError,
-               "weight must be (num_buckets, num_heads). Got [32]");
-  EXPECT_ERROR(relative_position_bias(torch::zeros({32, 2}), -1, 3), c10::ValueError,
-               "must not be negative. Got -1 and 3");
 }
 
 }  // namespace
