@@ -13,7 +13,6 @@
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/functional/pooling.h"
 #include "posenc/models/generation_config.h"
-#include "posenc/models/marian.h"
 #include "posenc/models/relative_config.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/save_pretrained.h"

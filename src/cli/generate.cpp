@@ -296,7 +296,7 @@ void generate_tensors(const GenerateArguments& arguments) {
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
   LoadReport report;
-  Seq2SeqWeights model = load_seq2seq_weights("load_seq2seq", arguments.folder,
+  Seq2SeqWeights model = load_seq2seq_weights(arguments.folder,
                                               LoadOptions(arguments.load).report(&report));
   note_unexpected("generate", report);
   const auto& sizes = model.model->options;

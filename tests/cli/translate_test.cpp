@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "cli/translate_program.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 #include "posenc/tokenizers/tensors.h"
 #include "posenc/weights/safetensors.h"
 #include "support/search_reference.h"
@@ -25,7 +25,7 @@ std::string joined(const std::vector<std::string>& lines) {
 // and may also find `expected`.
 bool is_tie(const std::string& model, const std::vector<int64_t>& source,
             const std::vector<int64_t>& expected, const std::string& got, double score) {
-  const auto marian = load_marian(marian_path(model));
+  const auto marian = load_seq2seq(marian_path(model));
   const auto tokenizer = Tokenizer::from_folder(marian_path(model));
   SearchReference reference(marian.model, torch::tensor(source).unsqueeze(0), {}, marian.generation,
                             Op::Scores);

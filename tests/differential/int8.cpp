@@ -9,7 +9,7 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_encoder.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 #include "posenc/weights/load.h"
 #include "support/threads.h"
 
@@ -40,7 +40,7 @@ FreezeOptions dtype_option(const Json& options) {
 }
 
 Transformer model_with_weights(const Json& options) {
-  if (options.contains("folder")) return load_marian(options.at("folder")).model;
+  if (options.contains("folder")) return load_seq2seq(options.at("folder")).model;
   Transformer model(TransformerOptions(options.at("src_vocab"), options.at("tgt_vocab"))
                         .d_model(options.at("d_model"))
                         .num_heads(options.at("heads"))

@@ -2,14 +2,14 @@
 
 #include "differential/ops.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 
 namespace posenc::differential {
 namespace {
 
 // Returns hypotheses as tensors: `tokens.B.N`, and `scores` (B, N) of the existing ones.
 StateDict translate(const Json& options, const StateDict& tensors) {
-  const auto marian = load_marian(options.at("folder"));
+  const auto marian = load_seq2seq(options.at("folder"));
   auto search = marian.generation;
   search.num_beams(options.at("beams")).num_return_sequences(options.at("beams"));
   search.max_new_tokens(options.at("max_length"));

@@ -1,6 +1,6 @@
 // Marian checkpoints of several shapes, made by transformers: compares outputs and searches.
 
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 class Marian : public ::testing::TestWithParam<std::string> {
  protected:
-  static MarianModel model() { return load_marian(marian_path(GetParam())); }
+  static Seq2SeqModel model() { return load_seq2seq(marian_path(GetParam())); }
   static StateDict batch() {
     return load_safetensors(marian_path(GetParam() + ".safetensors")).tensors;
   }
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Made, Marian, ::testing::Values("shared", "separate", "
                          [](const auto& info) { return info.param; });
 
 TEST(MarianSettings, AreThoseOfTheFolder) {
-  const auto shared = load_marian(marian_path("shared"));
+  const auto shared = load_seq2seq(marian_path("shared"));
   EXPECT_FALSE(shared.model->is_training());
   EXPECT_EQ(shared.model->options.tie(), Tying::ThreeWay);
   EXPECT_EQ(shared.generation.num_beams(), 3);
@@ -116,15 +116,15 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   EXPECT_EQ(shared.generation.bad_words_ids(), (std::vector<std::vector<int64_t>>{{shared.pad}}));
   EXPECT_EQ(shared.generation.bos_id(), shared.pad);
   EXPECT_EQ(shared.generation.early_stopping(), EarlyStopping::WhenUnlikely);
-  const auto separate = load_marian(marian_path("separate"));
+  const auto separate = load_seq2seq(marian_path("separate"));
   EXPECT_EQ(separate.model->options.tie(), Tying::DecoderOutput);
   EXPECT_EQ(separate.generation.early_stopping(), EarlyStopping::WhenFull);
   EXPECT_EQ(separate.generation.length_penalty(), 0.6);
-  const auto untied = load_marian(marian_path("untied"));
+  const auto untied = load_seq2seq(marian_path("untied"));
   EXPECT_EQ(untied.model->options.tie(), Tying::None);
   EXPECT_EQ(untied.generation.max_new_tokens(), 25);
   EXPECT_TRUE(untied.generation.forced_eos_ids().empty());
-  const auto archive = load_marian(marian_path("archive"));  // settings are in config.json
+  const auto archive = load_seq2seq(marian_path("archive"));  // settings are in config.json
   EXPECT_EQ(archive.generation.early_stopping(), EarlyStopping::Never);
   EXPECT_EQ(archive.generation.num_beams(), 2);
   EXPECT_FALSE(archive.generation.max_new_tokens() || archive.generation.max_length())
@@ -137,7 +137,7 @@ TEST(MarianSettings, MayHaveOtherNames) {
   std::filesystem::copy(marian_path("shared"), folder.path(),
                         std::filesystem::copy_options::recursive);
   auto config = nlohmann::json::parse(read_bytes(folder / "config.json"));
-  const auto model = load_marian(folder.path().string()).model;
+  const auto model = load_seq2seq(folder.path().string()).model;
   const auto rename = [&](const char* from, const char* to) {
     config[to] = config[from];
     config.erase(from);
@@ -148,7 +148,7 @@ TEST(MarianSettings, MayHaveOtherNames) {
   config["num_hidden_layers"] = 1;
   config["decoder_layers"] = 1;
   write_bytes(folder / "config.json", config.dump());
-  const auto shorter = load_marian(folder.path().string()).model;
+  const auto shorter = load_seq2seq(folder.path().string()).model;
   EXPECT_EQ(shorter->options.d_model(), model->options.d_model());
   EXPECT_EQ(shorter->options.num_heads(), model->options.num_heads());
   EXPECT_EQ(shorter->options.num_encoder_layers(), 1);

@@ -37,7 +37,7 @@ void check_folder(const std::string& folder) {
 Seq2SeqWeights weights_of(const std::string& folder, const LoadOptions& load) {
   check_folder(folder);
   LoadReport report;
-  auto loaded = load_seq2seq_weights("load_seq2seq", folder, LoadOptions(load).report(&report));
+  auto loaded = load_seq2seq_weights(folder, LoadOptions(load).report(&report));
   note_unexpected("translate", report);
   return loaded;
 }

@@ -14,6 +14,8 @@
 namespace posenc {
 namespace {
 
+constexpr const char* kCaller = "load_seq2seq";  // in messages
+
 constexpr const char* kSeq2SeqLogitsBias = "final_layer.bias";
 
 // Null is a value of few settings, also where another name of the setting has one that counts.
@@ -24,7 +26,7 @@ void check_nulls(const Settings& config, const hf::ConfigClass& known) {
       config.refuse(name, "must be left out or have a value", value);
 }
 
-void check_seq2seq_layers(const char* caller, const std::string& folder,
+void check_seq2seq_layers(const std::string& folder,
                           const Seq2SeqFamily& family, const TransformerOptions& options,
                           const io::TensorSource& source) {
   const std::tuple<const char*, std::string, int64_t> stacks[] = {
@@ -33,7 +35,7 @@ void check_seq2seq_layers(const char* caller, const std::string& folder,
   for (const auto& [stack, pattern, layers] : stacks) {
     const std::string number = std::to_string(layers - 1);
     const std::string last = io::fill_pattern(pattern, {number});
-    TORCH_CHECK_VALUE(has_tensors_of(source, last), "[", caller, "] ", folder,
+    TORCH_CHECK_VALUE(has_tensors_of(source, last), "[", kCaller, "] ", folder,
                       ": the layers of the ", stack,
                       " in config.json must be at most those of the weights, which lack ", last,
                       family.in_layer, ". Got ", layers);
@@ -52,7 +54,7 @@ Transformer empty_seq2seq(const TransformerOptions& options) {
   return model;
 }
 
-Transformer filled_seq2seq(const char* caller, const std::string& path,
+Transformer filled_seq2seq(const std::string& path,
                            const TransformerOptions& options, const Seq2SeqFamily& family,
                            const Vocabulary& source, Leftovers& leftovers) {
   KeyMap map = source.keys();
@@ -70,7 +72,7 @@ Transformer filled_seq2seq(const char* caller, const std::string& path,
   leftovers.add_model(plan, family.prefix, "");
   // -inf in final_logits_bias means "never".
   check_finite(
-      caller, *model, path,
+      kCaller, *model, path,
       [&](const std::string& name) { return io::names_in_file(name, load).front(); },
       [](const std::string& name) { return name == kSeq2SeqLogitsBias; });
   model->eval();
@@ -79,9 +81,8 @@ Transformer filled_seq2seq(const char* caller, const std::string& path,
 
 }  // namespace
 
-const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only) {
+const hf::ModelType& seq2seq_type(const Settings& config) {
   const std::string type = config.text("model_type", "");
-  if (!only.empty() && type != only) config.refuse("model_type", "must be \"" + only + "\"");
   const hf::ModelType* const model = hf::find_model_type(type);
   if (model != nullptr && model->seq2seq != nullptr) return *model;
   TORCH_CHECK_VALUE(!hf::is_decoder_alone(type), config.where(),
@@ -129,7 +130,7 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
   return usual;
 }
 
-void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,
                          const TransformerOptions& options, const Vocabulary& source) {
   std::vector<StatedSize> stated = {
       {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
@@ -137,21 +138,21 @@ void check_seq2seq_sizes(const char* caller, const std::string& folder, const Se
       {"decoder_vocab_size", options.tgt_vocab(), {source.decoder()}, 0},
   };
   for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
-  check_stated_sizes(caller, folder, source, stated);
-  check_seq2seq_layers(caller, folder, family, options, source);
+  check_stated_sizes(kCaller, folder, source, stated);
+  check_seq2seq_layers(folder, family, options, source);
 }
 
-Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
-                                    const LoadOptions& load, const std::string& only) {
-  check_folder_options(caller, load);
-  const auto config = io::in_context(caller, folder, [&] { return model_config(caller, folder); });
-  const hf::ModelType& type = seq2seq_type(config, only);
+Seq2SeqWeights load_seq2seq_weights(const std::string& folder,
+                                    const LoadOptions& load) {
+  check_folder_options(kCaller, load);
+  const auto config = io::in_context(kCaller, folder, [&] { return model_config(kCaller, folder); });
+  const hf::ModelType& type = seq2seq_type(config);
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Seq2SeqFamily& family = *structure.family;
   const Settings own = seq2seq_settings(config, type.type);
   TransformerOptions options = family.options(own, structure);
-  const std::string path = weights_in(caller, folder);
-  return io::in_context(caller, path, [&] {
+  const std::string path = weights_in(kCaller, folder);
+  return io::in_context(kCaller, path, [&] {
     const io::FileSource file(path);
     const io::RenamedSource selected(file, "", selection_of(load.prefix()));
     const io::RenamedSource mapped(selected, "", load.key_map());
@@ -164,9 +165,9 @@ Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folde
     for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
       leftovers.add_read(name);
     options.tie(source.tying());
-    check_seq2seq_sizes(caller, folder, family, options, source);
+    check_seq2seq_sizes(folder, family, options, source);
     const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
-    Transformer model = filled_seq2seq(caller, path, options, family, source, leftovers);
+    Transformer model = filled_seq2seq(path, options, family, source, leftovers);
     leftovers.finish();
     return Seq2SeqWeights{std::move(model), pad, type.type, config};
   });

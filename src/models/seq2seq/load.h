@@ -20,8 +20,8 @@ struct Seq2SeqWeights {
 };
 
 /// The row of a configuration's model type. Throws c10::ValueError for one that is no
-/// encoder-decoder, and for another than `only`, unless that is empty.
-const hf::ModelType& seq2seq_type(const Settings& config, const std::string& only = "");
+/// encoder-decoder.
+const hf::ModelType& seq2seq_type(const Settings& config);
 
 /// The settings as the class of the model type has them. Throws c10::ValueError for null where the
 /// class has none.
@@ -32,12 +32,10 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
 
 /// Checks the sizes in the configuration against the tensors, before allocating a model of these
 /// sizes. Throws c10::ValueError for a contradiction and WeightsError for a missing tensor.
-void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
+void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,
                          const TransformerOptions& options, const Vocabulary& source);
 
-/// Loads them. `caller` is the public function in messages; `only` the one model type that it
-/// takes, or empty. Throws as load_seq2seq().
-Seq2SeqWeights load_seq2seq_weights(const char* caller, const std::string& folder,
-                                    const LoadOptions& options = {}, const std::string& only = "");
+/// Loads them. Throws as load_seq2seq().
+Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

@@ -2,7 +2,6 @@
 
 #include "models/seq2seq/generation_config.h"
 #include "models/seq2seq/load.h"
-#include "posenc/models/marian.h"
 
 namespace posenc {
 namespace {
@@ -19,11 +18,7 @@ Seq2SeqModel with_generation(const std::string& folder, Seq2SeqWeights weights) 
 }  // namespace
 
 Seq2SeqModel load_seq2seq(const std::string& folder, const LoadOptions& options) {
-  return with_generation(folder, load_seq2seq_weights("load_seq2seq", folder, options));
-}
-
-MarianModel load_marian(const std::string& folder, const LoadOptions& options) {
-  return with_generation(folder, load_seq2seq_weights("load_marian", folder, options, "marian"));
+  return with_generation(folder, load_seq2seq_weights(folder, options));
 }
 
 }  // namespace posenc

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/marian/live.h"
-#include "posenc/models/marian.h"
+#include "posenc/models/seq2seq.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
 #include "posenc/weights/load.h"
@@ -44,16 +44,16 @@ class BadMarianFolder : public ::testing::Test {
     save_safetensors(folder_ / "model.safetensors", tensors);
   }
   void expect_value_error(const std::string& text) {
-    EXPECT_ERROR(load_marian(path()), c10::ValueError, text);
+    EXPECT_ERROR(load_seq2seq(path()), c10::ValueError, text);
   }
   // The weights are loaded all the same.
   void expect_search_error(const std::string& text) {
-    const MarianModel loaded = load_marian(path());
+    const Seq2SeqModel loaded = load_seq2seq(path());
     EXPECT_ERROR(generate(loaded.model, torch::tensor({{5, 6}}), {}, loaded.generation),
                  c10::ValueError, text);
   }
   void expect_weights_error(const std::string& text) {
-    EXPECT_CONTAINS(refusal([&] { load_marian(path()); }), text);
+    EXPECT_CONTAINS(refusal([&] { load_seq2seq(path()); }), text);
   }
 
   TempDir folder_;
@@ -61,14 +61,14 @@ class BadMarianFolder : public ::testing::Test {
 
 TEST_F(BadMarianFolder, ALackingFileIsNamed) {
   remove("config.json");
-  expect_weights_error("NotFound: [load_marian] " + path() + "/config.json");
+  expect_weights_error("NotFound: [load_seq2seq] " + path() + "/config.json");
   copy("shared");
   remove("model.safetensors");
   expect_weights_error("must hold model.safetensors, pytorch_model.bin or an index of shards");
   copy("separate");
   remove("model-00002-of-00010.safetensors");
   expect_weights_error("Shard: ");
-  EXPECT_CONTAINS(refusal([] { load_marian("/nowhere"); }), "NotFound: [load_marian] /nowhere");
+  EXPECT_CONTAINS(refusal([] { load_seq2seq("/nowhere"); }), "NotFound: [load_seq2seq] /nowhere");
 }
 
 TEST_F(BadMarianFolder, WeightsThatAreNotAWholeModel) {
@@ -90,14 +90,14 @@ TEST_F(BadMarianFolder, NullWhereItIsNoValue) {
 // transformers sets the name that is no field of the class last.
 TEST_F(BadMarianFolder, OfTwoNamesOfASettingTheLaterCounts) {
   set("config.json", "num_attention_heads", 3);
-  EXPECT_EQ(load_marian(path()).model->options.num_heads(), 3);
+  EXPECT_EQ(load_seq2seq(path()).model->options.num_heads(), 3);
 }
 
 TEST_F(BadMarianFolder, AnotherArchitecture) {
-  set("config.json", "model_type", "bart");
-  expect_value_error("config.json: model_type must be \"marian\". Got \"bart\"");
+  set("config.json", "model_type", "bert");
+  expect_value_error("config.json: model_type must be that of an encoder-decoder");
   set("config.json", "model_type", nullptr);
-  expect_value_error("config.json: model_type must be \"marian\". Got null");
+  expect_value_error("config.json: model_type must be that of an encoder-decoder");
   copy("shared");
   set("config.json", "is_encoder_decoder", false);
   expect_value_error("is_encoder_decoder must be true. Got false");
@@ -206,26 +206,26 @@ TEST_F(BadMarianFolder, NoDecoderStart) {
   set("generation_config.json", "decoder_start_token_id", nullptr);
   set("generation_config.json", "bos_token_id", 5);
   set("config.json", "decoder_start_token_id", 19);
-  EXPECT_EQ(load_marian(path()).generation.bos_id(), 5);
+  EXPECT_EQ(load_seq2seq(path()).generation.bos_id(), 5);
   set("generation_config.json", "bos_token_id", nullptr);
   expect_search_error(
       "generation_config.json: decoder_start_token_id must be a token, or bos_token_id must be. "
       "Got null");
   remove("generation_config.json");
-  EXPECT_EQ(load_marian(path()).generation.bos_id(), 19);
+  EXPECT_EQ(load_seq2seq(path()).generation.bos_id(), 19);
   set("config.json", "decoder_start_token_id", nullptr);
   expect_value_error("decoder_start_token_id must be left out or have a value. Got null");
   auto config = json::parse(read_bytes(folder_ / "config.json"));
   config.erase("decoder_start_token_id");
   write_bytes(folder_ / "config.json", config.dump());
   set("config.json", "bos_token_id", 7);
-  EXPECT_EQ(load_marian(path()).generation.bos_id(), 7);
+  EXPECT_EQ(load_seq2seq(path()).generation.bos_id(), 7);
 }
 
 TEST_F(BadMarianFolder, SeveralSequencesPerSource) {
   set("generation_config.json", "num_beams", 3);
   set("generation_config.json", "num_return_sequences", 2);
-  EXPECT_EQ(load_marian(path()).generation.num_return_sequences(), 2);
+  EXPECT_EQ(load_seq2seq(path()).generation.num_return_sequences(), 2);
   set("generation_config.json", "num_return_sequences", 4);
   expect_search_error("num_return_sequences must be a whole number from 1 to 3. Got 4");
 }
@@ -238,7 +238,7 @@ TEST_F(BadMarianFolder, NoPadding) {
 
 TEST_F(BadMarianFolder, PatternsOfTheKeyMapThatNoNameTakesAreReported) {
   LoadReport report;
-  load_marian(path(),
+  load_seq2seq(path(),
               LoadOptions().key_map({{"gone.*", "*"}, {"model.*", "model.*"}}).report(&report));
   EXPECT_EQ(report.unused_patterns, std::vector<std::string>{"gone.*"});
 }
@@ -250,18 +250,18 @@ TEST_F(BadMarianFolder, TheSearchHasNoDefaultsOfTheConfiguration) {
   config.erase("eos_token_id");
   config.erase("forced_eos_token_id");
   write_bytes(folder_ / "config.json", config.dump());
-  const auto generation = load_marian(path()).generation;
+  const auto generation = load_seq2seq(path()).generation;
   EXPECT_TRUE(generation.eos_ids().empty());
   EXPECT_TRUE(generation.forced_eos_ids().empty());
 }
 
 TEST_F(BadMarianFolder, WeightsThatLackATensor) {
   change_weights([](StateDict& tensors) { tensors.erase("model.decoder.layers.1.fc2.bias"); });
-  expect_weights_error("MissingKeys: [load_marian] " + path() + "/model.safetensors");
+  expect_weights_error("MissingKeys: [load_seq2seq] " + path() + "/model.safetensors");
   expect_weights_error("model.decoder.layers.1.fc2.bias");
   copy("shared");
   change_weights([](StateDict& tensors) { tensors.erase("model.shared.weight"); });
-  expect_weights_error("MissingKeys: [load_marian]");
+  expect_weights_error("MissingKeys: [load_seq2seq]");
 }
 
 TEST_F(BadMarianFolder, WeightsOfAnotherShapeOrWithANameTooMany) {
@@ -283,14 +283,14 @@ TEST_F(BadMarianFolder, WeightsThatAreNotFinite) {
     change_weights([&](StateDict& tensors) {
       tensors["model.decoder.layers.0.encoder_attn.out_proj.bias"][3] = value;
     });
-    expect_weights_error("Corrupt: [load_marian] " + path());
+    expect_weights_error("Corrupt: [load_seq2seq] " + path());
     expect_weights_error("'model.decoder.layers.0.encoder_attn.out_proj.bias' must be finite");
   }
   copy("shared");
   change_weights([](StateDict& tensors) {
     tensors["final_logits_bias"][0][3] = -std::numeric_limits<double>::infinity();
   });
-  EXPECT_NO_THROW(load_marian(path())) << "a token that is never written";
+  EXPECT_NO_THROW(load_seq2seq(path())) << "a token that is never written";
   change_weights([](StateDict& tensors) {
     tensors["final_logits_bias"][0][3] = std::numeric_limits<double>::infinity();
   });
@@ -300,13 +300,13 @@ TEST_F(BadMarianFolder, WeightsThatAreNotFinite) {
 TEST_F(BadMarianFolder, ATruncatedFile) {
   const auto whole = read_bytes(folder_ / "model.safetensors");
   write_bytes(folder_ / "model.safetensors", whole.substr(0, whole.size() / 2));
-  expect_weights_error("Truncated: [load_marian]");
+  expect_weights_error("Truncated: [load_seq2seq]");
 }
 
 // Files have one of the names of the matrix that all three embeddings share.
 TEST_F(BadMarianFolder, ATiedMatrixHasAnyOfItsNames) {
   const auto tokens = [&] {
-    return load_marian(path()).model->src_embedding->token_embedding->weight.detach();
+    return load_seq2seq(path()).model->src_embedding->token_embedding->weight.detach();
   };
   const auto expected = tokens();
   for (const char* name : {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
@@ -325,7 +325,7 @@ TEST_F(BadMarianFolder, TiedCopiesThatDifferStayDifferent) {
   change_weights([](StateDict& tensors) {
     tensors.insert("lm_head.weight", tensors["model.shared.weight"] + 1.0);
   });
-  const auto model = load_marian(path()).model;
+  const auto model = load_seq2seq(path()).model;
   EXPECT_EQ(model->options.tie(), Tying::EncoderDecoder);
   const auto tokens = model->src_embedding->token_embedding->weight.detach();
   EXPECT_TRUE(bit_equal(model->final_layer->weight.detach(), tokens + 1.0));
@@ -334,7 +334,7 @@ TEST_F(BadMarianFolder, TiedCopiesThatDifferStayDifferent) {
 // Optional tensors, and the defaults of transformers.
 TEST_F(BadMarianFolder, WithoutALogitsBiasItIsZero) {
   change_weights([](StateDict& tensors) { tensors.erase("final_logits_bias"); });
-  const auto bias = load_marian(path()).model->final_layer->bias;
+  const auto bias = load_seq2seq(path()).model->final_layer->bias;
   EXPECT_TRUE(bit_equal(bias, torch::zeros({98})));
 }
 
@@ -348,7 +348,7 @@ TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
   for (const char* key : {"num_beams", "max_length", "renormalize_logits", "early_stopping",
                           "length_penalty", "forced_eos_token_id", "bad_words_ids"})
     set("generation_config.json", key, nullptr);
-  const auto marian = load_marian(path());
+  const auto marian = load_seq2seq(path());
   EXPECT_EQ(marian.model->options.scale().factor(48), 1.0);
   EXPECT_EQ(marian.model->options.tie(), Tying::ThreeWay);
   const auto& search = marian.generation;
@@ -366,7 +366,7 @@ TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
 TEST_F(BadMarianFolder, TokensThatAreNotWritten) {
   set("generation_config.json", "bad_words_ids", json::array({{7}, {0}, {9}}));
   set("generation_config.json", "suppress_tokens", json::array({0, 5}));
-  const auto generation = load_marian(path()).generation;
+  const auto generation = load_seq2seq(path()).generation;
   EXPECT_EQ(generation.bad_words_ids(), (std::vector<std::vector<int64_t>>{{7}, {0}, {9}}));
   EXPECT_EQ(generation.suppress_tokens(), (std::vector<int64_t>{0, 5}));
 }
@@ -376,7 +376,7 @@ TEST_F(BadMarianFolder, PositionsInTheFileAreTheModels) {
   change_weights([&](StateDict& tensors) {
     tensors.insert("model.encoder.embed_positions.weight", other.clone());
   });
-  const auto model = load_marian(path()).model;
+  const auto model = load_seq2seq(path()).model;
   EXPECT_TRUE(bit_equal(model->src_embedding->position_encoding->pe[0], other));
   EXPECT_FALSE(bit_equal(model->tgt_embedding->position_encoding->pe[0], other));
 }
