@@ -296,8 +296,8 @@ void generate_tensors(const GenerateArguments& arguments) {
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
   LoadReport report;
-  Seq2SeqWeights model = load_seq2seq_weights(arguments.folder,
-                                              LoadOptions(arguments.load).report(&report));
+  Seq2SeqWeights model =
+      load_seq2seq_weights(arguments.folder, LoadOptions(arguments.load).report(&report));
   note_unexpected("generate", report);
   const auto& sizes = model.model->options;
   check_ids(inputs.src, "input_ids", sizes.src_vocab(), sizes.most_tokens());

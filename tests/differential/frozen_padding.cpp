@@ -67,8 +67,8 @@ void encoder_case(Drawn& drawn, const LayerKind& kind) {
   const auto ids = torch::randint(vocab, {batch, length}, torch::kLong);
   const auto tokens = any_tokens(drawn, batch, length);
   auto inputs = EncoderInputs().attention_mask(tokens).output_hidden_states(drawn.coin());
-  const auto& shifted = how.encoder().layer().shifted();
-  if (shifted && shifted->segments() && drawn.coin())
+  const auto& transformer_xl = how.encoder().layer().transformer_xl();
+  if (transformer_xl && transformer_xl->segments() && drawn.coin())
     inputs.token_type_ids(torch::randint(2, {batch, length}, torch::kLong));
   const auto results = [&](const EncoderOutput& out) {
     Tensors all = {of_tokens(out.last_hidden_state, AttentionMask::key_padding(tokens), true),

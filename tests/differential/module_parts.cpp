@@ -7,11 +7,11 @@
 #include "differential/frozen_edits.h"
 #include "posenc/models/functional/pooling.h"
 #include "posenc/positions/functional/fourier_features.h"
-#include "posenc/positions/relative/bias.h"
 #include "posenc/positions/functional/rotary.h"
 #include "posenc/positions/functional/sinusoidal_timesteps.h"
 #include "posenc/positions/nn/input_embedding.h"
 #include "posenc/positions/nn/sinusoidal_timesteps.h"
+#include "posenc/positions/relative/bias.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 #include "posenc/positions/sinusoid/table.h"
 
@@ -265,7 +265,9 @@ void gradient_case(Drawn& drawn) {
     };
   } else if (kind == 4) {
     input = torch::randn({8, 3});
-    compute = [=](const at::Tensor& t) { return relative_position_bias(t, n, n + 1, relative::Buckets{}); };
+    compute = [=](const at::Tensor& t) {
+      return relative_position_bias(t, n, n + 1, relative::Buckets{});
+    };
   } else if (kind == 5) {
     auto rotary = rotary_preset(drawn.any<const char*>({"llama", "gptj", "llama4"}), width);
     if (drawn.coin(0.3)) rotary.precision(Precision::Exact);

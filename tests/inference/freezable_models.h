@@ -35,7 +35,7 @@ inline FreezableModel of_stack(const std::string& name, const TransformerEncoder
   const std::optional<relative::Grid> grid = options.grid_bias() || layer.grid_bias()
                                                  ? std::optional<relative::Grid>({2, 3})
                                                  : std::nullopt;
-  const auto segments = layer.shifted() && layer.shifted()->segments()
+  const auto segments = layer.transformer_xl() && layer.transformer_xl()->segments()
                             ? torch::tensor({{0, 0, 1, 1, 1, 0, 0}, {1, 0, 0, 0, 0, 0, 1}})
                             : torch::Tensor();
   const auto mask = AttentionMask::key_padding(torch::ones({2, 7}, torch::kBool));
@@ -147,10 +147,11 @@ inline std::vector<FreezableModel> freezable_stacks() {
                                                                    .conv_kernel_size(3)
                                                                    .conv_groups(2)),
                               2)),
-      of_stack("XLNet", TransformerEncoderOptions(
-                            LayerOptions(layer).qkv_bias(false).out_bias(false).shifted(
-                                ShiftedOptions(SinusoidOptions(8)).segments(true).clamp_len(3)),
-                            2)),
+      of_stack("XLNet",
+               TransformerEncoderOptions(
+                   LayerOptions(layer).qkv_bias(false).out_bias(false).transformer_xl(
+                       TransformerXLOptions(SinusoidOptions(8)).segments(true).clamp_len(3)),
+                   2)),
       of_stack("conformer", TransformerEncoderOptions(LayerOptions(layer)
                                                           .conformer(ConformerOptions(3))
                                                           .rotary(rotary("wav2vec2_conformer", 4)),

@@ -24,7 +24,7 @@ inline std::vector<LayerKind> layer_kinds(int64_t width, int64_t heads) {
     return TransformerLayerOptions(width, 1).d_ff(12).dropout(0.0).mixing(Mixing::Fourier);
   };
   const DisentangledOptions terms(5);
-  const ShiftedOptions shifted(preset("transformer_xl", width));
+  const TransformerXLOptions transformer_xl(preset("transformer_xl", width));
   const auto stack = [](const TransformerLayerOptions& of) {
     return TransformerEncoderOptions(of, 2);
   };
@@ -41,14 +41,14 @@ inline std::vector<LayerKind> layer_kinds(int64_t width, int64_t heads) {
            DisentangledOptions(terms).content_to_position(false).position_to_content(false)))},
       {"DeBERTa with a convolution",
        stack(own().disentangled(DisentangledOptions(terms).conv_kernel_size(3)))},
-      {"XLNet", stack(own().qkv_bias(false).out_bias(false).shifted(
-                    ShiftedOptions(shifted).segments(true)))},
+      {"XLNet", stack(own().qkv_bias(false).out_bias(false).transformer_xl(
+                    TransformerXLOptions(transformer_xl).segments(true)))},
       {"XLNet with a window",
-       stack(own().qkv_bias(false).out_bias(false).window(2).shifted(shifted))},
+       stack(own().qkv_bias(false).out_bias(false).window(2).transformer_xl(transformer_xl))},
       {"MobileBERT", stack(own().bottleneck(BottleneckOptions(4 * heads)))},
       {"conformer", stack(own().conformer(ConformerOptions(3)))},
       {"conformer with relative positions",
-       stack(own().conformer(ConformerOptions(3)).shifted(shifted))},
+       stack(own().conformer(ConformerOptions(3)).transformer_xl(transformer_xl))},
       {"FNet", stack(fourier())},
       {"pre-norm FNet", stack(fourier().norm_first(true)).norm(true)},
       {"ConvBERT", stack(own().mixing(Mixing::Convolution).conv_kernel_size(3))},

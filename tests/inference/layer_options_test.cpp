@@ -41,9 +41,9 @@ void vary(Dice& dice, LayerOptions& options, int64_t length) {
 
 LayerOptions any_layer(Dice& dice) {
   static const NormKind kKinds[] = {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne};
-  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::SiLU,
-                                            Activation::GELUTanh, Activation::QuickGELU, Activation::Tanh,
-                                            Activation::Mish};
+  static const Activation kActivations[] = {
+      Activation::ReLU,      Activation::GELU, Activation::SiLU, Activation::GELUTanh,
+      Activation::QuickGELU, Activation::Tanh, Activation::Mish};
   const int64_t kv_heads = dice(1, 3), heads = kv_heads * dice(1, 3), head_dim = 8 * dice(1, 5);
   const bool has_own_width = dice.coin();
   LayerOptions options(has_own_width ? dice(8, 90) : heads * head_dim, heads);

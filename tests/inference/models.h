@@ -31,9 +31,9 @@ class Dice {
 inline Transformer any_model(Dice& dice, unsigned seed) {
   static const Tying kTyings[] = {Tying::None, Tying::EncoderDecoder, Tying::DecoderOutput,
                                   Tying::ThreeWay};
-  static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::SiLU,
-                                            Activation::GELUTanh, Activation::QuickGELU, Activation::Tanh,
-                                            Activation::Mish};
+  static const Activation kActivations[] = {
+      Activation::ReLU,      Activation::GELU, Activation::SiLU, Activation::GELUTanh,
+      Activation::QuickGELU, Activation::Tanh, Activation::Mish};
   const Tying tying = kTyings[dice(0, 3)];
   const bool one = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
   const int64_t heads = dice(1, 4), vocab = dice(20, 60);

@@ -108,7 +108,7 @@ TEST(Padding, ATokenWithoutKeysGetsWhatItGetsInItsSequenceAlone) {
   tokens[0].narrow(0, 5, 4).fill_(0);
   const auto pairs = blind_in_first_head(3).narrow(0, 0, 2);
   for (const auto& [name, stack] : layer_kinds(kWidth, kHeads)) {
-    if (!stack.layer().disentangled() && !stack.layer().shifted()) continue;
+    if (!stack.layer().disentangled() && !stack.layer().transformer_xl()) continue;
     if (stack.layer().conformer()) continue;  // whose tokens see padding
     SCOPED_TRACE(name);
     auto encoder = drawn(TransformerEncoder(stack));
@@ -149,7 +149,7 @@ TEST(Padding, IsNotSeenByATokenThatMaySeeNothingElse) {
 
 TEST(Padding, GradientsOfATokenWithoutKeysAreThoseOfItsSequence) {
   for (const auto& [name, stack] : layer_kinds(kWidth, kHeads)) {
-    if (!stack.layer().disentangled() && !stack.layer().shifted()) continue;
+    if (!stack.layer().disentangled() && !stack.layer().transformer_xl()) continue;
     if (stack.layer().conformer()) continue;
     SCOPED_TRACE(name);
     auto encoder = drawn(TransformerEncoder(stack));
@@ -202,8 +202,8 @@ TEST(Padding, DrawnEncodersPoolWhatTheirModulesPool) {
       tokens[b].narrow(0, dice(0, length - dropped), dropped).fill_(0);
     }
     auto inputs = EncoderInputs().attention_mask(tokens).output_hidden_states(dice.coin());
-    const auto& shifted = options.encoder().layer().shifted();
-    if (shifted && shifted->segments() && dice.coin())
+    const auto& transformer_xl = options.encoder().layer().transformer_xl();
+    if (transformer_xl && transformer_xl->segments() && dice.coin())
       inputs.token_type_ids(torch::randint(0, 2, {batch, length}));
     const auto expected = model->forward(ids, inputs), got = freeze(model).forward(ids, inputs);
     EXPECT_TRUE(near(got.last_hidden_state, only(expected.last_hidden_state, tokens)));

@@ -26,7 +26,8 @@ relative::Index any_index(Dice& dice, bool bidirectional) {
 // Few heads with wide rows, so that panels of queries are met, and options that T5 has.
 TransformerLayerOptions any_layer(Dice& dice, int64_t d_model, bool norm_first) {
   static const Activation kActivations[] = {Activation::ReLU, Activation::GELU,
-                                            Activation::GELUTanh, Activation::SiLU, Activation::Softsign};
+                                            Activation::GELUTanh, Activation::SiLU,
+                                            Activation::Softsign};
   const int64_t heads = 2 * dice(1, 2);
   TransformerLayerOptions layer(d_model, heads);
   layer.d_ff(dice(1, 40)).dropout(0.0).norm_first(norm_first).bias(dice.coin());
@@ -263,11 +264,11 @@ TEST(FrozenRelativeBias, SlopesOfAMaskAreAddedToOtherPositions) {
   const auto terms = [](bool keys, bool queries) {
     return DisentangledOptions(6).content_to_position(keys).position_to_content(queries);
   };
-  const ShiftedOptions shifted(preset("transformer_xl", 8));
+  const TransformerXLOptions transformer_xl(preset("transformer_xl", 8));
   for (const TransformerLayerOptions& own :
        {layer().disentangled(terms(true, false)), layer().disentangled(terms(true, true)),
-        layer().qkv_bias(false).out_bias(false).shifted(shifted),
-        layer().conformer(ConformerOptions(3)).shifted(shifted),
+        layer().qkv_bias(false).out_bias(false).transformer_xl(transformer_xl),
+        layer().conformer(ConformerOptions(3)).transformer_xl(transformer_xl),
         layer().conformer(ConformerOptions(3))}) {
     auto encoder = with_own_weights(TransformerEncoder(TransformerEncoderOptions(own, 2)));
     const auto frozen = freeze(encoder);

@@ -91,9 +91,10 @@ Trial norms(Draw& draw) {
               forward_first<RMSNormImpl>};
     default: break;
   }
-  const auto options = GatedFeedForwardOptions(width, draw.size(20))
-                           .gate(draw.dice.any({Activation::SiLU, Activation::GELU, Activation::ReLU}))
-                           .bias(draw.dice.coin());
+  const auto options =
+      GatedFeedForwardOptions(width, draw.size(20))
+          .gate(draw.dice.any({Activation::SiLU, Activation::GELU, Activation::ReLU}))
+          .bias(draw.dice.coin());
   return {std::make_shared<GatedFeedForwardImpl>(options), x, forward_first<GatedFeedForwardImpl>};
 }
 

@@ -38,8 +38,8 @@ using Module = std::shared_ptr<torch::nn::Module>;
 
 constexpr int kLayers = 2;
 
-ShiftedOptions shifted_options() {
-  return ShiftedOptions(SinusoidOptions(8)).segments(true).mask_embedding(true);
+TransformerXLOptions transformer_xl_options() {
+  return TransformerXLOptions(SinusoidOptions(8)).segments(true).mask_embedding(true);
 }
 
 template <typename Impl, typename... Arguments>
@@ -124,13 +124,16 @@ std::multimap<std::string, Module> modules() {
       {"RelativeEmbeddings",
        make<RelativeEmbeddingsImpl>(TransformerLayerOptions(layer).disentangled(
            DisentangledOptions(4).norm_relative_embeddings(true)))},
-      {"ShiftedAttention",
-       make<ShiftedAttentionImpl>(
-           ShiftedAttentionOptions(8, 2, shifted_options()).bias(true).out_bias(true))},
-      {"ShiftedEncoderLayer",
-       make<ShiftedEncoderLayerImpl>(TransformerLayerOptions(layer).shifted(shifted_options()))},
-      {"ShiftedPositions",
-       make<ShiftedPositionsImpl>(TransformerLayerOptions(layer).shifted(shifted_options()))},
+      {"TransformerXLAttention", make<TransformerXLAttentionImpl>(
+                                     TransformerXLAttentionOptions(8, 2, transformer_xl_options())
+                                         .bias(true)
+                                         .out_bias(true))},
+      {"TransformerXLEncoderLayer",
+       make<TransformerXLEncoderLayerImpl>(
+           TransformerLayerOptions(layer).transformer_xl(transformer_xl_options()))},
+      {"TransformerXLPositions",
+       make<TransformerXLPositionsImpl>(
+           TransformerLayerOptions(layer).transformer_xl(transformer_xl_options()))},
       {"ConformerConvolution", make<ConformerConvolutionImpl>(
                                    TransformerLayerOptions(layer).conformer(ConformerOptions(3)))},
       {"ConformerFeedForward", make<ConformerFeedForwardImpl>(layer)},

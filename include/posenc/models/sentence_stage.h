@@ -29,13 +29,13 @@ struct Pooling {
 
 /// y = activation(x W^T + b); with a residual connection + x, or + x R^T if the widths differ.
 struct Dense {
-  int64_t in_features;                         ///< width of x
-  int64_t out_features;                        ///< width of y
-  bool bias = true;                            ///< whether there is b
+  int64_t in_features;                       ///< width of x
+  int64_t out_features;                      ///< width of y
+  bool bias = true;                          ///< whether there is b
   Activation activation = Activation::Tanh;  ///< what follows
-  bool use_residual = false;                   ///< whether there is a residual connection
-  Feature input = Feature::Sentence;           ///< x
-  Feature output = Feature::Sentence;          ///< y
+  bool use_residual = false;                 ///< whether there is a residual connection
+  Feature input = Feature::Sentence;         ///< x
+  Feature output = Feature::Sentence;        ///< y
 };
 
 /// x / max(|x|, 1e-12).

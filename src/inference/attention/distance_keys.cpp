@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "transformer/layers/shifted_rows.h"
+#include "transformer/layers/transformer_xl_rows.h"
 
 namespace posenc::inference {
 namespace {
@@ -25,7 +25,7 @@ std::shared_ptr<const DistanceKeys::Keys> DistanceKeys::up_to(int64_t reach) con
   auto keys = std::make_shared<Keys>();
   keys->reach = (reach + kReachStep - 1) / kReachStep * kReachStep;
   // Position i - j of a key at distance j - i.
-  const at::Tensor table = shifted_rows(options_, keys->reach, at::kFloat).contiguous();
+  const at::Tensor table = transformer_xl_rows(options_, keys->reach, at::kFloat).contiguous();
   for (const Layer& layer : layers_) {
     const at::Tensor rows = at::empty({table.size(0), layer.projection.out()}, at::kFloat);
     layer.projection.run(table.const_data_ptr<float>(), table.size(0), rows.data_ptr<float>(),

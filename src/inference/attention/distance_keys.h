@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "inference/linear/projection.h"
-#include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/transformer/attention/transformer_xl_options.h"
 
 namespace posenc::inference {
 
-/// The keys of distances of ShiftedAttentions: rows of a sinusoid times the weight of each layer.
-/// They are computed for the longest sequence so far, and kept; several threads may ask at a time.
+/// The keys of distances of TransformerXLAttentions: rows of a sinusoid times the weight of each
+/// layer. They are computed for the longest sequence so far, and kept; several threads may ask at a
+/// time.
 class DistanceKeys {
  public:
   /// Keys of distances d of a key from a query, -reach <= d <= reach, for each layer
@@ -20,7 +21,7 @@ class DistanceKeys {
     std::vector<at::Tensor> layers;
   };
 
-  explicit DistanceKeys(ShiftedOptions options) : options_(std::move(options)) {}
+  explicit DistanceKeys(TransformerXLOptions options) : options_(std::move(options)) {}
 
   /// Adds a layer of `heads` heads, whose keys are multiplied by `scale`.
   void add(const at::Tensor& weight, int64_t heads, float scale);
@@ -34,7 +35,7 @@ class DistanceKeys {
     float scale;
   };
 
-  ShiftedOptions options_;
+  TransformerXLOptions options_;
   std::vector<Layer> layers_;
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Keys> keys_;

@@ -70,10 +70,10 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
                     "which mixes all tokens. Got another mask");
-  const auto& shifted = layer.shifted();
-  TORCH_CHECK_VALUE(!inputs.segments.defined() || (shifted && shifted->segments()),
+  const auto& transformer_xl = layer.transformer_xl();
+  TORCH_CHECK_VALUE(!inputs.segments.defined() || (transformer_xl && transformer_xl->segments()),
                     "[FrozenTransformerEncoder] segments must be undefined without "
-                    "ShiftedOptions::segments. Got segments");
+                    "TransformerXLOptions::segments. Got segments");
   const at::Tensor& kept_rows = inputs.kept_rows;
   TORCH_CHECK_VALUE(!kept_rows.defined() || kept_rows.sizes() == batch_first.sizes().slice(0, 2),
                     "[FrozenTransformerEncoder] kept_rows must have a number for each of ", batch,

@@ -82,8 +82,9 @@ POSENC_FIELDS(posenc::DisentangledOptions,
               ())
 POSENC_FIELDS(posenc::DisentangledAttentionOptions,
               (embed_dim, num_heads, positions, scale, key_bias), (dropout, position_dropout))
-POSENC_FIELDS(posenc::ShiftedOptions, (sinusoid, clamp_len, bi_data, segments, mask_embedding), ())
-POSENC_FIELDS(posenc::ShiftedAttentionOptions,
+POSENC_FIELDS(posenc::TransformerXLOptions,
+              (sinusoid, clamp_len, bi_data, segments, mask_embedding), ())
+POSENC_FIELDS(posenc::TransformerXLAttentionOptions,
               (embed_dim, num_heads, positions, scale, bias, out_bias), (dropout))
 POSENC_FIELDS(posenc::ConformerOptions, (conv_kernel_size), (conv_dropout))
 POSENC_FIELDS(posenc::BottleneckOptions,
@@ -98,10 +99,11 @@ POSENC_FIELDS(posenc::GridPositionBiasOptions, (grid, num_heads), ())
 POSENC_FIELDS(posenc::DocumentPositionBiasOptions, (num_heads, places, boxes, scale), ())
 POSENC_FIELDS(posenc::TransformerLayerOptions,
               (d_model, num_heads, d_ff, mixing, conv_kernel_size, bottleneck, disentangled,
-               conformer, shifted, feed_forward, activation, norm_first, first_norm, post_norms,
-               norm_kind, layer_norm_eps, bias, qkv_bias, query_bias, key_bias, value_bias,
-               out_bias, linear1_bias, linear2_bias, norm_bias, batch_first, num_kv_heads, head_dim,
-               relative, grid_bias, rotary, qk_norm, attention_scale, window),
+               conformer, transformer_xl, feed_forward, activation, norm_first, first_norm,
+               post_norms, norm_kind, layer_norm_eps, bias, qkv_bias, query_bias, key_bias,
+               value_bias, out_bias, linear1_bias, linear2_bias, norm_bias, batch_first,
+               num_kv_heads, head_dim, relative, grid_bias, rotary, qk_norm, attention_scale,
+               window),
               (dropout, dropouts, layer_scale, python_dropout_order))
 POSENC_FIELDS(posenc::TransformerEncoderOptions,
               (layer, num_layers, norm, final_norm_eps, relative, alibi, order, layers, grid_bias),

@@ -40,12 +40,13 @@ using OptionHolders = ModuleClasses<
     DocumentPositionBiasImpl, EncoderEmbeddingsImpl, GridPositionBiasImpl, LayerNormImpl,
     LayerScaleImpl, LearnedPositionEmbeddingImpl, MultiheadAttentionImpl, OutputProjectionImpl,
     PatchMergingImpl, PatchProjectionImpl, PositionalEncodingImpl, RelativeEmbeddingsImpl,
-    RelativePositionBiasImpl, RotaryEmbeddingImpl, ShiftedAttentionImpl, ShiftedEncoderLayerImpl,
-    ShiftedPositionsImpl, TokenAndPositionEmbeddingImpl, TransformerDecoderImpl,
-    TransformerDecoderLayerImpl, TransformerEncoderImpl, TransformerEncoderLayerImpl,
-    TransformerImpl, TransformerNormImpl, VisionEmbeddingsImpl, WindowAttentionImpl,
-    WindowEncoderImpl, WindowEncoderLayerImpl, WindowStageImpl, torch::nn::BatchNorm1dImpl,
-    torch::nn::Conv1dImpl, torch::nn::Conv2dImpl, torch::nn::EmbeddingImpl>;
+    RelativePositionBiasImpl, RotaryEmbeddingImpl, TransformerXLAttentionImpl,
+    TransformerXLEncoderLayerImpl, TransformerXLPositionsImpl, TokenAndPositionEmbeddingImpl,
+    TransformerDecoderImpl, TransformerDecoderLayerImpl, TransformerEncoderImpl,
+    TransformerEncoderLayerImpl, TransformerImpl, TransformerNormImpl, VisionEmbeddingsImpl,
+    WindowAttentionImpl, WindowEncoderImpl, WindowEncoderLayerImpl, WindowStageImpl,
+    torch::nn::BatchNorm1dImpl, torch::nn::Conv1dImpl, torch::nn::Conv2dImpl,
+    torch::nn::EmbeddingImpl>;
 
 /// What decides the results of a module beside its tensors: of an OutputProjection, which weight it
 /// uses, since it may be that of another module.

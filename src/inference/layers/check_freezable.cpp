@@ -261,14 +261,14 @@ void check_layer(const std::string& name, const DisentangledEncoderLayerImpl& la
   check_norm(name + ".norm2", layer.norm2, width);
 }
 
-void check_shifted(const std::string& name, const ShiftedAttention& holder,
-                   const TransformerLayerOptions& stack) {
+void check_transformer_xl(const std::string& name, const TransformerXLAttention& holder,
+                          const TransformerLayerOptions& stack) {
   const auto& attention = module_of(name, holder);
   const int64_t width = stack.d_model(), heads = stack.num_heads();
   const std::string inner = name + ".";
   check_option(name, "embed_dim", attention.options.embed_dim(), width);
   check_option(name, "num_heads", attention.options.num_heads(), heads);
-  TORCH_CHECK_VALUE(attention.options.positions() == *stack.shifted(), "[freeze] ", name,
+  TORCH_CHECK_VALUE(attention.options.positions() == *stack.transformer_xl(), "[freeze] ", name,
                     ": positions must be those of the rest of the model. Got others");
   check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
   check_bias(inner + "in_proj_bias", attention.in_proj_bias, 3 * width);
@@ -276,15 +276,15 @@ void check_shifted(const std::string& name, const ShiftedAttention& holder,
   check_linear(inner + "position_proj", attention.position_proj, width, width);
   check_tensor(inner + "content_bias", attention.content_bias, {heads, width / heads});
   check_tensor(inner + "position_bias", attention.position_bias, {heads, width / heads});
-  if (!stack.shifted()->segments()) return;
+  if (!stack.transformer_xl()->segments()) return;
   check_tensor(inner + "segment_bias", attention.segment_bias, {heads, width / heads});
   check_tensor(inner + "segment_embed", attention.segment_embed, {2, heads, width / heads});
 }
 
-void check_layer(const std::string& name, const ShiftedEncoderLayerImpl& layer,
+void check_layer(const std::string& name, const TransformerXLEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
-  check_shifted(name + ".self_attn", layer.self_attn, stack);
+  check_transformer_xl(name + ".self_attn", layer.self_attn, stack);
   check_norm(name + ".norm1", layer.norm1, width);
   check_linear(name + ".linear1", layer.linear1, width, d_ff);
   check_linear(name + ".linear2", layer.linear2, d_ff, width);
@@ -323,13 +323,14 @@ void check_convolution(const std::string& name, const ConformerConvolution& hold
 void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
-  const bool is_shifted = !layer.shifted_attn.is_empty();
-  check_option(name, "shifted", text(is_shifted), text(stack.shifted().has_value()));
+  const bool is_transformer_xl = !layer.transformer_xl_attn.is_empty();
+  check_option(name, "transformer_xl", text(is_transformer_xl),
+               text(stack.transformer_xl().has_value()));
   check_option(name, "rotary", text(!layer.rotary.is_empty()), text(stack.rotary().has_value()));
   check_network(name + ".ffn1", layer.ffn1, width, d_ff);
   check_norm(name + ".norm1", layer.norm1, width);
-  if (is_shifted) {
-    check_shifted(name + ".self_attn", layer.shifted_attn, stack);
+  if (is_transformer_xl) {
+    check_transformer_xl(name + ".self_attn", layer.transformer_xl_attn, stack);
   } else {
     check_attention(name + ".self_attn", layer.self_attn, stack);
     TORCH_CHECK_VALUE(layer.self_attn->relative_attention_bias.is_empty(), "[freeze] ", name,
@@ -342,12 +343,12 @@ void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer
 
 // What the layers' tables of distances are computed from.
 void check_table_positions(const TransformerEncoderImpl& encoder, const std::string& prefix) {
-  const auto& own = encoder.options.layer().shifted();
+  const auto& own = encoder.options.layer().transformer_xl();
   if (!own) return;
   const std::string name = prefix + "shifted_positions";
   const auto& positions = module_of(name, encoder.shifted_positions);
-  TORCH_CHECK_VALUE(positions.options.shifted() == own, "[freeze] ", name,
-                    ": shifted must be that of the rest of the model. Got another");
+  TORCH_CHECK_VALUE(positions.options.transformer_xl() == own, "[freeze] ", name,
+                    ": transformer_xl must be that of the rest of the model. Got another");
 }
 
 void check_beside_layers(const TransformerEncoderImpl& encoder, const std::string& prefix) {
@@ -466,8 +467,8 @@ void check_freezable(const TransformerEncoderImpl& encoder, const std::string& p
   if (encoder.options.layer().conformer()) {
     return check_layers<ConformerEncoderLayerImpl>("ConformerEncoder", encoder, prefix);
   }
-  if (encoder.options.layer().shifted()) {
-    return check_layers<ShiftedEncoderLayerImpl>("ShiftedEncoder", encoder, prefix);
+  if (encoder.options.layer().transformer_xl()) {
+    return check_layers<TransformerXLEncoderLayerImpl>("TransformerXLEncoder", encoder, prefix);
   }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
   check_grid_bias(prefix + "grid_position_bias", encoder.grid_position_bias,

@@ -78,10 +78,10 @@ ConformerLayer conformer_layer(const ConformerEncoderLayerImpl& layer, WeightCon
                            .parts = std::nullopt,
                            .rotation = std::nullopt,
                            .conv = convolution_of(*layer.conv, convert)};
-  if (layer.shifted_attn) {
-    const ShiftedAttentionImpl& attention = *layer.shifted_attn;
+  if (layer.transformer_xl_attn) {
+    const TransformerXLAttentionImpl& attention = *layer.transformer_xl_attn;
     frozen.score_scale = static_cast<float>(attention.scale());
-    frozen.in_proj = shifted_in_proj(attention, convert);
+    frozen.in_proj = transformer_xl_in_proj(attention, convert);
     frozen.out_proj = linear_of(attention.out_proj, convert);
     frozen.parts.emplace(attention, convert);
     return frozen;
@@ -168,7 +168,7 @@ class ConformerRun {
     float* const out = context_.data_ptr<float>();
     if (!keys_) return inference::attend(input, out);
     attend_relative(
-        input, shifted_positions(*layer(i).parts, keys_->layers[i], keys_->reach, false, {}), out);
+        input, position_heads(*layer(i).parts, keys_->layers[i], keys_->reach, false, {}), out);
   }
 
   // What the convolution sees: a sigmoid(b).
@@ -243,13 +243,13 @@ ConformerLayers::ConformerLayers(const TransformerEncoderImpl& encoder, WeightCo
   half.weight = at::full({width}, 0.5, at::kFloat);
   half.bias = at::zeros({width}, at::kFloat);
   half.kind = kernels::inference::NormKind::Affine;
-  const auto& shifted = encoder.options.layer().shifted();
-  if (shifted) distances.emplace(*shifted);
+  const auto& transformer_xl = encoder.options.layer().transformer_xl();
+  if (transformer_xl) distances.emplace(*transformer_xl);
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     const auto& layer = layer_of<ConformerEncoderLayerImpl>("ConformerEncoder", encoder.layers, i);
     layers.push_back(conformer_layer(layer, convert, rotations));
     if (distances) {
-      distances->add(layer.shifted_attn->position_proj->weight, layer_options.num_heads(),
+      distances->add(layer.transformer_xl_attn->position_proj->weight, layer_options.num_heads(),
                      layers.back().score_scale);
     }
   }

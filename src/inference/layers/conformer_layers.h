@@ -6,7 +6,7 @@
 #include "inference/attention/distance_keys.h"
 #include "inference/attention/rotation.h"
 #include "inference/layers/frozen_layers.h"
-#include "inference/layers/shifted_layers.h"
+#include "inference/layers/transformer_xl_layers.h"
 #include "posenc/transformer/layers/conformer_encoder_layer.h"
 
 namespace posenc::inference {
@@ -27,8 +27,8 @@ struct ConformerLayer {
   HeadSizes sizes;
   float score_scale;
   Projection in_proj, values, out_proj;
-  std::optional<ShiftedParts> parts;  ///< of a ShiftedAttention
-  std::optional<size_t> rotation;     ///< of the stack's rotations
+  std::optional<TransformerXLParts> parts;  ///< of a TransformerXLAttention
+  std::optional<size_t> rotation;           ///< of the stack's rotations
   FrozenConformerConvolution conv;
 };
 
@@ -42,7 +42,7 @@ class ConformerLayers : public FrozenLayers {
 
   std::vector<ConformerLayer> layers;
   std::vector<Rotation> rotations;
-  std::optional<DistanceKeys> distances;  ///< of ShiftedAttentions
+  std::optional<DistanceKeys> distances;  ///< of TransformerXLAttentions
   int64_t width;
   Norm half;  ///< x / 2
   Norm last;  ///< after all layers

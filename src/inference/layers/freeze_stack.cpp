@@ -9,7 +9,7 @@
 #include "inference/layers/conformer_layers.h"
 #include "inference/layers/disentangled_layers.h"
 #include "inference/layers/layers.h"
-#include "inference/layers/shifted_layers.h"
+#include "inference/layers/transformer_xl_layers.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc::inference {
@@ -193,7 +193,8 @@ std::unique_ptr<const FrozenLayers> freeze_layers(const TransformerEncoderImpl& 
     return std::make_unique<DisentangledLayers>(encoder, convert);
   if (encoder.options.layer().conformer())
     return std::make_unique<ConformerLayers>(encoder, convert);
-  if (encoder.options.layer().shifted()) return std::make_unique<ShiftedLayers>(encoder, convert);
+  if (encoder.options.layer().transformer_xl())
+    return std::make_unique<TransformerXLLayers>(encoder, convert);
   return std::make_unique<EncoderStack>(encoder, convert);
 }
 

@@ -15,7 +15,7 @@ namespace posenc::inference {
 /// What layers are given besides rows and a mask; each may be undefined.
 struct LayerInputs {
   at::Tensor position_ids;  ///< as in RowPositions
-  at::Tensor segments;      ///< integers (B, L), those of ShiftedOptions::segments
+  at::Tensor segments;      ///< integers (B, L), those of TransformerXLOptions::segments
   std::optional<relative::Grid> grid = std::nullopt;  ///< of TransformerEncoder::forward_with()
   at::Tensor kept_rows = {};                          ///< the same, (B, L)
 };

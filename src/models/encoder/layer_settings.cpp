@@ -545,11 +545,12 @@ void read_xlnet(const Settings& config, const hf::ModelType&, EncoderOptions& op
   layer.dropouts(LayerDropouts{dropped, dropped, dropped, dropped, 0.0})
       .qkv_bias(false)
       .out_bias(false)
-      .shifted(ShiftedOptions(preset("transformer_xl", width))
-                   .clamp_len(std::max<int64_t>(0, config.whole("clamp_len", INT64_MIN, INT32_MAX)))
-                   .bi_data(config.flag("bi_data"))
-                   .segments(true)
-                   .mask_embedding(true));
+      .transformer_xl(
+          TransformerXLOptions(preset("transformer_xl", width))
+              .clamp_len(std::max<int64_t>(0, config.whole("clamp_len", INT64_MIN, INT32_MAX)))
+              .bi_data(config.flag("bi_data"))
+              .segments(true)
+              .mask_embedding(true));
 }
 
 // The norms of its layers have torch's epsilon, that after them the setting's.
@@ -566,7 +567,7 @@ void read_wav2vec2_conformer(const Settings& config, const hf::ModelType& model,
     if (layer.d_model() % 2 != 0) {
       config.refuse("hidden_size", "must be even: half of the channels of positions are sines");
     }
-    layer.shifted(ShiftedOptions(SinusoidOptions(layer.d_model())));
+    layer.transformer_xl(TransformerXLOptions(SinusoidOptions(layer.d_model())));
   } else if (type == "rotary") {
     set_rotary(config, model, "", layer);
   }

@@ -133,8 +133,8 @@ void add_relative_positions(KeyMap& map, const EncoderConfig& config) {
 }
 
 // The attention of an XLNetLayer, whose projections have an axis of heads.
-void add_shifted(KeyMap& map, const EncoderConfig& config, const std::string& from,
-                 const std::string& to) {
+void add_transformer_xl(KeyMap& map, const EncoderConfig& config, const std::string& from,
+                        const std::string& to) {
   const int64_t heads = config.options.encoder().layer().num_heads();
   const std::string in_file = from + "rel_attn.", own = to + "self_attn.";
   const auto rows = [&](const char* name) {
@@ -157,7 +157,7 @@ void add_conformer(KeyMap& map, const EncoderConfig& config, const std::string& 
   map.emplace_back(from + "ffn2.intermediate_dense.*", to + "ffn2.linear1.*");
   map.emplace_back(from + "ffn2.output_dense.*", to + "ffn2.linear2.*");
   const std::string attention = from + "self_attn.";
-  if (config.options.encoder().layer().shifted()) {
+  if (config.options.encoder().layer().transformer_xl()) {
     map.emplace_back(attention + "linear_pos.*", to + "self_attn.position_proj.*");
     map.emplace_back(attention + "pos_bias_u", to + "self_attn.content_bias");
     map.emplace_back(attention + "pos_bias_v", to + "self_attn.position_bias");
@@ -193,7 +193,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   if (has_bottleneck) add_bottleneck(map, keys, config, from, to);
   const bool convolves = config.structure.mixing == Mixing::Convolution;
   if (convolves) add_convolution(map, from, to);
-  if (config.structure.is_shifted) add_shifted(map, config, from, to);
+  if (config.structure.is_transformer_xl) add_transformer_xl(map, config, from, to);
   if (config.structure.is_conformer) add_conformer(map, config, from, to);
   const std::string attention = convolves ? "conv_attn." : "self_attn.";
   const std::string network = has_bottleneck                  ? "last_ffn."
@@ -415,7 +415,8 @@ KeyMap key_map_of(const EncoderConfig& config, std::span<const EncoderLayerKeys>
   const auto& structure = config.structure;
   KeyMap map = encoder_dropped_map(structure);
   if (structure.is_disentangled) add_relative_positions(map, config);
-  if (structure.is_shifted) map.emplace_back("mask_emb", "encoder.shifted_positions.mask_emb");
+  if (structure.is_transformer_xl)
+    map.emplace_back("mask_emb", "encoder.shifted_positions.mask_emb");
   if (config.model.type == std::string_view("layoutlmv3")) add_document_bias(map, config);
   add_embeddings(map, config);
   if (config.options.windows()) add_windows(map, config);

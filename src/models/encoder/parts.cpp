@@ -140,8 +140,8 @@ EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
 namespace {
 
 bool has_segments(const EncoderOptions& options) {
-  const auto& shifted = options.encoder().layer().shifted();
-  return shifted && shifted->segments();
+  const auto& transformer_xl = options.encoder().layer().transformer_xl();
+  return transformer_xl && transformer_xl->segments();
 }
 
 // The inputs of the embeddings of token ids.

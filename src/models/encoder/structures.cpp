@@ -206,7 +206,7 @@ const EncoderLayerKeys kXlmKeys[] = {{
     .value = "attentions.*.v_lin", .out = "attentions.*.out_lin", .wide = "ffns.*.lin1",
     .narrow = "ffns.*.lin2", .norm1 = "layer_norm1.*", .norm2 = "layer_norm2.*"}};
 
-// The projections of its attention have names of their own, add_shifted().
+// The projections of its attention have names of their own, add_transformer_xl().
 const EncoderLayerKeys kXlnetKeys[] = {{
     .layer = "layer.*.", .wide = "ff.layer_1", .narrow = "ff.layer_2",
     .norm1 = "rel_attn.layer_norm", .norm2 = "ff.layer_norm"}};
@@ -349,7 +349,7 @@ const EncoderStructure kWav2Vec2Conformer = {.keys = kConformerKeys,
     .beside = "feature_extractor", .frequencies = "encoder.embed_positions.inv_freq",
     .is_conformer = true, .more = read_wav2vec2_conformer};
 const EncoderStructure kXlnet = {.keys = kXlnetKeys, .embeddings = "", .raw_hidden_states = true,
-    .is_shifted = true, .more = read_xlnet};
+    .is_transformer_xl = true, .more = read_xlnet};
 const EncoderStructure kEsm = {.keys = kEsmKeys, .norm_first = true,
     .last_norm = "encoder.emb_layer_norm_after", .pooling = Pooling::TanhOfFirst,
     .dropped = "*.inv_freq contact_head.* *position_ids", .beside = "contact_head",

@@ -46,7 +46,7 @@ at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
     return out;
   };
   return functional::activate(part(parts.out, 0).add_(part(*parts.beside, parts.out.in())),
-                                 activation);
+                              activation);
 }
 
 // activation(x), normalised, in place.

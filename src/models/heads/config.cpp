@@ -195,8 +195,7 @@ Activation activation_if(const Settings& config, const char* setting) {
 Activation activation_in_head(const Settings& config, const HeadStructure& structure) {
   const std::string setting = structure.activation_setting;
   if (setting.empty()) {
-    return activation_of(*structure.activation == '\0' ? "linear"
-                                                                     : structure.activation);
+    return activation_of(*structure.activation == '\0' ? "linear" : structure.activation);
   }
   return activation_if(config, structure.activation_setting);
 }

@@ -88,7 +88,7 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
     add("conv_groups", own->conv_groups());
     add("conv_act", own->conv_act());
   }
-  if (const auto& own = layer.shifted()) {
+  if (const auto& own = layer.transformer_xl()) {
     add("clamp_len", own->clamp_len());
     add("bi_data", own->bi_data());
     add("segments", own->segments());
@@ -97,7 +97,7 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   }
   if (const auto& own = layer.conformer()) {
     add("conv_kernel_size", own->conv_kernel_size());
-    add("shifted", layer.shifted().has_value());
+    add("transformer_xl", layer.transformer_xl().has_value());
     add("layer_norm_eps", layer.layer_norm_eps());
   }
   if (!layer.bottleneck()) return;
@@ -184,7 +184,8 @@ void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
                       (!rotates || layers[i].rotary()->rotary() == own.rotary()->rotary());
     TORCH_CHECK_VALUE(same, where.where(), "the rotary embedding of layer ", i,
                       " must be that of the encoder. Got another");
-    TORCH_CHECK_VALUE(layers[i].shifted() == own.shifted(), where.where(), "shifted of layer ", i,
+    TORCH_CHECK_VALUE(layers[i].transformer_xl() == own.transformer_xl(), where.where(),
+                      "transformer_xl of layer ", i,
                       " must be that of the encoder: its sinusoid and mask_embedding. Got another");
   }
 }

@@ -26,9 +26,8 @@ void check_nulls(const Settings& config, const hf::ConfigClass& known) {
       config.refuse(name, "must be left out or have a value", value);
 }
 
-void check_seq2seq_layers(const std::string& folder,
-                          const Seq2SeqFamily& family, const TransformerOptions& options,
-                          const io::TensorSource& source) {
+void check_seq2seq_layers(const std::string& folder, const Seq2SeqFamily& family,
+                          const TransformerOptions& options, const io::TensorSource& source) {
   const std::tuple<const char*, std::string, int64_t> stacks[] = {
       {"encoder", family.encoder_layers, options.num_encoder_layers()},
       {"decoder", family.decoder_layers, options.num_decoder_layers()}};
@@ -54,9 +53,9 @@ Transformer empty_seq2seq(const TransformerOptions& options) {
   return model;
 }
 
-Transformer filled_seq2seq(const std::string& path,
-                           const TransformerOptions& options, const Seq2SeqFamily& family,
-                           const Vocabulary& source, Leftovers& leftovers) {
+Transformer filled_seq2seq(const std::string& path, const TransformerOptions& options,
+                           const Seq2SeqFamily& family, const Vocabulary& source,
+                           Leftovers& leftovers) {
   KeyMap map = source.keys();
   for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
   drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
@@ -142,10 +141,10 @@ void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,
   check_seq2seq_layers(folder, family, options, source);
 }
 
-Seq2SeqWeights load_seq2seq_weights(const std::string& folder,
-                                    const LoadOptions& load) {
+Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& load) {
   check_folder_options(kCaller, load);
-  const auto config = io::in_context(kCaller, folder, [&] { return model_config(kCaller, folder); });
+  const auto config =
+      io::in_context(kCaller, folder, [&] { return model_config(kCaller, folder); });
   const hf::ModelType& type = seq2seq_type(config);
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Seq2SeqFamily& family = *structure.family;

@@ -83,10 +83,10 @@ struct EncoderStructure {
   const char* frequencies = "";
   /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
   bool zeroes_padding_row = false;
-  bool has_bottleneck = false;   ///< MobileBERT: TransformerLayerOptions::bottleneck
-  bool is_disentangled = false;  ///< DeBERTa: TransformerLayerOptions::disentangled
-  bool is_shifted = false;       ///< XLNet: TransformerLayerOptions::shifted
-  bool is_conformer = false;     ///< wav2vec2-conformer: TransformerLayerOptions::conformer
+  bool has_bottleneck = false;     ///< MobileBERT: TransformerLayerOptions::bottleneck
+  bool is_disentangled = false;    ///< DeBERTa: TransformerLayerOptions::disentangled
+  bool is_transformer_xl = false;  ///< XLNet: TransformerLayerOptions::transformer_xl
+  bool is_conformer = false;       ///< wav2vec2-conformer: TransformerLayerOptions::conformer
   /// Reads all options of an encoder in windows, whose layers have the number of their stage and
   /// their own in it in their names; null: another encoder.
   EncoderOptions (*windows)(const Settings& config) = nullptr;

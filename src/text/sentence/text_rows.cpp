@@ -27,9 +27,9 @@ std::vector<std::string_view> views_of(const std::vector<TextPair>& pairs,
 
 bool has_types(const EncoderOptions& options) {
   const EncoderEmbeddingsOptions& embeddings = *options.embeddings();
-  const auto& shifted = options.encoder().layer().shifted();
+  const auto& transformer_xl = options.encoder().layer().transformer_xl();
   return embeddings.type_vocab_size() > 0 || embeddings.types_from_tokens() ||
-         (shifted && shifted->segments());
+         (transformer_xl && transformer_xl->segments());
 }
 
 // Whether the row that stands for a sequence is found by counting, padding included.

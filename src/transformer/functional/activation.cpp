@@ -27,7 +27,7 @@ namespace {
 using at::Tensor;
 
 struct Row {
-  const char* name;  // in transformers' ACT2FN, or that of to_string() alone
+  const char* name;        // in transformers' ACT2FN, or that of to_string() alone
   const char* class_name;  // in torch.nn; empty: none is made without arguments
   Activation activation;
   Tensor (*apply)(const Tensor& x);
@@ -64,9 +64,12 @@ struct OtherName {
   Activation activation;
 };
 constexpr OtherName kOtherNames[] = {
-    {"gelu_accurate", Activation::GELUTanh},     {"gelu_fast", Activation::GELUTanh},
-    {"gelu_new", Activation::GELUTanh},          {"gelu_python", Activation::GELU},
-    {"gelu_python_tanh", Activation::GELUTanh},  {"gelu_pytorch_tanh", Activation::GELUTanh},
+    {"gelu_accurate", Activation::GELUTanh},
+    {"gelu_fast", Activation::GELUTanh},
+    {"gelu_new", Activation::GELUTanh},
+    {"gelu_python", Activation::GELU},
+    {"gelu_python_tanh", Activation::GELUTanh},
+    {"gelu_pytorch_tanh", Activation::GELUTanh},
     {"silu", Activation::SiLU},
 };
 

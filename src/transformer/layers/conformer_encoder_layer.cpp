@@ -13,13 +13,14 @@ namespace {
 constexpr const char* kConformerLayer = "ConformerEncoderLayer";
 
 // Refuses what a conformer's attention does not have.
-void refuse_others(const ShiftedOptions& own) {
+void refuse_others(const TransformerXLOptions& own) {
   const std::pair<const char*, bool> others[] = {{"bi_data", own.bi_data()},
                                                  {"segments", own.segments()},
                                                  {"mask_embedding", own.mask_embedding()}};
   for (const auto& [name, is_set] : others) {
-    TORCH_CHECK_VALUE(!is_set, "[", kConformerLayer, "] ", name,
-                      " of shifted must be false: it is of a ShiftedEncoderLayer. Got true");
+    TORCH_CHECK_VALUE(
+        !is_set, "[", kConformerLayer, "] ", name,
+        " of transformer_xl must be false: it is of a TransformerXLEncoderLayer. Got true");
   }
 }
 
@@ -54,14 +55,14 @@ void ConformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(options.conformer(), "[", kConformerLayer,
                     "] conformer must be set. Got no conformer");
   check_layer(kConformerLayer, options);
-  check_defaults(kConformerLayer, options, {"conformer", "shifted", "bias", "rotary"});
-  TORCH_CHECK_VALUE(!options.shifted() || !options.rotary(), "[", kConformerLayer,
-                    "] shifted and rotary must not both be set. Got both");
-  if (options.shifted()) refuse_others(*options.shifted());
+  check_defaults(kConformerLayer, options, {"conformer", "transformer_xl", "bias", "rotary"});
+  TORCH_CHECK_VALUE(!options.transformer_xl() || !options.rotary(), "[", kConformerLayer,
+                    "] transformer_xl and rotary must not both be set. Got both");
+  if (options.transformer_xl()) refuse_others(*options.transformer_xl());
   ffn1 = register_module("ffn1", ConformerFeedForward(options));
   norm1 = register_module("norm1", make_norm(options));
-  if (options.shifted()) {
-    shifted_attn = register_module("self_attn", make_shifted_attention(options));
+  if (options.transformer_xl()) {
+    transformer_xl_attn = register_module("self_attn", make_transformer_xl_attention(options));
   } else {
     TransformerLayerOptions plain = options;
     self_attn = register_module("self_attn", make_self_attention(plain.rotary(std::nullopt)));
@@ -82,7 +83,7 @@ void ConformerEncoderLayerImpl::reset_parameters() {
   ffn1->reset_parameters();
   norm1->reset_parameters();
   if (self_attn) self_attn->reset_parameters();
-  if (shifted_attn) shifted_attn->reset_parameters();
+  if (transformer_xl_attn) transformer_xl_attn->reset_parameters();
   conv->reset_parameters();
   ffn2->reset_parameters();
   norm2->reset_parameters();
@@ -111,9 +112,9 @@ torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
                                                 const torch::Tensor& position_ids,
                                                 torch::Tensor* weights) {
   torch::Tensor y;
-  if (shifted_attn) {
-    if (weights == nullptr) return shifted_attn->forward(x, relative.table, mask);
-    std::tie(y, *weights) = shifted_attn->forward_with_weights(x, relative.table, mask);
+  if (transformer_xl_attn) {
+    if (weights == nullptr) return transformer_xl_attn->forward(x, relative.table, mask);
+    std::tie(y, *weights) = transformer_xl_attn->forward_with_weights(x, relative.table, mask);
     return y;
   }
   const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;

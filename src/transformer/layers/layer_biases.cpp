@@ -10,7 +10,7 @@ namespace posenc {
 
 bool attends_plainly(const TransformerLayerOptions& layer) {
   return layer.mixing() == Mixing::Attention && !layer.bottleneck() && !layer.disentangled() &&
-         !layer.shifted() && !layer.conformer();
+         !layer.transformer_xl() && !layer.conformer();
 }
 
 RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
@@ -19,7 +19,7 @@ RelativePositionBias make_shared_bias(const char* module, const TransformerLayer
                     "] relative must be of the stack, or of its layers. Got both");
   TORCH_CHECK_VALUE(attends_plainly(layer), "[", module,
                     "] relative must be with layers of Mixing::Attention without a bottleneck, "
-                    "disentangled or shifted attention and a conformer. Got others");
+                    "disentangled or Transformer-XL's attention and a conformer. Got others");
   return RelativePositionBias(index, layer.num_heads());
 }
 
@@ -50,7 +50,7 @@ void check_alibi(const char* module, const TransformerLayerOptions& layer, bool 
   TORCH_CHECK_VALUE(
       !has_relative && !layer.relative() && attends_plainly(layer), "[", module,
       "] alibi must be without a relative position bias, and with layers of "
-      "Mixing::Attention without a bottleneck, disentangled or shifted attention and a "
+      "Mixing::Attention without a bottleneck, disentangled or Transformer-XL's attention and a "
       "conformer. Got others");
 }
 

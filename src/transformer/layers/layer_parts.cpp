@@ -51,7 +51,7 @@ void check_defaults(const char* module, const TransformerLayerOptions& options,
       {"post_norms", options.post_norms()},
       {"bottleneck", options.bottleneck().has_value()},
       {"disentangled", options.disentangled().has_value()},
-      {"shifted", options.shifted().has_value()},
+      {"transformer_xl", options.transformer_xl().has_value()},
       {"conformer", options.conformer().has_value()},
       {"layer_scale", options.layer_scale().has_value()},
       {"window", options.window().has_value()},
@@ -84,7 +84,7 @@ AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOpt
   const torch::Tensor keys = mask.padding_keys();
   if (!keys.defined()) return mask;
   if (options.disentangled()) return mask & AttentionMask::allowed(keys.unsqueeze(2));
-  if (!options.shifted() || options.conformer()) return mask;
+  if (!options.transformer_xl() || options.conformer()) return mask;
   const torch::Tensor itself = at::eye(keys.size(1), keys.options());
   return AttentionMaskAccess::with_padding(mask, keys) &
          AttentionMask::allowed(keys.unsqueeze(1).logical_or(itself));
@@ -94,7 +94,7 @@ const char* encoder_option(const TransformerLayerOptions& options) {
   if (options.mixing() != Mixing::Attention) return "mixing";
   if (options.bottleneck()) return "bottleneck";
   if (options.disentangled()) return "disentangled";
-  if (options.shifted()) return "shifted";
+  if (options.transformer_xl()) return "transformer_xl";
   if (options.conformer()) return "conformer";
   if (!options.first_norm()) return "first_norm";
   if (options.post_norms()) return "post_norms";
@@ -135,13 +135,14 @@ MultiheadAttention make_self_attention(const TransformerLayerOptions& options) {
   return MultiheadAttention(attention_options(options).relative(options.relative()));
 }
 
-ShiftedAttention make_shifted_attention(const TransformerLayerOptions& options) {
-  return ShiftedAttention(
-      ShiftedAttentionOptions(options.d_model(), options.num_heads(), *options.shifted())
-          .scale(options.attention_scale())
-          .dropout(dropouts_of(options).attention)
-          .bias(options.qkv_bias().value_or(options.bias()))
-          .out_bias(options.out_bias().value_or(options.bias())));
+TransformerXLAttention make_transformer_xl_attention(const TransformerLayerOptions& options) {
+  return TransformerXLAttention(TransformerXLAttentionOptions(options.d_model(),
+                                                              options.num_heads(),
+                                                              *options.transformer_xl())
+                                    .scale(options.attention_scale())
+                                    .dropout(dropouts_of(options).attention)
+                                    .bias(options.qkv_bias().value_or(options.bias()))
+                                    .out_bias(options.out_bias().value_or(options.bias())));
 }
 
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options) {
@@ -260,8 +261,8 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
     if (own->conv_kernel_size() > 0) stream << ", conv_kernel_size=" << own->conv_kernel_size();
   }
   if (const auto& own = options.conformer()) stream << ", conformer=" << own->conv_kernel_size();
-  if (const auto& own = options.shifted()) {
-    stream << ", shifted=true";
+  if (const auto& own = options.transformer_xl()) {
+    stream << ", transformer_xl=true";
     if (own->clamp_len() > 0) stream << ", clamp_len=" << own->clamp_len();
     if (own->bi_data()) stream << ", bi_data=true";
   }

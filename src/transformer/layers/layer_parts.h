@@ -12,7 +12,7 @@
 #include "posenc/positions/nn/grid_position_bias.h"
 #include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/multihead_attention.h"
-#include "posenc/transformer/attention/shifted_attention.h"
+#include "posenc/transformer/attention/transformer_xl_attention.h"
 #include "posenc/transformer/layers/layer_scale.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
@@ -39,13 +39,13 @@ inline AttentionMask with_window(const AttentionMask& mask,
 }
 
 /// The mask of a stack of such layers where the rows of padding are computed too: in a disentangled
-/// attention they attend to nothing, in a shifted one also to themselves.
+/// attention they attend to nothing, in Transformer-XL's also to themselves.
 AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options);
 
 /// The self-attention; the attention to a memory has no relative position bias.
 MultiheadAttention make_self_attention(const TransformerLayerOptions& options);
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options);
-ShiftedAttention make_shifted_attention(const TransformerLayerOptions& options);
+TransformerXLAttention make_transformer_xl_attention(const TransformerLayerOptions& options);
 /// The two linear layers of the feed-forward network.
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);

@@ -82,7 +82,7 @@ std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& opt
   if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
   if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
   if (options.conformer()) return ConformerEncoderLayer(options).ptr();
-  if (options.shifted()) return ShiftedEncoderLayer(options).ptr();
+  if (options.transformer_xl()) return TransformerXLEncoderLayer(options).ptr();
   return TransformerEncoderLayer(options).ptr();
 }
 
@@ -115,13 +115,15 @@ void TransformerEncoderImpl::reset() {
         "relative_attention_bias",
         make_shared_bias("TransformerEncoder", options.layer(), *options.relative()));
   }
-  if (options.layer().shifted())
-    shifted_positions = register_module("shifted_positions", ShiftedPositions(options.layer()));
+  if (options.layer().transformer_xl())
+    shifted_positions =
+        register_module("shifted_positions", TransformerXLPositions(options.layer()));
   if (options.grid_bias()) {
-    TORCH_CHECK_VALUE(attends_plainly(options.layer()),
-                      "[TransformerEncoder] grid_bias must be with layers of Mixing::Attention "
-                      "without a bottleneck, disentangled or shifted attention and a conformer. "
-                      "Got others");
+    TORCH_CHECK_VALUE(
+        attends_plainly(options.layer()),
+        "[TransformerEncoder] grid_bias must be with layers of Mixing::Attention "
+        "without a bottleneck, disentangled or Transformer-XL's attention and a conformer. "
+        "Got others");
     grid_position_bias = register_module(
         "grid_position_bias", GridPositionBias(*options.grid_bias(), options.layer().num_heads()));
   }
@@ -158,11 +160,12 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
 EncoderLayerBase& TransformerEncoderImpl::layer(size_t i) const {
   const auto layer = layers->ptr(i);
   auto* const own = dynamic_cast<EncoderLayerBase*>(layer.get());
-  TORCH_CHECK_VALUE(own != nullptr,
-                    "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
-                    "BottleneckEncoderLayer, a DisentangledEncoderLayer, a ShiftedEncoderLayer or "
-                    "a ConformerEncoderLayer. Got for layer ",
-                    i, " a ", layer->name());
+  TORCH_CHECK_VALUE(
+      own != nullptr,
+      "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
+      "BottleneckEncoderLayer, a DisentangledEncoderLayer, a TransformerXLEncoderLayer or "
+      "a ConformerEncoderLayer. Got for layer ",
+      i, " a ", layer->name());
   return *own;
 }
 
@@ -189,10 +192,10 @@ torch::Tensor TransformerEncoderImpl::forward_with(
     if (record.output_hidden_states) record.hidden_states.push_back(out);
   };
   add_hidden_state();
-  const auto& shifted = options.layer().shifted();
-  TORCH_CHECK_VALUE(!segments.defined() || (shifted && shifted->segments()),
+  const auto& transformer_xl = options.layer().transformer_xl();
+  TORCH_CHECK_VALUE(!segments.defined() || (transformer_xl && transformer_xl->segments()),
                     "[TransformerEncoder] segments must be undefined without "
-                    "ShiftedOptions::segments. Got segments");
+                    "TransformerXLOptions::segments. Got segments");
   StackPositions relative = {{}, segments};
   if (relative_embeddings) relative.table = relative_embeddings->forward();
   if (shifted_positions) relative.table = shifted_positions->forward(x);

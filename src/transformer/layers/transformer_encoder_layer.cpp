@@ -75,9 +75,9 @@ void TransformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(!options.disentangled(),
                     "[TransformerEncoderLayer] disentangled must not be set, except in a "
                     "DisentangledEncoderLayer. Got one");
-  TORCH_CHECK_VALUE(!options.shifted(),
-                    "[TransformerEncoderLayer] shifted must not be set, except in a "
-                    "ShiftedEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.transformer_xl(),
+                    "[TransformerEncoderLayer] transformer_xl must not be set, except in a "
+                    "TransformerXLEncoderLayer. Got one");
   TORCH_CHECK_VALUE(!options.conformer(),
                     "[TransformerEncoderLayer] conformer must not be set, except in a "
                     "ConformerEncoderLayer. Got one");

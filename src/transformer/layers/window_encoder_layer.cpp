@@ -24,7 +24,7 @@ void check_window_layer(const WindowEncoderLayerOptions& options) {
       {"bottleneck", layer.bottleneck().has_value()},
       {"disentangled", layer.disentangled().has_value()},
       {"conformer", layer.conformer().has_value()},
-      {"shifted", layer.shifted().has_value()},
+      {"transformer_xl", layer.transformer_xl().has_value()},
       {"grid_bias", layer.grid_bias().has_value()},
       {"layer_scale", layer.layer_scale().has_value()},
       {"window", layer.window().has_value()},

@@ -60,7 +60,7 @@ TEST(EncoderConfig, BloomTakesTheNameOfItsFirstFiles) {
 TEST(EncoderConfig, XlnetTakesNumbersThatSayNothing) {
   json config = {{"model_type", "xlnet"}, {"d_model", 8}, {"n_head", 2},    {"n_layer", 1},
                  {"d_inner", 12},         {"d_head", 0},  {"clamp_len", -7}};
-  EXPECT_EQ(of(config).encoder().layer().shifted()->clamp_len(), 0);
+  EXPECT_EQ(of(config).encoder().layer().transformer_xl()->clamp_len(), 0);
   config["d_head"] = 3;
   EXPECT_ERROR(of(config), c10::ValueError, "d_head must be d_model / n_head, 4. Got 3");
 }

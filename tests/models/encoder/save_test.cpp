@@ -223,12 +223,14 @@ TEST(SavePretrained, RefusesOtherPositionsAndBiasesThanXlnets) {
   };
   EXPECT_EQ(refusal([](TransformerLayerOptions&) {}), "");
   fs::remove_all(out / "new");
-  EXPECT_CONTAINS(
-      refusal([](TransformerLayerOptions& layer) { layer.shifted()->sinusoid().base(50.0); }),
-      "shifted of layer 0 must be that of the encoder");
-  EXPECT_CONTAINS(
-      refusal([](TransformerLayerOptions& layer) { layer.shifted()->mask_embedding(false); }),
-      "shifted of layer 0 must be that of the encoder");
+  EXPECT_CONTAINS(refusal([](TransformerLayerOptions& layer) {
+                    layer.transformer_xl()->sinusoid().base(50.0);
+                  }),
+                  "transformer_xl of layer 0 must be that of the encoder");
+  EXPECT_CONTAINS(refusal([](TransformerLayerOptions& layer) {
+                    layer.transformer_xl()->mask_embedding(false);
+                  }),
+                  "transformer_xl of layer 0 must be that of the encoder");
   EXPECT_CONTAINS(refusal([](TransformerLayerOptions& layer) { layer.qkv_bias(true); }),
                   "qkv_bias of layer 0 must be that of the encoder, 1. Got 0");
   EXPECT_CONTAINS(refusal([](TransformerLayerOptions& layer) { layer.out_bias(true); }),
@@ -260,7 +262,7 @@ TEST(SavePretrained, RefusesModulesWithOptionsOfTheirOwn) {
       "the options of embeddings must be those");
   EXPECT_CONTAINS(refusal("xlnet",
                           [](EncoderImpl& model) {
-                            auto& own = model.encoder->layers->at<ShiftedEncoderLayerImpl>(0);
+                            auto& own = model.encoder->layers->at<TransformerXLEncoderLayerImpl>(0);
                             own.self_attn->options.positions().clamp_len(2);
                           }),
                   "the options of encoder.layers.0.self_attn must be those");

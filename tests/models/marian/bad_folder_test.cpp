@@ -239,7 +239,7 @@ TEST_F(BadMarianFolder, NoPadding) {
 TEST_F(BadMarianFolder, PatternsOfTheKeyMapThatNoNameTakesAreReported) {
   LoadReport report;
   load_seq2seq(path(),
-              LoadOptions().key_map({{"gone.*", "*"}, {"model.*", "model.*"}}).report(&report));
+               LoadOptions().key_map({{"gone.*", "*"}, {"model.*", "model.*"}}).report(&report));
   EXPECT_EQ(report.unused_patterns, std::vector<std::string>{"gone.*"});
 }
 

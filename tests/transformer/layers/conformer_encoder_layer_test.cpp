@@ -59,9 +59,9 @@ TEST(ConformerEncoderLayer, FrozenLayersComputeTheSame) {
   tokens[0].slice(0, 50).fill_(false);
   tokens[1].slice(0, 5, 30, 2).fill_(false);
   const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
-  const TransformerLayerOptions kinds[] = {conformer(5),
-                                           conformer(1).shifted(ShiftedOptions(SinusoidOptions(8))),
-                                           conformer(31).rotary(rotary)};
+  const TransformerLayerOptions kinds[] = {
+      conformer(5), conformer(1).transformer_xl(TransformerXLOptions(SinusoidOptions(8))),
+      conformer(31).rotary(rotary)};
   for (const TransformerLayerOptions& kind : kinds) {
     auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2).norm(true)));
     const auto frozen = freeze(encoder);
@@ -88,7 +88,7 @@ TEST(ConformerEncoderLayer, RecordsTheWeightsOfEachHead) {
   const auto x = torch::randn({2, 5, 8});
   const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
   for (const TransformerLayerOptions& kind :
-       {conformer(3), conformer(3).shifted(ShiftedOptions(SinusoidOptions(8))),
+       {conformer(3), conformer(3).transformer_xl(TransformerXLOptions(SinusoidOptions(8))),
         conformer(3).rotary(rotary)}) {
     auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(kind, 2)));
     TransformerEncoderRecord record;
@@ -127,9 +127,10 @@ TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
   EXPECT_ERROR(TransformerEncoderLayer{conformer(3)}, c10::ValueError,
                "[TransformerEncoderLayer] conformer must not be set");
   const RotaryEmbeddingOptions rotary(rotary_preset("wav2vec2_conformer", 4));
-  EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(rotary).shifted(
-                   ShiftedOptions(SinusoidOptions(8)))},
-               c10::ValueError, "[ConformerEncoderLayer] shifted and rotary must not both be set");
+  EXPECT_ERROR(
+      ConformerEncoderLayer{
+          conformer(3).rotary(rotary).transformer_xl(TransformerXLOptions(SinusoidOptions(8)))},
+      c10::ValueError, "[ConformerEncoderLayer] transformer_xl and rotary must not both be set");
   RotaryEmbeddingOptions of_heads = rotary, of_values = rotary;
   of_heads.rotary().applied_to(rotary::AppliedTo::Heads);
   EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(of_heads)}, c10::ValueError,
@@ -137,12 +138,12 @@ TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
   of_values.rotary().rotary_value(true);
   EXPECT_ERROR(ConformerEncoderLayer{conformer(3).rotary(of_values)}, c10::ValueError,
                "[ConformerEncoderLayer] rotary must have rotary_value(false)");
-  const ShiftedOptions positions(SinusoidOptions(8));
-  for (const auto& own :
-       {ShiftedOptions(positions).bi_data(true), ShiftedOptions(positions).segments(true),
-        ShiftedOptions(positions).mask_embedding(true)}) {
-    EXPECT_ERROR(ConformerEncoderLayer{conformer(3).shifted(own)}, c10::ValueError,
-                 "of shifted must be false: it is of a ShiftedEncoderLayer. Got true");
+  const TransformerXLOptions positions(SinusoidOptions(8));
+  for (const auto& own : {TransformerXLOptions(positions).bi_data(true),
+                          TransformerXLOptions(positions).segments(true),
+                          TransformerXLOptions(positions).mask_embedding(true)}) {
+    EXPECT_ERROR(ConformerEncoderLayer{conformer(3).transformer_xl(own)}, c10::ValueError,
+                 "of transformer_xl must be false: it is of a TransformerXLEncoderLayer. Got true");
   }
 }
 

@@ -171,7 +171,8 @@ TEST(DisentangledEncoderLayer, RefusesOptionsThatDoNotFit) {
                "[DisentangledEncoderLayer] relative must be its default");
   EXPECT_ERROR(
       TransformerEncoder(TransformerEncoderOptions(layer_of(positions), 1).relative(index)),
-      c10::ValueError, "without a bottleneck, disentangled or shifted attention and a conformer");
+      c10::ValueError,
+      "without a bottleneck, disentangled or Transformer-XL's attention and a conformer");
   DisentangledEncoderLayer layer(layer_of(positions));
   EXPECT_ERROR(layer->forward(torch::zeros({1, 2, 8}), torch::zeros({5, 8})), c10::ValueError,
                "[DisentangledAttention] table must be [6, 8]. Got [5, 8]");

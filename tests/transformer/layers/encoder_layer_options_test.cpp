@@ -225,7 +225,7 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().mixing(Mixing::Fourier), "mixing"},
       {plain().bottleneck(BottleneckOptions(4)), "bottleneck"},
       {plain().disentangled(DisentangledOptions(4)), "disentangled"},
-      {plain().shifted(ShiftedOptions(SinusoidOptions(8))), "shifted"},
+      {plain().transformer_xl(TransformerXLOptions(SinusoidOptions(8))), "transformer_xl"},
       {plain().conformer(ConformerOptions(3)), "conformer"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},

@@ -143,8 +143,9 @@ TEST(WindowEncoderLayer, RefusesOptionsThatItHasNot) {
                "grid_bias must be its default");
   EXPECT_ERROR(layer(window_options(8, 2).conformer(ConformerOptions(3)), windows), c10::ValueError,
                "conformer must be its default");
-  EXPECT_ERROR(layer(window_options(8, 2).shifted(ShiftedOptions(SinusoidOptions(8))), windows),
-               c10::ValueError, "shifted must be its default");
+  EXPECT_ERROR(
+      layer(window_options(8, 2).transformer_xl(TransformerXLOptions(SinusoidOptions(8))), windows),
+      c10::ValueError, "transformer_xl must be its default");
   EXPECT_ERROR(layer(window_options(8, 2), WindowOptions({4, 4}).shift(4)), c10::ValueError,
                "shift must lie in [0, 4)");
   EXPECT_ERROR(layer(window_options(8, 2), WindowOptions({4, 3}).shift(1)), c10::ValueError,

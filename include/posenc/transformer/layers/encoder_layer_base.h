@@ -13,7 +13,7 @@ struct StackPositions {
 };
 
 /// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer,
-/// DisentangledEncoderLayer, ShiftedEncoderLayer, ConformerEncoderLayer.
+/// DisentangledEncoderLayer, TransformerXLEncoderLayer, ConformerEncoderLayer.
 class EncoderLayerBase {
  public:
   virtual ~EncoderLayerBase() = default;

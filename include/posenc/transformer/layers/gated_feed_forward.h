@@ -18,8 +18,8 @@ struct GatedFeedForwardOptions {
   TORCH_ARG(int64_t, d_model);
   /// Width of the gate; intermediate_size in a config.json.
   TORCH_ARG(int64_t, d_ff);
-  /// The activation of the gate, hidden_act in a config.json: SiLU is SwiGLU (Llama, Mistral, Qwen),
-  /// GELU GeGLU, GELUTanh its approximation (Gemma), ReLU ReGLU.
+  /// The activation of the gate, hidden_act in a config.json: SiLU is SwiGLU (Llama, Mistral,
+  /// Qwen), GELU GeGLU, GELUTanh its approximation (Gemma), ReLU ReGLU.
   TORCH_ARG(Activation, gate) = Activation::SiLU;
   /// Whether the projections have a bias.
   TORCH_ARG(bool, bias) = false;

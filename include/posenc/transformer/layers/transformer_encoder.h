@@ -11,9 +11,9 @@
 #include "posenc/transformer/layers/conformer_encoder_layer.h"
 #include "posenc/transformer/layers/disentangled_encoder_layer.h"
 #include "posenc/transformer/layers/relative_embeddings.h"
-#include "posenc/transformer/layers/shifted_encoder_layer.h"
-#include "posenc/transformer/layers/shifted_positions.h"
 #include "posenc/transformer/layers/transformer_encoder_layer.h"
+#include "posenc/transformer/layers/transformer_xl_encoder_layer.h"
+#include "posenc/transformer/layers/transformer_xl_positions.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -65,11 +65,12 @@ struct TransformerEncoderRecord {
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
 /// TransformerLayerOptions::bottleneck, or DisentangledEncoderLayer with
 /// TransformerLayerOptions::disentangled, or ConformerEncoderLayer with
-/// TransformerLayerOptions::conformer, or else ShiftedEncoderLayer with
-/// TransformerLayerOptions::shifted), `norm.*`; with `relative` `relative_attention_bias.weight`
-/// (rows, num_heads); with `grid_bias` `grid_position_bias.weight` (GridPositionBias); with
-/// `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it has one, `conv.*`
-/// (ConvolutionBeside); with `shifted` `shifted_positions.*` (ShiftedPositions).
+/// TransformerLayerOptions::conformer, or else TransformerXLEncoderLayer with
+/// TransformerLayerOptions::transformer_xl), `norm.*`; with `relative`
+/// `relative_attention_bias.weight` (rows, num_heads); with `grid_bias` `grid_position_bias.weight`
+/// (GridPositionBias); with `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it
+/// has one, `conv.*` (ConvolutionBeside); with `transformer_xl` `shifted_positions.*`
+/// (TransformerXLPositions).
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -93,9 +94,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   /// forward() that also records what `record` asks for, in the order in which the layers run.
   /// Layers that layer_dropout skips are left out. The rows that `kept_rows` does not have, bool of
   /// the shape of x without D, are zeros after each layer, as padding is in XLM. `segments`, (B,
-  /// L), are those of ShiftedOptions::segments. `grid` has the rows and columns of the patches in
-  /// x, after one class token, for grid biases; those of their tables unless given. With shifted
-  /// layers the result has the dropout of their output, as in XLNet.
+  /// L), are those of TransformerXLOptions::segments. `grid` has the rows and columns of the
+  /// patches in x, after one class token, for grid biases; those of their tables unless given. With
+  /// transformer_xl layers the result has the dropout of their output, as in XLNet.
   torch::Tensor forward_with(const torch::Tensor& x, const AttentionMask& mask,
                              TransformerEncoderRecord& record,
                              const torch::Tensor& position_ids = {},
@@ -110,7 +111,8 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   GridPositionBias grid_position_bias{nullptr};           ///< of all layers, with .grid_bias()
   RelativeEmbeddings relative_embeddings{nullptr};  ///< with TransformerLayerOptions::disentangled
   ConvolutionBeside conv{nullptr};                  ///< beside the first layer, if that has one
-  ShiftedPositions shifted_positions{nullptr};      ///< with TransformerLayerOptions::shifted
+  TransformerXLPositions shifted_positions{
+      nullptr};  ///< with TransformerLayerOptions::transformer_xl
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())},

@@ -16,7 +16,7 @@
 #include "posenc/positions/relative/index.h"
 #include "posenc/positions/relative/window.h"
 #include "posenc/transformer/attention/disentangled_options.h"
-#include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/transformer/attention/transformer_xl_options.h"
 #include "posenc/transformer/functional/activation.h"
 #include "posenc/transformer/layers/bottleneck_options.h"
 #include "posenc/transformer/layers/conformer_options.h"
@@ -74,9 +74,9 @@ struct TransformerLayerOptions {
   TORCH_ARG(std::optional<DisentangledOptions>, disentangled) = std::nullopt;
   /// Makes layers ConformerEncoderLayers, which refuse most other options of encoders.
   TORCH_ARG(std::optional<ConformerOptions>, conformer) = std::nullopt;
-  /// Makes layers ShiftedEncoderLayers, which refuse most other options of encoders, or gives those
-  /// of a conformer such an attention: XLNet.
-  TORCH_ARG(std::optional<ShiftedOptions>, shifted) = std::nullopt;
+  /// Makes layers TransformerXLEncoderLayers, which refuse most other options of encoders, or gives
+  /// those of a conformer such an attention: XLNet.
+  TORCH_ARG(std::optional<TransformerXLOptions>, transformer_xl) = std::nullopt;
   /// The structure of the feed-forward network.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
   /// Activation of the feed-forward network.

@@ -1,6 +1,6 @@
 // Layers whose attention multiplies queries by keys of distances, as XLNet's.
 
-#include "posenc/transformer/layers/shifted_encoder_layer.h"
+#include "posenc/transformer/layers/transformer_xl_encoder_layer.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -15,7 +15,7 @@
 #include "support/compare.h"
 #include "support/threads.h"
 
-namespace posenc::shifted_encoder_layer_test {
+namespace posenc::transformer_xl_encoder_layer_test {
 namespace {
 
 using testing::bit_equal;
@@ -23,21 +23,25 @@ using testing::drawn;
 using testing::near;
 using testing::Threads;
 
-ShiftedOptions positions() { return ShiftedOptions(SinusoidOptions(8)).segments(true); }
+TransformerXLOptions positions() { return TransformerXLOptions(SinusoidOptions(8)).segments(true); }
 
-TransformerLayerOptions layer_of(const ShiftedOptions& own) {
-  return TransformerLayerOptions(8, 2).d_ff(7).dropout(0.0).qkv_bias(false).out_bias(false).shifted(
-      own);
+TransformerLayerOptions layer_of(const TransformerXLOptions& own) {
+  return TransformerLayerOptions(8, 2)
+      .d_ff(7)
+      .dropout(0.0)
+      .qkv_bias(false)
+      .out_bias(false)
+      .transformer_xl(own);
 }
 
-torch::Tensor table_of(const ShiftedOptions& own, int64_t length) {
+torch::Tensor table_of(const TransformerXLOptions& own, int64_t length) {
   return sinusoid_rows(own.sinusoid(), torch::arange(length - 1, -length, -1)).unsqueeze(0);
 }
 
-TEST(ShiftedAttention, AddsTheProductsOfEachDistanceAndSegment) {
+TEST(TransformerXLAttention, AddsTheProductsOfEachDistanceAndSegment) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 6;
-  auto attention = drawn(ShiftedAttention(ShiftedAttentionOptions(8, 1, positions())));
+  auto attention = drawn(TransformerXLAttention(TransformerXLAttentionOptions(8, 1, positions())));
   const auto x = torch::randn({1, length, 8});
   const auto segments = torch::tensor({{0, 0, 3, 3, 3, 0}});
   const auto parts = torch::linear(x[0], attention->in_proj_weight).chunk(3, 1);
@@ -60,7 +64,7 @@ TEST(ShiftedAttention, AddsTheProductsOfEachDistanceAndSegment) {
 }
 
 // With each option and mask, tokens of padding between others, and numbers of threads.
-TEST(ShiftedEncoderLayer, FrozenLayersComputeTheSame) {
+TEST(TransformerXLEncoderLayer, FrozenLayersComputeTheSame) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;  // more than a tile of keys
   const auto x = torch::randn({4, length, 8});
@@ -98,7 +102,7 @@ TEST(ShiftedEncoderLayer, FrozenLayersComputeTheSame) {
 }
 
 // The keys of distances are kept for the longest sequence so far.
-TEST(ShiftedEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
+TEST(TransformerXLEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 200, 8}), beginning = x.narrow(1, 0, 5);
@@ -109,7 +113,7 @@ TEST(ShiftedEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
 }
 
 // Of 64 bits, as in transformers: 2^32 is another segment than 0.
-TEST(ShiftedEncoderLayer, SegmentsAreAnyIntegers) {
+TEST(TransformerXLEncoderLayer, SegmentsAreAnyIntegers) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 4, 8});
@@ -119,22 +123,23 @@ TEST(ShiftedEncoderLayer, SegmentsAreAnyIntegers) {
                    encoder->forward_with(x, {}, nothing, {}, {}, segments)));
 }
 
-TEST(ShiftedEncoderLayer, FreezingSeesTheOptionsOfPositions) {
+TEST(TransformerXLEncoderLayer, FreezingSeesTheOptionsOfPositions) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 4, 8});
-  for (const ShiftedOptions& other : {positions().clamp_len(1), positions().bi_data(true),
-                                      positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
+  for (const TransformerXLOptions& other : {positions().clamp_len(1), positions().bi_data(true),
+                                            positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
     const auto frozen = freeze(encoder);
-    encoder->shifted_positions->options.shifted(other);
+    encoder->shifted_positions->options.transformer_xl(other);
     EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of shifted_positions");
-    EXPECT_ERROR(freeze(encoder), c10::ValueError,
-                 "[freeze] shifted_positions: shifted must be that of the rest of the model");
-    encoder->shifted_positions->options.shifted(positions());
+    EXPECT_ERROR(
+        freeze(encoder), c10::ValueError,
+        "[freeze] shifted_positions: transformer_xl must be that of the rest of the model");
+    encoder->shifted_positions->options.transformer_xl(positions());
   }
 }
 
-TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
+TEST(TransformerXLEncoderLayer, ABatchMayBeEmpty) {
   for (const bool bi_data : {false, true}) {
     const auto options = layer_of(positions().bi_data(bi_data)).dropout(0.1);
     auto encoder = TransformerEncoder(TransformerEncoderOptions(options, 1));
@@ -148,14 +153,14 @@ TEST(ShiftedEncoderLayer, ABatchMayBeEmpty) {
   }
 }
 
-TEST(ShiftedEncoderLayer, FrozenBytesAreOfWhatIsKept) {
-  const auto bytes_of = [](const ShiftedOptions& own) {
+TEST(TransformerXLEncoderLayer, FrozenBytesAreOfWhatIsKept) {
+  const auto bytes_of = [](const TransformerXLOptions& own) {
     return freeze(TransformerEncoder(TransformerEncoderOptions(layer_of(own), 1))).bytes().own;
   };
   EXPECT_EQ(bytes_of(positions().mask_embedding(true)), bytes_of(positions()));
 }
 
-TEST(ShiftedEncoderLayer, PaddingAttendsToItselfToo) {
+TEST(TransformerXLEncoderLayer, PaddingAttendsToItselfToo) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({1, 4, 8});
@@ -168,16 +173,16 @@ TEST(ShiftedEncoderLayer, PaddingAttendsToItselfToo) {
   EXPECT_TRUE(seen.equal(expected.to(torch::kBool)));
 }
 
-TEST(ShiftedEncoderLayer, RefusesWhatDoesNotFit) {
-  EXPECT_ERROR(ShiftedEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
-               "[ShiftedEncoderLayer] shifted must be set");
-  EXPECT_ERROR(ShiftedEncoderLayer{layer_of(positions()).norm_first(true)}, c10::ValueError,
-               "[ShiftedEncoderLayer] norm_first must be its default");
+TEST(TransformerXLEncoderLayer, RefusesWhatDoesNotFit) {
+  EXPECT_ERROR(TransformerXLEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
+               "[TransformerXLEncoderLayer] transformer_xl must be set");
+  EXPECT_ERROR(TransformerXLEncoderLayer{layer_of(positions()).norm_first(true)}, c10::ValueError,
+               "[TransformerXLEncoderLayer] norm_first must be its default");
   EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions())}, c10::ValueError,
-               "[TransformerEncoderLayer] shifted must not be set");
-  EXPECT_ERROR(ShiftedEncoderLayer{layer_of(ShiftedOptions(SinusoidOptions(6)))}, c10::ValueError,
-               "the sinusoid must have embed_dim 8 channels. Got 6");
-  EXPECT_ERROR(ShiftedEncoderLayer{layer_of(positions().clamp_len(-1))}, c10::ValueError,
+               "[TransformerEncoderLayer] transformer_xl must not be set");
+  EXPECT_ERROR(TransformerXLEncoderLayer{layer_of(TransformerXLOptions(SinusoidOptions(6)))},
+               c10::ValueError, "the sinusoid must have embed_dim 8 channels. Got 6");
+  EXPECT_ERROR(TransformerXLEncoderLayer{layer_of(positions().clamp_len(-1))}, c10::ValueError,
                "clamp_len must not be negative. Got -1");
   auto encoder =
       TransformerEncoder(TransformerEncoderOptions(layer_of(positions().bi_data(true)), 1));
@@ -185,10 +190,10 @@ TEST(ShiftedEncoderLayer, RefusesWhatDoesNotFit) {
   const char* odd = "the number of sequences must be even with bi_data. Got 3";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, odd);
   EXPECT_ERROR(freeze(encoder).forward(x), c10::ValueError, odd);
-  ShiftedEncoderLayer layer(layer_of(positions()));
+  TransformerXLEncoderLayer layer(layer_of(positions()));
   const auto table = table_of(positions(), 2);
   EXPECT_ERROR(layer->forward(x, table.narrow(1, 0, 2)), c10::ValueError,
-               "[ShiftedAttention] table must be (G, 2 L - 1, E) = (G, 3, 8)");
+               "[TransformerXLAttention] table must be (G, 2 L - 1, E) = (G, 3, 8)");
   EXPECT_ERROR(layer->forward(x, table, {}, torch::zeros({3, 1}, torch::kLong)), c10::ValueError,
                "the segments of tokens must be [3, 2]. Got [3, 1]");
   EXPECT_ERROR(layer->forward(x, table, {}, torch::zeros({3, 2})), c10::TypeError,
@@ -197,10 +202,10 @@ TEST(ShiftedEncoderLayer, RefusesWhatDoesNotFit) {
   TransformerEncoderRecord nothing;
   const auto segments = torch::zeros({3, 2}, torch::kLong);
   EXPECT_ERROR(plain->forward_with(x, {}, nothing, {}, {}, segments), c10::ValueError,
-               "segments must be undefined without ShiftedOptions::segments");
+               "segments must be undefined without TransformerXLOptions::segments");
   EXPECT_ERROR(freeze(plain).forward_with(x, {}, nothing, {}, segments), c10::ValueError,
-               "segments must be undefined without ShiftedOptions::segments");
+               "segments must be undefined without TransformerXLOptions::segments");
 }
 
 }  // namespace
-}  // namespace posenc::shifted_encoder_layer_test
+}  // namespace posenc::transformer_xl_encoder_layer_test

@@ -12,15 +12,16 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/scores.h"
-#include "posenc/transformer/attention/shifted_options.h"
+#include "posenc/transformer/attention/transformer_xl_options.h"
 #include "posenc/transformer/functional/attention_mask.h"
 
 namespace posenc POSENC_EXPORT {
 
-/// Options of ShiftedAttention.
-struct ShiftedAttentionOptions {
+/// Options of TransformerXLAttention.
+struct TransformerXLAttentionOptions {
   /// The options of Transformer-XL for width `embed_dim` and `num_heads` heads.
-  ShiftedAttentionOptions(int64_t embed_dim, int64_t num_heads, ShiftedOptions positions)
+  TransformerXLAttentionOptions(int64_t embed_dim, int64_t num_heads,
+                                TransformerXLOptions positions)
       : embed_dim_(embed_dim), num_heads_(num_heads), positions_(std::move(positions)) {}
 
   /// Width E, a multiple of num_heads.
@@ -28,7 +29,7 @@ struct ShiftedAttentionOptions {
   /// Number of heads.
   TORCH_ARG(int64_t, num_heads);
   /// The relative positions.
-  TORCH_ARG(ShiftedOptions, positions);
+  TORCH_ARG(TransformerXLOptions, positions);
   /// The factor of the scores; 1 / sqrt(E / num_heads) unless set.
   TORCH_ARG(std::optional<double>, scale) = std::nullopt;
   /// Probability of zeroing an attention weight in training, in [0, 1).
@@ -53,10 +54,10 @@ struct ShiftedAttentionOptions {
 /// 0 .. B / G - 1, and so on, segments: integers (B, L) or undefined  ->  (B, L, E).
 ///
 /// ```cpp
-/// posenc::ShiftedOptions positions(posenc::SinusoidOptions(/*dim=*/32));
-/// posenc::ShiftedAttention attention(posenc::ShiftedAttentionOptions(32, 4, positions));
-/// torch::Tensor table = posenc::sinusoid_rows(positions.sinusoid(), torch::arange(4, -5, -1));
-/// torch::Tensor y = attention->forward(torch::randn({2, 5, 32}), table.unsqueeze(0));
+/// posenc::TransformerXLOptions positions(posenc::SinusoidOptions(/*dim=*/32));
+/// posenc::TransformerXLAttention attention(posenc::TransformerXLAttentionOptions(32, 4,
+/// positions)); torch::Tensor table = posenc::sinusoid_rows(positions.sinusoid(), torch::arange(4,
+/// -5, -1)); torch::Tensor y = attention->forward(torch::randn({2, 5, 32}), table.unsqueeze(0));
 /// ```
 ///
 /// Keys: `in_proj_weight` (3 E, E), `in_proj_bias` (3 E) with bias, `out_proj.weight` (E, E),
@@ -68,10 +69,10 @@ struct ShiftedAttentionOptions {
 /// or segments of another shape; c10::TypeError for segments that are not integers.
 ///
 /// Source: `XLNetRelativeAttention` and `Wav2Vec2ConformerSelfAttention` in transformers 5.23.
-class ShiftedAttentionImpl : public Cloneable<ShiftedAttentionImpl> {
+class TransformerXLAttentionImpl : public Cloneable<TransformerXLAttentionImpl> {
  public:
   /// A module with the given options.
-  explicit ShiftedAttentionImpl(ShiftedAttentionOptions options_);
+  explicit TransformerXLAttentionImpl(TransformerXLAttentionOptions options_);
 
   void reset() override;
   /// Draws new initial weights.
@@ -90,16 +91,16 @@ class ShiftedAttentionImpl : public Cloneable<ShiftedAttentionImpl> {
   /// The factor of the scores.
   double scale() const;
 
-  ShiftedAttentionOptions options;      ///< the options given to the constructor
-  torch::Tensor in_proj_weight;         ///< (3 E, E): queries, keys, values
-  torch::Tensor in_proj_bias;           ///< (3 E), undefined without bias
-  torch::nn::Linear out_proj{nullptr},  ///< (E, E)
-      position_proj{nullptr};           ///< (E, E), of the table, without a bias
-  torch::Tensor content_bias;           ///< (H, E / H), of queries beside keys: `u`
-  torch::Tensor position_bias;          ///< (H, E / H), of queries beside distances: `v`
-  torch::Tensor segment_bias;           ///< (H, E / H), undefined without segments
-  torch::Tensor segment_embed;          ///< (2, H, E / H), undefined without segments
-  torch::nn::Dropout dropout{nullptr};  ///< of the weights
+  TransformerXLAttentionOptions options;  ///< the options given to the constructor
+  torch::Tensor in_proj_weight;           ///< (3 E, E): queries, keys, values
+  torch::Tensor in_proj_bias;             ///< (3 E), undefined without bias
+  torch::nn::Linear out_proj{nullptr},    ///< (E, E)
+      position_proj{nullptr};             ///< (E, E), of the table, without a bias
+  torch::Tensor content_bias;             ///< (H, E / H), of queries beside keys: `u`
+  torch::Tensor position_bias;            ///< (H, E / H), of queries beside distances: `v`
+  torch::Tensor segment_bias;             ///< (H, E / H), undefined without segments
+  torch::Tensor segment_embed;            ///< (2, H, E / H), undefined without segments
+  torch::nn::Dropout dropout{nullptr};    ///< of the weights
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
@@ -112,6 +113,6 @@ class ShiftedAttentionImpl : public Cloneable<ShiftedAttentionImpl> {
                     const torch::Tensor& segments, torch::Tensor* weights);
 };
 
-TORCH_MODULE(ShiftedAttention);
+TORCH_MODULE(TransformerXLAttention);
 
 }  // namespace posenc

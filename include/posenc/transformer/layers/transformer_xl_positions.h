@@ -9,27 +9,28 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// The rows of relative positions that the ShiftedEncoderLayers of a stack project.
+/// The rows of relative positions that the TransformerXLEncoderLayers of a stack project.
 ///
 /// x: (B, L, D)  ->  (G, 2 L - 1, D), the rows of positions L - 1, ..., 1 - L: G is 1, or 2 with
 /// bi_data, or B in training with dropout, which each sequence then has of its own.
 ///
 /// ```cpp
-/// const posenc::ShiftedOptions options(posenc::SinusoidOptions(/*dim=*/32));
-/// posenc::ShiftedPositions positions(posenc::TransformerLayerOptions(32, 4).shifted(options));
-/// torch::Tensor table = positions->forward(torch::randn({2, 5, 32}));
+/// const posenc::TransformerXLOptions options(posenc::SinusoidOptions(/*dim=*/32));
+/// posenc::TransformerXLPositions positions(posenc::TransformerLayerOptions(32,
+/// 4).transformer_xl(options)); torch::Tensor table = positions->forward(torch::randn({2, 5, 32}));
 /// ```
 ///
 /// Keys: with mask_embedding `mask_emb` (1, 1, D), initialised from N(0, 0.02), which forward()
 /// does not use.
 ///
-/// Errors: c10::ValueError for options without shifted attention, and for an odd B with bi_data.
+/// Errors: c10::ValueError for options without Transformer-XL attention, and for an odd B with
+/// bi_data.
 ///
 /// Source: `XLNetModel.relative_positional_encoding` in transformers 5.23.
-class ShiftedPositionsImpl : public Cloneable<ShiftedPositionsImpl> {
+class TransformerXLPositionsImpl : public Cloneable<TransformerXLPositionsImpl> {
  public:
-  /// A module with the options of a layer, whose shifted attention has to be set.
-  explicit ShiftedPositionsImpl(TransformerLayerOptions options_);
+  /// A module with the options of a layer, whose Transformer-XL attention has to be set.
+  explicit TransformerXLPositionsImpl(TransformerLayerOptions options_);
 
   void reset() override;
   /// Draws new initial weights.
@@ -44,6 +45,6 @@ class ShiftedPositionsImpl : public Cloneable<ShiftedPositionsImpl> {
   torch::nn::Dropout dropout{nullptr};  ///< of the rows
 };
 
-TORCH_MODULE(ShiftedPositions);
+TORCH_MODULE(TransformerXLPositions);
 
 }  // namespace posenc

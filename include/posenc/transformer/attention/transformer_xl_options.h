@@ -10,12 +10,12 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// The relative positions of a stack of ShiftedEncoderLayers: the keys of distances are rows of a
-/// sinusoid, which each layer projects, as in Transformer-XL.
-struct ShiftedOptions {
+/// The relative positions of a stack of TransformerXLEncoderLayers: the keys of distances are rows
+/// of a sinusoid, which each layer projects, as in Transformer-XL.
+struct TransformerXLOptions {
   /// The row of a query i and a key j is that of position i - j of this sinusoid, of d_model
   /// channels.
-  explicit ShiftedOptions(SinusoidOptions sinusoid) : sinusoid_(std::move(sinusoid)) {}
+  explicit TransformerXLOptions(SinusoidOptions sinusoid) : sinusoid_(std::move(sinusoid)) {}
 
   /// The sinusoid.
   TORCH_ARG(SinusoidOptions, sinusoid);
@@ -33,6 +33,6 @@ struct ShiftedOptions {
 };
 
 /// Whether all options are equal.
-bool operator==(const ShiftedOptions& a, const ShiftedOptions& b);
+bool operator==(const TransformerXLOptions& a, const TransformerXLOptions& b);
 
 }  // namespace posenc

@@ -1,6 +1,6 @@
 // XLNet's layers on packed rows.
 
-#include "inference/layers/shifted_layers.h"
+#include "inference/layers/transformer_xl_layers.h"
 
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
@@ -10,15 +10,16 @@
 
 #include "transformer/attention/segments.h"
 #include "transformer/layers/layer_parts.h"
-#include "transformer/layers/shifted_rows.h"
+#include "transformer/layers/transformer_xl_rows.h"
 
 namespace posenc::inference {
 namespace {
 
 constexpr const char* kFrozenEncoder = "FrozenTransformerEncoder";
 
-ShiftedLayer shifted_layer(const ShiftedEncoderLayerImpl& layer, WeightConverter& convert) {
-  const ShiftedAttentionImpl& attention = *layer.self_attn;
+TransformerXLLayer transformer_xl_layer(const TransformerXLEncoderLayerImpl& layer,
+                                        WeightConverter& convert) {
+  const TransformerXLAttentionImpl& attention = *layer.self_attn;
   const int64_t heads = attention.options.num_heads();
   const auto linear = [&](const torch::nn::Linear& module) {
     return convert.projection(module->weight, module->bias);
@@ -26,22 +27,22 @@ ShiftedLayer shifted_layer(const ShiftedEncoderLayerImpl& layer, WeightConverter
   return {
       {.sizes = {heads, heads, attention.options.embed_dim() / heads},
        .score_scale = static_cast<float>(attention.scale()),
-       .in_proj = shifted_in_proj(attention, convert),
+       .in_proj = transformer_xl_in_proj(attention, convert),
        .out_proj = linear(attention.out_proj),
        .feed_forward = {linear(layer.linear1), linear(layer.linear2), layer.options.activation()},
        .after_attention = Norm(layer.norm1),
        .after_feed_forward = Norm(layer.norm2),
        .window = layer.options.window()},
-      ShiftedParts(attention, convert)};
+      TransformerXLParts(attention, convert)};
 }
 
 // Runs the layers on the packed rows of a batch.
-class ShiftedRun : public RelativeRun {
+class TransformerXLRun : public RelativeRun {
  public:
-  ShiftedRun(const std::vector<ShiftedLayer>& layers, const ShiftedOptions& options,
-             const DistanceKeys& distances, const Norm& last, const Stream& stream,
-             const Packing& packing, const ScoreMask& mask, const at::Tensor& segments,
-             const LayerEnds& ends)
+  TransformerXLRun(const std::vector<TransformerXLLayer>& layers,
+                   const TransformerXLOptions& options, const DistanceKeys& distances,
+                   const Norm& last, const Stream& stream, const Packing& packing,
+                   const ScoreMask& mask, const at::Tensor& segments, const LayerEnds& ends)
       : RelativeRun(stream, packing, mask, ends, last),
         layers_(layers),
         bi_data_(options.bi_data()),
@@ -52,10 +53,10 @@ class ShiftedRun : public RelativeRun {
   const RelativeLayer& layer(size_t i) const override { return layers_[i]; }
 
   PositionHeads positions(size_t i) const override {
-    return shifted_positions(layers_[i].parts, keys_->layers[i], keys_->reach, bi_data_, segments_);
+    return position_heads(layers_[i].parts, keys_->layers[i], keys_->reach, bi_data_, segments_);
   }
 
-  const std::vector<ShiftedLayer>& layers_;
+  const std::vector<TransformerXLLayer>& layers_;
   const bool bi_data_;
   const std::shared_ptr<const DistanceKeys::Keys> keys_;
   const at::Tensor segments_;
@@ -63,7 +64,8 @@ class ShiftedRun : public RelativeRun {
 
 }  // namespace
 
-ShiftedParts::ShiftedParts(const ShiftedAttentionImpl& attention, WeightConverter& convert) {
+TransformerXLParts::TransformerXLParts(const TransformerXLAttentionImpl& attention,
+                                       WeightConverter& convert) {
   for (const at::Tensor& source :
        {attention.position_bias, attention.segment_bias, attention.segment_embed}) {
     if (source.defined()) convert.derived(source, static_cast<int64_t>(source.nbytes()));
@@ -76,7 +78,8 @@ ShiftedParts::ShiftedParts(const ShiftedAttentionImpl& attention, WeightConverte
       (attention.segment_embed.detach().transpose(0, 1) * attention.scale()).contiguous();
 }
 
-Projection shifted_in_proj(const ShiftedAttentionImpl& attention, WeightConverter& convert) {
+Projection transformer_xl_in_proj(const TransformerXLAttentionImpl& attention,
+                                  WeightConverter& convert) {
   const int64_t width = attention.options.embed_dim();
   at::Tensor bias = attention.in_proj_bias.defined() ? attention.in_proj_bias.detach().clone()
                                                      : at::zeros({3 * width}, at::kFloat);
@@ -93,8 +96,8 @@ at::Tensor packed_segments(const at::Tensor& segments, const Packing& packing) {
                         : all.contiguous();
 }
 
-PositionHeads shifted_positions(const ShiftedParts& parts, const at::Tensor& keys, int64_t reach,
-                                bool bi_data, const at::Tensor& segments) {
+PositionHeads position_heads(const TransformerXLParts& parts, const at::Tensor& keys, int64_t reach,
+                             bool bi_data, const at::Tensor& segments) {
   PositionHeads positions = {.keys = keys, .queries = {}, .reach = reach};
   if (bi_data) positions.backward_keys = keys.flip(1);
   positions.key_bias = parts.key_bias;
@@ -105,30 +108,33 @@ PositionHeads shifted_positions(const ShiftedParts& parts, const at::Tensor& key
   return positions;
 }
 
-ShiftedLayers::ShiftedLayers(const TransformerEncoderImpl& encoder, WeightConverter& convert)
+TransformerXLLayers::TransformerXLLayers(const TransformerEncoderImpl& encoder,
+                                         WeightConverter& convert)
     : FrozenLayers(encoder),
-      options_(*encoder.options.layer().shifted()),
+      options_(*encoder.options.layer().transformer_xl()),
       distances_(options_),
       width_(encoder.options.layer().d_model()),
       last_(encoder.norm) {
   convert.derived(encoder.shifted_positions->mask_emb, 0);  // which no layer reads
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
-    const auto& layer = layer_of<ShiftedEncoderLayerImpl>("ShiftedEncoder", encoder.layers, i);
-    layers_.push_back(shifted_layer(layer, convert));
+    const auto& layer =
+        layer_of<TransformerXLEncoderLayerImpl>("TransformerXLEncoder", encoder.layers, i);
+    layers_.push_back(transformer_xl_layer(layer, convert));
     distances_.add(layer.self_attn->position_proj->weight, layer_options.num_heads(),
                    layers_.back().score_scale);
   }
 }
 
-at::Tensor ShiftedLayers::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                              const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const {
+at::Tensor TransformerXLLayers::run(const at::Tensor& rows, const Packing& packing,
+                                    const ScoreMask& mask, const LayerInputs& inputs,
+                                    std::vector<at::Tensor>* outputs) const {
   check_bi_data(kFrozenEncoder, options_, packing.batch);
   check_segments(kFrozenEncoder, inputs.segments, packing.batch, packing.length);
   const at::Tensor x = rows.contiguous();
   float* const data = x.data_ptr<float>();
   const Stream stream = {data, data, rows.size(0), width_, row_regime(rows.size(0))};
-  ShiftedRun(layers_, options_, distances_, last_, stream, packing, mask, inputs.segments,
-             {outputs, layers_.size(), x, packing.rows_without(inputs.kept_rows)})
+  TransformerXLRun(layers_, options_, distances_, last_, stream, packing, mask, inputs.segments,
+                   {outputs, layers_.size(), x, packing.rows_without(inputs.kept_rows)})
       .run(layers_.size());
   return x;
 }

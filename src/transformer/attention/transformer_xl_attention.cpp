@@ -1,4 +1,4 @@
-#include "posenc/transformer/attention/shifted_attention.h"
+#include "posenc/transformer/attention/transformer_xl_attention.h"
 
 #include <torch/nn/init.h>
 
@@ -16,7 +16,7 @@
 namespace posenc {
 namespace {
 
-constexpr const char* kShifted = "ShiftedAttention";
+constexpr const char* kAttention = "TransformerXLAttention";
 
 // A bias (H, Dh) of queries (B, H, L, Dh).
 torch::Tensor biased(const torch::Tensor& q, const torch::Tensor& bias) {
@@ -33,29 +33,29 @@ torch::Tensor segment_term(const torch::Tensor& q, const torch::Tensor& embed,
 
 }  // namespace
 
-bool operator==(const ShiftedOptions& a, const ShiftedOptions& b) {
+bool operator==(const TransformerXLOptions& a, const TransformerXLOptions& b) {
   return a.sinusoid() == b.sinusoid() && a.clamp_len() == b.clamp_len() &&
          a.bi_data() == b.bi_data() && a.segments() == b.segments() &&
          a.mask_embedding() == b.mask_embedding();
 }
 
-ShiftedAttentionImpl::ShiftedAttentionImpl(ShiftedAttentionOptions options_)
+TransformerXLAttentionImpl::TransformerXLAttentionImpl(TransformerXLAttentionOptions options_)
     : options(std::move(options_)) {
-  ShiftedAttentionImpl::reset();
+  TransformerXLAttentionImpl::reset();
 }
 
-void ShiftedAttentionImpl::reset() {
+void TransformerXLAttentionImpl::reset() {
   const int64_t width = options.embed_dim(), heads = options.num_heads();
-  const ShiftedOptions& positions = options.positions();
-  check_positive(kShifted, "embed_dim", width);
-  check_positive(kShifted, "num_heads", heads);
-  check_dropout(kShifted, options.dropout());
-  TORCH_CHECK_VALUE(width % heads == 0, "[", kShifted,
+  const TransformerXLOptions& positions = options.positions();
+  check_positive(kAttention, "embed_dim", width);
+  check_positive(kAttention, "num_heads", heads);
+  check_dropout(kAttention, options.dropout());
+  TORCH_CHECK_VALUE(width % heads == 0, "[", kAttention,
                     "] embed_dim must be a multiple of num_heads ", heads, ". Got ", width);
-  TORCH_CHECK_VALUE(positions.sinusoid().channels() == width, "[", kShifted,
+  TORCH_CHECK_VALUE(positions.sinusoid().channels() == width, "[", kAttention,
                     "] the sinusoid must have embed_dim ", width, " channels. Got ",
                     positions.sinusoid().channels());
-  TORCH_CHECK_VALUE(positions.clamp_len() >= 0, "[", kShifted,
+  TORCH_CHECK_VALUE(positions.clamp_len() >= 0, "[", kAttention,
                     "] clamp_len must not be negative. Got ", positions.clamp_len());
   in_proj_weight = register_parameter("in_proj_weight", torch::empty({3 * width, width}));
   if (options.bias()) in_proj_bias = register_parameter("in_proj_bias", torch::empty({3 * width}));
@@ -77,7 +77,7 @@ void ShiftedAttentionImpl::reset() {
   if (!SkipInit::is_active()) reset_parameters();
 }
 
-void ShiftedAttentionImpl::reset_parameters() {
+void TransformerXLAttentionImpl::reset_parameters() {
   torch::nn::init::xavier_uniform_(in_proj_weight);
   out_proj->reset_parameters();
   position_proj->reset_parameters();
@@ -87,8 +87,8 @@ void ShiftedAttentionImpl::reset_parameters() {
   if (segment_embed.defined()) torch::nn::init::normal_(segment_embed, 0.0, 0.02);
 }
 
-void ShiftedAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::ShiftedAttention(embed_dim=" << options.embed_dim()
+void TransformerXLAttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerXLAttention(embed_dim=" << options.embed_dim()
          << ", num_heads=" << options.num_heads();
   if (options.positions().clamp_len() > 0)
     stream << ", clamp_len=" << options.positions().clamp_len();
@@ -98,18 +98,19 @@ void ShiftedAttentionImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-double ShiftedAttentionImpl::scale() const {
+double TransformerXLAttentionImpl::scale() const {
   const auto width = static_cast<double>(options.embed_dim() / options.num_heads());
   return options.scale().value_or(1.0 / std::sqrt(width));
 }
 
-torch::Tensor ShiftedAttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& table,
-                                            const AttentionMask& mask,
-                                            const torch::Tensor& segments) {
+torch::Tensor TransformerXLAttentionImpl::forward(const torch::Tensor& x,
+                                                  const torch::Tensor& table,
+                                                  const AttentionMask& mask,
+                                                  const torch::Tensor& segments) {
   return run(x, table, mask, segments, nullptr);
 }
 
-std::tuple<torch::Tensor, torch::Tensor> ShiftedAttentionImpl::forward_with_weights(
+std::tuple<torch::Tensor, torch::Tensor> TransformerXLAttentionImpl::forward_with_weights(
     const torch::Tensor& x, const torch::Tensor& table, const AttentionMask& mask,
     const torch::Tensor& segments) {
   torch::Tensor weights;
@@ -117,8 +118,9 @@ std::tuple<torch::Tensor, torch::Tensor> ShiftedAttentionImpl::forward_with_weig
   return {out, weights};
 }
 
-relative::Term ShiftedAttentionImpl::term_of(const torch::Tensor& q, const torch::Tensor& table,
-                                             const torch::Tensor& segments) {
+relative::Term TransformerXLAttentionImpl::term_of(const torch::Tensor& q,
+                                                   const torch::Tensor& table,
+                                                   const torch::Tensor& segments) {
   const int64_t batch = q.size(0), length = q.size(2), groups = table.size(0);
   if (length == 0) return {};
   torch::Tensor rows = position_proj->forward(table)
@@ -131,22 +133,23 @@ relative::Term ShiftedAttentionImpl::term_of(const torch::Tensor& q, const torch
          segment_term(biased(q, segment_bias), segment_embed, segments);
 }
 
-torch::Tensor ShiftedAttentionImpl::run(const torch::Tensor& x, const torch::Tensor& table,
-                                        const AttentionMask& mask, const torch::Tensor& segments,
-                                        torch::Tensor* shares) {
+torch::Tensor TransformerXLAttentionImpl::run(const torch::Tensor& x, const torch::Tensor& table,
+                                              const AttentionMask& mask,
+                                              const torch::Tensor& segments,
+                                              torch::Tensor* shares) {
   const int64_t width = options.embed_dim(), heads = options.num_heads();
-  TORCH_CHECK_VALUE(x.dim() == 3 && x.size(2) == width, "[", kShifted, "] x must be (B, L, ", width,
-                    "). Got ", x.sizes());
+  TORCH_CHECK_VALUE(x.dim() == 3 && x.size(2) == width, "[", kAttention, "] x must be (B, L, ",
+                    width, "). Got ", x.sizes());
   const int64_t batch = x.size(0), length = x.size(1);
   const bool fits = table.defined() && table.dim() == 3 && table.size(0) > 0 &&
                     batch % table.size(0) == 0 &&
                     (length == 0 || table.size(1) == 2 * length - 1) && table.size(2) == width;
-  TORCH_CHECK_VALUE(fits, "[", kShifted, "] table must be (G, 2 L - 1, E) = (G, ", 2 * length - 1,
+  TORCH_CHECK_VALUE(fits, "[", kAttention, "] table must be (G, 2 L - 1, E) = (G, ", 2 * length - 1,
                     ", ", width, ") with a G that divides ", batch, ". Got ",
                     table.defined() ? c10::str(table.sizes()) : "an undefined tensor");
-  check_segments(kShifted, segments, batch, length);
-  TORCH_CHECK_VALUE(!segments.defined() || segment_embed.defined(), "[", kShifted,
-                    "] segments must be undefined without ShiftedOptions::segments. Got ",
+  check_segments(kAttention, segments, batch, length);
+  TORCH_CHECK_VALUE(!segments.defined() || segment_embed.defined(), "[", kAttention,
+                    "] segments must be undefined without TransformerXLOptions::segments. Got ",
                     segments.defined() ? segments.sizes() : at::IntArrayRef());
   const auto parts = torch::linear(x, in_proj_weight, in_proj_bias).chunk(3, -1);
   const auto of_heads = [&](const torch::Tensor& part) {
