@@ -89,7 +89,7 @@ Projection shifted_in_proj(const ShiftedAttentionImpl& attention, WeightConverte
 at::Tensor packed_segments(const at::Tensor& segments, const Packing& packing) {
   if (!segments.defined()) return {};
   const at::Tensor all = segments.to(at::kLong).flatten();
-  return packing.packed ? at::index_select(all, 0, at::tensor(packing.places, at::kLong))
+  return packing.packed ? at::index_select(all, 0, at::tensor(packing.positions, at::kLong))
                         : all.contiguous();
 }
 
