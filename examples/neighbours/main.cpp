@@ -30,10 +30,10 @@ void print_nearest(const std::string& folder, const std::string& path, const std
   const torch::Tensor vectors = model.encode_document(lines, options);  // (N, D), each of length 1
   const torch::Tensor wanted = model.encode_query({query}, options);    // (1, D)
   const torch::Tensor cosines = wanted.matmul(vectors.t()).squeeze(0);  // (N)
-  const auto [best, places] = cosines.topk(std::min<int64_t>(count, cosines.size(0)));
+  const auto [best, indices] = cosines.topk(std::min<int64_t>(count, cosines.size(0)));
   for (int64_t i = 0; i < best.size(0); ++i) {
-    const auto place = static_cast<std::size_t>(places[i].item<int64_t>());
-    std::cout << best[i].item<float>() << '\t' << lines[place] << '\n';
+    const auto index = static_cast<std::size_t>(indices[i].item<int64_t>());
+    std::cout << best[i].item<float>() << '\t' << lines[index] << '\n';
   }
 }
 

@@ -94,9 +94,9 @@ void check_ids(const at::Tensor& ids, const char* name, int64_t vocab, int64_t m
   const auto* const outside =
       std::find_if(first, end, [&](int64_t id) { return id < 0 || id >= vocab; });
   if (outside == end) return;
-  const int64_t place = outside - first;
+  const int64_t index = outside - first;
   fail("`{}` must have ids in [0, {}), the model's vocabulary. Got {} at index [{}, {}]", name,
-       vocab, *outside, place / ids.size(1), place % ids.size(1));
+       vocab, *outside, index / ids.size(1), index % ids.size(1));
 }
 
 // The number of columns before the first that counts, for each row of the prefix.

@@ -149,16 +149,16 @@ TensorComparison compare_tensors(const at::Tensor& actual, const at::Tensor& exp
   const at::Tensor badness = (result.ok ? distance : distance - allowed)
                                  .nan_to_num(kInfinity, kInfinity)
                                  .masked_fill(result.ok ? ~apart : ~outside, -kInfinity);
-  int64_t place = badness.argmax().item<int64_t>();
-  result.actual = a.view(-1)[place].item();
-  result.expected = b.view(-1)[place].item();
-  result.difference = distance.view(-1)[place].item<double>();
+  int64_t index = badness.argmax().item<int64_t>();
+  result.actual = a.view(-1)[index].item();
+  result.expected = b.view(-1)[index].item();
+  result.difference = distance.view(-1)[index].item<double>();
   if (is_real) {
     const at::Tensor ulps =
         at::where(x.isnan() | y.isnan(), std::numeric_limits<double>::quiet_NaN(),
                   integer_distance(ordinals(bits_a), ordinals(bits_b)))
             .masked_fill(~apart, 0.0);
-    result.ulps = ulps.view(-1)[place].item<double>();
+    result.ulps = ulps.view(-1)[index].item<double>();
     result.max_ulps = ulps.max().item<double>();
     const at::Tensor finite = x.isfinite() & y.isfinite();
     if (!result.ok && !(apart & ~finite).any().item<bool>()) {
@@ -166,8 +166,8 @@ TensorComparison compare_tensors(const at::Tensor& actual, const at::Tensor& exp
                                     epsilon_of(result.dtype));
     }
   }
-  for (int64_t axis = b.dim() - 1; axis >= 0; place /= b.size(axis--)) {
-    result.worst.insert(result.worst.begin(), place % b.size(axis));
+  for (int64_t axis = b.dim() - 1; axis >= 0; index /= b.size(axis--)) {
+    result.worst.insert(result.worst.begin(), index % b.size(axis));
   }
   return result;
 }

@@ -78,18 +78,18 @@ struct SequenceAttentionRequest {
   const int64_t *key_first, *key_lengths;
   float scale;
   bool is_causal;  // query i attends to keys 0 .. i of its sequence
-  // Query i attends to the keys j with |place(i) - place(j)| <= window: that of row r is places[r],
-  // ascending in each sequence, or r if places is null. Queries and keys are the same rows then.
-  // kNoWindow: it attends to all.
+  // Query i attends to the keys j with |position(i) - position(j)| <= window: that of row r is
+  // positions[r], ascending in each sequence, or r if positions is null. Queries and keys are the
+  // same rows then. kNoWindow: it attends to all.
   int64_t window = kNoWindow;
-  const int64_t* places;
+  const int64_t* positions;
   // Added to the scores as well, or null: for head h, query i and key j the entry
-  // h * relative_stride + place(i) - place(j), with kPanelRows readable entries after the last.
-  // That of row r is relative_places[r], or r if it is null. Queries and keys are the same rows
-  // then.
+  // h * relative_stride + position(i) - position(j), with kPanelRows readable entries after the
+  // last. That of row r is relative_positions[r], or r if it is null. Queries and keys are the same
+  // rows then.
   const float* relative = nullptr;
   int64_t relative_stride = 0;
-  const int64_t* relative_places = nullptr;
+  const int64_t* relative_positions = nullptr;
   const float* bias;        // added to the scores, or null; -inf masks. A fully masked query gets 0
   int64_t bias_strides[4];  // sequence, head, query, key
   // Added to the scores as well, or null: for each sequence null, or what all of its heads have,
@@ -128,7 +128,7 @@ struct LogSum {
 // A score and its index.
 struct TopkEntry {
   float score;
-  int64_t place;
+  int64_t index;
 };
 
 template <typename Element>
@@ -163,9 +163,9 @@ struct ActivationKernels {
 };
 struct TopkKernels {
   LogSum (*log_sum_exp)(const float* x, int64_t n);
-  // Inserts (x[i] - shift) + base, with the index place + i, into the `count` best so far, which
-  // are sorted; the first of equal scores wins.
-  void (*topk_insert)(const float* x, int64_t n, float shift, float base, int64_t place,
+  // Inserts (x[i] - shift) + base, with the index first_index + i, into the `count` best so far,
+  // which are sorted; the first of equal scores wins.
+  void (*topk_insert)(const float* x, int64_t n, float shift, float base, int64_t first_index,
                       TopkEntry* best, int64_t count);
 };
 

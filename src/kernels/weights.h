@@ -5,7 +5,7 @@
 
 namespace posenc::kernels::inference {
 
-// When a mask is added: relative::MaskPlace.
+// When a mask is added: relative::Masking.
 enum class AddedMask { AfterTerm, WithTerm, Twice };
 
 // The weights of a row all of whose keys are masked.
@@ -18,7 +18,7 @@ enum class MaskedRow {
 
 constexpr int64_t kNotCausal = -1;
 
-// score = place(product, term, mask), each operation rounded as LibTorch rounds it, and, for
+// score = scoring(product, term, mask), each operation rounded as LibTorch rounds it, and, for
 // weights, the softmax of each row, in one pass over memory. Rows of what is added are anywhere: a
 // bias by distance is one row, of which each query reads another part, and those of all heads and
 // sequences may be the same.

@@ -131,12 +131,12 @@ std::unique_ptr<posenc_encoding> encoding_of(const tokenizers::EncodedBatch& bat
   auto encoding = std::make_unique<posenc_encoding>();
   encoding->rows = static_cast<std::size_t>(batch.rows());
   encoding->columns = static_cast<std::size_t>(batch.columns());
-  const std::size_t places = encoding->rows * encoding->columns;
+  const std::size_t slots = encoding->rows * encoding->columns;
   for (auto* const list :
        {&encoding->ids, &encoding->mask, &encoding->type_ids, &encoding->special_mask})
-    list->resize(places);
+    list->resize(slots);
   encoding->row_texts.resize(encoding->rows);
-  if (batch.has_offsets()) encoding->offsets.resize(2 * places);
+  if (batch.has_offsets()) encoding->offsets.resize(2 * slots);
   tokenizers::BatchMemory memory;
   memory.ids = encoding->ids.data();
   memory.attention_mask = encoding->mask.data();
@@ -146,7 +146,7 @@ std::unique_ptr<posenc_encoding> encoding_of(const tokenizers::EncodedBatch& bat
   if (batch.has_offsets()) memory.offsets = encoding->offsets.data();
   batch.write(memory);
   if (!has_tokens) return encoding;
-  encoding->tokens.reserve(places);
+  encoding->tokens.reserve(slots);
   for (int64_t row = 0; row < batch.rows(); ++row) {
     for (int64_t column = 0; column < batch.columns(); ++column)
       encoding->tokens.push_back(batch.token(row, column));

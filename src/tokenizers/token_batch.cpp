@@ -221,7 +221,7 @@ int64_t EncodedBatch::rows() const { return parts_->ends.back(); }
 
 int64_t EncodedBatch::columns() const { return parts_->width; }
 
-bool EncodedBatch::has_offsets() const { return parts_->wanted.places; }
+bool EncodedBatch::has_offsets() const { return parts_->wanted.offsets; }
 
 void EncodedBatch::write(const BatchMemory& into) const {
   const EncodedBatchParts& batch = *parts_;

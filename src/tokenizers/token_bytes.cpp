@@ -21,9 +21,9 @@ std::optional<std::string> bytes_of_characters(std::string_view token) {
   for (std::size_t at = 0; at < token.size();) {
     const std::size_t begin = at;
     next_character(token, at);
-    const auto place = std::find(alphabet.begin(), alphabet.end(), token.substr(begin, at - begin));
-    if (place == alphabet.end()) return std::nullopt;
-    bytes += static_cast<char>(place - alphabet.begin());
+    const auto found = std::find(alphabet.begin(), alphabet.end(), token.substr(begin, at - begin));
+    if (found == alphabet.end()) return std::nullopt;
+    bytes += static_cast<char>(found - alphabet.begin());
   }
   return bytes;
 }

@@ -33,7 +33,7 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
 }
 
 text::BatchRequest request_for(const TokenizerOptions& options) {
-  return {.wanted = {.places = options.offsets(), .tokens = options.tokens()}};
+  return {.wanted = {.offsets = options.offsets(), .tokens = options.tokens()}};
 }
 
 Encoding encoding_of(EncodedRows& rows, std::size_t row,
@@ -120,7 +120,7 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
   const bool has_offsets = loaded_->machine().has_offsets();
-  request.wanted = {.places = has_offsets, .tokens = true, .words = has_offsets};
+  request.wanted = {.offsets = has_offsets, .tokens = true, .words = has_offsets};
   EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   std::vector<text::CharacterBytes> texts = {text::CharacterBytes(text)};
   if (pair) texts.emplace_back(*pair);

@@ -24,12 +24,12 @@ constexpr const char* kName = "Trainer";
 
 // LibTorch's optimisers step a parameter as often as it is listed.
 void check_once(const torch::optim::Optimizer& optimizer, const io::ParameterNames& names) {
-  std::map<const at::TensorImpl*, std::pair<std::size_t, std::size_t>> places;
+  std::map<const at::TensorImpl*, std::pair<std::size_t, std::size_t>> indices;
   const auto& groups = optimizer.param_groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (std::size_t k = 0; k < groups[i].params().size(); ++k) {
       const auto [first, is_new] =
-          places.emplace(groups[i].params()[k].unsafeGetTensorImpl(), std::pair(i, k));
+          indices.emplace(groups[i].params()[k].unsafeGetTensorImpl(), std::pair(i, k));
       const auto [group, index] = first->second;
       TORCH_CHECK_VALUE(
           is_new, "[Trainer] an optimiser must hold each parameter once. Got ", names[i][k], " as ",

@@ -128,8 +128,8 @@ OptimizerBase<Options, State>::entries_of(std::size_t group, std::set<const void
     const auto& gradient = p.grad();
     if (!gradient.defined()) continue;
     const auto where = [&] {
-      return c10::str("[", train::Traits<Options>::kOptimizer, "] ", train::place(group, i, p),
-                      ": ");
+      return c10::str("[", train::Traits<Options>::kOptimizer, "] ",
+                      train::parameter_text(group, i, p), ": ");
     };
     TORCH_CHECK_VALUE(seen.insert(p.unsafeGetTensorImpl()).second, where(),
                       "a parameter must be listed once. Got it a second time");
@@ -213,7 +213,7 @@ void OptimizerBase<Options, State>::load(torch::serialize::InputArchive& archive
         if (!tensor->defined()) continue;
         TORCH_CHECK_VALUE(tensor->sizes() == parameters[i].sizes(), "[",
                           train::Traits<Options>::kOptimizer, "] ",
-                          train::place(group, i, parameters[i]),
+                          train::parameter_text(group, i, parameters[i]),
                           ": the archive has state of another shape, ", tensor->sizes());
         *tensor = tensor->to(parameters[i].options().requires_grad(false));
       }

@@ -108,7 +108,8 @@ template <typename Options>
 using Traits = OptimizerTraits<std::remove_const_t<Options>>;
 
 /// `parameter 2 of group 0, [5, 3]`
-inline std::string place(std::size_t group, std::size_t index, const at::Tensor& parameter) {
+inline std::string parameter_text(std::size_t group, std::size_t index,
+                                  const at::Tensor& parameter) {
   return c10::str("parameter ", index, " of group ", group, ", ", parameter.sizes());
 }
 

@@ -170,7 +170,7 @@ void Trainer::resume(const std::string& path) {
   CheckpointScalars saved;
   int64_t step = 0;
   double seconds = 0.0;
-  const auto place = loader_.state();
+  const auto loader_state = loader_.state();
   try {
     parallel::all_or_none(
         run_.group,
@@ -184,7 +184,7 @@ void Trainer::resume(const std::string& path) {
         kName);
     load_checkpoint(path, run_);
   } catch (...) {
-    loader_.restore(place);
+    loader_.restore(loader_state);
     throw;
   }
   set_requires_grad(*run_.module, below(saved, kRequiresGrad));
@@ -389,7 +389,7 @@ void Trainer::throw_deferred() {
 }
 
 void Trainer::one_step() {
-  const auto place = loader_.state();
+  const auto loader_state = loader_.state();
   torch::Tensor loss;
   int64_t tokens = 0;
   try {
@@ -398,7 +398,7 @@ void Trainer::one_step() {
     for (const PairBatch& batch : batches) tokens += batch.tokens;
     loss = train_step(batches);
   } catch (...) {
-    loader_.restore(place);  // the step is not done: give its batches back
+    loader_.restore(loader_state);  // the step is not done: give its batches back
     throw;
   }
   ++step_;

@@ -96,9 +96,9 @@ std::string decode(const FrozenTransformer& frozen, const Case& one, const torch
                            .suppress_tokens({one.shape.end, one.shape.pad})
                            .max_new_tokens(one.shape.steps)
                            .num_beams(one.beams);
-  int64_t sum = 0, place = 0;
+  int64_t sum = 0, index = 0;
   for (const auto& best : posenc::generate(frozen, ids, {}, options)) {
-    for (const int64_t token : best[0].tokens) sum += token * (2 * place++ + 1);
+    for (const int64_t token : best[0].tokens) sum += token * (2 * index++ + 1);
   }
   return std::to_string(sum);
 }

@@ -98,13 +98,13 @@ void swin(benchmark::State& state) {
   const at::Tensor k = heads_of(windows, heads, tokens, width);
   const at::Tensor mask = at::zeros({windows, 1, tokens, tokens});
   const at::Tensor table = at::randn({rows, heads});
-  const posenc::relative::Place place = {posenc::relative::ScaleOf::Scores,
-                                         posenc::relative::ScaleBy::Multiply, 1, false,
-                                         posenc::relative::MaskPlace::WithTerm};
+  const posenc::relative::Scoring scoring = {posenc::relative::ScaleOf::Scores,
+                                             posenc::relative::ScaleBy::Multiply, 1, false,
+                                             posenc::relative::Masking::WithTerm};
   run(state, [&] {
     const at::Tensor index = posenc::relative_window_index({window, window});
     return posenc::relative_weights(q, k, posenc::relative_bias_of_indices(table, index), mask,
-                                    place);
+                                    scoring);
   });
 }
 
@@ -117,13 +117,13 @@ void deberta(benchmark::State& state) {
   const at::Tensor rows_k = at::randn({kHeads, 2 * buckets, width});
   const at::Tensor rows_q = at::randn({kHeads, 2 * buckets, width});
   const at::Tensor mask = at::ones({1, 1, length, length}, at::kBool);
-  const posenc::relative::Place place = {posenc::relative::ScaleOf::Key,
-                                         posenc::relative::ScaleBy::DivideRounded, 3, true,
-                                         posenc::relative::MaskPlace::FillLowest};
+  const posenc::relative::Scoring scoring = {posenc::relative::ScaleOf::Key,
+                                             posenc::relative::ScaleBy::DivideRounded, 3, true,
+                                             posenc::relative::Masking::FillLowest};
   run(state, [&] {
     const at::Tensor term = posenc::relative_term(q, rows_k, length, index) +
                             posenc::relative_term(k, rows_q, length, index, Contract::Key);
-    return posenc::relative_scores(q, k, term, mask, place);
+    return posenc::relative_scores(q, k, term, mask, scoring);
   });
 }
 
@@ -135,12 +135,12 @@ void xl(benchmark::State& state) {
   const at::Tensor q = heads_of(1, heads, length, width), k = heads_of(1, heads, length, width);
   const at::Tensor u = at::randn({1, heads, 1, width}), v = at::randn({1, heads, 1, width});
   const at::Tensor rows = at::randn({heads, 2 * length - 1, width});
-  const posenc::relative::Place place = {posenc::relative::ScaleOf::Scores,
-                                         posenc::relative::ScaleBy::Multiply, 1, true};
+  const posenc::relative::Scoring scoring = {posenc::relative::ScaleOf::Scores,
+                                             posenc::relative::ScaleBy::Multiply, 1, true};
   run(state, [&] {
     const posenc::relative::DistanceVectors term = {q + v, rows, {length - 1}};
-    return kWeights ? posenc::relative_weights(q + u, k, term, {}, place)
-                    : posenc::relative_scores(q + u, k, term, {}, place);
+    return kWeights ? posenc::relative_weights(q + u, k, term, {}, scoring)
+                    : posenc::relative_scores(q + u, k, term, {}, scoring);
   });
 }
 

@@ -53,9 +53,9 @@ std::function<int64_t()> call_of(const Asked& asked) {
   const auto search =
       posenc::GenerateOptions(1, 2).eos_ids({}).suppress_tokens({2}).max_new_tokens(48);
   return [model = posenc::freeze(transformer, asked.options), ids, search] {
-    int64_t sum = 0, place = 0;
+    int64_t sum = 0, index = 0;
     for (const auto& best : posenc::generate(model, ids, {}, search))
-      for (const int64_t token : best[0].tokens) sum += token * (2 * place++ + 1);
+      for (const int64_t token : best[0].tokens) sum += token * (2 * index++ + 1);
     return sum;
   };
 }

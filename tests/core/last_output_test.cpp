@@ -16,12 +16,12 @@ bool again(const std::function<void(torch::Tensor&)>& use, torch::IntArrayRef si
            torch::Dtype dtype = torch::kFloat) {
   LastOutput last;
   auto x = torch::zeros({2, 3});
-  const auto* const place = x.unsafeGetTensorImpl();
+  const auto* const impl = x.unsafeGetTensorImpl();
   last.keep(x);
   use(x);
   x = torch::Tensor();
   const auto taken = last.take(sizes, dtype);
-  return taken.defined() && taken.unsafeGetTensorImpl() == place;
+  return taken.defined() && taken.unsafeGetTensorImpl() == impl;
 }
 
 TEST(LastOutput, IsHandedOutOnceMoreAfterOrdinaryUse) {

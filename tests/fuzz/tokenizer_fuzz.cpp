@@ -20,13 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   try {
     const text::Machine machine(text::read_definition(file));
     text::EncodeRequest request;
-    request.wanted = {.places = true, .tokens = true};
+    request.wanted = {.offsets = true, .tokens = true};
     text::EncodedRows rows;
     machine.encode(given, std::nullopt, request, 0, rows);
     promise(rows.ids.size() == rows.offsets.size() && rows.ids.size() == rows.tokens.size(),
             "a place and a name for each id");
-    for (const text::Place& place : rows.offsets) {
-      promise(place.begin <= place.end, "places in order");
+    for (const text::Span& span : rows.offsets) {
+      promise(span.begin <= span.end, "places in order");
     }
     machine.decode(rows.ids, /*skip_special_tokens=*/false);
   } catch (const posenc::Error&) {  // TokenizerError, and ArgumentError for what cannot be encoded

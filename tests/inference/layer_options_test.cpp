@@ -279,7 +279,7 @@ TEST(LayerOptionsErrors, NameThePart) {
                c10::ValueError, "position_ids must be (L) or (B, L) = [2, 3] on the CPU. Got [4]");
 }
 
-// The places of patches: those of all images, or of each.
+// The positions of patches: those of all images, or of each.
 TEST(LayerOptions, RotateByTheAxesOfImages) {
   torch::manual_seed(testing::seed(8));
   const auto rotary = RotaryEmbeddingOptions(rotary_preset("dinov3", 8));
@@ -290,11 +290,13 @@ TEST(LayerOptions, RotateByTheAxesOfImages) {
   const auto x = torch::randn({3, 6, 16});
   const auto keep = torch::tensor({{1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1}, {1, 0, 0, 1, 1, 0}});
   const auto mask = AttentionMask::key_padding(keep);
-  for (const auto& places : {torch::rand({6, 2}), torch::rand({1, 6, 2}), torch::rand({3, 6, 2})}) {
+  for (const auto& positions :
+       {torch::rand({6, 2}), torch::rand({1, 6, 2}), torch::rand({3, 6, 2})}) {
     const auto rows = keep.ne(0).unsqueeze(-1);
-    EXPECT_TRUE(within(Op::Layers, frozen.forward(x, mask, places).masked_select(rows),
-                       encoder->forward(x, mask, places).masked_select(rows)));
-    EXPECT_TRUE(within(Op::Layers, frozen.forward(x, {}, places), encoder->forward(x, {}, places)));
+    EXPECT_TRUE(within(Op::Layers, frozen.forward(x, mask, positions).masked_select(rows),
+                       encoder->forward(x, mask, positions).masked_select(rows)));
+    EXPECT_TRUE(
+        within(Op::Layers, frozen.forward(x, {}, positions), encoder->forward(x, {}, positions)));
   }
   EXPECT_ERROR(frozen.forward(x), c10::ValueError, "an axial rotary embedding needs position_ids");
   EXPECT_ERROR(frozen.forward(x, {}, torch::arange(6)), c10::ValueError,

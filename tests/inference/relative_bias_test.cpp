@@ -317,8 +317,8 @@ INSTANTIATE_TEST_SUITE_P(Numbers, FrozenBiasBesideMasks, ::testing::Values(NAN, 
 TEST_P(FrozenBiasBesideMasks, IsNotSeenWhereScoresAreNotAllowed) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;
-  const auto x = torch::randn({2, length, 8}), places = torch::arange(length);
-  const auto near = AttentionMask::allowed_pairs((places.unsqueeze(1) - places).abs() < 4);
+  const auto x = torch::randn({2, length, 8}), positions = torch::arange(length);
+  const auto near = AttentionMask::allowed_pairs((positions.unsqueeze(1) - positions).abs() < 4);
   auto tokens = torch::ones({2, length}, torch::kBool);
   tokens[0].slice(0, 61).fill_(false);
   tokens[1].slice(0, 5, 60, 9).fill_(false);
@@ -352,9 +352,9 @@ TEST_P(FrozenBiasBesideMasks, IsNotSeenWhereScoresAreNotAllowed) {
 // Slopes may overflow at a distance at which no score is allowed.
 TEST(FrozenRelativeBias, SlopesBesideScoresThatAreNotAllowedAreNotSeen) {
   const torch::NoGradGuard no_grad;
-  const auto x = torch::randn({2, 9, 8}), places = torch::arange(9);
+  const auto x = torch::randn({2, 9, 8}), positions = torch::arange(9);
   const auto mask = AttentionMask::slopes(torch::full({2}, -2e38)) &
-                    AttentionMask::allowed_pairs((places.unsqueeze(1) - places).abs() < 2);
+                    AttentionMask::allowed_pairs((positions.unsqueeze(1) - positions).abs() < 2);
   TransformerEncoder encoder(TransformerEncoderOptions(
       TransformerLayerOptions(8, 2).d_ff(12).dropout(0.0), /*num_layers=*/2));
   const auto expected = encoder->forward(x, mask);

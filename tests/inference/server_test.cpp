@@ -107,7 +107,7 @@ TEST(Server, CancelsRequestsBesideOthers) {
   std::vector<std::vector<std::vector<Hypothesis>>> got(kRequests);
   std::vector<int> thrown(kRequests), longest(kRequests);
   at_once([&](int64_t number) {
-    const auto place = static_cast<size_t>(number);
+    const auto index = static_cast<size_t>(number);
     for (int64_t round = 0; round < kRounds && number % 2 == 1; ++round) {
       auto options = request(number);
       options.progress([&](const GenerateProgress& progress) {
@@ -118,12 +118,12 @@ TEST(Server, CancelsRequestsBesideOthers) {
       try {
         for (const auto& of_source : server.answer(number, options))
           for (const auto& one : of_source)
-            longest[place] = std::max(longest[place], static_cast<int>(one.tokens.size()));
+            longest[index] = std::max(longest[index], static_cast<int>(one.tokens.size()));
       } catch (const std::runtime_error&) {
-        ++thrown[place];
+        ++thrown[index];
       }
     }
-    got[place] = server.answer(number, request(number));
+    got[index] = server.answer(number, request(number));
   });
   for (size_t i = 0; i < kRequests; ++i) {
     SCOPED_TRACE(i);

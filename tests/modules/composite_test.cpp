@@ -103,16 +103,16 @@ TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
         const auto ids = torch::randint(0, 40, {5, 6}, torch::kLong).to(device());
         const auto line = torch::randint(0, 9, {batch_first ? 6 : 5}, torch::kLong).to(device());
         const auto each = torch::randint(0, 9, {5, 6}, torch::kLong).to(device());
-        const auto parts = [&](int64_t offset, const torch::Tensor& places) {
+        const auto parts = [&](int64_t offset, const torch::Tensor& position_ids) {
           const auto tokens = module->token_embedding->forward(ids) * std::pow(20.0, 0.5);
           return module->dropout->forward(
-              module->position_encoding->forward(tokens, offset, places));
+              module->position_encoding->forward(tokens, offset, position_ids));
         };
-        const auto both = [&](int64_t offset, const torch::Tensor& places) {
+        const auto both = [&](int64_t offset, const torch::Tensor& position_ids) {
           torch::manual_seed(testing::seed(8));
-          const auto expected = parts(offset, places);
+          const auto expected = parts(offset, position_ids);
           torch::manual_seed(testing::seed(8));
-          EXPECT_TRUE(bit_equal(module->forward(ids, offset, places), expected));
+          EXPECT_TRUE(bit_equal(module->forward(ids, offset, position_ids), expected));
         };
         both(3, {});
         both(0, line);
@@ -132,9 +132,9 @@ TEST(CompositeReuse, ReusesTheLastOutputOnlyIfNotHeld) {
   auto first = module->forward(ids);
   const auto held = module->forward(ids + 0);
   EXPECT_NE(first.data_ptr(), held.data_ptr());
-  const void* const place = held.data_ptr();
+  const void* const address = held.data_ptr();
   first = module->forward(ids);  // held is alive
-  EXPECT_NE(first.data_ptr(), place);
+  EXPECT_NE(first.data_ptr(), address);
   const void* const free = first.data_ptr();
   first = torch::Tensor();
   auto again = module->forward(ids);
@@ -156,10 +156,10 @@ TEST(CompositeReuse, ACopyStartsWithoutAnOutput) {
       TokenAndPositionEmbeddingOptions(40, 20, 16).dropout(0.0).reuse_output(true));
   const torch::NoGradGuard guard;
   const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong);
-  const void* const place = module->forward(ids).data_ptr();
+  const void* const address = module->forward(ids).data_ptr();
   const auto copy = std::dynamic_pointer_cast<TokenAndPositionEmbeddingImpl>(module->clone());
-  EXPECT_NE(copy->forward(ids).data_ptr(), place);
-  EXPECT_EQ(module->forward(ids).data_ptr(), place);
+  EXPECT_NE(copy->forward(ids).data_ptr(), address);
+  EXPECT_EQ(module->forward(ids).data_ptr(), address);
 }
 
 TEST(CompositeSharing, ASharedTableKeepsItsOwnPaddingRow) {

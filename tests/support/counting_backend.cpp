@@ -85,9 +85,9 @@ class DoneWork : public c10d::Work {
 
 class CountingBackend : public c10d::Backend {
  public:
-  CountingBackend(std::shared_ptr<MeetingPlace> place, int rank, int size)
-      : Backend(rank, size), place_(std::move(place)) {}
-  ~CountingBackend() override { place_->close(); }
+  CountingBackend(std::shared_ptr<MeetingPlace> meeting, int rank, int size)
+      : Backend(rank, size), meeting_(std::move(meeting)) {}
+  ~CountingBackend() override { meeting_->close(); }
 
   const std::string getBackendName() const override { return "counting"; }
 
@@ -96,12 +96,12 @@ class CountingBackend : public c10d::Backend {
     TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "only sums are computed");
     const at::Tensor& tensor = tensors.at(0);
     count("all_reduce", tensor, 2.0 * (size_ - 1) / size_ * static_cast<double>(tensor.nbytes()));
-    place_->meet(rank_, described("all_reduce", tensor), tensor, tensor,
-                 [](const Tensors& in, const Tensors& out) {
-                   const at::Tensor sum = in[0].clone();
-                   for (size_t rank = 1; rank < in.size(); ++rank) sum.add_(in[rank]);
-                   for (const at::Tensor& one : out) one.copy_(sum);
-                 });
+    meeting_->meet(rank_, described("all_reduce", tensor), tensor, tensor,
+                   [](const Tensors& in, const Tensors& out) {
+                     const at::Tensor sum = in[0].clone();
+                     for (size_t rank = 1; rank < in.size(); ++rank) sum.add_(in[rank]);
+                     for (const at::Tensor& one : out) one.copy_(sum);
+                   });
     return c10::make_intrusive<DoneWork>();
   }
 
@@ -112,14 +112,14 @@ class CountingBackend : public c10d::Backend {
           static_cast<double>(size_ - 1) / size_ * static_cast<double>(tensor.nbytes()));
     const std::string call =
         described("broadcast", tensor) + " from " + std::to_string(options.rootRank);
-    place_->meet(rank_, call, rank_ == options.rootRank ? tensor : at::Tensor(), tensor,
-                 [](const Tensors& in, const Tensors& out) {
-                   for (const at::Tensor& root : in) {
-                     for (const at::Tensor& one : out) {
-                       if (root.defined()) one.copy_(root);
+    meeting_->meet(rank_, call, rank_ == options.rootRank ? tensor : at::Tensor(), tensor,
+                   [](const Tensors& in, const Tensors& out) {
+                     for (const at::Tensor& root : in) {
+                       for (const at::Tensor& one : out) {
+                         if (root.defined()) one.copy_(root);
+                       }
                      }
-                   }
-                 });
+                   });
     return c10::make_intrusive<DoneWork>();
   }
 
@@ -127,10 +127,11 @@ class CountingBackend : public c10d::Backend {
                                                  const c10d::AllgatherOptions&) override {
     count("all_gather", input,
           static_cast<double>(size_ - 1) * static_cast<double>(input.nbytes()));
-    place_->meet(rank_, described("all_gather", input), input.view({1, -1}),
-                 output.view({size_, -1}), [](const Tensors& in, const Tensors& out) {
-                   for (const at::Tensor& one : out) at::cat_out(const_cast<at::Tensor&>(one), in);
-                 });
+    meeting_->meet(rank_, described("all_gather", input), input.view({1, -1}),
+                   output.view({size_, -1}), [](const Tensors& in, const Tensors& out) {
+                     for (const at::Tensor& one : out)
+                       at::cat_out(const_cast<at::Tensor&>(one), in);
+                   });
     return c10::make_intrusive<DoneWork>();
   }
 
@@ -144,7 +145,7 @@ class CountingBackend : public c10d::Backend {
     counted.sent += sent;
   }
 
-  std::shared_ptr<MeetingPlace> place_;
+  std::shared_ptr<MeetingPlace> meeting_;
 };
 
 Traffic& counts_of(const RankGroup& group) {
@@ -157,12 +158,12 @@ Traffic& counts_of(const RankGroup& group) {
 }  // namespace
 
 void run_counted_ranks(int size, const std::function<void(const RankGroup& group)>& work) {
-  const auto place = std::make_shared<MeetingPlace>(size);
+  const auto meeting = std::make_shared<MeetingPlace>(size);
   run_rank_threads(size, work, [&](int rank) -> RankGroup {
     auto group =
         c10::make_intrusive<c10d::ProcessGroup>(c10::make_intrusive<c10d::HashStore>(), rank, size);
     group->setBackend(c10::kCPU, c10d::ProcessGroup::CUSTOM,
-                      c10::make_intrusive<CountingBackend>(place, rank, size));
+                      c10::make_intrusive<CountingBackend>(meeting, rank, size));
     group->setDefaultBackend(c10d::ProcessGroup::CUSTOM);
     return group;
   });

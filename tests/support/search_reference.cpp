@@ -136,8 +136,8 @@ void SearchReference::learn(int64_t source, const std::vector<Tokens>& targets) 
     const Tokens& all = rows[row];
     for (size_t i = 0; i <= all.size(); ++i) {
       auto& known = next_[{source, Tokens(all.begin(), all.begin() + static_cast<long>(i))}];
-      const auto place = static_cast<int64_t>(i);
-      if (known.empty()) known = next_of(logits[row][place], place + 1);
+      const auto position = static_cast<int64_t>(i);
+      if (known.empty()) known = next_of(logits[row][position], position + 1);
     }
   }
 }

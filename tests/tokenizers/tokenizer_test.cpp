@@ -86,13 +86,13 @@ at::Tensor rows(const std::vector<std::vector<int64_t>>& values) {
 
 TEST_F(TokenizerTensors, HavePlacesInBytesToo) {
   const std::string text = "ä b 日本 c", second = "ö d";
-  using Places = std::vector<std::pair<int64_t, int64_t>>;
+  using Offsets = std::vector<std::pair<int64_t, int64_t>>;
   const Encoding one = tokenizer().encode_one(text).front();
-  EXPECT_EQ(one.offsets, (Places{{0, 0}, {0, 1}, {2, 3}, {4, 6}, {7, 8}, {0, 0}}));
-  EXPECT_EQ(one.byte_offsets, (Places{{0, 0}, {0, 2}, {3, 4}, {5, 11}, {12, 13}, {0, 0}}));
+  EXPECT_EQ(one.offsets, (Offsets{{0, 0}, {0, 1}, {2, 3}, {4, 6}, {7, 8}, {0, 0}}));
+  EXPECT_EQ(one.byte_offsets, (Offsets{{0, 0}, {0, 2}, {3, 4}, {5, 11}, {12, 13}, {0, 0}}));
   const Encoding both = tokenizer().encode_one(text, second).front();
   EXPECT_EQ(both.byte_offsets,
-            (Places{{0, 0}, {0, 2}, {3, 4}, {5, 11}, {12, 13}, {0, 0}, {0, 2}, {3, 4}, {0, 0}}));
+            (Offsets{{0, 0}, {0, 2}, {3, 4}, {5, 11}, {12, 13}, {0, 0}, {0, 2}, {3, 4}, {0, 0}}));
   EXPECT_TRUE(tokenizer().encode_one("").front().offsets.size() == 2);
 }
 

@@ -38,9 +38,10 @@ class Tied : public ::testing::TestWithParam<Tying> {
  protected:
   Transformer make() const { return tiny_model(tiny(GetParam())); }
   static torch::Tensor run(TransformerImpl& model) {
-    const auto place = torch::TensorOptions(torch::kLong).device(model.final_layer->bias.device());
-    return model.forward(torch::arange(1, 7, place).view({2, 3}),
-                         torch::arange(1, 9, place).view({2, 4}), {}, AttentionMask::causal());
+    const auto options =
+        torch::TensorOptions(torch::kLong).device(model.final_layer->bias.device());
+    return model.forward(torch::arange(1, 7, options).view({2, 3}),
+                         torch::arange(1, 9, options).view({2, 4}), {}, AttentionMask::causal());
   }
   // Checks which matrices, by their Python names, are the same.
   static void expect_tied(TransformerImpl& model, Tying tying) {

@@ -36,9 +36,9 @@ void mutate(std::string& bytes, std::mt19937& random) {
     case 4: bytes.resize(at()); break;
     case 5: bytes.insert(at(), bytes.substr(at(), count())); break;
     case 6: {  // an extreme number
-      const auto place = at();
+      const auto offset = at();
       const char fill = "\x00\x7f\x80\xff"[random() % 4];
-      for (auto i = place; i < std::min(bytes.size(), place + (1u << random() % 4)); ++i) {
+      for (auto i = offset; i < std::min(bytes.size(), offset + (1u << random() % 4)); ++i) {
         bytes[i] = fill;
       }
       break;

@@ -29,7 +29,7 @@ Identification rejected(const char* verdict) {
 
 // Whether a component of the dotted name is an attention module, or names rotary embeddings:
 // tables to be added to embeddings do not occur there.
-bool is_rotary_place(std::string_view name) {
+bool is_rotary_name(std::string_view name) {
   std::string part;
   for (std::size_t i = 0; i <= name.size(); ++i) {
     if (i < name.size() && name[i] != '.') {
@@ -72,7 +72,7 @@ Identification identify(const at::Tensor& tensor) {
 
 Identification identify(const at::Tensor& tensor, const std::string& name) {
   Identification found = identify(tensor);
-  if (found.sinusoid && is_rotary_place(name)) {
+  if (found.sinusoid && is_rotary_name(name)) {
     found.sinusoid = false;
     found.presets.clear();
     found.verdict = "a rotary cache by its place, with the numbers of " + found.nearest;

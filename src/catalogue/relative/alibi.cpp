@@ -25,12 +25,12 @@ RelativeOutputs token_bias(const Given& given, bool rounds) {
   return {{"bias", token_alibi(given, given.whole("heads", 1), rounds)}};
 }
 
-RelativeOutputs token_scores(const Given& given, bool rounds, const Place& place) {
+RelativeOutputs token_scores(const Given& given, bool rounds, const Scoring& scoring) {
   const QueriesAndKeys input = fused_queries_and_keys(given, Fused::Heads);
   const at::Tensor additive = given.of_rank("additive", 4);
   given.tensor("mask", {input.batch, input.keys});
   return {{"scores", relative_scores(input.q, input.k, token_alibi(given, input.heads, rounds),
-                                     additive, place)}};
+                                     additive, scoring)}};
 }
 
 RelativeOutputs mpt(const Given& given) {
@@ -58,9 +58,9 @@ RelativeOutputs x_transformers_alibi(const Given& given) {
 }  // namespace
 
 PresetRows alibi_presets() {
-  const Place bloom_place = {ScaleOf::ProductInOneSum};
-  const Place falcon_place = {
-      ScaleOf::ScoresAndTerm, ScaleBy::Multiply, 1, false, MaskPlace::AfterTerm, true};
+  const Scoring bloom_scoring = {ScaleOf::ProductInOneSum};
+  const Scoring falcon_scoring = {
+      ScaleOf::ScoresAndTerm, ScaleBy::Multiply, 1, false, Masking::AfterTerm, true};
   const std::vector<std::string> scores = {"q", "k", "mask", "additive"};
   return {
       {{"bloom",
@@ -83,14 +83,14 @@ PresetRows alibi_presets() {
         {"dtype"},
         scores,
         {"scores"}},
-       [=](const Given& given) { return token_scores(given, false, bloom_place); }},
+       [=](const Given& given) { return token_scores(given, false, bloom_scoring); }},
       {{"falcon_scores",
         "transformers 5.23.0 FalconAttention.forward",
         "(q.k + alibi) / sqrt(D) in float32, + mask",
         {"dtype"},
         scores,
         {"scores"}},
-       [=](const Given& given) { return token_scores(given, true, falcon_place); }},
+       [=](const Given& given) { return token_scores(given, true, falcon_scoring); }},
       {{"mpt",
         "transformers 5.23.0 build_mpt_alibi_tensor",
         "slopes of the next power of two; columns, not tokens",

@@ -116,8 +116,8 @@ at::Tensor rows_of_block(const Given& given, int64_t context, int64_t head_dim) 
   const int64_t most = given.whole("max_pos", 1);
   given.require(context <= most, "`context` must be at most `max_pos`", std::to_string(context));
   const at::Tensor table = given.tensor("w.rel_pos_emb.weight", {2 * most + 1, head_dim});
-  const at::Tensor places = at::arange(context, at::kLong);
-  return at::embedding(table, relative_index(places, places, Clamp{most, most, true}));
+  const at::Tensor positions = at::arange(context, at::kLong);
+  return at::embedding(table, relative_index(positions, positions, Clamp{most, most, true}));
 }
 
 // Blocks have no other keys. The term of the tokens beyond the last is the lowest number.

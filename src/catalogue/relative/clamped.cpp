@@ -28,8 +28,8 @@ RelativeOutputs phi4_audio(const Given& given) {
   const at::Tensor table = given.tensor("w.bias_values.weight", {rows, given.whole("heads", 1)});
   given.require(!symmetric || length <= most, "`queries` must be at most `max_distance`",
                 std::to_string(length));
-  const at::Tensor places = at::arange(length, at::kLong);
-  return {{"bias", relative_bias_of_indices(table, relative_index(places, places, index))}};
+  const at::Tensor positions = at::arange(length, at::kLong);
+  return {{"bias", relative_bias_of_indices(table, relative_index(positions, positions, index))}};
 }
 
 // (Q, K, D)

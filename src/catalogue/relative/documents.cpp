@@ -72,9 +72,9 @@ RelativeOutputs cpmant(const Given& given) {
   const at::Tensor table = given.tensor(
       "w.relative_attention_bias", {buckets.num_buckets + kinds * kinds, given.whole("heads", 1)});
   const at::Tensor query = segment.unsqueeze(2), key = segment.unsqueeze(1);
-  const at::Tensor places = at::arange(segment.size(1), at::kLong);
+  const at::Tensor positions = at::arange(segment.size(1), at::kLong);
   const at::Tensor index =
-      at::where(query == key, relative_index(places, places, buckets).unsqueeze(0),
+      at::where(query == key, relative_index(positions, positions, buckets).unsqueeze(0),
                 query * kinds + key + buckets.num_buckets);
   return {{"bias", relative_bias_of_indices(table, index)}};
 }

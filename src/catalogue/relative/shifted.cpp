@@ -56,9 +56,9 @@ constexpr XlNames kNemotron = {"pe", "w.relative_k_proj.weight", "w.bias_u", "w.
 RelativeOutputs conformer(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
   const XlParts parts = xl_parts(given, input, kConformer);
-  const Place place = {ScaleOf::Scores, ScaleBy::Multiply, 1, /*scales_term=*/true};
+  const Scoring scoring = {ScaleOf::Scores, ScaleBy::Multiply, 1, /*scales_term=*/true};
   return {{"scores",
-           relative_scores(parts.q_u, input.k, parts.bd, mask_if_masked(given, input), place)}};
+           relative_scores(parts.q_u, input.k, parts.bd, mask_if_masked(given, input), scoring)}};
 }
 
 RelativeOutputs fastspeech2(const Given& given) {
@@ -67,8 +67,8 @@ RelativeOutputs fastspeech2(const Given& given) {
   const bool masked = given.flag("masked");
   at::Tensor mask;
   if (masked) mask = given.tensor("mask", {input.batch, 1, input.keys}).unsqueeze(1) != 0;
-  const Place place = {ScaleOf::ScoresAndTerm, ScaleBy::Divide, 1, false, MaskPlace::FillLowest};
-  return {{"scores", relative_scores(parts.q_u, input.k, parts.bd, mask, place)}};
+  const Scoring scoring = {ScaleOf::ScoresAndTerm, ScaleBy::Divide, 1, false, Masking::FillLowest};
+  return {{"scores", relative_scores(parts.q_u, input.k, parts.bd, mask, scoring)}};
 }
 
 // The mask fills the term, which is added to scores that are not masked themselves: with the lowest

@@ -57,17 +57,17 @@ at::Tensor window_mask(const Given& given, const QueriesAndKeys& input) {
 }
 
 RelativeOutputs window_scores(const Given& given, const QueriesAndKeys& input, const char* table,
-                              const Place& place, bool has_mask) {
+                              const Scoring& scoring, bool has_mask) {
   const Grid window = given.grid("window");
   given.tensor("q", {kAny, kAny, window.height * window.width, kAny});
   given.tensor("k", {kAny, kAny, window.height * window.width, kAny});
   return {
       {"scores", relative_scores(input.q, input.k, window_bias(given, table, window, input.heads),
-                                 has_mask ? window_mask(given, input) : at::Tensor(), place)}};
+                                 has_mask ? window_mask(given, input) : at::Tensor(), scoring)}};
 }
 
-RelativeOutputs swin_scores(const Given& given, const char* table, const Place& place) {
-  return window_scores(given, queries_and_keys(given), table, place, true);
+RelativeOutputs swin_scores(const Given& given, const char* table, const Scoring& scoring) {
+  return window_scores(given, queries_and_keys(given), table, scoring, true);
 }
 
 RelativeOutputs timm_swin(const Given& given) {
@@ -85,11 +85,11 @@ RelativeOutputs timm_gcvit(const Given& given, const char* table) {
 // Cosines times a learned scale of each head, and a bias. The mask is added once or twice.
 RelativeOutputs biased_cosines(const Given& given, const QueriesAndKeys& input,
                                const at::Tensor& logit_scale, const at::Tensor& bias,
-                               MaskPlace mask_place) {
-  Place place;
-  place.mask_place = mask_place;
+                               Masking masking) {
+  Scoring scoring;
+  scoring.masking = masking;
   return {{"scores", masked(cosine_scores(input.q, input.k, logit_scale) + bias,
-                            window_mask(given, input), place)}};
+                            window_mask(given, input), scoring)}};
 }
 
 // What differs between the copies of Swin v2: the names of the network's parameters, a window of
@@ -98,7 +98,7 @@ RelativeOutputs biased_cosines(const Given& given, const QueriesAndKeys& input,
 struct CosineKind {
   std::string network;
   LogCoordinates coordinates;
-  MaskPlace mask_place;
+  Masking masking;
   bool fused;
 
   std::string name(const char* parameter) const { return "w." + network + "." + parameter; }
@@ -119,7 +119,7 @@ RelativeOutputs swinv2(const Given& given, const CosineKind& kind) {
   return biased_cosines(
       given, input, logit_scale,
       continuous_position_bias(window, pretrained, kind.coordinates, first, first_bias, second),
-      kind.mask_place);
+      kind.masking);
 }
 
 // The network is asked for each pair of patches, and not for each difference.
@@ -142,7 +142,7 @@ RelativeOutputs swinv2_cr(const Given& given) {
           .t()
           .reshape({1, input.heads, tokens, tokens});
   return biased_cosines(given, input, given.tensor("w.logit_scale", {input.heads}).view({-1, 1, 1}),
-                        bias, MaskPlace::AfterTerm);
+                        bias, Masking::AfterTerm);
 }
 
 RelativeOutputs beit(const Given& given) {
@@ -164,9 +164,9 @@ RelativeOutputs beit(const Given& given) {
 }
 
 PresetRow scores_row(const char* name, const char* source, const char* summary, const char* table,
-                     const Place& place) {
+                     const Scoring& scoring) {
   return {{name, source, summary, {"window", "masked"}, {"q", "k", table, "mask"}, {"scores"}},
-          [=](const Given& given) { return swin_scores(given, table, place); }};
+          [=](const Given& given) { return swin_scores(given, table, scoring); }};
 }
 
 PresetRow cosine_row(const char* name, const char* source, const char* summary,
@@ -195,10 +195,10 @@ PresetRow beit_row(const char* name, const char* source) {
 
 PresetRows window_presets() {
   constexpr const char* kGcTable = "w.rel_pos.relative_position_bias_table";
-  const Place with_term = {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm};
-  const Place in_turn = {ScaleOf::Scores, ScaleBy::Divide};
-  const CosineKind twice = {"continuous_position_bias_mlp", LogCoordinates::SwinV2,
-                            MaskPlace::Twice, false};
+  const Scoring with_term = {ScaleOf::Scores, ScaleBy::Multiply, 1, false, Masking::WithTerm};
+  const Scoring in_turn = {ScaleOf::Scores, ScaleBy::Divide};
+  const CosineKind twice = {"continuous_position_bias_mlp", LogCoordinates::SwinV2, Masking::Twice,
+                            false};
   const char* twice_text = "cosine attention; a network of coordinates; the mask twice";
   const char* in_turn_text = "q.k / sqrt(D), + bias, + mask";
   return {
@@ -242,7 +242,7 @@ PresetRows window_presets() {
        [=](const Given& given) { return timm_gcvit(given, kGcTable); }},
       cosine_row("timm_swinv2", "timm 1.0.31 swin_transformer_v2.WindowAttention",
                  "cosine attention; a network of coordinates; the mask once",
-                 {"cpb_mlp", LogCoordinates::TimmSwinV2, MaskPlace::AfterTerm, true}),
+                 {"cpb_mlp", LogCoordinates::TimmSwinV2, Masking::AfterTerm, true}),
       {{"timm_swinv2_cr",
         "timm 1.0.31 swin_transformer_v2_cr.WindowMultiHeadAttention",
         "cosine attention; a network of natural logarithms of each pair",

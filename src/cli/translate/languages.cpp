@@ -33,10 +33,10 @@ bool are(std::string_view text, int (*is)(int)) {
 bool has_form_of_code(std::string_view token) {
   const std::size_t line = token.find('_');
   if (line != 2 && line != 3) return false;
-  const std::string_view language = token.substr(0, line), place = token.substr(line + 1);
-  return are(language, std::islower) && are(place, std::isalpha) &&
-         (place.size() == 2 || place.size() == 4) &&
-         std::isupper(static_cast<unsigned char>(place.front())) != 0;
+  const std::string_view language = token.substr(0, line), region = token.substr(line + 1);
+  return are(language, std::islower) && are(region, std::isalpha) &&
+         (region.size() == 2 || region.size() == 4) &&
+         std::isupper(static_cast<unsigned char>(region.front())) != 0;
 }
 
 // The code of a language that a token stands for.
@@ -72,13 +72,13 @@ Known languages_of(const Tokenizer& tokenizer) {
 // That of an option's code, in the model's vocabulary of `vocab` tokens.
 int64_t id_of(const Known& known, const char* option, const std::string& code, int64_t vocab) {
   const std::string bare = between(code, kMarianBegin, kMarianEnd).value_or(code);
-  const auto place = std::find(known.codes.begin(), known.codes.end(), bare);
-  if (place == known.codes.end()) {
+  const auto found = std::find(known.codes.begin(), known.codes.end(), bare);
+  if (found == known.codes.end()) {
     const std::string nearest = did_you_mean(bare, known.codes);
     fail("{}: the model has no language {}{}", option, shown(code),
          nearest.empty() ? "; known: " + listed(known.codes, kListed) : nearest);
   }
-  const int64_t id = known.ids[static_cast<std::size_t>(place - known.codes.begin())];
+  const int64_t id = known.ids[static_cast<std::size_t>(found - known.codes.begin())];
   if (id >= vocab) {
     fail("{}: the model must have the token of {}. Got id {}, and only {} tokens", option,
          shown(code), id, vocab);
@@ -110,9 +110,9 @@ Languages::Languages(const Tokenizer& tokenizer, const TransformerOptions& model
       fail("--src-lang: the model's tokenizer puts no language in a source");
   }
   if (target.empty()) return;
-  place_ = known.in_source ? Place::Source : Place::Target;
+  target_side_ = known.in_source ? TargetSide::Source : TargetSide::Target;
   target_ = id_of(known, "--tgt-lang", target,
-                  place_ == Place::Source ? model.src_vocab() : model.tgt_vocab());
+                  target_side_ == TargetSide::Source ? model.src_vocab() : model.tgt_vocab());
 }
 
 bool Languages::is_language(int64_t id) const {
@@ -122,13 +122,13 @@ bool Languages::is_language(int64_t id) const {
 std::vector<int64_t> Languages::source(std::vector<int64_t> ids) const {
   if (side_ == Side::Front) ids.front() = source_;
   if (side_ == Side::Back) ids.back() = source_;
-  if (place_ == Place::Source && (ids.empty() || !is_language(ids.front())))
+  if (target_side_ == TargetSide::Source && (ids.empty() || !is_language(ids.front())))
     ids.insert(ids.begin(), target_);
   return ids;
 }
 
 void Languages::set_target(GenerateOptions& options) const {
-  if (place_ != Place::Target) return;
+  if (target_side_ != TargetSide::Target) return;
   // mBART's targets begin with the language itself, those of others with a token before it.
   if (is_language(options.bos_id()))
     options.bos_id(target_);

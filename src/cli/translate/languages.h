@@ -28,15 +28,15 @@ class Languages {
   void set_target(GenerateOptions& options) const;
 
  private:
-  enum class Side { None, Front, Back };      // of a source, where its own language is
-  enum class Place { None, Source, Target };  // of the target's token
+  enum class Side { None, Front, Back };           // of a source, where its own language is
+  enum class TargetSide { None, Source, Target };  // of the target's token
 
   bool is_language(int64_t id) const;
 
   std::vector<int64_t> all_;  // sorted
   int64_t source_ = -1, target_ = -1;
   Side side_ = Side::None;
-  Place place_ = Place::None;
+  TargetSide target_side_ = TargetSide::None;
 };
 
 }  // namespace posenc::cli

@@ -92,9 +92,9 @@ GenerateOptions search_options(const Settings& settings, int64_t vocab,
 // The column of the largest value in each row.
 std::vector<int64_t> largest_in_rows(const torch::Tensor& weights) {
   if (weights.numel() == 0) return {};
-  const auto places = weights.argmax(1);
-  const auto* const first = places.const_data_ptr<int64_t>();
-  return {first, first + places.numel()};
+  const auto columns = weights.argmax(1);
+  const auto* const first = columns.const_data_ptr<int64_t>();
+  return {first, first + columns.numel()};
 }
 
 std::string one_line(std::string text) {

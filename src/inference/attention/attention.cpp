@@ -53,7 +53,7 @@ void attend(const AttentionInput& input, float* out) {
   request.is_causal = input.mask.is_causal;
   if (input.window && *input.window < input.keys.length) {
     request.window = *input.window;
-    if (input.keys.packed) request.places = input.keys.places.data();
+    if (input.keys.packed) request.positions = input.keys.positions.data();
   }
   at::Tensor bias = input.mask.bias;
   if (bias.defined()) {
@@ -69,7 +69,7 @@ void attend(const AttentionInput& input, float* out) {
     request.relative = relative.const_data_ptr<float>() + input.keys.length - 1;
     request.relative_stride = relative.stride(0);
     if (!input.counts_tokens && !input.keys.has_neighbours())
-      request.relative_places = input.keys.places.data();
+      request.relative_positions = input.keys.positions.data();
   }
   request.masks = input.masks;
   request.mask_stride = input.queries.length;

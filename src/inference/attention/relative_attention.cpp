@@ -33,13 +33,13 @@ class RelativeHead {
     first_ = input.queries.first[static_cast<std::size_t>(sequence)];
     length_ = input.queries.lengths[static_cast<std::size_t>(sequence)];
     width_ = input.sizes.head_dim;
-    if (input.queries.packed) places_ = input.queries.places.data() + first_;
+    if (input.queries.packed) packed_positions_ = input.queries.positions.data() + first_;
     stride_ = input.query.stride(0);
     const int64_t column = head * width_;
     query_ = input.query.const_data_ptr<float>() + first_ * stride_ + column;
     key_ = input.key.const_data_ptr<float>() + first_ * stride_ + column;
     value_ = input.value.const_data_ptr<float>() + first_ * stride_ + column;
-    is_dense_ = length_ == 0 || place(length_ - 1) - place(0) == length_ - 1;
+    is_dense_ = length_ == 0 || position(length_ - 1) - position(0) == length_ - 1;
     const bool is_second_half = 2 * sequence >= input.queries.batch;
     keys_ = is_second_half && positions.backward_keys.defined() ? positions.backward_keys
                                                                 : positions.keys;
@@ -57,7 +57,7 @@ class RelativeHead {
       const int64_t end = std::min(begin + kQueries, length_);
       if (has_keys_alone) {
         const Products products = multiply_keys(begin, end);
-        attend(begin, end, products.diagonal(begin) + place(0), products.count - 1,
+        attend(begin, end, products.diagonal(begin) + position(0), products.count - 1,
                out + begin * out_stride, out_stride);
         continue;
       }
@@ -78,7 +78,9 @@ class RelativeHead {
  private:
   static constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-  int64_t place(int64_t i) const { return places_ == nullptr ? i : places_[i]; }
+  int64_t position(int64_t i) const {
+    return packed_positions_ == nullptr ? i : packed_positions_[i];
+  }
 
   // Queries [begin, end) times the keys of `count` distances from `lowest` on.
   struct Products {
@@ -86,15 +88,15 @@ class RelativeHead {
     const float* memory;
     int64_t begin, lowest, count;
 
-    // The products of query i, indexed by the place of a key.
+    // The products of query i, indexed by the position of a key.
     const float* diagonal(int64_t i) const {
-      return memory + (i - begin) * count - head.place(i) - lowest;
+      return memory + (i - begin) * count - head.position(i) - lowest;
     }
   };
 
   Products multiply_keys(int64_t begin, int64_t end) {
-    const int64_t lowest = place(0) - place(end - 1);
-    const int64_t count = place(length_ - 1) - place(begin) - lowest + 1;
+    const int64_t lowest = position(0) - position(end - 1);
+    const int64_t count = position(length_ - 1) - position(begin) - lowest + 1;
     float* const products = scratch(Scratch::Branch, (end - begin) * count);
     const float* queries = query_ + begin * stride_;
     int64_t stride = stride_;
@@ -131,9 +133,9 @@ class RelativeHead {
       const float* const from = products.diagonal(i);
       float* const to = term_ + (i - begin) * length_;
       if (is_dense_) {
-        std::copy_n(from + place(0), length_, to);
+        std::copy_n(from + position(0), length_, to);
       } else {
-        for (int64_t j = 0; j < length_; ++j) to[j] = from[place(j)];
+        for (int64_t j = 0; j < length_; ++j) to[j] = from[position(j)];
       }
     }
   }
@@ -142,20 +144,20 @@ class RelativeHead {
   void add_queries(int64_t begin, int64_t end) {
     for (int64_t first = 0; first < length_; first += kKeys) {
       const int64_t last = std::min(first + kKeys, length_);
-      const int64_t lowest = place(first) - place(end - 1);
-      const int64_t count = place(last - 1) - place(begin) - lowest + 1;
+      const int64_t lowest = position(first) - position(end - 1);
+      const int64_t count = position(last - 1) - position(begin) - lowest + 1;
       float* const products = scratch(Scratch::Branch, (last - first) * count);
       relative::multiply(key_ + first * stride_, stride_, last - first,
                          PositionHeads::rows(positions_.queries, positions_.reach, head_, lowest),
                          width_, count, products);
       for (int64_t i = begin; i < end; ++i) {
-        const float* const from = products - place(i) - lowest;
+        const float* const from = products - position(i) - lowest;
         float* const to = term_ + (i - begin) * length_;
         if (is_dense_) {
-          const float* const diagonal = from + place(first);
+          const float* const diagonal = from + position(first);
           for (int64_t j = 0; j < last - first; ++j) to[first + j] += diagonal[j * (count + 1)];
         } else {
-          for (int64_t j = first; j < last; ++j) to[j] += from[(j - first) * count + place(j)];
+          for (int64_t j = first; j < last; ++j) to[j] += from[(j - first) * count + position(j)];
         }
       }
     }
@@ -211,7 +213,7 @@ class RelativeHead {
         rows.const_data_ptr<float>() + head_ * rows.stride(0) + input_.keys.length - 1;
     for (int64_t i = begin; i < end; ++i) {
       float* const to = term_ + (i - begin) * length_;
-      for (int64_t j = 0; j < length_; ++j) to[j] += of_itself[place(i) - place(j)];
+      for (int64_t j = 0; j < length_; ++j) to[j] += of_itself[position(i) - position(j)];
     }
   }
 
@@ -223,7 +225,7 @@ class RelativeHead {
   }
 
   bool is_far(int64_t i, int64_t j) const {
-    return input_.window && std::abs(place(i) - place(j)) > *input_.window;
+    return input_.window && std::abs(position(i) - position(j)) > *input_.window;
   }
 
   void hide_far_keys(int64_t begin, int64_t end) {
@@ -261,7 +263,7 @@ class RelativeHead {
   const PositionHeads& positions_;
   const int64_t sequence_, head_;
   at::Tensor keys_;  // of this sequence
-  const int64_t* places_ = nullptr;
+  const int64_t* packed_positions_ = nullptr;
   const float *query_, *key_, *value_;
   int64_t first_, length_, width_, stride_;
   bool is_dense_;  // no token of the sequence is dropped between others
@@ -275,10 +277,10 @@ int64_t reach_of(const Packing& packing) {
   for (std::size_t b = 0; b < packing.lengths.size(); ++b) {
     const int64_t first = packing.first[b], length = packing.lengths[b];
     if (length == 0) continue;
-    const auto place = [&](int64_t row) {
-      return packing.packed ? packing.places[static_cast<std::size_t>(row)] : row;
+    const auto position = [&](int64_t row) {
+      return packing.packed ? packing.positions[static_cast<std::size_t>(row)] : row;
     };
-    reach = std::max(reach, place(first + length - 1) - place(first));
+    reach = std::max(reach, position(first + length - 1) - position(first));
   }
   return reach;
 }

@@ -34,8 +34,8 @@ bool Rotation::is_of(const RotaryEmbeddingImpl& source, const HeadSizes& other) 
 
 RowPositions::RowPositions(const Packing& packing, const at::Tensor& position_ids, bool axial) {
   ids = position_ids.defined() ? position_ids : at::arange(packing.length, at::kLong);
-  row_of_ids =
-      packing.packed ? at::tensor(packing.places, at::kLong) : at::arange(packing.rows, at::kLong);
+  row_of_ids = packing.packed ? at::tensor(packing.positions, at::kLong)
+                              : at::arange(packing.rows, at::kLong);
   const bool are_of_all = ids.dim() == (axial ? 2 : 1) || ids.size(0) == 1;
   if (are_of_all && packing.rows > 0) row_of_ids = row_of_ids.remainder(packing.length);
 }

@@ -113,7 +113,7 @@ at::Tensor position_bias(const WindowAttentionImpl& attention) {
 
 }  // namespace
 
-FrozenPlaces::FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift)
+FrozenWindowAttention::FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift)
     : window_(attention.options.windows().window()) {
   const WindowPositions positions = attention.options.windows().positions();
   const at::Tensor bias = position_bias(attention);
@@ -138,7 +138,7 @@ FrozenPlaces::FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift)
 }
 
 // The vectors of each head get the length 1, or that of the factor of the scores.
-void FrozenPlaces::normalise(const at::Tensor& heads, const HeadSizes& sizes) const {
+void FrozenWindowAttention::normalise(const at::Tensor& heads, const HeadSizes& sizes) const {
   constexpr float kSquaredEpsilon = 1e-24F;
   float* const data = heads.data_ptr<float>();
   const int64_t stride = heads.stride(0), width = sizes.head_dim, all = sizes.query_width();
@@ -162,7 +162,8 @@ void FrozenPlaces::normalise(const at::Tensor& heads, const HeadSizes& sizes) co
   });
 }
 
-std::vector<const float*> FrozenPlaces::masks_of(int64_t batch, relative::Grid counts) const {
+std::vector<const float*> FrozenWindowAttention::masks_of(int64_t batch,
+                                                          relative::Grid counts) const {
   std::vector<const float*> masks;
   masks.reserve(static_cast<std::size_t>(batch * counts.height * counts.width));
   for (int64_t b = 0; b < batch; ++b) {
@@ -178,7 +179,7 @@ std::vector<const float*> FrozenPlaces::masks_of(int64_t batch, relative::Grid c
   return masks;
 }
 
-void FrozenPlaces::attend_axes(const AttentionInput& input, float* out) const {
+void FrozenWindowAttention::attend_axes(const AttentionInput& input, float* out) const {
   const int64_t heads = input.sizes.heads;
   torch_internals::parallel_parts(
       0, input.queries.batch * heads, 1, [&](int64_t begin, int64_t end) {
@@ -187,8 +188,8 @@ void FrozenPlaces::attend_axes(const AttentionInput& input, float* out) const {
       });
 }
 
-void FrozenPlaces::attend(const at::Tensor& heads, const HeadSizes& sizes, int64_t batch,
-                          relative::Grid counts, bool is_shifted, float* out) const {
+void FrozenWindowAttention::attend(const at::Tensor& heads, const HeadSizes& sizes, int64_t batch,
+                                   relative::Grid counts, bool is_shifted, float* out) const {
   if (queries_.defined()) normalise(heads, sizes);
   const int64_t width = sizes.query_width();
   const Packing packing(batch * counts.height * counts.width, window_.height * window_.width);

@@ -8,11 +8,11 @@
 namespace posenc::inference {
 
 /// What a frozen WindowAttention adds to its scores, computed once.
-class FrozenPlaces {
+class FrozenWindowAttention {
  public:
-  FrozenPlaces() = default;
+  FrozenWindowAttention() = default;
   /// `shift`: that of the layer, for whose rolled maps there are masks.
-  FrozenPlaces(const WindowAttentionImpl& attention, int64_t shift);
+  FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift);
 
   /// softmax(scores) v of windows, whose rows (., 3 D) have queries, keys and values side by side,
   /// and of which `across` are beside each other in `down` rows of each map  ->  out (., D).

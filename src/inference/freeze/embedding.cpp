@@ -58,13 +58,13 @@ std::pair<at::Tensor, at::Tensor> Embedding::tokens(const at::Tensor& ids) const
 
 at::Tensor Embedding::look_up(const at::Tensor& ids, int64_t rows,
                               const functional::PositionalEncodingFuncOptions& position) const {
-  const auto [places, matrix] = tokens(ids);
+  const auto [indices, matrix] = tokens(ids);
   const at::Tensor positions = growing ? growing->table(rows) : table;
   const bool together = positions.defined() && !normalises_tokens;
   at::Tensor x =
-      together ? functional::embed(places, matrix, positions,
+      together ? functional::embed(indices, matrix, positions,
                                    functional::EmbedFuncOptions().scale(scale).position(position))
-               : functional::token_embedding(places, matrix, scale);
+               : functional::token_embedding(indices, matrix, scale);
   if (norm) normalise_rows(x, norm);
   if (!together && positions.defined()) x = functional::positional_encoding(x, positions, position);
   return x;
@@ -103,7 +103,7 @@ at::Tensor Embedding::packed(const at::Tensor& ids, const Packing& packing) cons
   } else if (table.defined()) {
     // Padding counts towards the length, as in the module, although it is not looked up.
     check_length(length, 0);
-    position.position_ids(at::tensor(packing.places, at::kLong).remainder(length) + first_row);
+    position.position_ids(at::tensor(packing.positions, at::kLong).remainder(length) + first_row);
   }
   const at::Tensor rows = look_up(packing.pack(ids), first_row + length, position);
   check_ids(ids);

@@ -38,10 +38,10 @@ Beams first_beams(const SearchPlan& plan, int64_t source) {
 void finish(Beams& beams, Hypothesis hypothesis) {
   const size_t most = beams.columns.size();
   auto& finished = beams.finished;
-  const auto place = std::find_if(finished.begin(), finished.end(), [&](const Hypothesis& one) {
+  const auto worse = std::find_if(finished.begin(), finished.end(), [&](const Hypothesis& one) {
     return one.score < hypothesis.score;
   });
-  finished.insert(place, std::move(hypothesis));
+  finished.insert(worse, std::move(hypothesis));
   if (finished.size() > most) finished.pop_back();
 }
 
@@ -101,14 +101,14 @@ bool is_done(const Search& search, const Beams& beams, int64_t length) {
 
 // The best candidates of each source: more than the beams, as some of them may end.
 struct Best {
-  torch::Tensor scores, places;
+  torch::Tensor scores, indices;
   int64_t vocab;
   std::vector<Candidate> of(size_t source) const {
     const auto row = static_cast<int64_t>(source) * scores.size(1);
     std::vector<Candidate> candidates;
     for (int64_t c = 0; c < scores.size(1); ++c) {
-      const int64_t place = places.const_data_ptr<int64_t>()[row + c];
-      candidates.push_back({scores.const_data_ptr<float>()[row + c], place / vocab, place % vocab});
+      const int64_t index = indices.const_data_ptr<int64_t>()[row + c];
+      candidates.push_back({scores.const_data_ptr<float>()[row + c], index / vocab, index % vocab});
     }
     return candidates;
   }
@@ -140,7 +140,7 @@ Best best_candidates(Search& search, const std::vector<Beams>& sources,
   const auto top =
       functional::beam_topk(logits, sum, torch::tensor(before, torch::kFloat).to(logits.device()),
                             width, std::min(wanted, width * vocab));
-  return {top.scores.cpu().contiguous(), top.places.cpu().contiguous(), vocab};
+  return {top.scores.cpu().contiguous(), top.indices.cpu().contiguous(), vocab};
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ using torch::Tensor;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr int64_t kMostOfTopH = 100;  // as in transformers
 
-// `scores` without the tokens that `removed`, in the order of `places`, is true for.
-Tensor without(const Tensor& scores, const Tensor& places, const Tensor& removed) {
-  return scores.masked_fill(torch::zeros_like(removed).scatter(1, places, removed), kNever);
+// `scores` without the tokens that `removed`, in the order of `indices`, is true for.
+Tensor without(const Tensor& scores, const Tensor& indices, const Tensor& removed) {
+  return scores.masked_fill(torch::zeros_like(removed).scatter(1, indices, removed), kNever);
 }
 
 Tensor entropy(const Tensor& scores) {
@@ -23,13 +23,13 @@ Tensor entropy(const Tensor& scores) {
 }
 
 Tensor top_h(const Tensor& scores, double share) {
-  const auto [best, places] = scores.topk(std::min(kMostOfTopH, scores.size(1)), 1);
+  const auto [best, indices] = scores.topk(std::min(kMostOfTopH, scores.size(1)), 1);
   const auto log = best.log_softmax(1);
   const auto terms = (-(log * log.exp())).nan_to_num(0.0);
   auto kept = terms.cumsum(1) <= terms.sum(1, /*keepdim=*/true) * share;
   kept.select(1, 0).fill_(true);
   return scores.masked_fill(
-      torch::zeros_like(scores, torch::kBool).scatter(1, places, kept).logical_not(), kNever);
+      torch::zeros_like(scores, torch::kBool).scatter(1, indices, kept).logical_not(), kNever);
 }
 
 Tensor top_k(const Tensor& scores, int64_t count) {
@@ -39,10 +39,10 @@ Tensor top_k(const Tensor& scores, int64_t count) {
 
 // Sums from the least probable token, as transformers does, which decides about roundings.
 Tensor top_p(const Tensor& scores, double mass) {
-  const auto [sorted, places] = scores.sort(1, /*descending=*/false);
+  const auto [sorted, indices] = scores.sort(1, /*descending=*/false);
   auto removed = sorted.softmax(1).cumsum(1) <= 1.0 - mass;
   removed.select(1, -1).fill_(false);
-  return without(scores, places, removed);
+  return without(scores, indices, removed);
 }
 
 Tensor at_least(const Tensor& scores, const Tensor& probabilities, const Tensor& least) {
@@ -52,10 +52,10 @@ Tensor at_least(const Tensor& scores, const Tensor& probabilities, const Tensor&
 
 Tensor typical_p(const Tensor& scores, double mass) {
   const auto distance = (-scores.log_softmax(1) - entropy(scores)).abs();
-  const auto [sorted, places] = distance.sort(1, /*descending=*/false);
-  const auto sums = scores.gather(1, places).softmax(1).cumsum(1);
+  const auto [sorted, indices] = distance.sort(1, /*descending=*/false);
+  const auto sums = scores.gather(1, indices).softmax(1).cumsum(1);
   const auto last = (sums < mass).sum(1, /*keepdim=*/true).clamp_max(scores.size(1) - 1);
-  return without(scores, places, sorted > sorted.gather(1, last));
+  return without(scores, indices, sorted > sorted.gather(1, last));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class ModelDecoder : public StepModel {
     return model_.final_layer->forward(
         model_.decoder->step(embedded, cache_, weights).select(1, -1));
   }
-  void place(const StepPositions& positions) override { positions_ = positions; }
+  void set_positions(const StepPositions& positions) override { positions_ = positions; }
   torch::Tensor attention() const override {
     return weights_.defined() ? weights_.select(1, -1) : weights_;
   }

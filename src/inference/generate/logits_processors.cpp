@@ -63,11 +63,11 @@ void in_order_of_addition(std::vector<Bias>& biases) {
   for (const Bias& bias : biases)
     if (std::find(lengths.begin(), lengths.end(), bias.tokens.size()) == lengths.end())
       lengths.push_back(bias.tokens.size());
-  const auto place = [&](const Bias& bias) {
+  const auto rank = [&](const Bias& bias) {
     return std::find(lengths.begin(), lengths.end(), bias.tokens.size());
   };
   std::stable_sort(biases.begin(), biases.end(),
-                   [&](const Bias& a, const Bias& b) { return place(a) < place(b); });
+                   [&](const Bias& a, const Bias& b) { return rank(a) < rank(b); });
 }
 
 }  // namespace

@@ -31,12 +31,12 @@ Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
   const int64_t most = *std::max_element(ranks.begin(), ranks.end()) + 1;
   const auto best = functional::beam_topk(next.logits, next.sum, torch::zeros_like(next.sum.rest),
                                           /*group=*/1, std::min(most, next.logits.size(1)));
-  const Choice all = {best.places.cpu(), best.scores.cpu()};
+  const Choice all = {best.indices.cpu(), best.scores.cpu()};
   if (most == 1) return all;
-  const auto place = torch::tensor(ranks, torch::kLong).unsqueeze(1);
-  const auto inside = place.clamp_max(best.places.size(1) - 1);
+  const auto rank = torch::tensor(ranks, torch::kLong).unsqueeze(1);
+  const auto inside = rank.clamp_max(best.indices.size(1) - 1);
   return {all.ids.gather(1, inside),
-          all.log_probabilities.gather(1, inside).masked_fill(place.ne(inside), kNone)};
+          all.log_probabilities.gather(1, inside).masked_fill(rank.ne(inside), kNone)};
 }
 
 // `check` is called with the best log probability of each row. Rows without columns are decoded
@@ -114,16 +114,16 @@ Hypotheses row_search(Search& search) {
         row.columns.push_back(*search.next_of_prefix(live[i] / width, row.columns));
       }
     }
-    std::vector<int64_t> left, places, tokens;  // of the sources that are not finished
+    std::vector<int64_t> left, indices, tokens;  // of the sources that are not finished
     for (size_t i = 0; i < live.size(); ++i) {
       if (is_done(rows, live[i] / width, width)) continue;
       left.push_back(live[i]);
-      places.push_back(static_cast<int64_t>(i));
+      indices.push_back(static_cast<int64_t>(i));
       tokens.push_back(rows[live[i]].columns.back());
     }
     const int64_t finished = plan.sources - static_cast<int64_t>(left.size()) / width;
     if (!search.go_on(step, finished) || left.empty()) break;
-    search.continue_with(places, tokens);
+    search.continue_with(indices, tokens);
     live = std::move(left);
   }
   Hypotheses result(plan.sources);

@@ -28,7 +28,7 @@ constexpr int64_t kFirstDistances = 64;
 // Limit for blocks with room for more than one step, to bound memory allocated ahead of its use.
 constexpr int64_t kMostFloats = int64_t{16} << 20;
 
-// An odd stride, and an odd number of places per step, spread a row's tokens over all sets of the
+// An odd stride, and an odd number of slots per step, spread a row's tokens over all sets of the
 // processor's cache, whatever the number of rows.
 int64_t token_stride(const DecoderStack& stack) {
   return odd_stride(2 * stack.sizes.kv_width() * static_cast<int64_t>(stack.layers.size()));
@@ -57,7 +57,7 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
       token_stride_(token_stride(model.decoder)),
       tokens_(static_cast<size_t>(rows_)),
       next_(tokens_.size()),
-      places_(memory.packing.places),
+      packed_positions_(memory.packing.positions),
       source_length_(memory.packing.length),
       first_(memory.packing.first),
       lengths_(memory.packing.lengths),
@@ -77,8 +77,9 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
   if (mask.by_distance.defined()) {
     memory_distances_ = mask.by_distance.flip(1);
-    memory_places_ = memory.packing.kept_places().defined() ? memory.packing.kept_places().flatten()
-                                                            : at::Tensor();
+    kept_positions_ = memory.packing.kept_positions().defined()
+                          ? memory.packing.kept_positions().flatten()
+                          : at::Tensor();
   }
   project_memory(memory);
 }
@@ -114,27 +115,27 @@ void StepDecoder::select(const torch::Tensor& rows) {
 // Returns room for this step's tokens, one per row. A new block is as large as all tokens so far,
 // within bounds, and not larger than the remaining capacity needs.
 float* StepDecoder::allocate_slots() {
-  const int64_t places = slots_per_step(rows_);
-  if (free_places_ < places) {
-    const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
+  const int64_t slots = slots_per_step(rows_);
+  if (free_slots_ < slots) {
+    const int64_t most = std::max<int64_t>(1, kMostFloats / (slots * token_stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
-    blocks_.push_back(torch_internals::fresh_output({steps * places, token_stride_}, at::kFloat));
+    blocks_.push_back(torch_internals::fresh_output({steps * slots, token_stride_}, at::kFloat));
     free_ = blocks_.back().data_ptr<float>();
-    free_places_ = steps * places;
+    free_slots_ = steps * slots;
   }
   float* const taken = free_;
-  free_ += places * token_stride_;
-  free_places_ -= places;
+  free_ += slots * token_stride_;
+  free_slots_ -= slots;
   return taken;
 }
 
 // Collects the tokens visible to each row in this step, with its new token last.
-void StepDecoder::collect_visible(const float* first_place) {
+void StepDecoder::collect_visible(const float* first_slot) {
   visible_own_ = {};
   visible_memory_ = {};
   for (int64_t row = 0; row < rows_; ++row) {
     auto& tokens = tokens_[row];
-    tokens.push_back(first_place + row * token_stride_);
+    tokens.push_back(first_slot + row * token_stride_);
     visible_own_.tokens.push_back(tokens.data());
     visible_own_.counts.push_back(length_ + 1);
     const int64_t source = source_[row], length = lengths_[source];
@@ -158,10 +159,10 @@ void StepDecoder::extend_relative() {
 // What is added by the distance of the memory's keys from token `query`, (B|1, H, S).
 at::Tensor StepDecoder::memory_distance_bias(int64_t query) const {
   const int64_t keys = memory_distances_.size(1) - capacity_ + 1;
-  const at::Tensor of_places = memory_distances_.narrow(1, capacity_ - 1 - query, keys);
-  if (!memory_places_.defined()) return of_places.unsqueeze(0);
-  return of_places.index_select(1, memory_places_)
-      .view({of_places.size(0), -1, keys})
+  const at::Tensor of_positions = memory_distances_.narrow(1, capacity_ - 1 - query, keys);
+  if (!kept_positions_.defined()) return of_positions.unsqueeze(0);
+  return of_positions.index_select(1, kept_positions_)
+      .view({of_positions.size(0), -1, keys})
       .transpose(0, 1)
       .contiguous();
 }
@@ -260,12 +261,12 @@ torch::Tensor StepDecoder::attention() const {
             .mean(1)
             .squeeze(0);
     at::Tensor own = all.narrow(0, row, rows);
-    if (places_.empty()) {
+    if (packed_positions_.empty()) {
       own.narrow(1, 0, keys).copy_(weights);
     } else {
-      const auto place = places_.begin() + first_[source];
-      const at::Tensor places = at::tensor(std::vector<int64_t>(place, place + keys), at::kLong);
-      own.index_copy_(1, places - source * source_length_, weights);
+      const auto begin = packed_positions_.begin() + first_[source];
+      const at::Tensor positions = at::tensor(std::vector<int64_t>(begin, begin + keys), at::kLong);
+      own.index_copy_(1, positions - source * source_length_, weights);
     }
   }
   return all;
@@ -288,14 +289,14 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const float* const attended = attended_.const_data_ptr<float>();
   const at::Tensor bias = memory_bias(length_);
   extend_relative();
-  float* place = allocate_slots();
-  collect_visible(place);
+  float* slot = allocate_slots();
+  collect_visible(slot);
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
     project(stream, layer.in_proj, stream.input, qkv, qkv_width);
-    keep(qkv + width, qkv_width, rows_, kv_width, place, token_stride_);
-    place += kv_width;
+    keep(qkv + width, qkv_width, rows_, kv_width, slot, token_stride_);
+    slot += kv_width;
     attend_own(i, qkv, qkv_width);
     add_projected(stream, layer.out_proj, attended, width, {}, layer.after_attention);
     project(stream, layer.query, stream.input, query, width);

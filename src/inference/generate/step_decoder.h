@@ -25,7 +25,7 @@ class StepDecoder : public StepModel {
               int64_t rows_per_source, int64_t capacity);
 
   torch::Tensor step(const torch::Tensor& tokens) override;
-  void place(const StepPositions& positions) override { positions_ = positions; }
+  void set_positions(const StepPositions& positions) override { positions_ = positions; }
   void select(const torch::Tensor& rows) override;
   torch::Tensor attention() const override;
   void check_unchanged() const override { model_.stale_check.check(); }
@@ -33,7 +33,7 @@ class StepDecoder : public StepModel {
  private:
   void project_memory(const Memory& memory);
   float* allocate_slots();
-  void collect_visible(const float* first_place);
+  void collect_visible(const float* first_slot);
   void extend_relative();
   at::Tensor memory_bias(int64_t query) const;
   at::Tensor memory_distance_bias(int64_t query) const;
@@ -48,18 +48,18 @@ class StepDecoder : public StepModel {
   std::optional<StepPositions> positions_;  // of the next step's tokens
   int64_t token_stride_;                    // floats per token: keys and values of all layers
   std::vector<at::Tensor> blocks_;          // storage for tokens
-  float* free_ = nullptr;                   // first free place in the last block, and their number
-  int64_t free_places_ = 0;
+  float* free_ = nullptr;                   // first free slot in the last block, and their number
+  int64_t free_slots_ = 0;
   std::vector<std::vector<const float*>> tokens_, next_;  // per row
   at::Tensor memory_;                                     // keys and values of the memory's tokens
   std::vector<const float*> memory_tokens_;
-  std::vector<int64_t> places_;  // Packing::places of the memory
+  std::vector<int64_t> packed_positions_;  // Packing::positions of the memory
   int64_t source_length_;
   std::vector<int64_t> source_;           // per row
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
   at::Tensor memory_distances_;           // (H, capacity + S - 1), that of the last token first
-  at::Tensor memory_places_;              // (B S), Packing::kept_places()
+  at::Tensor kept_positions_;             // (B S), Packing::kept_positions()
   std::vector<at::Tensor> relative_;      // RelativeBias::before(relative_length_)
   at::Tensor alibi_;                      // AlibiSlopes::before(), the same
   int64_t relative_length_ = 0;

@@ -57,7 +57,7 @@ std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& row
 }
 
 NextToken Search::step(const std::vector<TargetRow>& rows) {
-  if (const auto other = positions(rows)) decoder.place(*other);
+  if (const auto other = positions(rows)) decoder.set_positions(*other);
   ++column;
   const auto logits = decoder.step(tokens).to(torch::kFloat);
   if (plan.reads_attention())

@@ -33,7 +33,7 @@ class StepModel {
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
   /// Gives the tokens of the next step other positions than those of their column. Only a model
   /// with SearchPlan::uncounted has to follow.
-  virtual void place(const StepPositions& /*positions*/) {}
+  virtual void set_positions(const StepPositions& /*positions*/) {}
   /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
   /// Fewer rows than before means that some sources have been removed.
   virtual void select(const torch::Tensor& rows) = 0;

@@ -54,15 +54,15 @@ TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Te
   const at::Tensor base = before - sum.rest;
   if (!has_kernel(logits)) {
     const at::Tensor scores = (logits - sum.largest.unsqueeze(1)) + base.unsqueeze(1);
-    const auto [best, places] = scores.view({groups, group * vocab}).topk(count, 1);
-    return {best, places};
+    const auto [best, indices] = scores.view({groups, group * vocab}).topk(count, 1);
+    return {best, indices};
   }
   TopScores top = {at::empty({groups, count}, at::kFloat), at::empty({groups, count}, at::kLong)};
   const auto* const x = logits.const_data_ptr<float>();
   const auto* const shift = sum.largest.const_data_ptr<float>();
   const auto* const bases = base.const_data_ptr<float>();
   auto* const scores = top.scores.data_ptr<float>();
-  auto* const places = top.places.data_ptr<int64_t>();
+  auto* const indices = top.indices.data_ptr<int64_t>();
   const auto insert = kernels::chosen_inference().topk.topk_insert;
   torch_internals::parallel_parts(0, groups, grain(group * vocab), [&](int64_t begin, int64_t end) {
     std::vector<kernels::inference::TopkEntry> best(static_cast<size_t>(count));
@@ -74,7 +74,7 @@ TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Te
       }
       for (int64_t i = 0; i < count; ++i) {
         scores[b * count + i] = best[i].score;
-        places[b * count + i] = best[i].place;
+        indices[b * count + i] = best[i].index;
       }
     }
   });

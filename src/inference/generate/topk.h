@@ -11,10 +11,10 @@ struct LogSumExp {
 };
 LogSumExp log_sum_exp(const at::Tensor& logits);
 
-/// The best scores of each group of rows, (B, count), in descending order, and their places within
-/// the group: row * V + column. Equal scores are ordered by place.
+/// The best scores of each group of rows, (B, count), in descending order, and their indices within
+/// the group: row * V + column. Equal scores are ordered by index.
 struct TopScores {
-  at::Tensor scores, places;
+  at::Tensor scores, indices;
 };
 
 /// The `count` largest values of before + (logits - log sum) in each group of `group` rows. logits:

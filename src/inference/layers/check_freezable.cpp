@@ -382,7 +382,7 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
                  options.num_heads());
 }
 
-void check_places(const std::string& name, const WindowAttentionImpl& attention) {
+void check_window_positions(const std::string& name, const WindowAttentionImpl& attention) {
   const relative::Grid window = attention.options.windows().window();
   const int64_t heads = attention.options.num_heads(), hidden = 512;
   const int64_t down = 2 * window.height - 1, across = 2 * window.width - 1;
@@ -420,7 +420,7 @@ void check_window_layer(const std::string& name, const WindowEncoderLayerImpl& l
                wanted.height);
   check_option(own, "the columns of a window", attention.options.windows().window().width,
                wanted.width);
-  check_places(inner, attention);
+  check_window_positions(inner, attention);
   check_norm(name + ".norm1", layer.norm1, width);
   check_linear(name + ".linear1", layer.linear1, width, (is_gated ? 2 : 1) * d_ff);
   check_linear(name + ".linear2", layer.linear2, d_ff, width);

@@ -77,17 +77,17 @@ at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
 // For each row, the rows of its K neighbours side by side: -1 beyond the ends and for padding,
 // whether it is dropped or not.
 std::vector<int64_t> neighbours(const Packing& packing, int64_t size) {
-  const int64_t places = packing.batch * packing.length, reach = size / 2;
-  std::vector<int64_t> row_at(static_cast<std::size_t>(places), -1), found;
-  const auto place = [&](int64_t row) {
-    return packing.packed ? packing.places[static_cast<std::size_t>(row)] : row;
+  const int64_t slots = packing.batch * packing.length, reach = size / 2;
+  std::vector<int64_t> row_at(static_cast<std::size_t>(slots), -1), found;
+  const auto position = [&](int64_t row) {
+    return packing.packed ? packing.positions[static_cast<std::size_t>(row)] : row;
   };
   for (int64_t row = 0; row < packing.rows; ++row) {
-    if (!packing.is_padding(row)) row_at[static_cast<std::size_t>(place(row))] = row;
+    if (!packing.is_padding(row)) row_at[static_cast<std::size_t>(position(row))] = row;
   }
   found.reserve(static_cast<std::size_t>(packing.rows * size));
   for (int64_t row = 0; row < packing.rows; ++row) {
-    const int64_t own = place(row), begin = own / packing.length * packing.length;
+    const int64_t own = position(row), begin = own / packing.length * packing.length;
     for (int64_t other = own - reach; other <= own + reach; ++other) {
       const bool inside = other >= begin && other < begin + packing.length;
       found.push_back(inside ? row_at[static_cast<std::size_t>(other)] : -1);

@@ -92,7 +92,7 @@ Projection transformer_xl_in_proj(const TransformerXLAttentionImpl& attention,
 at::Tensor packed_segments(const at::Tensor& segments, const Packing& packing) {
   if (!segments.defined()) return {};
   const at::Tensor all = segments.to(at::kLong).flatten();
-  return packing.packed ? at::index_select(all, 0, at::tensor(packing.places, at::kLong))
+  return packing.packed ? at::index_select(all, 0, at::tensor(packing.positions, at::kLong))
                         : all.contiguous();
 }
 

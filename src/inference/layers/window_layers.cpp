@@ -35,7 +35,7 @@ WindowLayer window_layer(const WindowEncoderLayerImpl& layer, WeightConverter& c
           .sizes = {heads, heads, attention.options.embed_dim() / heads},
           .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
           .out_proj = convert.projection(attention.out_proj->weight, attention.out_proj->bias),
-          .places = FrozenPlaces(attention, layer.options.windows().shift()),
+          .attention = FrozenWindowAttention(attention, layer.options.windows().shift()),
           .feed_forward = {convert.projection(layer.linear1->weight, layer.linear1->bias),
                            convert.projection(layer.linear2->weight, layer.linear2->bias),
                            layer.options.layer().activation(),
@@ -45,9 +45,9 @@ WindowLayer window_layer(const WindowEncoderLayerImpl& layer, WeightConverter& c
 }
 
 // The rows of a map in the order of its windows, and back.
-class WindowPlaces {
+class WindowOrder {
  public:
-  WindowPlaces(int64_t batch, Grid map, Grid window, int64_t shift)
+  WindowOrder(int64_t batch, Grid map, Grid window, int64_t shift)
       : window_(window), shift_(shift) {
     const Grid all = functional::padded_grid(map, window);
     counts_ = {all.height / window.height, all.width / window.width};
@@ -75,9 +75,9 @@ class WindowPlaces {
           for (int64_t j = 0; j < window_.width; ++j) {
             const int64_t column = (across * window_.width + j + shift_) % all.width;
             const bool is_there = row < map.height && column < map.width;
-            const int64_t place = is_there ? first + row * map.width + column : -1;
-            if (is_there) to_[static_cast<std::size_t>(place)] = rows();
-            from_.push_back(place);
+            const int64_t index = is_there ? first + row * map.width + column : -1;
+            if (is_there) to_[static_cast<std::size_t>(index)] = rows();
+            from_.push_back(index);
           }
         }
       }
@@ -97,30 +97,30 @@ class StageRun {
 
   void run(const WindowLayer& layer) {
     const int64_t shift = layer.windows.shift_of(map_);
-    const WindowPlaces& places = places_of(layer.windows.window(), shift);
-    resize_buffers(places.rows());
+    const WindowOrder& order = order_of(layer.windows.window(), shift);
+    resize_buffers(order.rows());
     const int64_t stride = heads_.size(1);
-    const RowRegime regime = row_regime(places.rows());
-    by_rows(places.rows(), [&](int64_t begin, int64_t end) {
+    const RowRegime regime = row_regime(order.rows());
+    by_rows(order.rows(), [&](int64_t begin, int64_t end) {
       float* const rows = scratch(Scratch::Hidden, (end - begin) * width_);
-      gather(layer, places, begin, end, rows);
+      gather(layer, order, begin, end, rows);
       layer.in_proj.run(rows, width_, end - begin, heads_.data_ptr<float>() + begin * stride,
                         stride, regime);
     });
-    layer.places.attend(heads_, layer.sizes, batch_, places.counts(), shift > 0,
-                        context_.data_ptr<float>());
-    finish(layer, places);
+    layer.attention.attend(heads_, layer.sizes, batch_, order.counts(), shift > 0,
+                           context_.data_ptr<float>());
+    finish(layer, order);
   }
 
  private:
-  const WindowPlaces& places_of(Grid window, int64_t shift) {
-    for (const WindowPlaces& one : places_) {
+  const WindowOrder& order_of(Grid window, int64_t shift) {
+    for (const WindowOrder& one : orders_) {
       if (one.is_of(window, shift)) return one;
     }
-    places_.reserve(kMostPlaces);
-    if (places_.size() == kMostPlaces) places_.clear();
-    places_.emplace_back(batch_, map_, window, shift);
-    return places_.back();
+    orders_.reserve(kMostOrders);
+    if (orders_.size() == kMostOrders) orders_.clear();
+    orders_.emplace_back(batch_, map_, window, shift);
+    return orders_.back();
   }
 
   void resize_buffers(int64_t rows) {
@@ -132,16 +132,16 @@ class StageRun {
   }
 
   // The input of the projections, of neighbouring rows at once.
-  void gather(const WindowLayer& layer, const WindowPlaces& places, int64_t begin, int64_t end,
+  void gather(const WindowLayer& layer, const WindowOrder& order, int64_t begin, int64_t end,
               float* rows) const {
     const float* const x = x_.const_data_ptr<float>();
     const bool normalises = !layer.windows.res_post_norm();
     kernels::inference::AddNormRequest request = {};
     if (normalises) request = layer.norm1.request(width_);
     for (int64_t i = begin; i < end;) {
-      const int64_t from = places.from(i);
+      const int64_t from = order.from(i);
       int64_t count = 1;
-      while (i + count < end && places.from(i + count) == (from < 0 ? -1 : from + count)) ++count;
+      while (i + count < end && order.from(i + count) == (from < 0 ? -1 : from + count)) ++count;
       float* const to = rows + (i - begin) * width_;
       if (from < 0) {
         std::fill_n(to, count * width_, 0.0F);
@@ -157,7 +157,7 @@ class StageRun {
   }
 
   // All of a layer after the attention.
-  void finish(const WindowLayer& layer, const WindowPlaces& places) {
+  void finish(const WindowLayer& layer, const WindowOrder& order) {
     const bool after = layer.windows.res_post_norm();
     float* const x = x_.data_ptr<float>();
     const Stream all = {x, after ? x : input_.data_ptr<float>(), x_.size(0), width_,
@@ -168,20 +168,20 @@ class StageRun {
       const Stream part = all.part(begin, end);
       float* const rows = scratch(Scratch::Hidden, part.rows * width_);
       for (int64_t i = begin; i < end; ++i)
-        std::copy_n(context + places.to(i) * width_, width_, rows + (i - begin) * width_);
+        std::copy_n(context + order.to(i) * width_, width_, rows + (i - begin) * width_);
       add_projected(part, layer.out_proj, rows, width_, after ? layer.norm1 : none,
                     after ? none : layer.norm2);
       feed_forward(part, layer.feed_forward, after ? layer.norm2 : none, none);
     });
   }
 
-  static constexpr std::size_t kMostPlaces = 2;  // of layers that take turns
+  static constexpr std::size_t kMostOrders = 2;  // of layers that take turns
 
   const at::Tensor x_;
   const int64_t batch_;
   const Grid map_;
   const int64_t width_;
-  std::vector<WindowPlaces> places_;
+  std::vector<WindowOrder> orders_;
   at::Tensor heads_, context_, input_;
 };
 
@@ -189,10 +189,10 @@ class StageRun {
 void gather_four(const float* x, Grid map, int64_t width, int64_t begin, int64_t end, float* to) {
   const int64_t down = (map.height + 1) / 2, across = (map.width + 1) / 2;
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t image = i / (down * across), place = i % (down * across);
+    const int64_t image = i / (down * across), cell = i % (down * across);
     for (int64_t part = 0; part < 4; ++part, to += width) {
-      const int64_t row = 2 * (place / across) + part % 2;
-      const int64_t column = 2 * (place % across) + part / 2;
+      const int64_t row = 2 * (cell / across) + part % 2;
+      const int64_t column = 2 * (cell % across) + part / 2;
       if (row < map.height && column < map.width) {
         std::copy_n(x + ((image * map.height + row) * map.width + column) * width, width, to);
       } else {

@@ -14,7 +14,7 @@ struct WindowLayer {
   WindowOptions windows;
   HeadSizes sizes;
   Projection in_proj, out_proj;
-  FrozenPlaces places;
+  FrozenWindowAttention attention;
   FeedForward feed_forward;
   Norm norm1, norm2;
 };

@@ -18,9 +18,9 @@ Packing::Packing(const at::Tensor& keep)
   const bool* const is_kept = kept.const_data_ptr<bool>();
   for (int64_t b = 0; b < batch; ++b) {
     first.push_back(rows);
-    for (int64_t place = b * length; place < (b + 1) * length; ++place)
-      if (is_kept[place]) places.push_back(place);
-    rows = static_cast<int64_t>(places.size());
+    for (int64_t position = b * length; position < (b + 1) * length; ++position)
+      if (is_kept[position]) positions.push_back(position);
+    rows = static_cast<int64_t>(positions.size());
     lengths.push_back(rows - first.back());
   }
 }
@@ -60,7 +60,7 @@ std::vector<int64_t> Packing::rows_without(const at::Tensor& kept) const {
   const at::Tensor all = kept.ne(0).cpu().contiguous();
   const bool* const is_kept = all.const_data_ptr<bool>();
   for (int64_t row = 0; row < rows; ++row) {
-    if (!is_kept[packed ? places[static_cast<std::size_t>(row)] : row]) found.push_back(row);
+    if (!is_kept[packed ? positions[static_cast<std::size_t>(row)] : row]) found.push_back(row);
   }
   return found;
 }
@@ -72,7 +72,8 @@ AttentionMask Packing::residual_mask(const AttentionMask& mask) const {
 bool Packing::has_neighbours() const {
   for (int64_t b = 0; packed && b < batch; ++b) {
     const int64_t count = lengths[b];
-    if (count > 0 && places[first[b] + count - 1] != places[first[b]] + count - 1) return false;
+    if (count > 0 && positions[first[b] + count - 1] != positions[first[b]] + count - 1)
+      return false;
   }
   return true;
 }
@@ -81,24 +82,25 @@ bool Packing::has_neighbours() const {
 bool Packing::keeps_beginnings() const {
   for (int64_t b = 0; packed && b < batch; ++b) {
     const int64_t count = lengths[b];
-    if (count > 0 && places[first[b] + count - 1] != b * length + count - 1) return false;
+    if (count > 0 && positions[first[b] + count - 1] != b * length + count - 1) return false;
   }
   return true;
 }
 
-at::Tensor Packing::kept_places() const {
+at::Tensor Packing::kept_positions() const {
   if (keeps_beginnings()) return {};
   const at::Tensor index = at::zeros({batch, length}, at::kLong);
   int64_t* const to = index.data_ptr<int64_t>();
   for (int64_t b = 0; b < batch; ++b)
-    for (int64_t i = 0; i < lengths[b]; ++i) to[b * length + i] = places[first[b] + i] - b * length;
+    for (int64_t i = 0; i < lengths[b]; ++i)
+      to[b * length + i] = positions[first[b] + i] - b * length;
   return index;
 }
 
 // Moves what a bias (B|1, H|1, L|1, S|1) has for the kept rows to the front of `axis`.
 at::Tensor Packing::kept(const at::Tensor& bias, int64_t axis) const {
   if (!bias.defined() || bias.size(axis) == 1 || keeps_beginnings()) return bias;
-  const at::Tensor index = kept_places().unsqueeze(1);
+  const at::Tensor index = kept_positions().unsqueeze(1);
   std::vector<int64_t> sizes = bias.sizes().vec();
   sizes[0] = batch;
   const at::Tensor all = bias.expand(sizes);
@@ -138,13 +140,13 @@ ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_
 
 at::Tensor Packing::pack(const at::Tensor& x) const {
   const at::Tensor flat = x.flatten(0, 1);
-  return packed ? flat.index_select(0, at::tensor(places, at::kLong)) : flat;
+  return packed ? flat.index_select(0, at::tensor(positions, at::kLong)) : flat;
 }
 
 at::Tensor Packing::unpack(const at::Tensor& packed_rows) const {
   if (!packed) return packed_rows.view({batch, length, packed_rows.size(1)});
   const at::Tensor all = at::zeros({batch * length, packed_rows.size(1)}, packed_rows.options());
-  all.index_copy_(0, at::tensor(places, at::kLong), packed_rows);
+  all.index_copy_(0, at::tensor(positions, at::kLong), packed_rows);
   return all.view({batch, length, packed_rows.size(1)});
 }
 

@@ -23,7 +23,7 @@ struct Packing {
 
   /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
   /// for scores whose queries and keys both are the kept rows of each sequence, in order.
-  /// The slopes are in ScoreMask::by_distance, where a distance is that of places in the whole
+  /// The slopes are in ScoreMask::by_distance, where a distance is that of positions in the whole
   /// sequence; with `counts_tokens`, where other distances of the model count rows, they are in the
   /// bias if that is another number.
   ScoreMask mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like,
@@ -49,16 +49,16 @@ struct Packing {
   bool has_neighbours() const;
   /// A bias (B|1, H|1, L|1, L|1) of whole sequences for the kept rows of each, in order.
   at::Tensor kept_pairs(const at::Tensor& bias) const { return kept(kept(bias, 2), 3); }
-  /// The places (B, L) of the kept rows of each sequence in it, in order; undefined where each
+  /// The positions (B, L) of the kept rows of each sequence in it, in order; undefined where each
   /// keeps its first rows.
-  at::Tensor kept_places() const;
+  at::Tensor kept_positions() const;
 
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< some rows are dropped
   bool covers_mask = false;             ///< the mask's padding is what is dropped, if there is any
   std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
-  std::vector<int64_t> places;          ///< b * L + l of each row, if packed
+  std::vector<int64_t> positions;       ///< b * L + l of each row, if packed
   at::Tensor
       tokens;  ///< bool (B, L) on the CPU: false for padding whose rows are kept, or undefined
 

@@ -20,9 +20,9 @@ constexpr int64_t kManyKeys = 768, kManyPanels = 8;
 // `count` from first_key on, whose key, value and bias the pointers are at.
 struct Block {
   const float *query, *keys, *values, *bias, *mask;
-  const float* relative;  // this head's entry of distance 0, or null
-  const int64_t* places;  // of the sequence's rows, or null: their numbers
-  int64_t stride;         // of keys and values
+  const float* relative;     // this head's entry of distance 0, or null
+  const int64_t* positions;  // of the sequence's rows, or null: their numbers
+  int64_t stride;            // of keys and values
   int64_t first, rows, first_key, count;
   const Window* window;  // null: none
   float* out;
@@ -33,7 +33,7 @@ struct Block {
 template <int kVectors>
 POSENC_INLINE void add_relative(const Block& block, int64_t j, float* scores) {
   const int64_t key = block.first_key + j;
-  if (block.places == nullptr) {
+  if (block.positions == nullptr) {
     const float* const bias = block.relative + block.first - key;
     for (int v = 0; v < kVectors; ++v) {
       float* const at = scores + v * kFloats;
@@ -41,9 +41,9 @@ POSENC_INLINE void add_relative(const Block& block, int64_t j, float* scores) {
     }
     return;
   }
-  const int64_t place = block.places[key];
+  const int64_t position = block.positions[key];
   for (int64_t i = 0; i < block.rows; ++i)
-    scores[i] += block.relative[block.places[block.first + i] - place];
+    scores[i] += block.relative[block.positions[block.first + i] - position];
 }
 
 // Turns the dot products with the block's key j into final scores: scale, biases, causal mask,
@@ -171,7 +171,7 @@ void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequen
                    nullptr,
                    nullptr,
                    p.relative != nullptr ? p.relative + head * p.relative_stride : nullptr,
-                   p.relative_places != nullptr ? p.relative_places + first_row : nullptr,
+                   p.relative_positions != nullptr ? p.relative_positions + first_row : nullptr,
                    all.stride,
                    first,
                    rows,

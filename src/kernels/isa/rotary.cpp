@@ -93,10 +93,10 @@ class Rotator {
     Real* const s = parts_ + part;
     Real* const c2 = adjacent_ ? parts_ + 1 : parts_ + 2 * part;
     Real* const s2 = adjacent_ ? s + 1 : s + 2 * part;
-    place(cosine, a.step, Real{1}, n, parts_, step);
-    place(cosine + second, a.step, Real{1}, n, c2, step);
-    place(sine + into_first, a.step, sign, n, s, step);
-    place(sine + second - into_first, a.step, -sign, n, s2, step);
+    scatter(cosine, a.step, Real{1}, n, parts_, step);
+    scatter(cosine + second, a.step, Real{1}, n, c2, step);
+    scatter(sine + into_first, a.step, sign, n, s, step);
+    scatter(sine + second - into_first, a.step, -sign, n, s2, step);
     Real* to = factors_ + slot * 4 * padded_;
     Real* quick = quick_ + slot * 8 * padded_;
     for (int64_t i = 0; i < part; i += K::kLanes) {

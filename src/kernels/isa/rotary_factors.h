@@ -44,15 +44,15 @@ const typename K::Real* converted(const rotary::Angles& a, const void* table, in
 }
 
 template <int kFrom, int kTo, typename Real>
-POSENC_INLINE void place(const Real* from, Real factor, int64_t n, Real* to) {
+POSENC_INLINE void scatter(const Real* from, Real factor, int64_t n, Real* to) {
   for (int64_t i = 0; i < n; ++i) to[kTo * i] = from[kFrom * i] * factor;
 }
 template <typename Real>
-void place(const Real* from, int64_t step, Real factor, int64_t n, Real* to, int to_step) {
+void scatter(const Real* from, int64_t step, Real factor, int64_t n, Real* to, int to_step) {
   if (step == 1)
-    to_step == 1 ? place<1, 1>(from, factor, n, to) : place<1, 2>(from, factor, n, to);
+    to_step == 1 ? scatter<1, 1>(from, factor, n, to) : scatter<1, 2>(from, factor, n, to);
   else
-    to_step == 1 ? place<2, 1>(from, factor, n, to) : place<2, 2>(from, factor, n, to);
+    to_step == 1 ? scatter<2, 1>(from, factor, n, to) : scatter<2, 2>(from, factor, n, to);
 }
 
 // Consecutive factors in the order of the elements in a vector of the kind.

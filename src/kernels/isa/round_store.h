@@ -22,7 +22,7 @@ POSENC_INLINE bool streams(const RowsRequest& r, const void* to) {
 }
 
 template <typename T>
-void place_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, int64_t n) {
+void store_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, int64_t n) {
   if (n <= 0) return;
   if (stride == 1 && n == kBlock && streams(r, to)) {
     stream_block(to, from, sizeof(T) * kBlock);
@@ -37,8 +37,8 @@ void place_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, i
 
 // Interleaves a block of entries; a constant trip count lets the compiler use whole vectors.
 template <typename T>
-POSENC_INLINE void place_block(T* __restrict to, const T* __restrict even,
-                               const T* __restrict odd) {
+POSENC_INLINE void interleave_block(T* __restrict to, const T* __restrict even,
+                                    const T* __restrict odd) {
   for (int i = 0; i < kBlock; ++i) {
     to[2 * i] = even[i];
     to[2 * i + 1] = odd[i];
@@ -46,7 +46,7 @@ POSENC_INLINE void place_block(T* __restrict to, const T* __restrict even,
 }
 
 template <typename T>
-void place_pairs(const RowsRequest& r, T* to, const T* even, const T* odd, int64_t n) {
+void store_pairs(const RowsRequest& r, T* to, const T* even, const T* odd, int64_t n) {
   if (n != kBlock) {
     for (int64_t i = 0; i < n; ++i) {
       to[2 * i] = even[i];
@@ -54,10 +54,10 @@ void place_pairs(const RowsRequest& r, T* to, const T* even, const T* odd, int64
     }
   } else if (streams(r, to)) {
     alignas(64) T staged[2 * kBlock];
-    place_block(staged, even, odd);
+    interleave_block(staged, even, odd);
     stream_block(to, staged, sizeof staged);
   } else {
-    place_block(to, even, odd);
+    interleave_block(to, even, odd);
   }
 }
 
@@ -68,8 +68,8 @@ inline int64_t clipped(int64_t count, int64_t from, int64_t n) {
 
 // Stores entries from..from+n-1 of both functions in their columns of row i.
 template <typename T>
-POSENC_INLINE void place(const RowsRequest& r, int64_t i, int64_t from, int64_t n, const T* sine,
-                         const T* cosine) {
+POSENC_INLINE void store_row(const RowsRequest& r, int64_t i, int64_t from, int64_t n,
+                             const T* sine, const T* cosine) {
   const RowLayout& at = *r.layout;
   T* const row = static_cast<T*>(r.out) + i * at.row_stride;
   const int64_t sines = clipped(at.sin_count, from, n);
@@ -80,14 +80,14 @@ POSENC_INLINE void place(const RowsRequest& r, int64_t i, int64_t from, int64_t 
   if (at.sin_stride == 2 && at.cos_stride == 2) {
     done = sines < cosines ? sines : cosines;
     if (cos_to == sin_to + 1)
-      place_pairs(r, sin_to, sine, cosine, done);
+      store_pairs(r, sin_to, sine, cosine, done);
     else if (sin_to == cos_to + 1)
-      place_pairs(r, cos_to, cosine, sine, done);
+      store_pairs(r, cos_to, cosine, sine, done);
     else
       done = 0;
   }
-  place_strided(r, sin_to + done * at.sin_stride, at.sin_stride, sine + done, sines - done);
-  place_strided(r, cos_to + done * at.cos_stride, at.cos_stride, cosine + done, cosines - done);
+  store_strided(r, sin_to + done * at.sin_stride, at.sin_stride, sine + done, sines - done);
+  store_strided(r, cos_to + done * at.cos_stride, at.cos_stride, cosine + done, cosines - done);
 }
 
 template <typename T>

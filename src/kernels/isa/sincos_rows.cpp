@@ -229,13 +229,13 @@ void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count)
   }
   if (!decided) multiply_carefully<n>(r, c1, c2, from, count, position, entries);
   if (r.format == Format::Float32) {
-    place(r, row, from, count, entries.sine, entries.cosine);
+    store_row(r, row, from, count, entries.sine, entries.cosine);
     return;
   }
   alignas(64) uint16_t sine[n], cosine[n];
   narrow<n>(r, from, count, position, false, entries.sine, sine);
   narrow<n>(r, from, count, position, true, entries.cosine, cosine);
-  place(r, row, from, count, sine, cosine);
+  store_row(r, row, from, count, sine, cosine);
 }
 
 void write(const RowsRequest& r) {

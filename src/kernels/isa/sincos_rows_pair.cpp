@@ -173,7 +173,7 @@ void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count)
     if (staged.cos_low[i] != staged.cos_high[i])
       staged.cos_high[i] = r.ziv_fallback(r.context, from + i, true, position, r.format);
   }
-  place(r, row, from, count, staged.sin_high, staged.cos_high);
+  store_row(r, row, from, count, staged.sin_high, staged.cos_high);
 }
 
 }  // namespace

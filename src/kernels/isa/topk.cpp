@@ -44,8 +44,8 @@ void insert(TopkEntry one, TopkEntry* best, int64_t count) {
   best[i] = one;
 }
 
-void topk_insert(const float* x, int64_t n, float shift, float base, int64_t place, TopkEntry* best,
-                 int64_t count) {
+void topk_insert(const float* x, int64_t n, float shift, float base, int64_t first_index,
+                 TopkEntry* best, int64_t count) {
   by_sixteen(n, [&](int64_t i, int64_t some) {
     const Wide w = read_logits(x + i, some);
     bool any = false;
@@ -54,7 +54,7 @@ void topk_insert(const float* x, int64_t n, float shift, float base, int64_t pla
                                broadcast(best[count - 1].score));
     for (int64_t j = i; any && j < i + some; ++j) {
       const float score = (x[j] - shift) + base;
-      if (score > best[count - 1].score) insert({score, place + j}, best, count);
+      if (score > best[count - 1].score) insert({score, first_index + j}, best, count);
     }
   });
 }

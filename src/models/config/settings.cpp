@@ -110,22 +110,22 @@ Settings Settings::of(std::string_view model_type) const {
 
 // transformers replaces the settings in `name` by those of the older object, and by the defaults of
 // the class where the older object has none.
-std::string Settings::place_of_part(const std::string& name) const {
+std::string Settings::key_of_part(const std::string& name) const {
   const std::string older = name + "_dict";
   return has(older) && hf::has_config_dicts(text("model_type", "")) ? older : name;
 }
 
 Settings Settings::part(const std::string& name) const {
-  const std::string place = place_of_part(name);
+  const std::string key = key_of_part(name);
   const nlohmann::json& usual = own_class().default_of(name);
-  if (!has(place)) return within(place, usual);
-  Settings result = inside(place);
+  if (!has(key)) return within(key, usual);
+  Settings result = inside(key);
   if (!usual.is_null()) result.object_.emplace("model_type", usual["model_type"]);
   return result;
 }
 
 bool Settings::has_part(const std::string& name) const {
-  return has(place_of_part(name)) || !own_class().part_type(name).empty();
+  return has(key_of_part(name)) || !own_class().part_type(name).empty();
 }
 
 const hf::ConfigClass& Settings::own_class() const {

@@ -147,7 +147,7 @@ class Settings {
 
  private:
   bool falls_back(std::string_view name) const;
-  std::string place_of_part(const std::string& name) const;
+  std::string key_of_part(const std::string& name) const;
   const hf::ConfigClass& own_class() const;  // that the file's model_type has
   Settings(std::string caller, nlohmann::json object, std::string path, std::string within);
 

@@ -35,7 +35,7 @@ int64_t inner_layers(const EncoderConfig& config) {
 // stage.
 std::string layer_name(const std::string& name, const EncoderConfig& config, int64_t index) {
   if (has_stages(config)) {
-    const auto [stage, layer] = config.options.windows()->place_of_layer(index);
+    const auto [stage, layer] = config.options.windows()->locate_layer(index);
     return io::fill_pattern(name, {std::to_string(stage), std::to_string(layer)});
   }
   if (!config.structure.shares_layers) return io::fill_pattern(name, {std::to_string(index)});
@@ -259,15 +259,15 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& c
   for (const auto& [part, name] : norms) {
     if (is_named(keys.*part)) add_norm(map, in_file(part), to + name);
   }
-  if (keys.places != nullptr) {
-    const std::string places = from + keys.places;
+  if (keys.window_positions != nullptr) {
+    const std::string prefix = from + keys.window_positions;
     const WindowEncoderLayerOptions& first = config.options.windows()->stages()[0].layers()[0];
     if (first.windows().positions() == WindowPositions::None)
-      drop_unused(map, {places + "rel_pos_h", places + "rel_pos_w"});
+      drop_unused(map, {prefix + "rel_pos_h", prefix + "rel_pos_w"});
     for (const char* name :
          {"relative_position_bias_table", "logit_scale", "rel_pos_h", "rel_pos_w"})
-      map.emplace_back(places + name, to + "self_attn." + name);
-    const std::string network = places + "continuous_position_bias_mlp.";
+      map.emplace_back(prefix + name, to + "self_attn." + name);
+    const std::string network = prefix + "continuous_position_bias_mlp.";
     map.emplace_back(network + "0.*", to + "self_attn.coordinates.*");
     map.emplace_back(network + "2.*", to + "self_attn.entries.*");
   }

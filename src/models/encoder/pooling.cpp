@@ -26,17 +26,17 @@ namespace {
 
 // The index of each sequence's last id that is not padding; 0 where all are.
 at::Tensor last_tokens(const EncoderOptions& options, const at::Tensor& ids) {
-  const auto places = at::arange(ids.size(1), ids.options().dtype(at::kLong));
-  if (options.pad_token_id()) return (places * ids.ne(*options.pad_token_id())).argmax(-1);
+  const auto positions = at::arange(ids.size(1), ids.options().dtype(at::kLong));
+  if (options.pad_token_id()) return (positions * ids.ne(*options.pad_token_id())).argmax(-1);
   TORCH_CHECK_VALUE(ids.size(0) == 1,
                     "[Encoder] pad_token_id must be set for more than one sequence, to find their "
                     "last tokens. Got ",
                     ids.size(0), " sequences");
-  return places.narrow(0, ids.size(1) - 1, 1);
+  return positions.narrow(0, ids.size(1) - 1, 1);
 }
 
-at::Tensor rows_at(const at::Tensor& hidden, const at::Tensor& places) {
-  return hidden.index({at::arange(hidden.size(0), places.options()), places});
+at::Tensor rows_at(const at::Tensor& hidden, const at::Tensor& indices) {
+  return hidden.index({at::arange(hidden.size(0), indices.options()), indices});
 }
 
 }  // namespace

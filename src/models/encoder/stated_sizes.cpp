@@ -88,7 +88,8 @@ std::vector<StatedSize> window_sizes(const EncoderConfig& config, const std::str
           const std::string query =
               encoder_layer_names(config, prefix, i, &EncoderLayerKeys::query)[layout];
           const std::string own = keys[layout].query + std::string(".weight");
-          names.push_back(query.substr(0, query.size() - own.size()) + keys[layout].places + name);
+          names.push_back(query.substr(0, query.size() - own.size()) +
+                          keys[layout].window_positions + name);
         }
         return names;
       };

@@ -222,24 +222,24 @@ const EncoderLayerKeys kSwinKeys[] = {{
     .layer = "encoder.layers.*.blocks.*.",
     .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value",
     .out = "attention.output.dense", .wide = "intermediate.dense", .narrow = "output.dense",
-    .norm1 = "layernorm_before", .norm2 = "layernorm_after", .places = "attention.self."}, {
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after", .window_positions = "attention.self."}, {
     .layer = "encoder.layers.*.blocks.*.",
     .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
     .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
     .norm1 = "layernorm_before", .norm2 = "layernorm_after",
-    .places = "attention.relative_position_bias."}};
+    .window_positions = "attention.relative_position_bias."}};
 
 const EncoderLayerKeys kSamKeys[] = {{
     .layer = "layers.*.", .query = "attn.qkv", .out = "attn.proj", .wide = "mlp.lin1",
-    .narrow = "mlp.lin2", .norm1 = "layer_norm1", .norm2 = "layer_norm2", .places = "attn."}};
+    .narrow = "mlp.lin2", .norm1 = "layer_norm1", .norm2 = "layer_norm2", .window_positions = "attn."}};
 
 // What older files have of windows, which is computed.
-constexpr const char* kComputedPlaces = "*.relative_position_index *.relative_coords_table";
+constexpr const char* kComputedTables = "*.relative_position_index *.relative_coords_table";
 
 constexpr EncoderStructure swin(std::span<const EncoderLayerKeys> keys, const char* last_norm,
                                 ReadWindows* windows, const char* index = "") {
   return {.keys = keys, .last_norm = last_norm, .raw_hidden_states = true,
-          .pooling = Pooling::Mean, .dropped = kComputedPlaces, .windows = windows,
+          .pooling = Pooling::Mean, .dropped = kComputedTables, .windows = windows,
           .window_index = index};
 }
 

@@ -15,7 +15,7 @@ std::vector<AbsentBias> absent_biases(const EncoderConfig& config, const std::st
   const auto& layer = config.options.encoder().layer();
   const auto width_of = [&](int64_t i) {
     if (!config.options.windows()) return layer.d_model();
-    const auto [stage, own] = config.options.windows()->place_of_layer(i);
+    const auto [stage, own] = config.options.windows()->locate_layer(i);
     return config.options.windows()
         ->stages()[static_cast<std::size_t>(stage)]
         .layers()[static_cast<std::size_t>(own)]

@@ -57,8 +57,8 @@ std::pair<at::Tensor, at::Tensor> sum_and_count(const at::Tensor& hidden, const 
           is_token.sum(1, /*keepdim=*/false, wide)};
 }
 
-at::Tensor row_of_each(const at::Tensor& hidden, const at::Tensor& places) {
-  return hidden.index({at::arange(hidden.size(0), places.options()), places});
+at::Tensor row_of_each(const at::Tensor& hidden, const at::Tensor& indices) {
+  return hidden.index({at::arange(hidden.size(0), indices.options()), indices});
 }
 
 }  // namespace
@@ -88,9 +88,9 @@ at::Tensor weighted_mean_pool(const at::Tensor& hidden, const at::Tensor& attent
   const at::ScalarType wide = sum_type(hidden);
   const at::Tensor is_token = real_tokens(hidden, attention_mask);
   const at::Tensor begin = first.defined() ? first : is_token.squeeze(-1).to(at::kInt).argmax(1);
-  const at::Tensor places = at::arange(1, length + 1, begin.options());
+  const at::Tensor positions = at::arange(1, length + 1, begin.options());
   const at::Tensor weights =
-      at::where(is_token, (places - begin.unsqueeze(-1)).unsqueeze(-1), 0).to(wide);
+      at::where(is_token, (positions - begin.unsqueeze(-1)).unsqueeze(-1), 0).to(wide);
   const at::Tensor sum = at::sum(at::where(is_token, hidden, 0) * weights, 1);
   return (sum / at::clamp_min(weights.sum(1), 1e-9)).to(hidden.scalar_type());
 }

@@ -68,7 +68,7 @@ void add_window_indices(StateDict& tensors, const EncoderImpl& model,
   if (*structure.window_index == '\0') return;
   const WindowEncoderOptions& options = model.windows->options;
   for (int64_t i = 0; i < options.num_layers(); ++i) {
-    const auto [stage, layer] = options.place_of_layer(i);
+    const auto [stage, layer] = options.locate_layer(i);
     const relative::Grid window = options.stages()[static_cast<std::size_t>(stage)]
                                       .layers()[static_cast<std::size_t>(layer)]
                                       .windows()
@@ -192,8 +192,8 @@ void add_all(StateDict& tensors, const StateDict& more) {
 // Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
 // with a head if there is one, and else as they came. The part of a pair that is saved alone has no
 // prefix. Llama's and Qwen's class for questions alone has the old prefix.
-void set_place(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest,
-               bool has_head, bool has_questions) {
+void set_origin(SavedConfig& saved, const SavePretrainedOptions& options, const RestOfFolder& rest,
+                bool has_head, bool has_questions) {
   encoder::Origin& origin = saved.encoder.options.origin();
   if (!options.rest_of().empty()) {
     origin.prefix = rest.origin.prefix;
@@ -270,8 +270,8 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
   SavedConfig saved = saved_config(model, options, classifier);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
-  set_place(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
-            classifier != nullptr && classifier->options.kind() == head::Kind::Question);
+  set_origin(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
+             classifier != nullptr && classifier->options.kind() == head::Kind::Question);
   const bool is_jina_bert = &saved.encoder.model == &hf::jina_bert();
   const std::string base_class(
       is_jina_bert ? "JinaBertModel"

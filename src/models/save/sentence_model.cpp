@@ -53,7 +53,7 @@ SavedModel source_of(const SentenceStages& stages, const std::string& source) {
   return model;
 }
 
-bool is_same_place(const std::string& a, const std::string& b) {
+bool are_same_folder(const std::string& a, const std::string& b) {
   std::error_code unknown;
   return fs::equivalent(a, b, unknown);
 }
@@ -165,7 +165,7 @@ void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
                          const std::string& folder, const SaveSentenceModelOptions& options) {
   TORCH_CHECK_VALUE(!stages.is_empty(), "[", kSaveModel, "] stages must not be an empty holder");
   const std::string& source = options.source();
-  TORCH_CHECK_VALUE(options.overwrite() || !is_same_place(source, folder), "[", kSaveModel,
+  TORCH_CHECK_VALUE(options.overwrite() || !are_same_folder(source, folder), "[", kSaveModel,
                     "] folder must not be the source, unless SaveSentenceModelOptions::overwrite "
                     "allows it. Got ",
                     folder);
@@ -180,7 +180,7 @@ void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
   io::in_context(kSaveModel, folder, [&] {
     FolderWriter written(folder);
     written.add_model(inner, contents);
-    add_rest(written, model, stages, is_same_place(source, folder));
+    add_rest(written, model, stages, are_same_folder(source, folder));
     written.commit();
   });
 }

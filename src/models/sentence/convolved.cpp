@@ -40,9 +40,9 @@ at::Tensor rows_after(const ConvolutionSize& size, const at::Tensor& lengths, st
 // Moves the real tokens of each sequence to its beginning, and makes the others zeros.
 ConvolvedTokens aligned(const ConvolvedTokens& given, const at::Tensor& is_token) {
   const at::Tensor order = is_token.to(at::kByte).argsort(/*stable=*/true, 1, /*descending=*/true);
-  const at::Tensor places = order.unsqueeze(-1).expand_as(given.tokens);
+  const at::Tensor indices = order.unsqueeze(-1).expand_as(given.tokens);
   ConvolvedTokens out = given;
-  out.tokens = at::where(is_token.unsqueeze(-1), given.tokens, 0).gather(1, places);
+  out.tokens = at::where(is_token.unsqueeze(-1), given.tokens, 0).gather(1, indices);
   if (given.ids.defined()) out.ids = given.ids.gather(1, order);
   return out;
 }

@@ -62,12 +62,12 @@ at::Tensor weighted_by(PoolingMode mode, const at::Tensor& tokens, const PooledT
   at::Tensor counted = tokens;
   if (pooled.mask.defined()) counted = at::where(pooled.mask.ne(0).unsqueeze(-1), tokens, 0);
   if (mode == PoolingMode::WeightedMean) {
-    at::Tensor places = at::arange(1, tokens.size(1) + 1, tokens.options()).unsqueeze(0);
+    at::Tensor positions = at::arange(1, tokens.size(1) + 1, tokens.options()).unsqueeze(0);
     const at::Tensor first = pooled.first.defined() || !pooled.mask.defined()
                                  ? pooled.first
                                  : pooled.mask.ne(0).to(at::kInt).argmax(1);
-    if (first.defined()) places = places - first.unsqueeze(1);
-    counted = counted * places.unsqueeze(-1);
+    if (first.defined()) positions = positions - first.unsqueeze(1);
+    counted = counted * positions.unsqueeze(-1);
   }
   const at::Tensor count = pooled.weights_sum.clamp_min(kLeastCount).unsqueeze(1);
   return counted.sum(1) / (mode == PoolingMode::MeanSqrtLength ? count.sqrt() : count);

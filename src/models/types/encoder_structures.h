@@ -40,7 +40,7 @@ struct EncoderLayerKeys {
   /// whole names, of which files have not that of the keys.
   const char *q_bias = "", *k_bias = "", *v_bias = "";
   /// What the names of the parameters of places in a window begin with: Swin, SAM.
-  const char* places = nullptr;
+  const char* window_positions = nullptr;
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The

@@ -27,11 +27,11 @@ at::Tensor interpolated(const at::Tensor& positions, int64_t count, bool align_c
   return at::upsample_linear1d(positions.t().unsqueeze(0), {count}, align_corners).squeeze(0).t();
 }
 
-at::Tensor hierarchical(const at::Tensor& positions, const at::Tensor& places) {
+at::Tensor hierarchical(const at::Tensor& positions, const at::Tensor& indices) {
   const int64_t rows = positions.size(0);
   const at::Tensor own =
       (positions - kHierarchicalShare * positions.narrow(0, 0, 1)) / (1.0 - kHierarchicalShare);
-  const at::Tensor outer = places.div(rows, "floor"), inner = places.remainder(rows);
+  const at::Tensor outer = indices.div(rows, "floor"), inner = indices.remainder(rows);
   return kHierarchicalShare * own.index_select(0, outer) +
          (1.0 - kHierarchicalShare) * own.index_select(0, inner);
 }
@@ -47,17 +47,17 @@ at::Tensor extend_positions(const at::Tensor& table, int64_t rows, PositionExten
                     " with PositionExtension::Hierarchical. Got ", rows);
   if (count == old) return table.clone();
   const at::Tensor positions = table.narrow(0, prefix, old);
-  const at::Tensor places = at::arange(count, table.options().dtype(at::kLong));
+  const at::Tensor indices = at::arange(count, table.options().dtype(at::kLong));
   at::Tensor longer;
   switch (rule) {
     case PositionExtension::Repeat:
-      longer = positions.index_select(0, places.remainder(old));
+      longer = positions.index_select(0, indices.remainder(old));
       break;
     case PositionExtension::Linear: longer = interpolated(positions, count, false); break;
     case PositionExtension::LinearAlignCorners:
       longer = interpolated(positions, count, true);
       break;
-    case PositionExtension::Hierarchical: longer = hierarchical(positions, places); break;
+    case PositionExtension::Hierarchical: longer = hierarchical(positions, indices); break;
   }
   return at::cat({table.narrow(0, 0, prefix), longer});
 }

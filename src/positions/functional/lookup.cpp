@@ -20,14 +20,14 @@ void check_indices(const LookupNames& names, const at::Tensor& index, int64_t ro
   const int64_t* values = flat.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i) {
     if (values[i] >= 0 && values[i] < rows) continue;
-    std::vector<int64_t> place(index.dim());
+    std::vector<int64_t> coordinates(index.dim());
     for (int64_t axis = index.dim() - 1, rest = i; axis >= 0; --axis) {
-      place[axis] = rest % index.size(axis);
+      coordinates[axis] = rest % index.size(axis);
       rest /= index.size(axis);
     }
     TORCH_CHECK_INDEX(false, "[", names.module, "] every ", names.index, " must lie in [0, ",
                       names.bound, ") = [0, ", rows, "). Got ", values[i], " at index ",
-                      at::IntArrayRef(place));
+                      at::IntArrayRef(coordinates));
   }
 }
 

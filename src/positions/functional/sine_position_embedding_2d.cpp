@@ -17,11 +17,11 @@ namespace {
 using Options = SinePositionEmbedding2dFuncOptions;
 
 // One-based coordinates along h and w: (B, H, W) each, or broadcastable to it.
-struct Places {
+struct GridCoordinates {
   at::Tensor y, x;
 };
 
-Places places(const at::Tensor& mask) {
+GridCoordinates grid_coordinates(const at::Tensor& mask) {
   if (mask.dim() == 3) {
     const at::Tensor valid = mask.logical_not();
     return {valid.cumsum(1, at::kFloat), valid.cumsum(2, at::kFloat)};
@@ -32,10 +32,10 @@ Places places(const at::Tensor& mask) {
   return {line(mask.size(2)).view({1, -1, 1}), line(mask.size(3)).view({1, 1, -1})};
 }
 
-at::Tensor normalized(const at::Tensor& place, int64_t axis, const Options& o) {
-  if (!o.normalize()) return place;
-  const at::Tensor shifted = o.offset() == 0.0 ? place : place + o.offset();
-  return shifted / (place.slice(axis, -1) + o.eps()) * o.scale();
+at::Tensor normalized(const at::Tensor& coordinate, int64_t axis, const Options& o) {
+  if (!o.normalize()) return coordinate;
+  const at::Tensor shifted = o.offset() == 0.0 ? coordinate : coordinate + o.offset();
+  return shifted / (coordinate.slice(axis, -1) + o.eps()) * o.scale();
 }
 
 // T ** (2 (j // 2) / C) for the C channels of one axis. All channels are computed in one call,
@@ -51,9 +51,10 @@ Frequencies divisors(const Options& o) {
 }
 
 // Writes the channels of one axis to out (B, H, W, C), sines and cosines interleaved.
-void fill(const at::Tensor& place, const Frequencies& f, const at::Tensor& out) {
+void fill(const at::Tensor& coordinate, const Frequencies& f, const at::Tensor& out) {
   const auto angle = [&](const at::Tensor& divisor) {  // (B, H, W, C / 2)
-    return place.unsqueeze(-1) / divisor.to(place.device(), place.scalar_type(), true);
+    return coordinate.unsqueeze(-1) /
+           divisor.to(coordinate.device(), coordinate.scalar_type(), true);
   };
   out.slice(3, 0, out.size(3), 2).copy_(at::sin(angle(f.sin)));
   out.slice(3, 1, out.size(3), 2).copy_(at::cos(angle(f.cos)));
@@ -103,7 +104,7 @@ void Options::validate() const {
 at::Tensor sine_position_embedding_2d(const at::Tensor& mask, const Options& options) {
   options.validate();
   check_input(mask);
-  const Places place = places(mask);
+  const GridCoordinates coordinates = grid_coordinates(mask);
   const Frequencies f = divisors(options);
   const bool image = mask.dim() == 4;
   const int64_t half = options.d_model() / 2;
@@ -112,8 +113,8 @@ at::Tensor sine_position_embedding_2d(const at::Tensor& mask, const Options& opt
   const at::Tensor out =
       at::empty({image ? 1 : mask.size(0), mask.size(-2), mask.size(-1), options.d_model()},
                 at::TensorOptions(at::kFloat).device(mask.device()));  // (B, H, W, D)
-  fill(normalized(place.y, 1, options), f, out.slice(3, 0, half));
-  fill(normalized(place.x, 2, options), f, out.slice(3, half));
+  fill(normalized(coordinates.y, 1, options), f, out.slice(3, 0, half));
+  fill(normalized(coordinates.x, 2, options), f, out.slice(3, half));
   const at::Tensor result = out.permute({0, 3, 1, 2});  // (B, D, H, W)
   if (!image) return result;
   return result.to(mask.scalar_type())

@@ -35,8 +35,8 @@ void DocumentPositionBiasImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Tensor& bbox) {
   const torch::NoGradGuard no_grad;
-  const torch::Tensor by_place = places->forward(length, length);
-  if (!x) return by_place * options.scale();
+  const torch::Tensor by_position = places->forward(length, length);
+  if (!x) return by_position * options.scale();
   TORCH_CHECK_TYPE(
       !bbox.defined() || at::isIntegralType(bbox.scalar_type(), /*includeBool=*/false),
       "[DocumentPositionBias] bbox must be integers, as real ones have no bucket. Got ",
@@ -50,7 +50,7 @@ torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Ten
   };
   const torch::Tensor left = edges(0), lower = edges(3);
   const torch::Tensor by_box = x->at_positions(left, left) + y->at_positions(lower, lower);
-  return (by_place + by_box) * options.scale();
+  return (by_position + by_box) * options.scale();
 }
 
 }  // namespace posenc

@@ -41,11 +41,11 @@ torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const t
   return out;
 }
 
-// Makes rows that were computed for each place a table, of which each place reads its own.
-void as_table(PositionRows& found, torch::IntArrayRef places) {
+// Makes rows that were computed for each position a table, of which each position reads its own.
+void as_table(PositionRows& found, torch::IntArrayRef sizes) {
   torch::Tensor rows = found.rows->flatten(0, 1);
   found.which.position_ids(
-      torch::arange(rows.size(0), rows.options().dtype(torch::kLong)).view(places));
+      torch::arange(rows.size(0), rows.options().dtype(torch::kLong)).view(sizes));
   found.rows = c10::MaybeOwned<torch::Tensor>::owned(std::move(rows));
 }
 
@@ -60,7 +60,7 @@ torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids,
   const double p = module.dropout.options.p();
   const bool drops_all = p == 1.0;  // torch::nn::Dropout allows it
   PositionRows found = PositionalEncodingAccess::rows_for(
-      module.position, Places(ids.sizes(), position.batch_first(), offset, position_ids),
+      module.position, PositionRequest(ids.sizes(), position.batch_first(), offset, position_ids),
       weight.device(), Summing::RoundsOnce,
       [&] { functional::token_embedding(ids, weight); });  // a bad token lets no table grow
   if (position.table_source() != TableSource::Buffer && found.rows->dim() == 3)

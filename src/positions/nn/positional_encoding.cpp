@@ -72,33 +72,33 @@ torch::Tensor checked(const torch::Tensor& position_ids) {
 }
 
 // Checks positions when there is no table.
-void check_positions(const PositionalEncodingOptions& options, const Places& places) {
-  TORCH_CHECK_VALUE(places.sizes.size() == 1 || places.sizes.size() == 2,
+void check_positions(const PositionalEncodingOptions& options, const PositionRequest& request) {
+  TORCH_CHECK_VALUE(request.sizes.size() == 1 || request.sizes.size() == 2,
                     "[PositionalEncoding] x must be (B, L, D) or (L, D). Got rows for ",
-                    places.sizes);
-  const int64_t offset = places.offset;
-  if (places.position_ids.defined()) {
-    functional::check_position_ids(places.sizes, functional::PositionalEncodingFuncOptions()
-                                                     .offset(offset)
-                                                     .position_ids(places.position_ids)
-                                                     .batch_first(options.batch_first()));
+                    request.sizes);
+  const int64_t offset = request.offset;
+  if (request.position_ids.defined()) {
+    functional::check_position_ids(request.sizes, functional::PositionalEncodingFuncOptions()
+                                                      .offset(offset)
+                                                      .position_ids(request.position_ids)
+                                                      .batch_first(options.batch_first()));
     return;
   }
   TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ", offset);
-  TORCH_CHECK_VALUE(offset <= kPositionLimit - places.length,
+  TORCH_CHECK_VALUE(offset <= kPositionLimit - request.length,
                     "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
-                    places.length);
+                    request.length);
 }
 
 // The rows that a table needs which may grow; 0 if a look-up will report what is wrong. Positions
 // on a GPU are not read, which would wait for it.
-int64_t rows_needed(const Places& places) {
-  const torch::Tensor& given = places.position_ids;
+int64_t rows_needed(const PositionRequest& request) {
+  const torch::Tensor& given = request.position_ids;
   if (!given.defined()) {
-    const bool sensible = places.offset >= 0 && places.offset < kPositionLimit;
-    return sensible ? places.offset + places.length : 0;
+    const bool sensible = request.offset >= 0 && request.offset < kPositionLimit;
+    return sensible ? request.offset + request.length : 0;
   }
-  if (places.offset != 0 || !torch_internals::is_plain(given) || given.numel() == 0 ||
+  if (request.offset != 0 || !torch_internals::is_plain(given) || given.numel() == 0 ||
       !at::isIntegralType(given.scalar_type(), /*includeBool=*/false))
     return 0;
   return std::min(given.max().item<int64_t>(), std::numeric_limits<int64_t>::max() - 1) + 1;
@@ -127,12 +127,13 @@ bool is_known(const PositionalEncodingState& state, const torch::Tensor& pe) {
 
 // The rows of these positions, from `table` or else from the recipe.
 torch::Tensor rows_from(const std::optional<FactoredTable>& table, const SinusoidOptions& o,
-                        const Places& places, torch::Dtype dtype) {
-  const torch::Tensor& given = places.position_ids;
+                        const PositionRequest& request, torch::Dtype dtype) {
+  const torch::Tensor& given = request.position_ids;
   if (table && !given.defined() && o.start() == 0.0 && o.step() == 1.0)
-    return table->rows(places.offset, places.length);
+    return table->rows(request.offset, request.length);
   const torch::Tensor values = row_positions(
-      o, 0, given.defined() ? checked(given) : positions_from_offset(places.length, places.offset));
+      o, 0,
+      given.defined() ? checked(given) : positions_from_offset(request.length, request.offset));
   return table ? table->rows(values) : module_rows(o, values, dtype);
 }
 
@@ -213,25 +214,25 @@ const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImp
 }
 
 PositionRows PositionalEncodingAccess::rows_for(PositionalEncodingImpl& module,
-                                                const Places& places, torch::Device device,
-                                                Summing summing,
+                                                const PositionRequest& request,
+                                                torch::Device device, Summing summing,
                                                 c10::function_ref<void()> before_growth) {
   const PositionalEncodingOptions& options = module.options;
   PositionalEncodingState& state = *module.state_;
   PositionRows found;
   found.which.batch_first(options.batch_first());
   if (options.table_source() != TableSource::Buffer) {
-    check_positions(options, places);
+    check_positions(options, request);
     const bool wide = summing == Summing::RoundsOnce;
     const auto& table = wide && state.wide_factored ? state.wide_factored : state.factored;
     const auto dtype = wide && sums_in_float(options, state.dtype) ? torch::kFloat : state.dtype;
     found.rows = c10::MaybeOwned<torch::Tensor>::owned(
-        sent_to(rows_from(table, options.sinusoid(), places, dtype), device));
+        sent_to(rows_from(table, options.sinusoid(), request, dtype), device));
     return found;
   }
   if (options.grow()) {
     found.held = std::shared_lock<std::shared_mutex>(state.lock);
-    if (const int64_t rows = rows_needed(places); rows > module.pe.size(1)) {
+    if (const int64_t rows = rows_needed(request); rows > module.pe.size(1)) {
       found.held.unlock();
       before_growth();
       module.grow_to(rows);
@@ -240,7 +241,7 @@ PositionRows PositionalEncodingAccess::rows_for(PositionalEncodingImpl& module,
   }
   found.rows = c10::MaybeOwned<torch::Tensor>::borrowed(
       summing == Summing::RoundsOnce ? rows_to_add(module) : module.pe);
-  found.which.offset(places.offset).position_ids(places.position_ids);
+  found.which.offset(request.offset).position_ids(request.position_ids);
   return found;
 }
 
@@ -248,9 +249,10 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
                                               const torch::Tensor& position_ids) {
   TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
                     "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
-  const Places places(x.sizes().slice(0, x.dim() - 1), options.batch_first(), offset, position_ids);
-  const PositionRows found =
-      PositionalEncodingAccess::rows_for(*this, places, x.device(), Summing::RoundsEachStep, [] {});
+  const PositionRequest request(x.sizes().slice(0, x.dim() - 1), options.batch_first(), offset,
+                                position_ids);
+  const PositionRows found = PositionalEncodingAccess::rows_for(*this, request, x.device(),
+                                                                Summing::RoundsEachStep, [] {});
   const bool is_table = options.table_source() == TableSource::Buffer;
   return dropout->forward(
       is_table ? functional::positional_encoding(x, *found.rows, found.which)

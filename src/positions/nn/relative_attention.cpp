@@ -50,11 +50,11 @@ torch::Tensor RelativeAttentionImpl::forward(const torch::Tensor& q, const torch
   const auto* shift = std::get_if<relative::Shift>(&options.index());
   if (shift != nullptr && !of_keys && offset >= 0) {
     const relative::DistanceVectors term = {q, weight, {shift->origin - offset}};
-    return relative_scores(q, k, term, mask, options.place());
+    return relative_scores(q, k, term, mask, options.scoring());
   }
   const torch::Tensor term = relative_term(of_keys ? k : q, weight, of_keys ? q.size(2) : k.size(2),
                                            options.index(), options.contract(), offset);
-  return relative_scores(q, k, term, mask, options.place());
+  return relative_scores(q, k, term, mask, options.scoring());
 }
 
 }  // namespace posenc

@@ -4,17 +4,17 @@
 
 namespace posenc::relative {
 
-/// The scores with a mask as the place says; an undefined mask changes nothing.
-at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Place& place);
+/// The scores with a mask as the scoring says; an undefined mask changes nothing.
+at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Scoring& scoring);
 
 /// torch.finfo(dtype).min.
 at::Scalar lowest(at::ScalarType dtype);
 
-/// A place that lets a mask replace scores by the lowest number.
-inline Place fill_lowest() {
-  Place place;
-  place.mask_place = MaskPlace::FillLowest;
-  return place;
+/// A scoring that lets a mask replace scores by the lowest number.
+inline Scoring fill_lowest() {
+  Scoring scoring;
+  scoring.masking = Masking::FillLowest;
+  return scoring;
 }
 
 }  // namespace posenc::relative

@@ -42,7 +42,7 @@ at::Tensor bilinear_transposed(const at::Tensor& table, Grid from, Grid to) {
       .reshape({to.height * to.width, -1});
 }
 
-// One axis of timm's grid: the places of the old rows, whose distances grow by a factor so that
+// One axis of timm's grid: the positions of the old rows, whose distances grow by a factor so that
 // they reach as far as the new ones, and for each new row its neighbours and its distances from
 // them.
 struct Neighbours {
@@ -50,7 +50,7 @@ struct Neighbours {
   at::Tensor from_left, from_right;  // distances, float32
 };
 
-std::vector<double> geometric_places(int64_t from, int64_t to) {
+std::vector<double> geometric_positions(int64_t from, int64_t to) {
   const int64_t side = from / 2;
   double low = 1.01, high = 1.5, ratio = 0;
   while (high - low > 1e-6) {
@@ -58,18 +58,18 @@ std::vector<double> geometric_places(int64_t from, int64_t to) {
     const double reached = (1.0 - std::pow(ratio, static_cast<double>(side))) / (1.0 - ratio);
     (reached > static_cast<double>(to / 2) ? high : low) = ratio;
   }
-  std::vector<double> places(static_cast<std::size_t>(2 * side + 1), 0.0);
-  double place = 1;
+  std::vector<double> positions(static_cast<std::size_t>(2 * side + 1), 0.0);
+  double position = 1;
   for (int64_t i = 0; i < side; ++i) {
-    places[static_cast<std::size_t>(side + 1 + i)] = place;
-    places[static_cast<std::size_t>(side - 1 - i)] = -place;
-    place += std::pow(ratio, static_cast<double>(i + 1));
+    positions[static_cast<std::size_t>(side + 1 + i)] = position;
+    positions[static_cast<std::size_t>(side - 1 - i)] = -position;
+    position += std::pow(ratio, static_cast<double>(i + 1));
   }
-  return places;
+  return positions;
 }
 
 Neighbours neighbours_of(int64_t from, int64_t to) {
-  const at::Tensor old = at::tensor(geometric_places(from, to), at::kDouble).to(at::kFloat);
+  const at::Tensor old = at::tensor(geometric_positions(from, to), at::kDouble).to(at::kFloat);
   const double half = std::floor(static_cast<double>(to) / 2.0);
   const at::Tensor now = at::arange(-half, half + 0.1, 1.0, at::kFloat);
   Neighbours found;

@@ -87,12 +87,12 @@ void check_distances(const char* who, const Distances& term, const at::Tensor& q
                     entries.defined() ? c10::str(entries.sizes()) : "an undefined tensor");
 }
 
-// The scale of a Place, for heads as wide as those of q.
+// The scale of a Scoring, for heads as wide as those of q.
 class Scale {
  public:
-  Scale(const at::Tensor& q, const Place& place, std::optional<double> factor)
-      : by_(factor ? ScaleBy::Multiply : place.scale_by),
-        square_(squared_scale(place, q.size(-1))),
+  Scale(const at::Tensor& q, const Scoring& scoring, std::optional<double> factor)
+      : by_(factor ? ScaleBy::Multiply : scoring.scale_by),
+        square_(squared_scale(scoring, q.size(-1))),
         factor_(factor.value_or(std::pow(square_, -0.5))),
         given_(factor.has_value()) {
     if (by_ == ScaleBy::DivideRounded)
@@ -141,10 +141,10 @@ void add_(at::Tensor& x, const at::Tensor& other) {
 }
 
 // What is added to the scores beside a mask that comes after it; undefined for nothing.
-at::Tensor added_of(const at::Tensor& term, const at::Tensor& mask, const Place& place,
+at::Tensor added_of(const at::Tensor& term, const at::Tensor& mask, const Scoring& scoring,
                     const Scale& scale) {
-  const at::Tensor added = term.defined() && place.scales_term ? scale(term) : term;
-  if (!mask.defined() || place.mask_place != MaskPlace::WithTerm) return added;
+  const at::Tensor added = term.defined() && scoring.scales_term ? scale(term) : term;
+  if (!mask.defined() || scoring.masking != Masking::WithTerm) return added;
   return added.defined() ? added + mask : mask;
 }
 
@@ -194,47 +194,47 @@ void check_scores(const char* who, const at::Tensor& q, const at::Tensor& k, con
   if (const auto* vectors = std::get_if<DistanceVectors>(&rules.term))
     check_vectors(who, *vectors, q, k);
   if (rules.mask.defined()) check_added(who, "mask", rules.mask.sizes(), q, k);
-  const MaskPlace mask_place = rules.place.mask_place;
-  TORCH_CHECK_TYPE(!rules.mask.defined() || mask_place != MaskPlace::FillLowest ||
+  const Masking masking = rules.scoring.masking;
+  TORCH_CHECK_TYPE(!rules.mask.defined() || masking != Masking::FillLowest ||
                        rules.mask.scalar_type() == at::kBool,
                    "[", who, "] a mask to fill by must be bool. Got ",
                    rules.mask.defined() ? c10::toString(rules.mask.scalar_type()) : "");
   const bool is_added = pairs == nullptr || pairs->defined() ||
-                        (rules.mask.defined() && mask_place == MaskPlace::WithTerm);
+                        (rules.mask.defined() && masking == Masking::WithTerm);
   TORCH_CHECK_VALUE(
-      rules.place.scale_of != ScaleOf::ProductInOneSum || (is_added && q.dim() == 4), "[", who,
+      rules.scoring.scale_of != ScaleOf::ProductInOneSum || (is_added && q.dim() == 4), "[", who,
       "] q must be (B, H, Q, D), beside a term, to be added in one operation. Got ", q.sizes());
 }
 
 at::Tensor composed_scores(const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
-  const Place& place = rules.place;
+  const Scoring& scoring = rules.scoring;
   const at::Tensor& mask = rules.mask;
   const at::Tensor term = pairs_of(rules.term, q, k);
-  const Scale scale(q, place, rules.scale);
-  if (place.scale_of == ScaleOf::ProductInOneSum)
-    return masked(product_onto_term(q, k, added_of(term, mask, place, scale), scale.factor()), mask,
-                  place);
-  const at::Tensor queries = place.scale_of == ScaleOf::Query ? scale(q) : q;
+  const Scale scale(q, scoring, rules.scale);
+  if (scoring.scale_of == ScaleOf::ProductInOneSum)
+    return masked(product_onto_term(q, k, added_of(term, mask, scoring, scale), scale.factor()),
+                  mask, scoring);
+  const at::Tensor queries = scoring.scale_of == ScaleOf::Query ? scale(q) : q;
   const at::Tensor keys = k.transpose(-1, -2);
-  at::Tensor scores = at::matmul(queries, place.scale_of == ScaleOf::Key ? scale(keys) : keys);
-  if (place.in_float32) scores = scores.to(at::kFloat);
-  Rules rest = {term, mask, place, rules.scale};
-  if (place.scale_of == ScaleOf::Query || place.scale_of == ScaleOf::Key)
-    rest.place.scale_of = ScaleOf::Nothing;
+  at::Tensor scores = at::matmul(queries, scoring.scale_of == ScaleOf::Key ? scale(keys) : keys);
+  if (scoring.in_float32) scores = scores.to(at::kFloat);
+  Rules rest = {term, mask, scoring, rules.scale};
+  if (scoring.scale_of == ScaleOf::Query || scoring.scale_of == ScaleOf::Key)
+    rest.scoring.scale_of = ScaleOf::Nothing;
   // The product is new memory, which the rest of the operations reuse.
   if (scores.is_contiguous() && can_weigh(scores, {}, rest) && !is_recorded(scores, {}, rest)) {
     finish_scores_(scores, rest, q.size(-1));
     return scores;
   }
-  if (place.scale_of == ScaleOf::Scores) scale.apply_(scores);
-  const at::Tensor added = added_of(term, mask, place, scale);
+  if (scoring.scale_of == ScaleOf::Scores) scale.apply_(scores);
+  const at::Tensor added = added_of(term, mask, scoring, scale);
   if (added.defined()) add_(scores, added);
-  if (place.scale_of == ScaleOf::ScoresAndTerm) scale.apply_(scores);
-  if (mask.defined() && place.mask_place == MaskPlace::AfterTerm) {
+  if (scoring.scale_of == ScaleOf::ScoresAndTerm) scale.apply_(scores);
+  if (mask.defined() && scoring.masking == Masking::AfterTerm) {
     add_(scores, mask);
     return scores;
   }
-  return masked(scores, mask, place);
+  return masked(scores, mask, scoring);
 }
 
 at::Scalar lowest(at::ScalarType dtype) {
@@ -246,13 +246,13 @@ at::Scalar lowest(at::ScalarType dtype) {
   }
 }
 
-at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Place& place) {
+at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Scoring& scoring) {
   if (!mask.defined()) return scores;
-  switch (place.mask_place) {
-    case MaskPlace::WithTerm: return scores;
-    case MaskPlace::AfterTerm: return scores + mask;
-    case MaskPlace::Twice: return scores + mask + mask;
-    case MaskPlace::FillLowest: break;
+  switch (scoring.masking) {
+    case Masking::WithTerm: return scores;
+    case Masking::AfterTerm: return scores + mask;
+    case Masking::Twice: return scores + mask + mask;
+    case Masking::FillLowest: break;
   }
   TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool,
                    "[relative_scores] a mask to fill by must be bool. Got ", mask.scalar_type());
@@ -262,8 +262,8 @@ at::Tensor masked(const at::Tensor& scores, const at::Tensor& mask, const Place&
 }  // namespace relative
 
 at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const relative::Term& term,
-                           const at::Tensor& mask, const relative::Place& place) {
-  const relative::Rules rules = {term, mask, place};
+                           const at::Tensor& mask, const relative::Scoring& scoring) {
+  const relative::Rules rules = {term, mask, scoring};
   relative::check_scores("relative_scores", q, k, rules);
   const bool is_rule = !std::holds_alternative<at::Tensor>(term);
   if (is_rule && relative::can_weigh(q, k, rules) && !relative::is_recorded(q, k, rules))

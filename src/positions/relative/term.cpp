@@ -56,9 +56,9 @@ at::Tensor relative_term(const at::Tensor& x, const at::Tensor& rows, int64_t ot
                       "the last key of the first, ",
                       first, " to ", last, ". Got ", rows.sizes());
   }
-  const auto places = x.options().dtype(at::kLong).requires_grad(false);
-  const at::Tensor of_pairs =
-      relative_index(at::arange(offset, offset + queries, places), at::arange(keys, places), index);
+  const auto integers = x.options().dtype(at::kLong).requires_grad(false);
+  const at::Tensor of_pairs = relative_index(at::arange(offset, offset + queries, integers),
+                                             at::arange(keys, integers), index);
   const at::Tensor of_rows = of_keys ? of_pairs.t() : of_pairs;
   std::vector<int64_t> sizes = products.sizes().vec();
   sizes.back() = others;

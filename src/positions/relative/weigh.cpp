@@ -100,23 +100,24 @@ at::Tensor dense_rows(const at::Tensor& x) {
 
 // What all rows have in common.
 kernel::WeightsRequest request_of(const Rules& rules, int64_t width, int64_t keys, Weighed kind) {
-  const Place& place = rules.place;
+  const Scoring& scoring = rules.scoring;
   kernel::WeightsRequest request = {};
   request.keys = request.products_stride = request.out_stride = keys;
   request.is_softmax = kind == Weighed::Weights;
   request.masked_row = rules.masked_row;
-  const double square = squared_scale(place, width);
-  request.divides = !rules.scale && kind == Weighed::Scores && place.scale_by != ScaleBy::Multiply;
+  const double square = squared_scale(scoring, width);
+  request.divides =
+      !rules.scale && kind == Weighed::Scores && scoring.scale_by != ScaleBy::Multiply;
   request.scale = static_cast<float>(
       request.divides ? std::sqrt(square) : rules.scale.value_or(std::pow(square, -0.5)));
-  request.scales_sum = place.scale_of == ScaleOf::ScoresAndTerm;
-  request.scales_products = !request.scales_sum && place.scale_of != ScaleOf::Nothing;
-  request.scales_term = place.scales_term;
-  switch (place.mask_place) {
-    case MaskPlace::WithTerm: request.added_mask = kernel::AddedMask::WithTerm; break;
-    case MaskPlace::Twice: request.added_mask = kernel::AddedMask::Twice; break;
-    case MaskPlace::FillLowest: request.fill = std::numeric_limits<float>::lowest(); break;
-    case MaskPlace::AfterTerm: break;
+  request.scales_sum = scoring.scale_of == ScaleOf::ScoresAndTerm;
+  request.scales_products = !request.scales_sum && scoring.scale_of != ScaleOf::Nothing;
+  request.scales_term = scoring.scales_term;
+  switch (scoring.masking) {
+    case Masking::WithTerm: request.added_mask = kernel::AddedMask::WithTerm; break;
+    case Masking::Twice: request.added_mask = kernel::AddedMask::Twice; break;
+    case Masking::FillLowest: request.fill = std::numeric_limits<float>::lowest(); break;
+    case Masking::AfterTerm: break;
   }
   return request;
 }
@@ -131,7 +132,7 @@ class Pass {
         width_(width),
         is_causal_(rules.is_causal),
         request_(request_of(rules, width, keys, kind)) {
-    if (rules.place.mask_place == MaskPlace::FillLowest) {
+    if (rules.scoring.masking == Masking::FillLowest) {
       allowed_ = operand_of<bool>(rules.mask, items, keys);
     } else {
       mask_ = operand_of<float>(rules.mask, items, keys);
@@ -236,7 +237,7 @@ bool can_weigh(const at::Tensor& q, const at::Tensor& k, const Rules& rules) {
   if (!torch_internals::dispatches_plainly() || q.size(-1) == 0) return false;
   const auto* const vectors = std::get_if<DistanceVectors>(&rules.term);
   if (vectors != nullptr && vectors->x.size(-1) == 0) return false;
-  const bool fills = rules.place.mask_place == MaskPlace::FillLowest;
+  const bool fills = rules.scoring.masking == Masking::FillLowest;
   return each_tensor(q, k, rules, [&](const at::Tensor& x) {
     if (fills && x.is_same(rules.mask))
       return x.scalar_type() == at::kBool && torch_internals::is_plain(x);

@@ -15,18 +15,18 @@ using kernels::inference::MaskedRow;
 /// only modules ask for.
 struct Rules {
   Term term = {};
-  /// Added, or with MaskPlace::FillLowest bool. With MaskedRow::Alike the keys at which a mask that
+  /// Added, or with Masking::FillLowest bool. With MaskedRow::Alike the keys at which a mask that
   /// is added is -inf are forbidden, as if it had filled them.
   at::Tensor mask = {};
-  Place place = {};
+  Scoring scoring = {};
   std::optional<double> scale = std::nullopt;  ///< the factor, unless it is that of the width
   MaskedRow masked_row = MaskedRow::NaN;       ///< what a query gets that sees no key
   bool is_causal = false;                      ///< query i attends to keys 0 .. i
 };
 
 /// The square of what the scores are divided by, for heads of this width.
-inline double squared_scale(const Place& place, int64_t width) {
-  return static_cast<double>(width * place.products);
+inline double squared_scale(const Scoring& scoring, int64_t width) {
+  return static_cast<double>(width * scoring.products);
 }
 
 /// The sizes (..., Q, K) of the scores of q (..., Q, D) and k (..., K, D).
@@ -47,7 +47,7 @@ enum class Weighed { Scores, Weights };
 at::Tensor weighed(const at::Tensor& q, const at::Tensor& k, const Rules& rules, Weighed kind);
 
 /// The scores of the products (..., Q, K), which are contiguous, in their memory; with the bits of
-/// LibTorch's operations. The place's scale is that of the products, or of the sum.
+/// LibTorch's operations. The scoring's scale is that of the products, or of the sum.
 void finish_scores_(const at::Tensor& products, const Rules& rules, int64_t width);
 
 }  // namespace posenc::relative

@@ -37,7 +37,7 @@ at::Tensor composed_weights(const at::Tensor& q, const at::Tensor& k, const Rule
   const bool is_alike = rules.masked_row == MaskedRow::Alike;
   at::Tensor scores = composed_scores(q, k, rules);
   // A mask for half precision may be float32.
-  if (is_alike && !rules.place.in_float32) scores = scores.to(dtype);
+  if (is_alike && !rules.scoring.in_float32) scores = scores.to(dtype);
   const at::Scalar filled = is_alike ? lowest(scores.scalar_type()) : at::Scalar(kNever);
   if (rules.is_causal) {
     const at::Tensor later = at::ones({scores.size(-2), scores.size(-1)},
@@ -65,8 +65,8 @@ struct RelativeWeightsBackward : torch_internals::BackwardNode {
         q(torch_internals::save_for_backward(k_of.requires_grad() ? q_of : at::Tensor())),
         k(torch_internals::save_for_backward(q_of.requires_grad() ? k_of : at::Tensor())),
         never(torch_internals::save_for_backward(forbidden(of.mask, of.masked_row))),
-        place(of.place),
-        factor(of.scale.value_or(std::pow(squared_scale(of.place, q_of.size(-1)), -0.5))),
+        scoring(of.scoring),
+        factor(of.scale.value_or(std::pow(squared_scale(of.scoring, q_of.size(-1)), -0.5))),
         q_sizes(q_of.sizes().vec()),
         k_sizes(k_of.sizes().vec()) {
     const auto& term = std::get<at::Tensor>(of.term);
@@ -79,7 +79,7 @@ struct RelativeWeightsBackward : torch_internals::BackwardNode {
   }
 
   torch_internals::SavedVariable q, k, never, weights;
-  const Place place;
+  const Scoring scoring;
   const double factor;
   const std::vector<int64_t> q_sizes, k_sizes;
   std::vector<int64_t> term_sizes;
@@ -93,15 +93,15 @@ torch_internals::Gradients RelativeWeightsBackward::backward(const at::Tensor& g
   at::Tensor of_scores = at::_softmax_backward_data(grad, weights.unpack(getptr()), -1, at::kFloat);
   const at::Tensor hidden = never.unpack();
   if (hidden.defined()) of_scores = of_scores.masked_fill(hidden, 0.0);
-  const bool scales_sum = place.scale_of == ScaleOf::ScoresAndTerm;
+  const bool scales_sum = scoring.scale_of == ScaleOf::ScoresAndTerm;
   if (scales_sum) of_scores = of_scores * factor;
   torch_internals::Gradients grads(3);
   if (wants(2)) {
     grads[2] = at::sum_to(of_scores, term_sizes);
-    if (place.scales_term) grads[2] = grads[2] * factor;
+    if (scoring.scales_term) grads[2] = grads[2] * factor;
   }
   if (!wants(0) && !wants(1)) return grads;
-  if (!scales_sum && place.scale_of != ScaleOf::Nothing) of_scores = of_scores * factor;
+  if (!scales_sum && scoring.scale_of != ScaleOf::Nothing) of_scores = of_scores * factor;
   if (wants(0)) grads[0] = at::sum_to(at::matmul(of_scores, k.unpack()), q_sizes);
   if (wants(1)) grads[1] = at::sum_to(at::matmul(of_scores.transpose(-1, -2), q.unpack()), k_sizes);
   return grads;
@@ -136,9 +136,9 @@ at::Tensor weights(const at::Tensor& q, const at::Tensor& k, const Rules& rules)
 }  // namespace relative
 
 at::Tensor relative_weights(const at::Tensor& q, const at::Tensor& k, const relative::Term& term,
-                            const at::Tensor& mask, const relative::Place& place) {
-  relative::Rules rules = {term, mask, place};
-  if (place.mask_place == relative::MaskPlace::FillLowest)
+                            const at::Tensor& mask, const relative::Scoring& scoring) {
+  relative::Rules rules = {term, mask, scoring};
+  if (scoring.masking == relative::Masking::FillLowest)
     rules.masked_row = relative::MaskedRow::Alike;
   relative::check_scores("relative_weights", q, k, rules);
   return relative::weights(q, k, rules);

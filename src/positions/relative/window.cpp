@@ -90,8 +90,8 @@ at::Tensor shifted_window_mask(Grid grid, int64_t window, int64_t shift, at::Sca
   relative::check_windows("shifted_window_mask", grid, window);
   // After the roll an axis has up to three regions that were not neighbours before.
   const auto regions = [&](int64_t size) {
-    const at::Tensor place = at::arange(size, at::kLong);
-    return (place >= size - window).to(at::kLong) + (place >= size - shift).to(at::kLong);
+    const at::Tensor position = at::arange(size, at::kLong);
+    return (position >= size - window).to(at::kLong) + (position >= size - shift).to(at::kLong);
   };
   const at::Tensor region =
       (regions(grid.height).unsqueeze(1) * 3 + regions(grid.width).unsqueeze(0))

@@ -111,8 +111,8 @@ class Answers {
  public:
   explicit Answers(const std::string& context) : context_(context) {}
 
-  void add(std::pair<int64_t, int64_t> place, float score) {
-    const auto [begin, end] = place;
+  void add(std::pair<int64_t, int64_t> span, float score) {
+    const auto [begin, end] = span;
     const std::string text(context_.slice(begin, end));
     const std::string lowercased = python::lower(text);
     for (std::size_t i = 0; i < answers_.size(); ++i) {
@@ -179,7 +179,7 @@ std::vector<Answer> answer(const TextClassifierParts& parts, const std::string& 
   const TextPair pair = question_first ? TextPair(question, context) : TextPair(context, question);
   const TextRows rows(parts.tokenizer, std::vector<TextPair>{pair},
                       window_options(parts, options, question_first),
-                      {.places = true, .words = true});
+                      {.offsets = true, .words = true});
   TORCH_CHECK_VALUE(!rows.row(0).is_empty(), kClassifier,
                     "the question and the context must have a token. Got no token");
   std::vector<at::Tensor> logits(rows.size());

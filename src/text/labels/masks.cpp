@@ -77,8 +77,8 @@ class Filler {
       const auto row = static_cast<int64_t>(mask);
       std::vector<MaskedToken> tokens;
       for (int64_t i = 0; i < found.size(1); ++i) {
-        const auto place = found[row][i].item<int64_t>();
-        const int64_t id = targets_.empty() ? place : targets_[static_cast<std::size_t>(place)];
+        const auto index = found[row][i].item<int64_t>();
+        const int64_t id = targets_.empty() ? index : targets_[static_cast<std::size_t>(index)];
         tokens.push_back({parts_.tokenizer.decode(std::vector<int64_t>{id}, false), id,
                           scores[row][i].item<float>(), sequence(text, text.masks[mask], id)});
       }

@@ -218,10 +218,10 @@ std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& par
   check_options(parts, options);
   TokenizerOptions wanted = parts.rules.options;
   if (options.stride()) wanted.stride(*options.stride()).overflow(true);
-  const Wanted places = {.places = parts.tokenizer.has_offsets()};
+  const Wanted with_offsets = {.offsets = parts.tokenizer.has_offsets()};
   std::vector<std::vector<TokenLabel>> all(texts.size());
   each_batch(texts, options.batch_size(), [&](const auto& indices, const auto& batch) {
-    const TextRows rows(parts.tokenizer, batch, wanted, places);
+    const TextRows rows(parts.tokenizer, batch, wanted, with_offsets);
     std::vector<at::Tensor> probabilities(rows.size());
     for (const ModelBatch& own : model_batches(parts.rules, rows.batch(), options.batch_size())) {
       const at::Tensor logits = parts.model.forward(own.ids, own.inputs).logits;

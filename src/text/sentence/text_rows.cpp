@@ -120,7 +120,7 @@ TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string_vie
       })),
       batch_(tokenizers::to_tensors(encoded_)) {
   for (const EncodedRows& part : TokenizerAccess::parts(encoded_).parts) {
-    for (std::size_t row = 0; row < part.ends.size(); ++row) places_.emplace_back(&part, row);
+    for (std::size_t row = 0; row < part.ends.size(); ++row) rows_.emplace_back(&part, row);
   }
 }
 
@@ -134,7 +134,7 @@ TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<TextPair>& pair
                options, wanted) {}
 
 TextRows::Row TextRows::row(std::size_t i) const {
-  const auto [part, row] = places_[i];
+  const auto [part, row] = rows_[i];
   const EncodedRows& rows = *part;
   return {rows, rows.begin(row), rows.ends[row], rows.texts[row], rows.are_cut[row] != 0};
 }

@@ -51,7 +51,7 @@ class TextRows {
     bool is_cut = false;  ///< whether a part of the text is not in it
     bool is_empty() const { return begin == end; }
   };
-  std::size_t size() const { return places_.size(); }
+  std::size_t size() const { return rows_.size(); }
   Row row(std::size_t i) const;
 
   const TokenBatch& batch() const { return batch_; }
@@ -66,7 +66,7 @@ class TextRows {
            const Wanted& wanted);
 
   tokenizers::EncodedBatch encoded_;
-  std::vector<std::pair<const EncodedRows*, std::size_t>> places_;  // part, and row of it
+  std::vector<std::pair<const EncodedRows*, std::size_t>> rows_;  // part, and row of it
   TokenBatch batch_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLongest = 1'000'000'000;  // in bytes; places are 32 bits wide
+constexpr std::size_t kLongest = 1'000'000'000;  // in bytes; offsets are 32 bits wide
 constexpr std::size_t kStringBlock = 1 << 16;
 
 AddedToken added_token(const json& entry) {

@@ -193,9 +193,9 @@ void construct_esmc(ClassBuilder& builder) {
   std::vector<std::pair<std::string, uint64_t>> specials;
   for (const char* name : {"cls_token", "eos_token"}) {
     const std::string token = builder.named_text(name);
-    const auto* const place = std::ranges::find(kTokens, token);
-    if (place == std::end(kTokens)) refuse(name, "be a token of ESMC", shown(token));
-    specials.emplace_back(token, static_cast<uint64_t>(place - kTokens));
+    const auto* const found = std::ranges::find(kTokens, token);
+    if (found == std::end(kTokens)) refuse(name, "be a token of ESMC", shown(token));
+    specials.emplace_back(token, static_cast<uint64_t>(found - kTokens));
   }
   builder.set_template_with_ids({specials[0].first, "$A", specials[1].first}, {"$A:0", "$B:1"},
                                 specials);

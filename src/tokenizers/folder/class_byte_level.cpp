@@ -169,9 +169,9 @@ std::vector<uint64_t> whisper_prefix(const ClassBuilder& builder) {
   std::vector<uint64_t> ids = {builder.required_id("<|startoftranscript|>")};
   if (const std::string name = builder.arguments.text("language", ""); !name.empty()) {
     const auto& languages = whisper_languages();
-    const auto place = std::ranges::find(languages, id_of_whisper_language(python::lower(name)),
+    const auto found = std::ranges::find(languages, id_of_whisper_language(python::lower(name)),
                                          &WhisperLanguage::code);
-    ids.push_back(ids[0] + 1 + static_cast<uint64_t>(place - languages.begin()));
+    ids.push_back(ids[0] + 1 + static_cast<uint64_t>(found - languages.begin()));
   }
   if (!task.empty()) {
     if (task != "transcribe" && task != "translate")

@@ -29,15 +29,15 @@ std::string token_of(const ClassBuilder& builder, const std::string& language) {
 }
 
 // Where the tokens of a language are.
-enum class LanguagePlace { AfterEnd, First };
+enum class LanguagePosition { AfterEnd, First };
 
 // The language of a text, and for texts of the target language that of these: the same unless the
 // folder has another.
-void set_languages(ClassBuilder& builder, LanguagePlace place, const std::string& source,
+void set_languages(ClassBuilder& builder, LanguagePosition position, const std::string& source,
                    const std::string& target) {
   const std::string eos = builder.named_text("eos_token");
   const auto set = [&](const std::string& language, auto&& set_template) {
-    if (place == LanguagePlace::AfterEnd) {
+    if (position == LanguagePosition::AfterEnd) {
       set_template(Template{"$A", eos, language}, Template{"$A", "$B", eos, language});
     } else {
       set_template(Template{language, "$A", eos}, Template{language, "$A", "$B", eos});
@@ -71,7 +71,7 @@ void construct_mbart(ClassBuilder& builder) {
   builder.set_extra(extra);
   builder.finish();
   const std::string source = builder.arguments.text("src_lang", "en_XX");
-  set_languages(builder, LanguagePlace::AfterEnd, token_of(builder, source),
+  set_languages(builder, LanguagePosition::AfterEnd, token_of(builder, source),
                 token_of(builder, builder.arguments.text("tgt_lang", source)));
 }
 
@@ -94,9 +94,9 @@ void insert_mbart50_codes(ClassBuilder& builder, ModelDefinition& model) {
   add(text("pad_token", "<pad>"));
   add(text("eos_token", "</s>"));
   add(text("unk_token", "<unk>"));
-  for (std::size_t place = 3; place < model.vocab.size(); ++place) {
-    vocab.push_back({model.vocab[place].text, static_cast<uint32_t>(vocab.size())});
-    scores.push_back(model.scores[place]);
+  for (std::size_t index = 3; index < model.vocab.size(); ++index) {
+    vocab.push_back({model.vocab[index].text, static_cast<uint32_t>(vocab.size())});
+    scores.push_back(model.scores[index]);
   }
   for (const std::string& code : mbart50_codes()) add(code);
   add(ClassBuilder::text_of(builder.flagged("mask_token", "<mask>", true)));
@@ -127,7 +127,7 @@ void construct_mbart50(ClassBuilder& builder) {
   const std::string source = builder.arguments.text("src_lang", "en_XX");
   if (std::ranges::count(mbart50_codes(), source) == 0)
     refuse("src_lang", "be a language of mBART-50", source);
-  set_languages(builder, LanguagePlace::First, token_of(builder, source),
+  set_languages(builder, LanguagePosition::First, token_of(builder, source),
                 token_of(builder, builder.arguments.text("tgt_lang", source)));
 }
 
@@ -149,7 +149,7 @@ void construct_nllb(ClassBuilder& builder) {
   const bool is_old = builder.arguments.flag("legacy_behaviour", false);
   builder.finish();
   const std::string source = builder.arguments.text("src_lang", "eng_Latn");
-  set_languages(builder, is_old ? LanguagePlace::AfterEnd : LanguagePlace::First, source,
+  set_languages(builder, is_old ? LanguagePosition::AfterEnd : LanguagePosition::First, source,
                 builder.arguments.text("tgt_lang", source));
 }
 

@@ -24,11 +24,11 @@ ModelDefinition& begin_unigram(ClassBuilder& builder, const char* file, uint64_t
   return model;
 }
 
-// The place of a piece that Python finds by its text and a score of 0.
-std::optional<uint64_t> place_of_zero(const ModelDefinition& model, const std::string& text,
+// The index of a piece that Python finds by its text and a score of 0.
+std::optional<uint64_t> index_of_zero(const ModelDefinition& model, const std::string& text,
                                       std::size_t from = 0) {
-  for (std::size_t place = from; place < model.vocab.size(); ++place) {
-    if (model.vocab[place].text == text && model.scores[place] == 0) return place;
+  for (std::size_t index = from; index < model.vocab.size(); ++index) {
+    if (model.vocab[index].text == text && model.scores[index] == 0) return index;
   }
   return std::nullopt;
 }
@@ -145,7 +145,7 @@ void construct_video_prism(ClassBuilder& builder) { make_t5(builder, 2); }
 void construct_pegasus(ClassBuilder& builder) {
   ModelDefinition& model = begin_unigram(builder, "spiece.model", 0);
   const std::string unk = ClassBuilder::text_of(builder.named("unk_token", "<unk>"));
-  model.unk_id = place_of_zero(model, unk, 1);
+  model.unk_id = index_of_zero(model, unk, 1);
   if (!model.unk_id)
     refuse("the vocabulary", "have the unknown token with a score of 0, but not first", unk);
   const auto blanks = replace_regex(" {2,}", " ");
@@ -180,7 +180,7 @@ void construct_deberta_v2(ClassBuilder& builder) {
   name_all(builder, {"[CLS]", "[SEP]", "[SEP]", "[CLS]", "[UNK]", "[PAD]"});
   builder.named("mask_token", "[MASK]");
   const std::string unk = ClassBuilder::text_of(builder.named("unk_token", "[UNK]"));
-  if (const auto place = place_of_zero(model, unk)) model.unk_id = place;
+  if (const auto index = index_of_zero(model, unk)) model.unk_id = index;
   std::vector<Json> normalizers;
   if (builder.arguments.flag("do_lower_case", false)) normalizers.push_back(plain("Lowercase"));
   normalizers.insert(normalizers.end(), {replace_regex(kBlankRuns, " "), plain("NFC"),
@@ -275,7 +275,7 @@ void construct_rem_bert(ClassBuilder& builder) {
 void construct_big_bird(ClassBuilder& builder) {
   ModelDefinition& model = begin_unigram(builder, "spiece.model", 100);
   const std::string unk = ClassBuilder::text_of(builder.flagged("unk_token", "<unk>", false));
-  if (const auto place = place_of_zero(model, unk)) model.unk_id = place;
+  if (const auto index = index_of_zero(model, unk)) model.unk_id = index;
   builder.definition.normalizer =
       components::normalizers({components::strip(false, false), replace_regex(" {2,}", "\u2581")});
   set_metaspace(builder, prefix_scheme(builder), false);

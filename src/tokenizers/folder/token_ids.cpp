@@ -16,7 +16,7 @@ void TokenIds::add(const std::vector<AddedToken>& tokens) {
   for (const Entry& entry : added_) next = std::max(next, entry.id + 1);
   for (const AddedToken& token : tokens) {
     if (token.content.empty()) continue;
-    const auto [found, is_new] = places_.try_emplace(token.content, added_.size());
+    const auto [found, is_new] = indices_.try_emplace(token.content, added_.size());
     if (is_new) {
       const std::optional<uint32_t> known = vocabulary_.id(token.content);
       added_.push_back({token, known ? *known : next++});
@@ -31,8 +31,8 @@ void TokenIds::add(const std::vector<AddedToken>& tokens) {
 }
 
 std::optional<uint64_t> TokenIds::find(std::string_view token) const {
-  const auto found = places_.find(std::string(token));
-  if (found != places_.end()) return added_[found->second].id;
+  const auto found = indices_.find(std::string(token));
+  if (found != indices_.end()) return added_[found->second].id;
   return vocabulary_.id(token);
 }
 
@@ -51,7 +51,7 @@ std::size_t TokenIds::size() const {
 }
 
 bool TokenIds::is_added(std::string_view token) const {
-  return places_.contains(std::string(token));
+  return indices_.contains(std::string(token));
 }
 
 std::vector<AddedToken> TokenIds::added() const {

@@ -38,7 +38,7 @@ class TokenIds {
   Vocabulary vocabulary_;
   uint64_t count_;  // of the model
   std::vector<Entry> added_;
-  std::unordered_map<std::string, std::size_t> places_;  // in added_
+  std::unordered_map<std::string, std::size_t> indices_;  // in added_
 };
 
 }  // namespace posenc::text

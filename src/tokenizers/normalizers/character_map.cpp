@@ -42,8 +42,8 @@ CharacterMap::Entry CharacterMap::entry_of(char32_t character) const {
 }
 
 const CharacterMap::Entry& CharacterMap::find(char32_t character) const {
-  auto& place = blocks_[character >> 8];
-  const Block* block = place.load(std::memory_order_acquire);
+  auto& slot = blocks_[character >> 8];
+  const Block* block = slot.load(std::memory_order_acquire);
   if (block == nullptr) {
     auto made = std::make_unique<Block>();
     for (char32_t i = 0; i < 256; ++i) {
@@ -51,7 +51,7 @@ const CharacterMap::Entry& CharacterMap::find(char32_t character) const {
       const bool is_surrogate = c >= 0xD800 && c < 0xE000;
       (*made)[i] = is_surrogate ? Entry{kSame, {}} : entry_of(c);
     }
-    if (place.compare_exchange_strong(block, made.get(), std::memory_order_acq_rel)) {
+    if (slot.compare_exchange_strong(block, made.get(), std::memory_order_acq_rel)) {
       block = made.release();
     }
   }

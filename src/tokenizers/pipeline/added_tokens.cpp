@@ -78,10 +78,10 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, const Model& mod
   for (const AddedToken& each : tokens) {  // in their order, so that an error is the same each time
     if (each.content.empty()) continue;
     Searched& searched = tokens_.find(each.content)->second;
-    const auto [place, is_new] = by_id_.emplace(searched.id, &searched);
+    const auto [entry, is_new] = by_id_.emplace(searched.id, &searched);
     if (!is_new) {
-      if (place->second == &searched) continue;  // repeated
-      refuse_two("id", place->second->token, searched.token);
+      if (entry->second == &searched) continue;  // repeated
+      refuse_two("id", entry->second->token, searched.token);
     }
     if ((searched.token.normalized || searched.token.was_normalized) && normalizer != nullptr) {
       AlignedText text(searched.text, 0, false);

@@ -57,16 +57,16 @@ class BlankCounter {
   uint32_t count_ = 0;                                    // how many characters these are
 };
 
-// Trims one token's place: blanks are taken out.
-void trim_place(const Plan::Trim& trim, bool is_first_token, BlankCounter::Blanks blanks,
-                Place& place) {
+// Trims one token's span: blanks are taken out.
+void trim_span(const Plan::Trim& trim, bool is_first_token, BlankCounter::Blanks blanks,
+               Span& span) {
   if (blanks.leading > 0) {
-    const bool is_first = is_first_token || place.begin == 0;
+    const bool is_first = is_first_token || span.begin == 0;
     const bool is_kept = is_first && trim.add_prefix_space && blanks.leading == 1;
-    place.begin = std::min(place.begin + (is_kept ? 0 : blanks.leading), place.end);
+    span.begin = std::min(span.begin + (is_kept ? 0 : blanks.leading), span.end);
   }
-  if (blanks.trailing > 0 && place.end >= blanks.trailing)
-    place.end = std::max(place.end - blanks.trailing, place.begin);
+  if (blanks.trailing > 0 && span.end >= blanks.trailing)
+    span.end = std::max(span.end - blanks.trailing, span.begin);
 }
 
 class RowWriter {
@@ -94,7 +94,7 @@ class RowWriter {
     rows_.ids.push_back(special.token.id);
     rows_.type_ids.push_back(is_main ? special.type : special.window_type);
     rows_.special_tokens_mask.push_back(special.is_marked);
-    if (wanted_.places) rows_.offsets.push_back({0, 0});
+    if (wanted_.offsets) rows_.offsets.push_back({0, 0});
     if (wanted_.tokens) rows_.tokens.push_back(special.token.token);
     if (wanted_.words) {
       rows_.words.push_back(-1);
@@ -111,15 +111,15 @@ class RowWriter {
                      tokens.ids.begin() + static_cast<std::ptrdiff_t>(end));
     rows_.type_ids.resize(rows_.ids.size(), window == 0 ? encoding.type : encoding.window_type);
     rows_.special_tokens_mask.resize(rows_.ids.size(), 0);
-    if (wanted_.places) {
+    if (wanted_.offsets) {
       for (std::size_t i = begin; i < end; ++i) {
-        Place place = tokens.offsets[i];
+        Span span = tokens.offsets[i];
         if (!encoding.trims.empty()) {
           const BlankCounter::Blanks blanks = count_blanks_(tokens.tokens[i]);
           for (const Plan::Trim& trim : encoding.trims)
-            trim_place(trim, i == begin && trim.is_at_begin, blanks, place);
+            trim_span(trim, i == begin && trim.is_at_begin, blanks, span);
         }
-        rows_.offsets.push_back(place);
+        rows_.offsets.push_back(span);
       }
     }
     if (wanted_.tokens) {

@@ -43,7 +43,7 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
       request.target && target_post_processor_ ? *target_post_processor_ : post_processor_;
   const Plan& plan = post_processor.plan(pair.has_value(), request.add_special_tokens);
   Wanted wanted = request.wanted;
-  wanted.tokens = wanted.tokens || (wanted.places && post_processor.trims());
+  wanted.tokens = wanted.tokens || (wanted.offsets && post_processor.trims());
   Workspaces<Workspace>::Lease lease(workspaces_, [this] {
     auto made = std::make_unique<Workspace>();
     made->scratch = model_->scratch();

@@ -44,7 +44,7 @@ class TextMachine {
   virtual bool lists(uint32_t id) const = 0;
   /// Number of tokens, added ones included.
   virtual std::size_t vocab_size() const = 0;
-  /// Whether tokens have places in their text.
+  /// Whether tokens have offsets in their text.
   virtual bool has_offsets() const = 0;
 
  protected:

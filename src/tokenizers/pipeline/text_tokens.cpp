@@ -10,7 +10,7 @@ namespace {
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-// Finds the index of the character that a byte belongs to. It is asked for places near one of the
+// Finds the index of the character that a byte belongs to. It is asked for offsets near one of the
 // last two: tokens may share an end far away.
 class CharacterIndex {
  public:
@@ -49,8 +49,8 @@ void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted&
   tokens.clear();
   words.clear();
   is_outside_ = false;
-  const bool needs_places = steps.pre_tokenizer != nullptr && steps.pre_tokenizer->needs_places();
-  cut(text, steps, wanted, needs_places);
+  const bool needs_offsets = steps.pre_tokenizer != nullptr && steps.pre_tokenizer->needs_offsets();
+  cut(text, steps, wanted, needs_offsets);
   if (steps.pre_tokenizer != nullptr) steps.pre_tokenizer->split(split_);
   for (std::size_t word = 0; word < split_.splits.size(); ++word) {
     const Split& split = split_.splits[word];
@@ -59,19 +59,19 @@ void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted&
     } else {
       const SplitToken& token = split_.tokens[*split.token];
       ids.push_back(token.id);
-      if (wanted.places) offsets.push_back(token.place);
+      if (wanted.offsets) offsets.push_back(token.span);
       if (wanted.tokens) tokens.push_back(token.text);
     }
     if (wanted.words) words.resize(ids.size(), static_cast<uint32_t>(word));
   }
-  if (wanted.places) count_characters(text);
+  if (wanted.offsets) count_characters(text);
 }
 
 // Cuts the added tokens out, and normalises what is between them.
 void TextTokens::cut(std::string_view text, const Steps& steps, const Wanted& wanted,
-                     bool needs_places) {
-  const bool with_places = wanted.places || needs_places;
-  split_.text.assign({}, 0, with_places);
+                     bool needs_offsets) {
+  const bool with_offsets = wanted.offsets || needs_offsets;
+  split_.text.assign({}, 0, with_offsets);
   split_.splits.clear();
   split_.tokens.clear();
   spellings_.clear();
@@ -82,18 +82,18 @@ void TextTokens::cut(std::string_view text, const Steps& steps, const Wanted& wa
     AlignedText& piece = is_all ? split_.text : piece_;
     if (part.token) {
       const auto begin = static_cast<uint32_t>(part.begin), end = static_cast<uint32_t>(part.end);
-      const Place place = with_places ? Place{begin, end} : Place{0, 0};
-      add_token({*part.token, place, text.substr(begin, end - begin)});
-      // With its bytes, what follows stays at its own place; another one may have had some.
+      const Span span = with_offsets ? Span{begin, end} : Span{0, 0};
+      add_token({*part.token, span, text.substr(begin, end - begin)});
+      // With its bytes, what follows stays at its own offset; another one may have had some.
       if (done >= end) continue;
       done = std::max<std::size_t>(done, begin);
-      piece.assign(text.substr(done, end - done), static_cast<uint32_t>(done), with_places);
+      piece.assign(text.substr(done, end - done), static_cast<uint32_t>(done), with_offsets);
       split_.text.append(piece, 0, end - done);
       done = end;
       continue;
     }
     piece.assign(text.substr(part.begin, part.end - part.begin), static_cast<uint32_t>(part.begin),
-                 with_places);
+                 with_offsets);
     done = part.end;
     if (steps.normalizer != nullptr) steps.normalizer->normalize(piece);
     if (piece.text().empty()) continue;
@@ -112,7 +112,7 @@ void TextTokens::add_piece(const AlignedText& piece, const Wanted& wanted) {
   if (has_token && wanted.tokens) bytes = spellings_.emplace_back(bytes);
   for (const AddedPart& part : parts_) {
     if (part.token) {
-      add_token({*part.token, piece.place(part.begin, part.end),
+      add_token({*part.token, piece.original_span(part.begin, part.end),
                  bytes.substr(part.begin, part.end - part.begin)});
       continue;
     }
@@ -135,15 +135,17 @@ void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const 
   steps.model.tokenize(piece, scratch, model_tokens_);
   for (const Token& token : model_tokens_) {
     ids.push_back(token.id);
-    if (wanted.places) {
+    if (wanted.offsets) {
       if (token.begin == token.end) {
-        const uint32_t begin = split_.text.place(split.begin, split.begin + 1).begin + token.begin;
+        const uint32_t begin =
+            split_.text.original_span(split.begin, split.begin + 1).begin + token.begin;
         offsets.push_back({begin, begin});
       } else if (token.end > piece.size()) {
         offsets.push_back({token.begin, token.end});  // as the package leaves them
         is_outside_ = true;
       } else {
-        offsets.push_back(split_.text.place(split.begin + token.begin, split.begin + token.end));
+        offsets.push_back(
+            split_.text.original_span(split.begin + token.begin, split.begin + token.end));
       }
     }
     if (wanted.tokens) {
@@ -154,22 +156,22 @@ void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const 
   }
 }
 
-// From bytes to characters; places outside of the text stay as they are, as in the package.
+// From bytes to characters; spans outside of the text stay as they are, as in the package.
 void TextTokens::count_characters(std::string_view text) {
   const bool is_ascii = std::all_of(text.begin(), text.end(),
                                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (is_ascii && !is_outside_) return;
   CharacterIndex index(text);
-  for (Place& place : offsets) {
-    if (place.begin >= text.size()) continue;
-    const uint32_t begin = index(place.begin);
-    const uint32_t bytes = place.end;
+  for (Span& span : offsets) {
+    if (span.begin >= text.size()) continue;
+    const uint32_t begin = index(span.begin);
+    const uint32_t bytes = span.end;
     if (bytes < text.size()) {
-      place.end = index(bytes);
+      span.end = index(bytes);
     } else {
-      place.end = bytes - 1 < text.size() ? index(bytes - 1) + 1 : begin + 2;
+      span.end = bytes - 1 < text.size() ? index(bytes - 1) + 1 : begin + 2;
     }
-    place.begin = begin;
+    span.begin = begin;
   }
 }
 

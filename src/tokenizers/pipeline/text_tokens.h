@@ -16,9 +16,9 @@ namespace posenc::text {
 
 /// What is asked of the tokens of a text.
 struct Wanted {
-  bool places = false;  ///< offsets
-  bool tokens = false;  ///< how each is spelled
-  bool words = false;   ///< of which word, and of which text, each is
+  bool offsets = false;  ///< from where to where each is in the text
+  bool tokens = false;   ///< how each is spelled
+  bool words = false;    ///< of which word, and of which text, each is
 };
 
 /// The tokens of one text, without those that a post-processor adds. Its memory is used again for
@@ -26,7 +26,7 @@ struct Wanted {
 class TextTokens {
  public:
   std::vector<uint32_t> ids;
-  std::vector<Place> offsets;  ///< in characters; empty unless wanted
+  std::vector<Span> offsets;  ///< in characters; empty unless wanted
   /// Empty unless wanted; valid as long as the text, and until the next one.
   std::vector<std::string_view> tokens;
   std::vector<uint32_t> words;  ///< the part of the text before the model; empty unless wanted
@@ -43,7 +43,7 @@ class TextTokens {
   void encode(std::string_view text, const Steps& steps, const Wanted& wanted, Scratch& scratch);
 
  private:
-  void cut(std::string_view text, const Steps& steps, const Wanted& wanted, bool needs_places);
+  void cut(std::string_view text, const Steps& steps, const Wanted& wanted, bool needs_offsets);
   void add_piece(const AlignedText& piece, const Wanted& wanted);
   void add_token(const SplitToken& token);
   void add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,
@@ -55,7 +55,7 @@ class TextTokens {
   std::deque<std::string> spellings_;  // pieces that `tokens` refers to
   std::vector<AddedPart> raw_parts_, parts_;
   std::vector<Token> model_tokens_;
-  bool is_outside_ = false;  // a place lies past its part
+  bool is_outside_ = false;  // a span lies past its part
 };
 
 }  // namespace posenc::text

@@ -14,9 +14,9 @@ constexpr std::size_t kShort = 64;
 
 uint32_t TokenSearch::Trie::child(uint32_t node, char byte) const {
   const auto& children = nodes[node].children;
-  const auto place =
+  const auto found =
       std::lower_bound(children.begin(), children.end(), std::pair<char, uint32_t>(byte, 0));
-  return place == children.end() || place->first != byte ? 0 : place->second;
+  return found == children.end() || found->first != byte ? 0 : found->second;
 }
 
 uint32_t TokenSearch::Trie::make_child(uint32_t node, char byte) {
@@ -50,9 +50,9 @@ void TokenSearch::Trie::add_links() {
 std::optional<uint32_t> TokenSearch::add(std::string_view token, uint32_t value) {
   uint32_t node = 0;
   for (const char byte : token) node = forward_.make_child(node, byte);
-  uint32_t& place = forward_.nodes[node].token;
-  if (place != kNone) return tokens_[place].value;
-  place = static_cast<uint32_t>(tokens_.size());
+  uint32_t& index = forward_.nodes[node].token;
+  if (index != kNone) return tokens_[index].value;
+  index = static_cast<uint32_t>(tokens_.size());
   tokens_.push_back({std::string(token), value});
   bool& begins = begins_[static_cast<unsigned char>(token[0])];
   if (!begins) first_bytes_ += token[0];

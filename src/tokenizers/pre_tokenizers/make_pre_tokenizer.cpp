@@ -17,9 +17,9 @@ class PreTokenizerSequence : public PreTokenizer {
   void split(SplitText& text) const override {
     for (const PreTokenizerPtr& step : steps_) step->split(text);
   }
-  bool needs_places() const override {
+  bool needs_offsets() const override {
     return std::any_of(steps_.begin(), steps_.end(),
-                       [](const auto& step) { return step->needs_places(); });
+                       [](const auto& step) { return step->needs_offsets(); });
   }
 
  private:

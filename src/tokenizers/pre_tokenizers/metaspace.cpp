@@ -29,7 +29,7 @@ class Metaspace : public PreTokenizer {
       add(begin, piece.size());
     });
   }
-  bool needs_places() const override { return options_.prepend_scheme == PrependScheme::First; }
+  bool needs_offsets() const override { return options_.prepend_scheme == PrependScheme::First; }
 
  private:
   void replace_blanks(SplitText& text) const {

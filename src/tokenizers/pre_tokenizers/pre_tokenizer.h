@@ -15,8 +15,8 @@ class PreTokenizer {
 
   /// Throws TokenizerError where a search takes too long, and where the package panics.
   virtual void split(SplitText& text) const = 0;
-  /// Whether it asks for places that the text itself does not tell once it has been changed.
-  virtual bool needs_places() const { return false; }
+  /// Whether it asks for offsets that the text itself does not tell once it has been changed.
+  virtual bool needs_offsets() const { return false; }
 };
 
 using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;

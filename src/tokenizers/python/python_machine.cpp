@@ -121,7 +121,7 @@ void PythonMachine::encode(std::string_view text, std::optional<std::string_view
                            const EncodeRequest& request, std::size_t index,
                            EncodedRows& rows) const {
   require_utf8(text, pair, index);
-  if (request.wanted.places) refuse_request("offsets", "be false");
+  if (request.wanted.offsets) refuse_request("offsets", "be false");
   if (request.overflow) refuse_request("overflow", "be false");
   Workspaces<Workspace>::Lease lease(workspaces_, [this] {
     auto made = std::make_unique<Workspace>();

@@ -14,48 +14,48 @@ bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) &
 
 }  // namespace
 
-void AlignedText::assign(std::string_view original, uint32_t at, bool with_places) {
+void AlignedText::assign(std::string_view original, uint32_t at, bool with_offsets) {
   text_ = original;
-  places_.clear();
+  spans_.clear();
   at_ = at;
   nothing_ = 0;
-  with_places_ = with_places;
+  with_offsets_ = with_offsets;
 }
 
 void AlignedText::append(const AlignedText& piece, std::size_t begin, std::size_t end) {
-  if (text_.empty() && piece.places_.empty()) at_ = static_cast<uint32_t>(piece.at_ + begin);
-  if (with_places_) {
+  if (text_.empty() && piece.spans_.empty()) at_ = static_cast<uint32_t>(piece.at_ + begin);
+  if (with_offsets_) {
     const bool continues =
-        places_.empty() && piece.places_.empty() && at_ + text_.size() == piece.at_ + begin;
+        spans_.empty() && piece.spans_.empty() && at_ + text_.size() == piece.at_ + begin;
     if (!continues) {
-      keep_places();
-      for (std::size_t i = begin; i < end; ++i) places_.push_back(piece.place_of(i));
+      keep_spans();
+      for (std::size_t i = begin; i < end; ++i) spans_.push_back(piece.span_of(i));
     }
   }
   text_.append(piece.text_, begin, end - begin);
   require_length(text_.size());
 }
 
-Place AlignedText::place_of(std::size_t byte) const {
-  if (!places_.empty()) return places_[byte];
+Span AlignedText::span_of(std::size_t byte) const {
+  if (!spans_.empty()) return spans_[byte];
   while (is_inside_character(text_[byte])) --byte;
   const auto begin = static_cast<uint32_t>(at_ + byte);
   return {begin,
           static_cast<uint32_t>(begin + utf8_length(static_cast<unsigned char>(text_[byte])))};
 }
 
-Place AlignedText::place(std::size_t begin, std::size_t end) const {
-  if (!with_places_) return {0, 0};
-  return {place_of(begin).begin, place_of(end - 1).end};
+Span AlignedText::original_span(std::size_t begin, std::size_t end) const {
+  if (!with_offsets_) return {0, 0};
+  return {span_of(begin).begin, span_of(end - 1).end};
 }
 
-void AlignedText::keep_places() {
-  if (!places_.empty()) return;
-  places_.reserve(text_.size());
-  std::vector<Place> places;
-  places.reserve(text_.size());
-  for (std::size_t i = 0; i < text_.size(); ++i) places.push_back(place_of(i));
-  places_ = std::move(places);
+void AlignedText::keep_spans() {
+  if (!spans_.empty()) return;
+  spans_.reserve(text_.size());
+  std::vector<Span> spans;
+  spans.reserve(text_.size());
+  for (std::size_t i = 0; i < text_.size(); ++i) spans.push_back(span_of(i));
+  spans_ = std::move(spans);
 }
 
 void AlignedText::refuse_begin() {
@@ -74,9 +74,9 @@ void AlignedText::refuse_length(std::size_t bytes) {
 void AlignedText::prepend(std::string_view prefix) {
   const std::size_t first = utf8_length(static_cast<unsigned char>(text_[0]));
   if (prefix.empty()) {
-    if (with_places_) {
-      keep_places();
-      std::fill_n(places_.begin(), first, Place{at_, at_});
+    if (with_offsets_) {
+      keep_spans();
+      std::fill_n(spans_.begin(), first, Span{at_, at_});
     }
     nothing_ = static_cast<uint32_t>(first);
     return;
@@ -113,20 +113,20 @@ void AlignedText::transform(std::span<const Change> changes, std::size_t begin) 
 void AlignedText::Edit::begin() {
   changed_ = true;
   text_.next_text_.assign(text_.text_, 0, old_);
-  text_.next_places_.clear();
-  if (!text_.places_.empty()) {
+  text_.next_spans_.clear();
+  if (!text_.spans_.empty()) {
     aligned_ = true;
-    text_.next_places_.assign(text_.places_.begin(),
-                              text_.places_.begin() + static_cast<std::ptrdiff_t>(old_));
+    text_.next_spans_.assign(text_.spans_.begin(),
+                             text_.spans_.begin() + static_cast<std::ptrdiff_t>(old_));
   }
 }
 
-// Until now every byte that was written stands for the one at its own place.
+// Until now every byte that was written stands for the one at its own offset.
 void AlignedText::Edit::align() {
   aligned_ = true;
-  text_.next_places_.reserve(text_.text_.size() + 16);
+  text_.next_spans_.reserve(text_.text_.size() + 16);
   for (std::size_t i = 0; i < text_.next_text_.size(); ++i) {
-    text_.next_places_.push_back(text_.place_of(i));
+    text_.next_spans_.push_back(text_.span_of(i));
   }
 }
 
@@ -134,14 +134,14 @@ void AlignedText::Edit::copy(std::size_t bytes) {
   text_.next_text_.append(text_.text_, old_, bytes);
   require_length(text_.next_text_.size());
   if (!aligned_) return;
-  if (text_.places_.empty()) {
+  if (text_.spans_.empty()) {
     for (std::size_t i = old_; i < old_ + bytes; ++i) {
-      text_.next_places_.push_back(text_.place_of(i));
+      text_.next_spans_.push_back(text_.span_of(i));
     }
   } else {
-    const auto from = text_.places_.begin() + static_cast<std::ptrdiff_t>(old_);
-    text_.next_places_.insert(text_.next_places_.end(), from,
-                              from + static_cast<std::ptrdiff_t>(bytes));
+    const auto from = text_.spans_.begin() + static_cast<std::ptrdiff_t>(old_);
+    text_.next_spans_.insert(text_.next_spans_.end(), from,
+                             from + static_cast<std::ptrdiff_t>(bytes));
   }
 }
 
@@ -150,8 +150,8 @@ void AlignedText::Edit::insert(std::string_view text) {
   start(false);
   if (old_ == 0) nothing_ += text.size();
   if (aligned_) {
-    const Place place = old_ > 0 ? text_.place_of(old_ - 1) : Place{text_.at_, text_.at_};
-    text_.next_places_.insert(text_.next_places_.end(), text.size(), place);
+    const Span span = old_ > 0 ? text_.span_of(old_ - 1) : Span{text_.at_, text_.at_};
+    text_.next_spans_.insert(text_.next_spans_.end(), text.size(), span);
   }
   text_.next_text_ += text;
   require_length(text_.next_text_.size());
@@ -161,8 +161,8 @@ void AlignedText::Edit::finish() {
   if (!changed_) return;
   keep(text_.text_.size() - old_);
   text_.text_.swap(text_.next_text_);
-  text_.places_.swap(text_.next_places_);
-  if (!aligned_) text_.places_.clear();
+  text_.spans_.swap(text_.next_spans_);
+  if (!aligned_) text_.spans_.clear();
   text_.nothing_ += static_cast<uint32_t>(nothing_);
 }
 

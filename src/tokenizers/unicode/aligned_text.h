@@ -10,50 +10,50 @@
 
 namespace posenc::text {
 
-/// A text has fewer bytes than this, since places are 32 bits wide.
+/// A text has fewer bytes than this, since offsets are 32 bits wide.
 constexpr std::size_t kTextLimit = UINT32_MAX;
 
-/// A place in a text: bytes from begin to end.
-struct Place {
+/// A part of a text: bytes from begin to end.
+struct Span {
   uint32_t begin, end;
 
-  bool operator==(const Place&) const = default;
+  bool operator==(const Span&) const = default;
 };
 
 /// One character of a changed text. `change` says what it stands for: 0 for the next character of
-/// the old text, 1 for none (it is inserted, and shares the place of the old byte before it), and
-/// -n for the next one and n more, of which it has the place of the first.
+/// the old text, 1 for none (it is inserted, and shares the span of the old byte before it), and
+/// -n for the next one and n more, of which it has the span of the first.
 struct Change {
   char32_t character;
   int32_t change;
 };
 
-/// A text while it is changed, and the place of each of its bytes: the bytes of the original
-/// character that it replaces. The places are only kept if they are asked for, and only from the
-/// first step on that changes the length of a character: until then each byte is at its own place.
+/// A text while it is changed, and the span of each of its bytes: the bytes of the original
+/// character that it replaces. The spans are only kept if they are asked for, and only from the
+/// first step on that changes the length of a character: until then each byte is at its own offset.
 class AlignedText {
  public:
   class Edit;
 
   AlignedText() = default;
   /// A copy of `original`, which begins at byte `at` of the text that offsets refer to.
-  AlignedText(std::string_view original, uint32_t at, bool with_places) {
-    assign(original, at, with_places);
+  AlignedText(std::string_view original, uint32_t at, bool with_offsets) {
+    assign(original, at, with_offsets);
   }
   /// The same, in the memory of this one.
-  void assign(std::string_view original, uint32_t at, bool with_places);
-  /// Adds bytes begin to end of `piece`, which keeps places if this text does.
+  void assign(std::string_view original, uint32_t at, bool with_offsets);
+  /// Adds bytes begin to end of `piece`, which keeps offsets if this text does.
   void append(const AlignedText& piece, std::size_t begin, std::size_t end);
 
   const std::string& text() const { return text_; }
-  bool with_places() const { return with_places_; }
+  bool with_offsets() const { return with_offsets_; }
   /// The original characters of bytes begin to end of text(), which are not empty: from the begin
-  /// of the first to the end of the last. (0, 0) unless places are kept.
-  Place place(std::size_t begin, std::size_t end) const;
-  /// Where the original character begins that a byte stands for; if places are not kept, only until
-  /// the text is changed.
+  /// of the first to the end of the last. (0, 0) unless offsets are kept.
+  Span original_span(std::size_t begin, std::size_t end) const;
+  /// Where the original character begins that a byte stands for; if offsets are not kept, only
+  /// until the text is changed.
   std::size_t original_begin(std::size_t byte) const {
-    return places_.empty() ? at_ + byte : places_[byte].begin;
+    return spans_.empty() ? at_ + byte : spans_[byte].begin;
   }
   /// Whether the text begins with characters that stand for nothing.
   bool begins_with_nothing() const { return nothing_ > 0; }
@@ -70,24 +70,24 @@ class AlignedText {
   /// The bytes, for changes that leave the length of every character.
   char* bytes() { return text_.data(); }
 
-  /// Puts `prefix` before the first character, with its place. The text is not empty. As in the
-  /// package, an empty prefix takes the place of the first character away.
+  /// Puts `prefix` before the first character, with its span. The text is not empty. As in the
+  /// package, an empty prefix takes the span of the first character away.
   void prepend(std::string_view prefix);
   /// Replaces what begins at byte `begin` by `changes`.
   void transform(std::span<const Change> changes, std::size_t begin = 0);
 
  private:
-  Place place_of(std::size_t byte) const;  // of the character there
-  void keep_places();                      // from here on
+  Span span_of(std::size_t byte) const;  // of the character there
+  void keep_spans();                     // from here on
   [[noreturn]] static void refuse_length(std::size_t bytes);
 
   std::string text_;
-  std::vector<Place> places_;  // of each byte; empty while every byte stands for itself
-  std::string next_text_;      // what an Edit writes; memory that is used again
-  std::vector<Place> next_places_;
-  uint32_t at_ = 0;       // of the first byte, while places_ is empty
+  std::vector<Span> spans_;  // of each byte; empty while every byte stands for itself
+  std::string next_text_;    // what an Edit writes; memory that is used again
+  std::vector<Span> next_spans_;
+  uint32_t at_ = 0;       // of the first byte, while spans_ is empty
   uint32_t nothing_ = 0;  // bytes at the begin that stand for nothing
-  bool with_places_ = false;
+  bool with_offsets_ = false;
 };
 
 /// Rewrites a text from its begin to its end. What has not been named when it is finished is kept.
@@ -107,13 +107,13 @@ class AlignedText::Edit {
     if (changed_) copy(bytes);
     old_ += bytes;
   }
-  /// Writes `text` in place of the next bytes, one or more whole characters, with the place of the
+  /// Writes `text` in place of the next bytes, one or more whole characters, with the span of the
   /// first.
   void replace(std::size_t bytes, std::string_view text) {
     // One character for another of the same length leaves every byte where it was.
     start(text.size() == bytes && length(text[0]) == bytes && length(text_.text_[old_]) == bytes);
     if (aligned_) {
-      text_.next_places_.insert(text_.next_places_.end(), text.size(), text_.place_of(old_));
+      text_.next_spans_.insert(text_.next_spans_.end(), text.size(), text_.span_of(old_));
     }
     text_.next_text_ += text;
     require_length(text_.next_text_.size());
@@ -125,7 +125,7 @@ class AlignedText::Edit {
     start(false);
     old_ += bytes;
   }
-  /// Writes `text`, with the place of the old byte before it.
+  /// Writes `text`, with the span of the old byte before it.
   void insert(std::string_view text);
   void finish();
 
@@ -133,7 +133,7 @@ class AlignedText::Edit {
   static std::size_t length(char lead) { return utf8_length(static_cast<unsigned char>(lead)); }
   void start(bool same_length) {
     if (!changed_) begin();
-    if (!same_length && !aligned_ && text_.with_places_) align();
+    if (!same_length && !aligned_ && text_.with_offsets_) align();
   }
   void begin();
   void align();
@@ -143,7 +143,7 @@ class AlignedText::Edit {
   std::size_t old_ = 0;
   std::size_t nothing_ = 0;
   bool changed_ = false;  // what is written is in next_text_, and not the old text itself
-  bool aligned_ = false;  // its places are in next_places_
+  bool aligned_ = false;  // its spans are in next_spans_
 };
 
 }  // namespace posenc::text

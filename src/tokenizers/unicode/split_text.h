@@ -13,7 +13,7 @@ namespace posenc::text {
 /// An added token in a text. Its bytes need not be in SplitText::text, as two may share blanks.
 struct SplitToken {
   uint32_t id;
-  Place place;            ///< (0, 0) unless places are kept
+  Span span;              ///< (0, 0) unless offsets are kept
   std::string_view text;  ///< how the text spells it
 };
 

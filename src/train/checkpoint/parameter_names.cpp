@@ -129,10 +129,10 @@ StateSlots slots_in(const Values& values, const ParameterNames& names, const Opt
       const at::Tensor* const parameter = own.find(name);
       if (parameter == nullptr) throw other_groups(name, i, "the module does not have");
       by_parameter.emplace(parameter->unsafeGetTensorImpl(), prefix);
-      const auto place = group_of.find(parameter->unsafeGetTensorImpl());
-      if (place == group_of.end()) throw other_groups(name, i, "the optimiser does not have");
-      if (place->second != i) {
-        throw other_groups(name, i, "the optimiser has in group " + std::to_string(place->second));
+      const auto listed = group_of.find(parameter->unsafeGetTensorImpl());
+      if (listed == group_of.end()) throw other_groups(name, i, "the optimiser does not have");
+      if (listed->second != i) {
+        throw other_groups(name, i, "the optimiser has in group " + std::to_string(listed->second));
       }
     }
   }

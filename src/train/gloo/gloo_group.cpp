@@ -32,7 +32,7 @@ constexpr const char* kFromEnvironment = "group_from_environment";
                                    const std::exception& error) {
   throw GroupError(
       GroupErrorCode::Rendezvous, rank,
-      c10::str(parallel::place_text(caller, rank, size),
+      c10::str(parallel::rank_prefix(caller, rank, size),
                "the processes did not find each other within the group's time-out; start all of "
                "them, with the same address and port. Got: ",
                parallel::text_of(error)));

@@ -51,8 +51,8 @@ std::string first_difference(int rank, const std::string& text, const std::strin
   }
 }
 
-std::string place(const RankGroup& group, const char* caller) {
-  return place_text(caller, group.rank(), group.size());
+std::string prefix_of(const RankGroup& group, const char* caller) {
+  return rank_prefix(caller, group.rank(), group.size());
 }
 
 /// What a process is about to send to the others.
@@ -96,7 +96,7 @@ std::vector<Header> all_gather_headers(const RankGroup& group, Notice notice, in
                       std::strcmp(headers[rank].caller, headers[0].caller) == 0;
     if (same) continue;
     throw GroupError(GroupErrorCode::Disagree, group.rank(),
-                     c10::str(place(group, caller),
+                     c10::str(prefix_of(group, caller),
                               "all processes must call the same functions in the same order. Got: ",
                               action_text(0, headers[0]), ", ", action_text(rank, headers[rank])));
   }
@@ -146,7 +146,7 @@ void agree_on(const RankGroup& group, const std::string& text, const char* calle
   int other = group.rank();
   for (int rank = 0; texts[other] == texts[0] && rank < group.size(); ++rank) other = rank;
   throw GroupError(GroupErrorCode::Disagree, group.rank(),
-                   c10::str(place(group, caller),
+                   c10::str(prefix_of(group, caller),
                             "all processes must have the same model, options "
                             "and version of posenc. ",
                             first_difference(other, texts[other], texts[0])));
@@ -172,7 +172,7 @@ void all_or_none(const RankGroup& group, const std::function<void()>& work, cons
       const auto rank = failed - lengths.begin();
       const std::string& text = messages[static_cast<size_t>(rank)];
       throw GroupError(GroupErrorCode::PeerFailed, group.rank(),
-                       c10::str(place(group, caller), "rank ", rank,
+                       c10::str(prefix_of(group, caller), "rank ", rank,
                                 " failed. Got: ", text.substr(0, text.size() - 1)));
     }
   } catch (...) {

@@ -87,14 +87,14 @@ Buckets make_buckets(const std::vector<at::Tensor>& parameters, const std::vecto
   const int64_t tail_offset = last_bucket(plans, parameters).append(tail);
   Buckets buckets;
   buckets.bucket_of.assign(parameters.size(), Buckets::kNone);
-  buckets.places.resize(parameters.size());
+  buckets.slots.resize(parameters.size());
   for (const Plan& plan : plans) {
-    // Zeros, because the gaps between places are summed too.
+    // Zeros, because the gaps between slots are summed too.
     const at::Tensor flat = at::zeros({plan.size}, plan.options);
     for (std::size_t k = 0; k < plan.parameters.size(); ++k) {
       const std::size_t i = plan.parameters[k];
       buckets.bucket_of[i] = buckets.all.size();
-      buckets.places[i] =
+      buckets.slots[i] =
           handle(flat, plan.offsets[k], parameters[i].sizes(), gradient_strides(parameters[i]));
     }
     buckets.all.push_back({flat, plan.parameters});
@@ -103,13 +103,13 @@ Buckets make_buckets(const std::vector<at::Tensor>& parameters, const std::vecto
   return buckets;
 }
 
-at::Tensor alias_of(const at::Tensor& place) {
-  return handle(place, place.storage_offset(), place.sizes(), place.strides());
+at::Tensor alias_of(const at::Tensor& slot) {
+  return handle(slot, slot.storage_offset(), slot.sizes(), slot.strides());
 }
 
-bool is_alias_of(const at::Tensor& gradient, const at::Tensor& place) {
-  return gradient.is_alias_of(place) && gradient.storage_offset() == place.storage_offset() &&
-         gradient.sizes() == place.sizes() && gradient.strides() == place.strides();
+bool is_alias_of(const at::Tensor& gradient, const at::Tensor& slot) {
+  return gradient.is_alias_of(slot) && gradient.storage_offset() == slot.storage_offset() &&
+         gradient.sizes() == slot.sizes() && gradient.strides() == slot.strides();
 }
 
 }  // namespace posenc::parallel

@@ -29,7 +29,7 @@ using EngineWork = c10::intrusive_ptr<c10d::Work>;
       text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos;
   throw GroupError(
       timed_out ? GroupErrorCode::TimedOut : GroupErrorCode::PeerLost, group.rank(),
-      c10::str(place_text(caller, group.rank(), group.size()),
+      c10::str(rank_prefix(caller, group.rank(), group.size()),
                timed_out ? "another process did not take part within the group's time-out"
                          : "the group lost a process",
                "; start all processes again. Got: ", text));

@@ -57,7 +57,7 @@ void GradientExchange::guarded(const Work& work) {
   const at::NoGradGuard no_grad;
   if (failed_) {
     throw GroupError(GroupErrorCode::PeerLost, group_.rank(),
-                     place_text(caller_, group_.rank(), group_.size()) +
+                     rank_prefix(caller_, group_.rank(), group_.size()) +
                          "an earlier error ended the exchange of gradients; start all processes "
                          "again");
   }
@@ -89,22 +89,22 @@ void GradientExchange::start_step() {
   pending_.clear();
 }
 
-// Puts a dense gradient into its place, and zeros there if there is none.
+// Puts a dense gradient into its slot, and zeros there if there is none.
 GradientExchange::Kind GradientExchange::collect(std::size_t index) {
   const at::Tensor& parameter = parameters_[index];
-  const at::Tensor& place = buckets_.places[index];
+  const at::Tensor& slot = buckets_.slots[index];
   at::Tensor& gradient = parameter.mutable_grad();
   if (!gradient.defined() || !parameter.requires_grad()) {
-    if (!place.defined()) return Kind::None;
+    if (!slot.defined()) return Kind::None;
     // A frozen parameter keeps the gradient that it had.
-    if (gradient.defined() && !gradient.is_sparse() && is_alias_of(gradient, place))
+    if (gradient.defined() && !gradient.is_sparse() && is_alias_of(gradient, slot))
       gradient = gradient.clone();
-    place.zero_();
+    slot.zero_();
     return Kind::None;
   }
   TORCH_CHECK_TYPE(gradient.layout() == at::kStrided || gradient.is_sparse(), "[", caller_,
                    "] gradients must be dense or sparse (COO). Got ", gradient.layout());
-  const at::Tensor& like = place.defined() ? place : parameter;
+  const at::Tensor& like = slot.defined() ? slot : parameter;
   TORCH_CHECK_TYPE(gradient.sizes() == like.sizes() &&
                        gradient.scalar_type() == like.scalar_type() &&
                        gradient.device() == like.device(),
@@ -114,12 +114,12 @@ GradientExchange::Kind GradientExchange::collect(std::size_t index) {
   TORCH_CHECK_VALUE(!gradient.requires_grad(), "[", caller_,
                     "] gradients must not require a gradient: create_graph is not supported");
   if (gradient.is_sparse()) {
-    if (place.defined()) place.zero_();
+    if (slot.defined()) slot.zero_();
     return Kind::Sparse;
   }
-  if (place.defined() && !is_alias_of(gradient, place)) {
-    place.copy_(gradient);
-    gradient = alias_of(place);  // frees the copy while backward() still runs
+  if (slot.defined() && !is_alias_of(gradient, slot)) {
+    slot.copy_(gradient);
+    gradient = alias_of(slot);  // frees the copy while backward() still runs
   }
   return Kind::Dense;
 }
@@ -185,9 +185,9 @@ bool GradientExchange::exists(std::size_t index, Kind kind) const {
 }
 
 at::Tensor GradientExchange::dense_sum(std::size_t index) {
-  const at::Tensor &parameter = parameters_[index], &place = buckets_.places[index];
+  const at::Tensor &parameter = parameters_[index], &slot = buckets_.slots[index];
   const at::Tensor& own = parameter.grad();
-  if (place.defined()) return own.defined() && is_alias_of(own, place) ? own : alias_of(place);
+  if (slot.defined()) return own.defined() && is_alias_of(own, slot) ? own : alias_of(slot);
   const at::Tensor sum = at::zeros(parameter.sizes(), parameter.options().requires_grad(false));
   if (kinds_[index] == Kind::Dense) sum.copy_(own);
   all_reduce(group_, sum, caller_);
@@ -217,7 +217,7 @@ void GradientExchange::take_sums() {
   }
 }
 
-void GradientExchange::update_places() {
+void GradientExchange::update_slots() {
   std::vector<bool> placed = placed_;
   bool any = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -248,7 +248,7 @@ void GradientExchange::finish(const at::Tensor& extra) {
     if (!failed) {
       take_sums();
       if (extra.defined()) extra.copy_(of_extra(buckets_.tail, extra));
-      update_places();
+      update_slots();
     }
     start_step();
   });

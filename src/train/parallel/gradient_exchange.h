@@ -19,9 +19,9 @@ namespace posenc::parallel {
 ///
 /// Whether a parameter has a dense gradient, a sparse one or none differs between processes and
 /// between steps, so the last bucket's tail counts the processes of each kind, and all of them act
-/// on the same counts. A parameter has a place in a bucket until its gradient proves to be sparse,
-/// or until the first exchange shows that it has none: such a place would hold up the buckets after
-/// it. A gradient without a place is summed by itself, once, and has a place from then on.
+/// on the same counts. A parameter has a slot in a bucket until its gradient proves to be sparse,
+/// or until the first exchange shows that it has none: such a slot would hold up the buckets after
+/// it. A gradient without a slot is summed by itself, once, and has a slot from then on.
 ///
 /// An error of this process alone, such as a gradient of another dtype, does not keep it from
 /// taking part in the messages of the step: another number of the tail says that a process failed,
@@ -32,7 +32,7 @@ class GradientExchange {
 
   /// By parameter, what has been learned of its gradients.
   struct History {
-    bool placed = true;  ///< it has a place in a bucket
+    bool placed = true;  ///< it has a slot in a bucket
     bool used = false;   ///< some process has had a gradient
 
     /// As a number, for checkpoints.
@@ -46,11 +46,11 @@ class GradientExchange {
   GradientExchange(std::vector<at::Tensor> parameters, const std::vector<History>& history,
                    const RankGroup& group, int64_t bucket_bytes, const char* caller);
 
-  /// An engine adds the processes' numbers in an order that depends on their places: an exchange
+  /// An engine adds the processes' numbers in an order that depends on their offsets: an exchange
   /// that starts with this history sums as this one goes on.
   History history(std::size_t index) const { return {placed_[index], used_[index]}; }
 
-  /// Parameter `index` has its gradient: puts it into its place, and starts the exchange of the
+  /// Parameter `index` has its gradient: puts it into its slot, and starts the exchange of the
   /// buckets that are complete, each only after the one before.
   void ready(std::size_t index);
   /// A paused pass has added to the gradient of parameter `index`.
@@ -78,7 +78,7 @@ class GradientExchange {
   void take_sums();
   at::Tensor dense_sum(std::size_t index);
   bool exists(std::size_t index, Kind kind) const;
-  void update_places();
+  void update_slots();
 
   std::vector<at::Tensor> parameters_;
   std::vector<bool> placed_;

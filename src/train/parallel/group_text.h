@@ -10,7 +10,7 @@ namespace posenc::parallel {
 // Parts of GroupError's messages. Inline, because posenc::gloo is a library of its own.
 
 /// `[caller] rank 1 of 4: `
-inline std::string place_text(const char* caller, int rank, int size) {
+inline std::string rank_prefix(const char* caller, int rank, int size) {
   return c10::str("[", caller, "] rank ", rank, " of ", size, ": ");
 }
 

@@ -114,7 +114,7 @@ torch::Tensor WindowAttentionImpl::position_bias() const {
 // (B, W, H, N, N)
 torch::Tensor WindowAttentionImpl::weights(const torch::Tensor& q, const torch::Tensor& k,
                                            const torch::Tensor& mask) const {
-  using relative::MaskPlace;
+  using relative::Masking;
   using relative::ScaleBy;
   using relative::ScaleOf;
   const torch::Tensor of_heads = mask.defined() ? mask.unsqueeze(1) : mask;  // (W, 1, N, N)
@@ -122,7 +122,7 @@ torch::Tensor WindowAttentionImpl::weights(const torch::Tensor& q, const torch::
     case WindowPositions::Continuous:
       return relative_weights(relative::normalized(q) * relative::cosine_scale(logit_scale),
                               relative::normalized(k), position_bias(), of_heads,
-                              {ScaleOf::Nothing, ScaleBy::Multiply, 1, false, MaskPlace::Twice});
+                              {ScaleOf::Nothing, ScaleBy::Multiply, 1, false, Masking::Twice});
     case WindowPositions::Axes: {
       const relative::Grid window = options.windows().window();
       const auto [down, across] =
@@ -135,7 +135,7 @@ torch::Tensor WindowAttentionImpl::weights(const torch::Tensor& q, const torch::
     }
     case WindowPositions::Table:
       return relative_weights(q, k, position_bias(), of_heads,
-                              {ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm});
+                              {ScaleOf::Scores, ScaleBy::Multiply, 1, false, Masking::WithTerm});
     case WindowPositions::None: break;
   }
   return relative_weights(q, k, {}, of_heads, {});

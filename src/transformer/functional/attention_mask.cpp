@@ -136,7 +136,7 @@ at::Tensor bias_of(const at::Tensor& slopes, int64_t offset, const AttentionShap
   return -(slopes.view({1, -1, 1, 1}) * away);
 }
 
-// The bias of windows of a grid, (1, 1, L, L): the scores of each window, at the places that its
+// The bias of windows of a grid, (1, 1, L, L): the scores of each window, at the positions that its
 // tokens have in the grid.
 at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
                            const AttentionShape& shape, const at::Tensor& like) {
@@ -146,9 +146,9 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
                     " tokens as queries and keys. Got ", shape.queries, " queries and ", shape.keys,
                     " keys");
   const auto numbers = like.options().dtype(at::kLong).requires_grad(false);
-  const at::Tensor places = functional::window_partition(
+  const at::Tensor positions = functional::window_partition(
       at::arange(tokens, numbers).view({1, grid.height, grid.width, 1}), {window, window}, shift);
-  const at::Tensor own = places.view({-1, window * window});  // (windows, N)
+  const at::Tensor own = positions.view({-1, window * window});  // (windows, N)
   const at::Tensor apart =
       shift > 0
           ? sent_to(shifted_window_mask(grid, window, shift, like.scalar_type()), like.device())

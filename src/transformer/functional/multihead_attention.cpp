@@ -146,7 +146,7 @@ at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, con
   relative::Rules rules = {};
   rules.mask = mask.bias;
   if (mask.by_distance.defined()) rules.term = mask.distances(query.size(2), key.size(2));
-  rules.place.scale_of = relative::ScaleOf::Query;
+  rules.scoring.scale_of = relative::ScaleOf::Query;
   rules.scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
   rules.masked_row = relative::MaskedRow::Zeros;
   rules.is_causal = mask.is_causal;

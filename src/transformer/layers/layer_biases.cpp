@@ -64,8 +64,8 @@ AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative
 }
 
 torch::Tensor alibi_bias_of_tokens(const torch::Tensor& slopes, const torch::Tensor& is_token) {
-  const torch::Tensor places = is_token.cumsum(-1);
-  const torch::Tensor away = (places.unsqueeze(1) - places.unsqueeze(2)).abs().unsqueeze(1);
+  const torch::Tensor positions = is_token.cumsum(-1);
+  const torch::Tensor away = (positions.unsqueeze(1) - positions.unsqueeze(2)).abs().unsqueeze(1);
   return -(slopes.view({1, -1, 1, 1}) * away);
 }
 

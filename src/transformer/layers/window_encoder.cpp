@@ -46,7 +46,7 @@ int64_t WindowEncoderOptions::num_layers() const {
   return count;
 }
 
-std::pair<int64_t, int64_t> WindowEncoderOptions::place_of_layer(int64_t i) const {
+std::pair<int64_t, int64_t> WindowEncoderOptions::locate_layer(int64_t i) const {
   int64_t stage = 0;
   for (const WindowStageOptions& one : stages()) {
     const auto count = static_cast<int64_t>(one.layers().size());

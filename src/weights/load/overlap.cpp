@@ -18,13 +18,13 @@ namespace {
 
 using torch_internals::extent_of;
 
-struct Place {
+struct TargetExtent {
   const void* lazy;  // the storage of a lazy clone, otherwise null
   uintptr_t begin, end;
   std::size_t target;
 };
 
-Place place_of(const at::Tensor& tensor, std::size_t target) {
+TargetExtent extent_of_target(const at::Tensor& tensor, std::size_t target) {
   const auto [begin, end] = extent_of(tensor);
   const bool is_lazy = torch_internals::is_lazy_clone(tensor);
   return {is_lazy ? tensor.storage().unsafeGetStorageImpl() : nullptr, begin, end, target};
@@ -80,25 +80,26 @@ std::optional<std::size_t> first_changed(const std::vector<Target>& targets,
 }  // namespace
 
 Sharing sharing_of(const std::vector<Target>& targets) {
-  std::vector<Place> places;
+  std::vector<TargetExtent> extents;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const at::Tensor& tensor = targets[i].tensor;
-    if (is_dense_with_data(tensor) && tensor.numel() > 0) places.push_back(place_of(tensor, i));
+    if (is_dense_with_data(tensor) && tensor.numel() > 0)
+      extents.push_back(extent_of_target(tensor, i));
   }
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+  std::sort(extents.begin(), extents.end(), [](const TargetExtent& a, const TargetExtent& b) {
     return std::tie(a.lazy, a.begin, a.target) < std::tie(b.lazy, b.begin, b.target);
   });
   Sharing sharing(targets.size());
-  std::vector<Place> open;  // those that may reach as far as the next one
-  for (const Place& place : places) {
-    std::erase_if(open, [&](const Place& other) {
-      return other.lazy != place.lazy || other.end <= place.begin;
+  std::vector<TargetExtent> open;  // those that may reach as far as the next one
+  for (const TargetExtent& extent : extents) {
+    std::erase_if(open, [&](const TargetExtent& other) {
+      return other.lazy != extent.lazy || other.end <= extent.begin;
     });
-    for (const Place& other : open) {
-      sharing[place.target].push_back(other.target);
-      sharing[other.target].push_back(place.target);
+    for (const TargetExtent& other : open) {
+      sharing[extent.target].push_back(other.target);
+      sharing[other.target].push_back(extent.target);
     }
-    open.push_back(place);
+    open.push_back(extent);
   }
   return sharing;
 }

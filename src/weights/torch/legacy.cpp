@@ -44,7 +44,7 @@ void check_machine(const Pickle& pickle, PickleId facts) {
 }
 
 // The sizes of all storages that the object refers to, even inside opaque objects: each has to be
-// skipped to find the next. Their places are not known yet.
+// skipped to find the next. Their offsets are not known yet.
 Storages find_sizes(TorchTensors& objects) {
   const Pickle& pickle = objects.pickle();
   Storages storages;
@@ -70,8 +70,8 @@ Storages find_sizes(TorchTensors& objects) {
 }
 
 // Goes through the data from `at` on, in the order of the list of keys.
-void find_places(const InputFile& file, uint64_t at, const Pickle& pickle, PickleId keys,
-                 Storages& storages) {
+void find_offsets(const InputFile& file, uint64_t at, const Pickle& pickle, PickleId keys,
+                  Storages& storages) {
   if (!pickle.is(keys, PickleKind::List)) {
     throw WeightsError(WeightsErrorCode::Corrupt, "lacks the list of its storages");
   }
@@ -135,7 +135,7 @@ Manifest read_after(const InputFile& file, const Head& head) {
   });
   refuse_whole_object(objects, head.root);
   storages = find_sizes(objects);
-  find_places(file, head.end, head.pickle, head.keys, storages);
+  find_offsets(file, head.end, head.pickle, head.keys, storages);
   StateDictWalker(objects, list, manifest, head.pickle.budget()).run(head.root);
   return manifest;
 }

@@ -22,7 +22,7 @@ bool is_noise(std::string_view attribute) {
 
 void StateDictWalker::run(PickleId root, const FindScriptClass& find_class) {
   find_class_ = find_class ? &find_class : nullptr;
-  visit(root, Place::Plain, nullptr, "", true);
+  visit(root, Context::Plain, nullptr, "", true);
   while (!frames_.empty()) {
     if (!step()) frames_.pop_back();
   }
@@ -65,11 +65,11 @@ bool StateDictWalker::step() {
   name_ += last_name;
   const bool listed =
       frame.listed && (frame.form != Frame::Form::Sequence || frame.index <= kMostListed);
-  visit(value, frame.place, frame.script, last_name, listed);
+  visit(value, frame.context, frame.script, last_name, listed);
   return true;
 }
 
-void StateDictWalker::visit(PickleId id, Place place, const ScriptClass* script,
+void StateDictWalker::visit(PickleId id, Context context, const ScriptClass* script,
                             std::string_view last_name, bool listed) {
   budget_.work(kVisit);
   id = objects_.resolve(id);
@@ -82,23 +82,23 @@ void StateDictWalker::visit(PickleId id, Place place, const ScriptClass* script,
     return add_opaque(unreadable(error), EntryKind::Unreadable);
   }
   if (tensor) {
-    add_tensor(std::move(*tensor), place, script, std::string(last_name));
+    add_tensor(std::move(*tensor), context, script, std::string(last_name));
     return;
   }
   if (auto text = plain_text(objects_, id)) {
-    if (place != Place::ModuleAttribute || !is_noise(last_name)) {
+    if (context != Context::ModuleAttribute || !is_noise(last_name)) {
       add_value(std::move(*text), listed);
     }
     return;
   }
-  if (!enter(id, place, listed)) add_object(id, place, script, last_name);
+  if (!enter(id, context, listed)) add_object(id, context, script, last_name);
 }
 
 // An object that is neither a tensor nor a value nor a container.
-void StateDictWalker::add_object(PickleId id, Place place, const ScriptClass* script,
+void StateDictWalker::add_object(PickleId id, Context context, const ScriptClass* script,
                                  std::string_view last_name) {
   if (const auto tensor = objects_.unreadable_tensor(id)) {
-    const auto role = role_of(place, script, std::string(last_name));
+    const auto role = role_of(context, script, std::string(last_name));
     return add_opaque(*tensor, role ? EntryKind::Unreadable : EntryKind::Other);
   }
   const std::string what = objects_.describe(id);
@@ -109,7 +109,7 @@ void StateDictWalker::add_object(PickleId id, Place place, const ScriptClass* sc
   }
   if (objects_.is_module(id))
     return add_opaque("a whole module of class " + what, EntryKind::Module);
-  const bool is_unknown = place == Place::Plain && find_class_ == nullptr &&
+  const bool is_unknown = context == Context::Plain && find_class_ == nullptr &&
                           objects_.pickle().is(id, PickleKind::Call) &&
                           objects_.called(id) == Global::Unknown;
   if (is_unknown && (search_.in_arguments(id) || search_.in_items(id))) {
@@ -129,15 +129,15 @@ bool StateDictWalker::enter_unknown(PickleId id, bool listed) {
   if (kind != PickleKind::Dict && kind != PickleKind::List) return false;
   if (objects_.called(id) != Global::Unknown || !search_.in_items(id)) return false;
   const bool is_dict = kind == PickleKind::Dict;
-  push(kNoObject, id, is_dict ? Frame::Form::Mapping : Frame::Form::Sequence, Place::Plain, nullptr,
-       listed);
+  push(kNoObject, id, is_dict ? Frame::Form::Mapping : Frame::Form::Sequence, Context::Plain,
+       nullptr, listed);
   return true;
 }
 
 // Enters `id` if it is a container, and returns whether it is.
-bool StateDictWalker::enter(PickleId id, Place place, bool listed) {
+bool StateDictWalker::enter(PickleId id, Context context, bool listed) {
   const Pickle& pickle = objects_.pickle();
-  const Place inside = place == Place::Plain ? Place::Plain : Place::InsideAttribute;
+  const Context inside = context == Context::Plain ? Context::Plain : Context::InsideAttribute;
   switch (pickle.kind(id)) {
     case PickleKind::Tuple:
     case PickleKind::List:
@@ -165,18 +165,18 @@ bool StateDictWalker::enter(PickleId id, Place place, bool listed) {
     return true;
   }
   if (find_class_ == nullptr) return enter_unknown(id, listed);
-  if (place == Place::InsideAttribute || !pickle.is(pickle.state(id), PickleKind::Dict)) {
+  if (context == Context::InsideAttribute || !pickle.is(pickle.state(id), PickleKind::Dict)) {
     return false;
   }
   const std::string name = pickle.global(pickle.callable(id));
   if (!name.starts_with("__torch__.")) return false;
   const ScriptClass* script = (*find_class_)(name);
   if (script != nullptr && !script->is_module) return false;
-  push(pickle.state(id), kNoObject, Frame::Form::Mapping, Place::ModuleAttribute, script, listed);
+  push(pickle.state(id), kNoObject, Frame::Form::Mapping, Context::ModuleAttribute, script, listed);
   return true;
 }
 
-void StateDictWalker::push(PickleId source, PickleId later, Frame::Form form, Place place,
+void StateDictWalker::push(PickleId source, PickleId later, Frame::Form form, Context context,
                            const ScriptClass* script, bool listed) {
   if (frames_.size() == kDeepestObject) {
     throw WeightsError(WeightsErrorCode::LimitExceeded, "holds objects nested deeper than " +
@@ -184,24 +184,24 @@ void StateDictWalker::push(PickleId source, PickleId later, Frame::Form form, Pl
                                                             " levels, or in a cycle");
   }
   const uint32_t at = source == kNoObject ? kNoObject : objects_.pickle().items(source);
-  frames_.push_back({at, form, later, name_.size(), place, script, listed});
+  frames_.push_back({at, form, later, name_.size(), context, script, listed});
 }
 
 // The role that the class of a module gives to a tensor of it; nothing for one that is neither
 // parameter nor buffer, and so none of the file's.
-std::optional<TensorRole> StateDictWalker::role_of(Place place, const ScriptClass* script,
+std::optional<TensorRole> StateDictWalker::role_of(Context context, const ScriptClass* script,
                                                    const std::string& last_name) {
-  if (place == Place::InsideAttribute) return std::nullopt;
-  if (place == Place::Plain || script == nullptr) return TensorRole::Unknown;
+  if (context == Context::InsideAttribute) return std::nullopt;
+  if (context == Context::Plain || script == nullptr) return TensorRole::Unknown;
   if (script->parameters && script->parameters->count(last_name) != 0) return TensorRole::Parameter;
   if (script->buffers && script->buffers->count(last_name) != 0) return TensorRole::Buffer;
   if (script->parameters && script->buffers) return std::nullopt;
   return TensorRole::Unknown;
 }
 
-void StateDictWalker::add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
+void StateDictWalker::add_tensor(ManifestTensor tensor, Context context, const ScriptClass* script,
                                  const std::string& last_name) {
-  const auto role = role_of(place, script, last_name);
+  const auto role = role_of(context, script, last_name);
   if (!role) return add_opaque("a tensor that is neither parameter nor buffer");
   if (*role != TensorRole::Unknown) tensor.role = *role;
   tensor.name = name_;

@@ -37,7 +37,7 @@ class StateDictWalker {
 
  private:
   // Where a tensor is found decides whether it is one of the file's.
-  enum class Place { Plain, ModuleAttribute, InsideAttribute };
+  enum class Context { Plain, ModuleAttribute, InsideAttribute };
 
   // A container that is being traversed. A call of a dict class has its items in two places: in its
   // first argument, and set afterwards.
@@ -47,24 +47,25 @@ class StateDictWalker {
     Form form;
     PickleId later;  // the object with further items, or kNoObject
     std::size_t name_size;
-    Place place;
+    Context context;
     const ScriptClass* script;
     bool listed;  // whether its values are listed one by one
     uint64_t index = 0;
   };
 
-  void visit(PickleId id, Place place, const ScriptClass* script, std::string_view last_name,
+  void visit(PickleId id, Context context, const ScriptClass* script, std::string_view last_name,
              bool listed);
-  bool enter(PickleId id, Place place, bool listed);
+  bool enter(PickleId id, Context context, bool listed);
   bool enter_unknown(PickleId id, bool listed);
-  void push(PickleId source, PickleId later, Frame::Form form, Place place,
+  void push(PickleId source, PickleId later, Frame::Form form, Context context,
             const ScriptClass* script, bool listed);
   bool step();
-  void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
+  void add_tensor(ManifestTensor tensor, Context context, const ScriptClass* script,
                   const std::string& last_name);
   uint64_t entry_bytes(const std::string& text) const;
-  void add_object(PickleId id, Place place, const ScriptClass* script, std::string_view last_name);
-  static std::optional<TensorRole> role_of(Place place, const ScriptClass* script,
+  void add_object(PickleId id, Context context, const ScriptClass* script,
+                  std::string_view last_name);
+  static std::optional<TensorRole> role_of(Context context, const ScriptClass* script,
                                            const std::string& last_name);
   void add_opaque(std::string text, EntryKind kind = EntryKind::Other);
   void drop_ambiguous_names();

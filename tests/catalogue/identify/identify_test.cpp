@@ -312,15 +312,15 @@ TEST(Identify, RaisesNoFalseAlarm) {
 // GPT-J's `embed_positions` has the bits of nemo_tts, but is used for rotation, not added.
 TEST(Identify, KnowsARotaryCacheByItsPlace) {
   const at::Tensor table = sinusoid_table(preset("nemo_tts", 64), 40);
-  for (const char* place : {"transformer.h.0.attn.embed_positions", "h.1.attention.cache",
-                            "model.rotary_emb.table", "layers.0.RotaryEmbedding.sin_cos"}) {
-    const Identification found = identify(table, place);
-    EXPECT_FALSE(found.sinusoid) << place;
-    EXPECT_TRUE(found.presets.empty()) << place;
-    EXPECT_EQ(found.nearest, "nemo_tts") << place;
+  for (const char* name : {"transformer.h.0.attn.embed_positions", "h.1.attention.cache",
+                           "model.rotary_emb.table", "layers.0.RotaryEmbedding.sin_cos"}) {
+    const Identification found = identify(table, name);
+    EXPECT_FALSE(found.sinusoid) << name;
+    EXPECT_TRUE(found.presets.empty()) << name;
+    EXPECT_EQ(found.nearest, "nemo_tts") << name;
   }
-  for (const char* place : {"pe", "encoder.embed_positions.weight", "attn", "attention_pos.pe"}) {
-    EXPECT_TRUE(identify(table, place).sinusoid) << place;
+  for (const char* name : {"pe", "encoder.embed_positions.weight", "attn", "attention_pos.pe"}) {
+    EXPECT_TRUE(identify(table, name).sinusoid) << name;
   }
 }
 

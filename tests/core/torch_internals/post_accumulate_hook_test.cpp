@@ -44,16 +44,16 @@ TEST_F(PostAccumulateHookTest, IsNotCalledForALeafOutsideTheGraph) {
 
 // DataParallel replaces the gradient, which frees the first one during backward().
 TEST_F(PostAccumulateHookTest, MayReplaceTheGradient) {
-  const torch::Tensor place = torch::zeros({2, 3});
+  const torch::Tensor buffer = torch::zeros({2, 3});
   const torch::Tensor before = weight * 2;
   hook.emplace(weight, [&] {
-    place.copy_(weight.grad());
-    weight.mutable_grad() = place;
+    buffer.copy_(weight.grad());
+    weight.mutable_grad() = buffer;
   });
   before.sum().backward();
-  EXPECT_TRUE(weight.grad().is_same(place));
+  EXPECT_TRUE(weight.grad().is_same(buffer));
   weight.sum().backward();
-  EXPECT_TRUE(torch::equal(place, torch::full({2, 3}, 3.0f))) << "later passes add to it";
+  EXPECT_TRUE(torch::equal(buffer, torch::full({2, 3}, 3.0f))) << "later passes add to it";
 }
 
 TEST_F(PostAccumulateHookTest, ItsExceptionsLeaveBackwardAsTheyAre) {

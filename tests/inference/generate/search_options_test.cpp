@@ -160,18 +160,18 @@ TEST(SearchOptions, ATokenNamesThePlaceOfItsSequence) {
       std::map<std::pair<int64_t, int64_t>, Tokens> streamed;
       std::set<std::pair<int64_t, int64_t>> ended;
       auto options = of_length(6).num_return_sequences(5).on_token([&](const GeneratedToken& one) {
-        const std::pair place(one.source, one.sequence);
-        EXPECT_EQ(ended.count(place), 0u);
-        streamed[place].push_back(one.token);
-        if (one.is_last) ended.insert(place);
+        const std::pair key(one.source, one.sequence);
+        EXPECT_EQ(ended.count(key), 0u);
+        streamed[key].push_back(one.token);
+        if (one.is_last) ended.insert(key);
         return true;
       });
       samples ? options.do_sample(true) : options.return_alternatives(true);
       const auto found = found_by(model, options);
-      for (const auto& [place, tokens] : streamed) {
-        const auto& all = found[static_cast<size_t>(place.first)];
-        EXPECT_EQ(all[static_cast<size_t>(place.second)].tokens, tokens);
-        EXPECT_EQ(ended.count(place), 1u);
+      for (const auto& [key, tokens] : streamed) {
+        const auto& all = found[static_cast<size_t>(key.first)];
+        EXPECT_EQ(all[static_cast<size_t>(key.second)].tokens, tokens);
+        EXPECT_EQ(ended.count(key), 1u);
       }
       EXPECT_EQ(streamed.size(), 15u);
     }

@@ -482,13 +482,13 @@ TEST(KernelBits, Topk) {
     std::vector<inference::TopkEntry> best(9, {-__builtin_inff(), 0});
     use.topk.topk_insert(x.data(), 1001, 0.5F, -2.0F, 7, best.data(), 9);
     std::vector<float> scores = {use.topk.log_sum_exp(x.data(), 1001).largest};
-    std::vector<int64_t> places;
+    std::vector<int64_t> indices;
     for (const auto& one : best) {
       scores.push_back(one.score);
-      places.push_back(one.place);
+      indices.push_back(one.index);
     }
     hash.add(scores);
-    hash.add(places);
+    hash.add(indices);
   });
 }
 

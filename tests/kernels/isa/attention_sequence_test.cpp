@@ -36,7 +36,7 @@ struct Case {
   Sequences queries, keys;
   bool is_causal = false;
   int64_t window = kNoWindow;
-  std::vector<int64_t> places;
+  std::vector<int64_t> positions;
   torch::Tensor query, both, bias;
 
   Case(int64_t heads_, int64_t width_, const std::vector<int64_t>& lengths,
@@ -52,7 +52,7 @@ struct Case {
   torch::Tensor outside(int64_t i) const {
     const int64_t length = queries.lengths[i];
     auto at = torch::arange(length);
-    if (!places.empty()) at = torch::tensor(places).narrow(0, queries.first[i], length);
+    if (!positions.empty()) at = torch::tensor(positions).narrow(0, queries.first[i], length);
     return (at.unsqueeze(1) - at).abs() > window;
   }
 
@@ -99,7 +99,7 @@ struct Case {
     request.width = width;
     request.group = group;
     request.window = window;
-    if (!places.empty()) request.places = places.data();
+    if (!positions.empty()) request.positions = positions.data();
     request.sequences = batch();
     request.query_first = queries.first.data();
     request.query_lengths = queries.lengths.data();
@@ -210,8 +210,8 @@ TEST(InferenceSequences, Windows) {
         one.is_causal = is_causal;
         if (has_holes) {
           const auto steps = torch::randint(1, 5, {one.queries.rows}).pow(2).cumsum(0);
-          one.places.assign(steps.const_data_ptr<int64_t>(),
-                            steps.const_data_ptr<int64_t>() + one.queries.rows);
+          one.positions.assign(steps.const_data_ptr<int64_t>(),
+                               steps.const_data_ptr<int64_t>() + one.queries.rows);
         }
         check(one);
       }

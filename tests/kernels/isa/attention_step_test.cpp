@@ -27,15 +27,14 @@ struct Case {
     if (biased) bias = torch::randn({rows, heads, most});
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t count = row == 0 ? most : torch::randint(0, most + 1, {1}).item<int64_t>();
-      const auto places = torch::randperm(capacity).narrow(0, 0, count).to(torch::kInt);
-      tokens.emplace_back(places.const_data_ptr<int32_t>(),
-                          places.const_data_ptr<int32_t>() + count);
+      const auto slots = torch::randperm(capacity).narrow(0, 0, count).to(torch::kInt);
+      tokens.emplace_back(slots.const_data_ptr<int32_t>(), slots.const_data_ptr<int32_t>() + count);
     }
   }
 
-  // The cache's rows at these places, (heads, count, width).
-  torch::Tensor at(const torch::Tensor& cache, const torch::Tensor& places) const {
-    const auto rows = cache.narrow(1, 0, heads * width).index_select(0, places);
+  // The cache's rows at these slots, (heads, count, width).
+  torch::Tensor at(const torch::Tensor& cache, const torch::Tensor& slots) const {
+    const auto rows = cache.narrow(1, 0, heads * width).index_select(0, slots);
     return rows.view({-1, heads, width}).transpose(0, 1).to(torch::kDouble);
   }
 
@@ -44,7 +43,7 @@ struct Case {
     for (int64_t row = 0; row < rows; ++row) {
       const auto count = static_cast<int64_t>(tokens[row].size());
       if (count == 0) continue;
-      const auto places = torch::tensor(tokens[row]).to(torch::kLong);
+      const auto slots = torch::tensor(tokens[row]).to(torch::kLong);
       std::optional<torch::Tensor> added;
       if (bias.defined()) {
         added = bias[row].narrow(1, 0, count).to(torch::kDouble).unsqueeze(1);
@@ -52,7 +51,7 @@ struct Case {
       out[row] =
           at::scaled_dot_product_attention(
               query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble),
-              at(keys, places), at(values, places), added)
+              at(keys, slots), at(values, slots), added)
               .squeeze(1);
     }
     return out.view({rows, heads * width});
@@ -62,22 +61,22 @@ struct Case {
     const auto out = torch::full({rows, heads * width}, 7.0F);
     // A token is a pointer to its key; its value is at the distance between the two tensors.
     std::vector<std::vector<const float*>> seen;
-    std::vector<const float* const*> places;
+    std::vector<const float* const*> pointers;
     std::vector<int64_t> counts;
     for (const auto& one : tokens) {
       seen.emplace_back();
-      for (const int32_t place : one)
-        seen.back().push_back(keys.const_data_ptr<float>() + place * keys.size(1));
+      for (const int32_t slot : one)
+        seen.back().push_back(keys.const_data_ptr<float>() + slot * keys.size(1));
       counts.push_back(one.size());
     }
-    for (const auto& one : seen) places.push_back(one.data());
+    for (const auto& one : seen) pointers.push_back(one.data());
     AttentionRequest request = {};
     request.query = query.const_data_ptr<float>();
     request.query_stride = query.size(1);
     request.heads = heads;
     request.width = width;
     request.value = values.const_data_ptr<float>() - keys.const_data_ptr<float>();
-    request.tokens = places.data();
+    request.tokens = pointers.data();
     request.counts = counts.data();
     request.scale = 1.0F / std::sqrt(static_cast<float>(width));
     if (bias.defined()) {

@@ -15,7 +15,7 @@ using namespace scalar;
 // The memory that a request points to.
 struct Case {
   Type type;
-  int64_t tokens, dim, rows, places;
+  int64_t tokens, dim, rows, positions;
   bool wide;
   std::vector<int64_t> ids, position_ids;
   std::vector<int32_t> narrow_ids, narrow_position_ids;
@@ -48,14 +48,14 @@ void fill(Case& c, int kind, bool dropout, std::mt19937& random) {
   AddedRows& p = c.g.added[0];
   p.count = std::max<int64_t>(1, kind == 3 ? (c.tokens + 2) / 3 : 1 + below(c.tokens + 1));
   p.divide = kind == 3 ? 3 : 1;
-  c.places = p.count + 5;
+  c.positions = p.count + 5;
   p.stride = c.dim + below(2);
-  c.table = random_values(table_type(c.type), c.places * p.stride, random, true);
+  c.table = random_values(table_type(c.type), c.positions * p.stride, random, true);
   p.table = c.table.data();
   c.g.tables = kind != 0 ? 1 : 0;
   if (kind == 2) {
     c.position_ids.resize(static_cast<size_t>(p.count));
-    for (int64_t& id : c.position_ids) id = below(c.places);
+    for (int64_t& id : c.position_ids) id = below(c.positions);
     p.ids = integers(!c.wide, c.position_ids, c.narrow_position_ids);
   } else {
     p.ids = {nullptr, false};
@@ -75,12 +75,13 @@ Bytes expected(const Case& c) {
   Bytes out(static_cast<size_t>(c.tokens * c.dim * element_size(type)));
   for (int64_t t = 0; t < c.tokens; ++t) {
     const int64_t slot = t / p.divide % p.count;
-    const int64_t place = p.ids.data != nullptr ? p.ids[slot] : p.offset + slot;
+    const int64_t position = p.ids.data != nullptr ? p.ids[slot] : p.offset + slot;
     for (int64_t j = 0; j < c.dim; ++j) {
       double x = get(c.weight, type, c.ids[static_cast<size_t>(t)] * c.g.weight_stride + j);
       x = rounded(between, product(type, x, c.g.scale));
       if (c.g.tables != 0)
-        x = rounded(between, sum(type, x, get(c.table, table_type(c.type), place * p.stride + j)));
+        x = rounded(between,
+                    sum(type, x, get(c.table, table_type(c.type), position * p.stride + j)));
       if (!c.mask.empty())
         x = rounded(between,
                     product(type, x, kept(c.mask.data(), t * c.dim + j) ? c.g.kept.factor : 0.0));

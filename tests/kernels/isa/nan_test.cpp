@@ -33,10 +33,10 @@ bool all_nan(const std::vector<float>& x) {
 
 TEST(NotANumber, InLogits) {
   on_each_nan([](const InferenceKernels& use, float nan) {
-    for (size_t place = 0; place < 40; ++place) {
+    for (size_t index = 0; index < 40; ++index) {
       std::vector<float> logits(40, 0.5F);
-      logits[place] = nan;
-      EXPECT_TRUE(std::isnan(use.topk.log_sum_exp(logits.data(), 40).rest)) << place;
+      logits[index] = nan;
+      EXPECT_TRUE(std::isnan(use.topk.log_sum_exp(logits.data(), 40).rest)) << index;
     }
   });
 }

@@ -215,7 +215,7 @@ TEST(InferenceRows, Ranks) {
                                best.data(), count);
         for (int64_t i = 0; i < std::min(count, 2 * n); ++i) {
           EXPECT_EQ(best[i].score, -all[i].first);
-          EXPECT_EQ(best[i].place, all[i].second);
+          EXPECT_EQ(best[i].index, all[i].second);
         }
       });
     }

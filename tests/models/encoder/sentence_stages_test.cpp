@@ -69,9 +69,9 @@ torch::Tensor alone(SentenceStages& stages, const torch::Tensor& hidden, const t
                     int64_t prompt, const torch::Tensor& ids) {
   std::vector<torch::Tensor> vectors;
   for (int64_t i = 0; i < hidden.size(0); ++i) {
-    const auto places = mask[i].nonzero().squeeze(1);
-    vectors.push_back(stages->forward(hidden[i].index_select(0, places).unsqueeze(0), {}, prompt,
-                                      ids[i].index_select(0, places).unsqueeze(0)));
+    const auto indices = mask[i].nonzero().squeeze(1);
+    vectors.push_back(stages->forward(hidden[i].index_select(0, indices).unsqueeze(0), {}, prompt,
+                                      ids[i].index_select(0, indices).unsqueeze(0)));
   }
   return torch::cat(vectors);
 }

@@ -131,7 +131,7 @@ std::vector<Kind> all_kinds() {
   const Names vocabulary = {"vocab_size", "d_model"}, rows = {"max_len", "d_model"}, buffer = {"1", "max_len", "d_model"};
   const Names of_tokens = {"scale", "padding_idx"}, of_rows = {"max_len", "batch_first", "grow"};
   const Names of_both = {"scale", "padding_idx", "max_len", "batch_first", "grow"};
-  const Names place = {"position_ids", "offset"}, input = {"input"};
+  const Names position = {"position_ids", "offset"}, input = {"input"};
   const std::map<std::string, std::string> hidden = {{"hidden_states", "input"}, {"x", "input"}};
   const std::vector<Key> weight = {{"weight", {"d_model"}}};
   const std::vector<Key> gated = {
@@ -148,7 +148,7 @@ std::vector<Kind> all_kinds() {
        false, Input::Ids, of_tokens, token_embedding<false>},
       {"PositionalEncoding", {"PositionalEncoding"}, "notebooks 00 and 03",
        {{"pe", buffer}},
-       true, Input::Embeddings, of_rows, positional_encoding, place},
+       true, Input::Embeddings, of_rows, positional_encoding, position},
       {"PositionEmbedding", {"PositionEmbedding", "PositionalEncoding"}, "notebook 02, a frozen weight",
        {{"embedding.weight", rows}},
        true, Input::Positions, {"max_len"}, position_embedding<RegisterAs::Parameter>},
@@ -157,11 +157,11 @@ std::vector<Kind> all_kinds() {
        true, Input::Positions, {"max_len"}, position_embedding<RegisterAs::Buffer>},
       {"InputEmbedding", {"InputEmbedding"}, "notebook 00",
        {{"token_embedding.embedding.weight", vocabulary}, {"pos_encoding.pe", buffer}},
-       true, Input::Ids, of_both, tokens_and_positions<InputEmbedding, InputEmbeddingOptions, false>, place},
+       true, Input::Ids, of_both, tokens_and_positions<InputEmbedding, InputEmbeddingOptions, false>, position},
       {"TokenAndPositionEmbedding", {"TokenAndPositionEmbedding"}, "notebook 03",
        {{"token_embedding.weight", vocabulary}, {"position_encoding.pe", buffer}},
        true, Input::Ids, of_both,
-       tokens_and_positions<TokenAndPositionEmbedding, TokenAndPositionEmbeddingOptions, true>, place},
+       tokens_and_positions<TokenAndPositionEmbedding, TokenAndPositionEmbeddingOptions, true>, position},
       {"TimestepEmbedding", {"TimestepEmbedding"}, "notebook 02",
        {{"pe.embedding.weight", rows}, {"pe_linear.0.weight", {"hidden", "d_model"}}, {"pe_linear.0.bias", {"hidden"}},
         {"pe_linear.2.weight", {"channels", "hidden"}}, {"pe_linear.2.bias", {"channels"}}},

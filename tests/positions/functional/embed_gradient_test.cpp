@@ -39,10 +39,10 @@ TEST_F(EmbedGradient, AddsToAnExistingOneInPlace) {
   auto weight = values.clone().requires_grad_();
   const auto existing = torch::randn({7, 5});
   weight.mutable_grad() = existing.clone();
-  const void* const place = weight.grad().data_ptr();
+  const void* const address = weight.grad().data_ptr();
   const auto version = weight.grad()._version();
   embed(ids, weight, table).sum().backward();
-  EXPECT_EQ(weight.grad().data_ptr(), place);
+  EXPECT_EQ(weight.grad().data_ptr(), address);
   EXPECT_GT(weight.grad()._version(), version);
   EXPECT_TRUE(bit_equal(weight.grad()[3], existing[3]));
   EXPECT_TRUE(bit_equal(weight.grad()[4], existing[4] + 1));

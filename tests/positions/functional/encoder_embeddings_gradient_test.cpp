@@ -117,10 +117,10 @@ TEST_F(EmbeddingsGradient, IsAddedInPlace) {
   EmbeddingsCase c = trained_bert();
   auto& tokens = c.weights.tokens;
   tokens.mutable_grad() = torch::ones_like(tokens);
-  const void* const place = tokens.grad().data_ptr();
+  const void* const address = tokens.grad().data_ptr();
   const auto version = tokens.grad()._version();
   encoder_embeddings(c.ids, c.weights, c.how).pow(2).sum().backward();
-  EXPECT_EQ(tokens.grad().data_ptr(), place);
+  EXPECT_EQ(tokens.grad().data_ptr(), address);
   EXPECT_GT(tokens.grad()._version(), version);
 }
 

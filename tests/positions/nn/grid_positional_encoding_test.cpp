@@ -57,11 +57,11 @@ TEST_P(Grid, AddsThePresetsTable) {
 // get_2d_sincos_pos_embed of facebookresearch/mae, written out.
 TEST(Grid, IsMaesOwnComputation) {
   const int64_t dim = 36, side = 7;
-  const auto half = [&](const torch::Tensor& place) {
+  const auto half = [&](const torch::Tensor& position) {
     auto omega = torch::arange(dim / 4, torch::kDouble);
     omega = omega / (dim / 4.0);
     omega = 1.0 / torch::pow(10000.0, omega);
-    const auto angle = torch::outer(place.to(torch::kDouble).flatten(), omega);
+    const auto angle = torch::outer(position.to(torch::kDouble).flatten(), omega);
     return torch::cat({torch::sin(angle), torch::cos(angle)}, 1);
   };
   const auto line = torch::arange(side, torch::kFloat);

@@ -94,11 +94,11 @@ TEST(RotaryPositionEmbedding2d, TrainingMovesTheCoordinates) {
     return module->cos_sin(3, 4).cos;
   };
   torch::manual_seed(7);
-  auto places = rotary_grid(options, {3, 4});
-  places = places + torch::empty({1, 2}).uniform_(-0.5, 0.5);
-  places = places * torch::empty({1, 2}).uniform_(-std::log(1.1), std::log(1.1)).exp();
-  places = places * torch::empty({1, 1}).uniform_(-std::log(2.0), std::log(2.0)).exp();
-  EXPECT_TRUE(bit_equal(cos(7), rotary_cos_sin(options, places).cos));
+  auto positions = rotary_grid(options, {3, 4});
+  positions = positions + torch::empty({1, 2}).uniform_(-0.5, 0.5);
+  positions = positions * torch::empty({1, 2}).uniform_(-std::log(1.1), std::log(1.1)).exp();
+  positions = positions * torch::empty({1, 1}).uniform_(-std::log(2.0), std::log(2.0)).exp();
+  EXPECT_TRUE(bit_equal(cos(7), rotary_cos_sin(options, positions).cos));
   EXPECT_FALSE(bit_equal(cos(7), cos(8)));
   module->eval();
   EXPECT_TRUE(bit_equal(cos(7), rotary_cos_sin(options, rotary_grid(options, {3, 4})).cos));

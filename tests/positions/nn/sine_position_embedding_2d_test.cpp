@@ -63,8 +63,8 @@ torch::Tensor plain_composition(const torch::Tensor& mask, const Options& o) {
   dim_t = o.frequency() == sinusoid::Frequency::Power
               ? torch::pow(o.temperature(), 2 * pairs / features)
               : torch::pow(o.temperature(), pairs * (2.0 / static_cast<double>(features)));
-  const auto interleaved = [&](const torch::Tensor& place) {
-    const auto angle = place.unsqueeze(-1) / dim_t;
+  const auto interleaved = [&](const torch::Tensor& coordinate) {
+    const auto angle = coordinate.unsqueeze(-1) / dim_t;
     return torch::stack(
                {angle.slice(3, 0, features, 2).sin(), angle.slice(3, 1, features, 2).cos()}, 4)
         .flatten(3);

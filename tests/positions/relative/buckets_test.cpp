@@ -33,8 +33,8 @@ const RelativeBuckets kRelativeBuckets[] = {
 
 TEST(RelativePositionBias, HasTheBucketsOfTransformers) {
   constexpr int64_t kLength = 600;
-  const auto places = torch::arange(kLength);
-  const auto relative = places.unsqueeze(0) - places.unsqueeze(1);
+  const auto positions = torch::arange(kLength);
+  const auto relative = positions.unsqueeze(0) - positions.unsqueeze(1);
   for (const RelativeBuckets& row : kRelativeBuckets) {
     SCOPED_TRACE(row.max_distance);
     const auto bucket_of = [&](int64_t distance) {

@@ -91,8 +91,8 @@ TEST(RelativeIndex, Errors) {
                "right must not be negative, and at most 4294967296. Got 4611686018427387904");
   EXPECT_ERROR(relative_index(distances, Shift{-1}), c10::ValueError,
                "origin must not be negative");
-  const auto places = torch::arange(6).view({2, 3});
-  EXPECT_ERROR(relative_index(places, torch::arange(9).view({3, 3}), Buckets{}), c10::ValueError,
+  const auto positions = torch::arange(6).view({2, 3});
+  EXPECT_ERROR(relative_index(positions, torch::arange(9).view({3, 3}), Buckets{}), c10::ValueError,
                "of the same sequences. Got [2, 3] and [3, 3]");
   EXPECT_ERROR(relative_index(distances, SignedLog{32, 17}), c10::ValueError,
                "max_position must be larger than 17");

@@ -15,10 +15,10 @@ namespace {
 
 using relative::Clamp;
 using relative::Contract;
-using relative::MaskPlace;
-using relative::Place;
+using relative::Masking;
 using relative::ScaleBy;
 using relative::ScaleOf;
+using relative::Scoring;
 using relative::Shift;
 using testing::bit_equal;
 
@@ -111,8 +111,8 @@ TEST(RelativeScores, AreOfTheirPlace) {
   torch::manual_seed(testing::seed(4));
   const Inputs in;
   const double by = std::pow(6.0, -0.5);
-  const auto scores = [&](const Place& place) {
-    return relative_scores(in.q, in.k, in.term, in.mask, place);
+  const auto scores = [&](const Scoring& scoring) {
+    return relative_scores(in.q, in.k, in.term, in.mask, scoring);
   };
   EXPECT_TRUE(bit_equal(scores({ScaleOf::Nothing}), in.product() + in.term + in.mask));
   EXPECT_TRUE(bit_equal(scores({}), in.product() * by + in.term + in.mask));
@@ -123,9 +123,9 @@ TEST(RelativeScores, AreOfTheirPlace) {
   EXPECT_TRUE(bit_equal(scores({ScaleOf::ScoresAndTerm}), (in.product() + in.term) * by + in.mask));
   EXPECT_TRUE(bit_equal(scores({ScaleOf::Scores, ScaleBy::Multiply, 1, true}),
                         in.product() * by + in.term * by + in.mask));
-  EXPECT_TRUE(bit_equal(scores({ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::WithTerm}),
+  EXPECT_TRUE(bit_equal(scores({ScaleOf::Scores, ScaleBy::Multiply, 1, false, Masking::WithTerm}),
                         in.product() * by + (in.term + in.mask)));
-  EXPECT_TRUE(bit_equal(scores({ScaleOf::Scores, ScaleBy::Multiply, 1, false, MaskPlace::Twice}),
+  EXPECT_TRUE(bit_equal(scores({ScaleOf::Scores, ScaleBy::Multiply, 1, false, Masking::Twice}),
                         in.product() * by + in.term + in.mask + in.mask));
   EXPECT_TRUE(bit_equal(relative_scores(in.q, in.k, {}, {}, {}), in.product() * by));
 }
@@ -133,13 +133,13 @@ TEST(RelativeScores, AreOfTheirPlace) {
 TEST(RelativeScores, FillByTheLowestNumber) {
   const Inputs in;
   const auto may = torch::rand({2, 1, 5, 7}) < 0.5;
-  Place place;
-  place.mask_place = MaskPlace::FillLowest;
-  const auto scores = relative_scores(in.q, in.k, in.term, may, place);
+  Scoring scoring;
+  scoring.masking = Masking::FillLowest;
+  const auto scores = relative_scores(in.q, in.k, in.term, may, scoring);
   EXPECT_TRUE((scores.masked_select(may.logical_not()) == std::numeric_limits<float>::lowest())
                   .all()
                   .item<bool>());
-  EXPECT_ERROR(relative_scores(in.q, in.k, in.term, in.mask, place), c10::TypeError,
+  EXPECT_ERROR(relative_scores(in.q, in.k, in.term, in.mask, scoring), c10::TypeError,
                "must be bool");
 }
 

@@ -20,10 +20,10 @@ namespace {
 
 using relative::Distances;
 using relative::DistanceVectors;
-using relative::MaskPlace;
-using relative::Place;
+using relative::Masking;
 using relative::ScaleBy;
 using relative::ScaleOf;
+using relative::Scoring;
 using relative::Term;
 using testing::bit_equal;
 using testing::Op;
@@ -44,11 +44,11 @@ Term wide(const Term& term) {
 struct Inputs {
   torch::Tensor q, k, mask;
   Term term;
-  Place place;
+  Scoring scoring;
 
-  torch::Tensor weights() const { return relative_weights(q, k, term, mask, place); }
-  torch::Tensor scores() const { return relative_scores(q, k, term, mask, place); }
-  Inputs wider() const { return {wide(q), wide(k), wide(mask), wide(term), place}; }
+  torch::Tensor weights() const { return relative_weights(q, k, term, mask, scoring); }
+  torch::Tensor scores() const { return relative_scores(q, k, term, mask, scoring); }
+  Inputs wider() const { return {wide(q), wide(k), wide(mask), wide(term), scoring}; }
   // Those that may have a gradient, which are given one.
   std::vector<torch::Tensor> require_grad() const {
     std::vector<torch::Tensor> all = {q, k};
@@ -77,16 +77,16 @@ class Draw {
     const int64_t queries = 1 + below(4) * below(60), keys = 1 + below(70);
     in.q = heads_of(batch, heads, queries, width);
     in.k = heads_of(below(4) == 0 ? 1 : batch, below(4) == 0 ? 1 : heads, keys, width);
-    in.place.scale_of = static_cast<ScaleOf>(below(6));
-    in.place.scale_by = static_cast<ScaleBy>(below(3));
-    in.place.products = 1 + below(3);
-    in.place.scales_term = below(3) == 0;
-    in.place.mask_place = static_cast<MaskPlace>(below(4));
+    in.scoring.scale_of = static_cast<ScaleOf>(below(6));
+    in.scoring.scale_by = static_cast<ScaleBy>(below(3));
+    in.scoring.products = 1 + below(3);
+    in.scoring.scales_term = below(3) == 0;
+    in.scoring.masking = static_cast<Masking>(below(4));
     in.term = term(batch, heads, queries, keys, width);
-    if (below(3) > 0) in.mask = mask(batch, heads, queries, keys, in.place.mask_place);
+    if (below(3) > 0) in.mask = mask(batch, heads, queries, keys, in.scoring.masking);
     const auto* pairs = std::get_if<at::Tensor>(&in.term);
-    if (pairs != nullptr && !pairs->defined() && in.place.scale_of == ScaleOf::ProductInOneSum)
-      in.place.scale_of = ScaleOf::Scores;  // which needs no term
+    if (pairs != nullptr && !pairs->defined() && in.scoring.scale_of == ScaleOf::ProductInOneSum)
+      in.scoring.scale_of = ScaleOf::Scores;  // which needs no term
     return in;
   }
 
@@ -114,9 +114,9 @@ class Draw {
     }
   }
 
-  torch::Tensor mask(int64_t batch, int64_t heads, int64_t queries, int64_t keys, MaskPlace place) {
+  torch::Tensor mask(int64_t batch, int64_t heads, int64_t queries, int64_t keys, Masking masking) {
     const std::vector<int64_t> sizes = {or_one(batch), or_one(heads), or_one(queries), keys};
-    if (place != MaskPlace::FillLowest) return torch::randn(sizes);
+    if (masking != Masking::FillLowest) return torch::randn(sizes);
     return torch::rand(sizes) < 0.6;
   }
 
@@ -205,8 +205,8 @@ TEST(RelativeWeights, NoticeAChangeBeforeTheirBackward) {
 TEST(RelativeWeights, SaveOnlyWhatTheirBackwardNeeds) {
   const auto drawn = [] { return torch::randn({2, 5, 4}); };
   const auto tokens = [] { return torch::rand({5, 5}) < 0.5; };
-  Place fills;
-  fills.mask_place = MaskPlace::FillLowest;
+  Scoring fills;
+  fills.masking = Masking::FillLowest;
   for (const bool is_inference : {false, true}) {
     torch::Tensor q, k, mask, allowed;
     {
@@ -268,12 +268,12 @@ TEST(RelativeWeights, OfHalfPrecisionInFloat32) {
   };
   const auto q = half({2, 3, 9, 16}), k = half({2, 3, 30, 16});
   const auto term = 10.0 * torch::randn({3, 9, 30});
-  for (const MaskPlace mask_place : {MaskPlace::AfterTerm, MaskPlace::FillLowest}) {
-    Place place;
-    place.mask_place = mask_place;
-    place.in_float32 = true;
-    const auto wanted = relative_scores(q, k, term, {}, place).softmax(-1).to(torch::kBFloat16);
-    EXPECT_TRUE(bit_equal(relative_weights(q, k, term, {}, place), wanted));
+  for (const Masking masking : {Masking::AfterTerm, Masking::FillLowest}) {
+    Scoring scoring;
+    scoring.masking = masking;
+    scoring.in_float32 = true;
+    const auto wanted = relative_scores(q, k, term, {}, scoring).softmax(-1).to(torch::kBFloat16);
+    EXPECT_TRUE(bit_equal(relative_weights(q, k, term, {}, scoring), wanted));
   }
 }
 
@@ -334,8 +334,8 @@ TEST(RelativeWeights, TakeSizesOfNothing) {
 // Keys that are filled are those of the lowest score, also beside scores of -inf.
 TEST(RelativeWeights, OfFilledKeysAreThoseOfTheScores) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  Place fills;
-  fills.mask_place = MaskPlace::FillLowest;
+  Scoring fills;
+  fills.masking = Masking::FillLowest;
   for (const int64_t keys : {3, 20}) {
     const auto q = torch::randn({2, 4, 5}), k = torch::randn({2, keys, 5});
     auto term = torch::randn({4, keys});

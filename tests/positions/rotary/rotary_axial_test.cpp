@@ -120,14 +120,14 @@ TEST(RotaryAxial, AxesTakeTurns) {
 }
 
 TEST(RotaryAxial, TheLastCoordinateModulates) {
-  const auto places = torch::rand({3, 20, 2}), stamps = torch::rand({3, 20, 1}) * 90;
+  const auto positions = torch::rand({3, 20, 2}), stamps = torch::rand({3, 20, 1}) * 90;
   const auto options = axial(24);
   const auto f = frequencies(options);
-  const auto angles = torch::cat({places.select(-1, 0).unsqueeze(-1) * f * stamps,
-                                  places.select(-1, 1).unsqueeze(-1) * f * stamps},
+  const auto angles = torch::cat({positions.select(-1, 0).unsqueeze(-1) * f * stamps,
+                                  positions.select(-1, 1).unsqueeze(-1) * f * stamps},
                                  -1);
   const auto table =
-      rotary_cos_sin(RotaryOptions(options).modulated(true), torch::cat({places, stamps}, -1));
+      rotary_cos_sin(RotaryOptions(options).modulated(true), torch::cat({positions, stamps}, -1));
   EXPECT_TRUE(bit_equal(table.cos, angles.cos()));
 }
 

@@ -279,15 +279,15 @@ TEST(Rotary, ExactScalesInAnyOrder) {
 
 TEST(Rotary, GradientsOfGivenFrequencies) {
   const auto options = rotary_preset("lightglue", 8);
-  const auto places = torch::rand({5, 2}).requires_grad_();
+  const auto positions = torch::rand({5, 2}).requires_grad_();
   const auto f = torch::rand({2}).requires_grad_();
-  const auto table = rotary_cos_sin(options, RotaryFrequencies{f}, places);
+  const auto table = rotary_cos_sin(options, RotaryFrequencies{f}, positions);
   (table.cos + 2 * table.sin).sum().backward();
-  const auto own = f.detach().requires_grad_(), at = places.detach().requires_grad_();
+  const auto own = f.detach().requires_grad_(), at = positions.detach().requires_grad_();
   const auto angles = (at.unsqueeze(-1) * own).flatten(1).repeat_interleave(2, -1);
   (angles.cos() + 2 * angles.sin()).sum().backward();
   EXPECT_TRUE(torch::allclose(f.grad(), own.grad()));
-  EXPECT_TRUE(torch::allclose(places.grad(), at.grad()));
+  EXPECT_TRUE(torch::allclose(positions.grad(), at.grad()));
   EXPECT_FALSE(
       rotary_cos_sin(options, RotaryFrequencies{f.detach()}, at.detach()).cos.requires_grad());
 }

@@ -43,7 +43,7 @@ TEST(DataParallel, GradientsAreAliasesThatMayBeClearedOrDropped) {
     SomeParameters model({torch::ones({3, 4}), torch::ones({4, 3}).t(), torch::ones({5})});
     DataParallel parallel(model, group);
     torch::optim::SGD optimizer(model.all, 0.1);
-    std::vector<const void*> places;
+    std::vector<const void*> addresses;
     for (int step = 0; step < 4; ++step) {
       torch::Tensor loss = torch::zeros({});
       for (const auto& p : model.all) loss = loss + (p * (group.rank() + 1)).sum();
@@ -53,9 +53,9 @@ TEST(DataParallel, GradientsAreAliasesThatMayBeClearedOrDropped) {
         const auto& p = model.all[i];
         EXPECT_TRUE(bit_equal(p.grad(), torch::full_like(p, 3.0))) << step << ", " << i;
         EXPECT_EQ(p.grad().strides(), p.strides());
-        if (step == 0) places.push_back(p.grad().const_data_ptr());
-        EXPECT_EQ(p.grad().const_data_ptr(), places[i]) << "copied once, not twice";
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(places[i]) % 64, 0);
+        if (step == 0) addresses.push_back(p.grad().const_data_ptr());
+        EXPECT_EQ(p.grad().const_data_ptr(), addresses[i]) << "copied once, not twice";
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(addresses[i]) % 64, 0);
       }
       optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
     }

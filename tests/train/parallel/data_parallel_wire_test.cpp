@@ -14,33 +14,33 @@ namespace {
 
 using testing::Traffic;
 
-constexpr int64_t kPlace = 64;           // bytes that each place is rounded up to
+constexpr int64_t kSlotBytes = 64;       // bytes that each slot is rounded up to
 constexpr int64_t kExtraBytes = 64 * 4;  // numbers of finish()
 constexpr int64_t kCountBytes = 2 * 4;   // a parameter: processes of either kind of gradient
 constexpr int64_t kFailedBytes = 4;      // processes that failed
 
-int64_t rounded(int64_t bytes) { return (bytes + kPlace - 1) / kPlace * kPlace; }
+int64_t rounded(int64_t bytes) { return (bytes + kSlotBytes - 1) / kSlotBytes * kSlotBytes; }
 
 torch::Tensor wire_loss(SmallModel& model) {
   const auto ids = torch::tensor({{1, 2, 2, 30, 31}});
   return model.loss_sum(ids, ids, /*extra=*/true);
 }
 
-// One allreduce of all places, the counts and the extra numbers. Nothing for the frozen layer, and
+// One allreduce of all slots, the counts and the extra numbers. Nothing for the frozen layer, and
 // nothing for the one without gradients once that is known.
 TEST(DataParallelWire, SendsEachGradientOnce) {
   testing::run_counted_ranks(4, [](const RankGroup& group) {
     SmallModel model({});
     DataParallel parallel(model, group, DataParallelOptions().bucket_bytes(1 << 20));
-    int64_t places = 0, parameters = 0;
+    int64_t slot_bytes = 0, parameters = 0;
     for (const auto& parameter : model.parameters()) {
       ++parameters;
-      if (parameter.requires_grad()) places += rounded(4 * parameter.numel());
+      if (parameter.requires_grad()) slot_bytes += rounded(4 * parameter.numel());
     }
     for (int step = 0; step < 3; ++step) {
       if (step == 1) {
         for (const auto& parameter : model.never->parameters())
-          places -= rounded(4 * parameter.numel());
+          slot_bytes -= rounded(4 * parameter.numel());
       }
       testing::reset_traffic(group);
       wire_loss(model).backward();
@@ -49,7 +49,7 @@ TEST(DataParallelWire, SendsEachGradientOnce) {
       EXPECT_EQ(traffic.size(), 1) << "allreduce alone";
       EXPECT_EQ(traffic.at("all_reduce").calls, 1);
       EXPECT_EQ(traffic.at("all_reduce").bytes,
-                places + rounded(kCountBytes * parameters + kFailedBytes + kExtraBytes));
+                slot_bytes + rounded(kCountBytes * parameters + kFailedBytes + kExtraBytes));
       model.zero_grad();
     }
   });

@@ -137,8 +137,8 @@ TEST(AttentionWeights, FallByTheirSlopes) {
 // A mask hides slopes that are not finite, as without the weights.
 TEST(AttentionWeights, HideSlopesBesideScoresThatAreNotAllowed) {
   MultiheadAttention attention(MultiheadAttentionOptions(kWidth, kHeads).dropout(0.0));
-  const auto x = torch::randn({2, kKeys, kWidth}), places = torch::arange(kKeys);
-  const auto away = (places.unsqueeze(1) - places).abs();
+  const auto x = torch::randn({2, kKeys, kWidth}), positions = torch::arange(kKeys);
+  const auto away = (positions.unsqueeze(1) - positions).abs();
   const AttentionMask masks[] = {
       // inf times 0 is NaN; 2e38 times 2 is inf
       AttentionMask::slopes(torch::full({kHeads}, INFINITY)) &

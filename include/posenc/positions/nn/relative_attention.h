@@ -31,13 +31,13 @@ struct RelativeAttentionOptions {
   /// Whose vectors the rows are multiplied by.
   TORCH_ARG(relative::Contract, contract) = relative::Contract::Query;
   /// How scores, term and mask are put together.
-  TORCH_ARG(relative::Place, place);
+  TORCH_ARG(relative::Scoring, scoring);
 };
 
 /// Scores of attention with a term of learned vectors, one for each index of the distance of a key
 /// from a query:
 ///
-///     scores(i, j) = place(q_i . k_j, q_i . weight(index(j - i)))
+///     scores(i, j) = scoring(q_i . k_j, q_i . weight(index(j - i)))
 ///
 /// or k_j . weight(...) with Contract::Key.
 ///

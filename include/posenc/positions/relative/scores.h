@@ -29,7 +29,7 @@ enum class ScaleBy {
 };
 
 /// When and how the mask is added.
-enum class MaskPlace {
+enum class Masking {
   AfterTerm,  ///< to the sum
   WithTerm,   ///< to the term, before that is added to the scores: Swin in transformers
   Twice,      ///< twice to the sum: Swin v2 in transformers, whose checkpoints were trained so
@@ -37,12 +37,12 @@ enum class MaskPlace {
 };
 
 /// How scores, term and mask are put together: with other orders, other bits.
-struct Place {
+struct Scoring {
   ScaleOf scale_of = ScaleOf::Scores;    ///< what is scaled
   ScaleBy scale_by = ScaleBy::Multiply;  ///< how
   int64_t products = 1;  ///< how many products share the scale, whose square is D times as large
-  bool scales_term = false;  ///< whether the term is scaled alone, in the same way
-  MaskPlace mask_place = MaskPlace::AfterTerm;  ///< when the mask is added
+  bool scales_term = false;              ///< whether the term is scaled alone, in the same way
+  Masking masking = Masking::AfterTerm;  ///< when the mask is added
   /// Whether the scores of half-precision inputs become float32 before the term is added: Falcon.
   bool in_float32 = false;
 };
@@ -76,11 +76,11 @@ using Term = std::variant<at::Tensor, Distances, DistanceVectors>;
 ///
 /// A rule gives the scores of its tensor but for the rounding of products.
 ///
-/// Errors: c10::TypeError for q and k of different dtypes and, with MaskPlace::FillLowest, a mask
+/// Errors: c10::TypeError for q and k of different dtypes and, with Masking::FillLowest, a mask
 /// that is not bool; c10::ValueError for q and k of different widths, ranks, heads or sequences,
 /// and a term or a mask that does not fit the scores; those of relative_term() for its rule.
 at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const relative::Term& term,
-                           const at::Tensor& mask, const relative::Place& place);
+                           const at::Tensor& mask, const relative::Scoring& scoring);
 
 /// The weights of attention with a relative term: the softmax of relative_scores(), with the same
 /// arguments and errors, in one pass over memory where float32 is computed on the CPU.
@@ -93,10 +93,10 @@ at::Tensor relative_scores(const at::Tensor& q, const at::Tensor& k, const relat
 ///
 /// Weights are those of the composition but for the last bits, and so is the gradient; other dtypes
 /// and devices get the composition, whose softmax of half precision is computed in float32. Keys
-/// that MaskPlace::FillLowest forbids have a weight of 0, and all have the same weight where it
+/// that Masking::FillLowest forbids have a weight of 0, and all have the same weight where it
 /// forbids all.
 at::Tensor relative_weights(const at::Tensor& q, const at::Tensor& k, const relative::Term& term,
-                            const at::Tensor& mask, const relative::Place& place);
+                            const at::Tensor& mask, const relative::Scoring& scoring);
 
 /// Transformer-XL's shift: of each query's scores of the rows of a table, those of its keys. A view
 /// of x, or of a contiguous copy.

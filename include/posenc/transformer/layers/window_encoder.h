@@ -37,7 +37,7 @@ struct WindowEncoderOptions {
   /// The layers of all stages.
   int64_t num_layers() const;
   /// The stage of the i-th of all layers, and its number in that.
-  std::pair<int64_t, int64_t> place_of_layer(int64_t i) const;
+  std::pair<int64_t, int64_t> locate_layer(int64_t i) const;
   /// The options of the first layer. Throws c10::ValueError without a stage, and for one without a
   /// layer.
   const TransformerLayerOptions& first_layer() const;

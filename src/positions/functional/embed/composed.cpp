@@ -80,8 +80,8 @@ class Steps {
   Steps(const EncoderEmbeddingsWeights& weights, const EncoderEmbeddingsFuncOptions& options)
       : weights_(weights), options_(options) {}
 
-  at::Tensor norm(const at::Tensor& x, Norm place) const {
-    if (!weights_.norm_weight.defined() || options_.norm() != place) return x;
+  at::Tensor norm(const at::Tensor& x, Norm step) const {
+    if (!weights_.norm_weight.defined() || options_.norm() != step) return x;
     if (options_.no_norm()) {
       const at::Tensor y = x * weights_.norm_weight;
       return weights_.norm_bias.defined() ? y + weights_.norm_bias : y;
@@ -90,8 +90,8 @@ class Steps {
     return at::layer_norm(x, {weights_.norm_weight.size(0)}, weights_.norm_weight,
                           weights_.norm_bias, options_.layer_norm_eps());
   }
-  at::Tensor project(const at::Tensor& x, Projection place) const {
-    if (!weights_.projection_weight.defined() || options_.projection() != place) return x;
+  at::Tensor project(const at::Tensor& x, Projection step) const {
+    if (!weights_.projection_weight.defined() || options_.projection() != step) return x;
     return at::linear(options_.trigram_input() ? with_neighbours(x) : x, weights_.projection_weight,
                       weights_.projection_bias);
   }

@@ -54,7 +54,7 @@ at::Tensor joined(const Members& y, bool adjacent) {
 
 // Returns pairs (..., 2) in a form that LibTorch can view as complex numbers, which have to begin
 // at even offsets: a copy if they do not, and undefined for undefined ones.
-at::Tensor at_even_places(const at::Tensor& pairs) {
+at::Tensor at_even_offsets(const at::Tensor& pairs) {
   if (!pairs.defined()) return pairs;
   bool even = pairs.stride(-1) == 1 && pairs.storage_offset() % 2 == 0;
   for (const int64_t stride : pairs.strides().slice(0, pairs.dim() - 1)) even &= stride % 2 == 0;
@@ -65,7 +65,7 @@ at::Tensor at_even_places(const at::Tensor& pairs) {
 // anywhere, which the backward of view_as_real() rejects.
 at::Tensor as_real(const at::Tensor& numbers) {
   at::Tensor pairs = at::view_as_real(numbers);
-  if (pairs.requires_grad()) pairs.register_hook(at_even_places);
+  if (pairs.requires_grad()) pairs.register_hook(at_even_offsets);
   return pairs;
 }
 
@@ -75,7 +75,7 @@ at::Tensor complex_product(const at::Tensor& x, const RotaryCosSin& table) {
   sizes.push_back(2);
   const bool wide = table.cos.scalar_type() == at::kDouble;
   const at::ScalarType type = wide ? at::kDouble : at::kFloat;
-  const at::Tensor pairs = at::view_as_complex(at_even_places(x.to(at::kFloat).reshape(sizes)));
+  const at::Tensor pairs = at::view_as_complex(at_even_offsets(x.to(at::kFloat).reshape(sizes)));
   return as_real(pairs * at::complex(table.cos.to(type), table.sin.to(type))).flatten(-2);
 }
 

@@ -40,8 +40,8 @@ class M2M100Class : public TranslatedPieces {
 
   std::optional<std::string> token(uint32_t id) const override {
     if (const auto found = vocabulary().token(id)) return std::string(*found);
-    const std::size_t place = id - vocabulary().size();
-    return place < languages_.size() ? languages_[place] : unknown_;
+    const std::size_t index = id - vocabulary().size();
+    return index < languages_.size() ? languages_[index] : unknown_;
   }
   VocabularyKind vocabulary_kind() const override { return VocabularyKind::ListedIds; }
 
@@ -79,8 +79,8 @@ void construct_m2m100(PythonBuilder& builder) {
     PythonTemplate made = builder.around("A eos_token", "A B eos_token");
     for (PythonTemplate::Items* items : {&made.single, &made.pair}) {
       const std::string token = "__" + language + "__";
-      const auto place = std::ranges::find(languages, language) - languages.begin();
-      const auto id = static_cast<uint32_t>(vocabulary->size() + static_cast<std::size_t>(place));
+      const auto index = std::ranges::find(languages, language) - languages.begin();
+      const auto id = static_cast<uint32_t>(vocabulary->size() + static_cast<std::size_t>(index));
       items->insert(items->begin(), {std::nullopt, {id, token}});
     }
     return made;

@@ -157,9 +157,9 @@ void ZipIndex::read_directory() {
   if (at != bytes.size()) throw damaged_zip("its directory has bytes after its last entry");
 
   read_local_headers(directory.offset);
-  places_.reserve(records_.size());
+  indices_.reserve(records_.size());
   for (std::size_t i = 0; i < records_.size(); ++i) {
-    if (!places_.emplace(records_[i].name, i).second) {
+    if (!indices_.emplace(records_[i].name, i).second) {
       throw WeightsError(WeightsErrorCode::DuplicateKey,
                          "holds two records of name " + in_quotes(records_[i].name));
     }
@@ -167,14 +167,14 @@ void ZipIndex::read_directory() {
 }
 
 void ZipIndex::read_local_headers(uint64_t end) {
-  std::vector<ZipRecord*> by_place;
-  by_place.reserve(records_.size());
-  for (ZipRecord& record : records_) by_place.push_back(&record);
-  std::sort(by_place.begin(), by_place.end(),
+  std::vector<ZipRecord*> by_offset;
+  by_offset.reserve(records_.size());
+  for (ZipRecord& record : records_) by_offset.push_back(&record);
+  std::sort(by_offset.begin(), by_offset.end(),
             [](const ZipRecord* a, const ZipRecord* b) { return a->offset < b->offset; });
-  HeaderReader headers(file_, by_place, end);
-  for (std::size_t i = 0; i < by_place.size(); ++i) {
-    ZipRecord& record = *by_place[i];
+  HeaderReader headers(file_, by_offset, end);
+  for (std::size_t i = 0; i < by_offset.size(); ++i) {
+    ZipRecord& record = *by_offset[i];
     const uint64_t next = headers.next(i);
     const uint64_t fixed = fixed_header(record);
     if (next > end || record.offset > next || next - record.offset < fixed) {
@@ -202,8 +202,8 @@ void ZipIndex::read_local_headers(uint64_t end) {
 }
 
 const ZipRecord* ZipIndex::find(std::string_view name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &records_[found->second];
+  const auto found = indices_.find(name);
+  return found == indices_.end() ? nullptr : &records_[found->second];
 }
 
 std::string ZipIndex::read(const ZipRecord& record) const {

@@ -49,7 +49,7 @@ class ZipIndex {
   const InputFile& file_;
   std::string directory_;  // the records' names point into it
   std::vector<ZipRecord> records_;
-  NameViewMap<std::size_t> places_;
+  NameViewMap<std::size_t> indices_;
 };
 
 /// Whether the file starts like a zip archive.
