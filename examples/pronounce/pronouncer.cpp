@@ -58,7 +58,7 @@ void held_out_fields(Options& options, Visit&& visit) {
   visit("pronounce.seed", options.seed);
 }
 
-// Returns whether all of `text` is a whole number.
+// Returns whether all of `text` is an integer.
 bool parse(const std::string& text, int64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();
@@ -95,7 +95,7 @@ Pronouncer Pronouncer::load(const std::string& path) {
   });
   held_out_fields(options, [&](const char* name, int64_t& number) {
     const std::string& text = metadata[name];
-    if (!parse(text, number)) fail("{}: {} must be a whole number. Got '{}'", path, name, text);
+    if (!parse(text, number)) fail("{}: {} must be an integer. Got '{}'", path, name, text);
   });
   std::istringstream phonemes(metadata["pronounce.phonemes"]);
   for (std::string one; phonemes >> one;) options.phonemes.push_back(one);

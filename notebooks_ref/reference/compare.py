@@ -1,6 +1,6 @@
 """Compares a fresh set of fixtures with the committed one, by what each number promises.
 
-Exactly equal: names, shapes, types, metadata (but the torch version), whole numbers, masks, inputs
+Exactly equal: names, shapes, types, metadata (but the torch version), integers, masks, inputs
 and trainable parameters. Within a bound, since other CPUs have other last bits of exp and pow:
 * a table: 3 p 2^-24 + 1.2e-7 at position p;
 * a sum with a table: the table's bound at its position, and one rounding of the result's own type;

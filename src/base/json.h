@@ -41,7 +41,7 @@ class JsonHandler {
   virtual void string(std::string& text) = 0;  ///< may move `text`
   virtual void number(uint64_t value) = 0;
   virtual void negative(int64_t value) { other(std::to_string(value)); }
-  /// Also a whole number beyond 64 bits.
+  /// Also an integer beyond 64 bits.
   virtual void real(double value, const std::string& text);
   virtual void boolean(bool value) { other(value ? "true" : "false"); }
   virtual void null() { other("null"); }

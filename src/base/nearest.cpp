@@ -24,11 +24,11 @@ size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names,
+std::vector<std::string> nearest(std::string_view given, const std::vector<std::string>& names,
                                  size_t most, size_t farthest) {
   std::vector<std::pair<size_t, std::string>> ranked;
   for (const std::string& name : names) {
-    if (const size_t edits = distance(wanted, name); edits <= farthest) {
+    if (const size_t edits = distance(given, name); edits <= farthest) {
       ranked.emplace_back(edits, name);
     }
   }
@@ -39,9 +39,9 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
   return result;
 }
 
-std::string nearest_text(std::string_view wanted, const std::vector<std::string>& names) {
+std::string nearest_text(std::string_view given, const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : nearest(wanted, names)) text += (text.empty() ? "" : ", ") + name;
+  for (const std::string& name : nearest(given, names)) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 

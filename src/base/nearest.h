@@ -10,10 +10,10 @@ namespace posenc::detail {
 
 /// Returns up to `most` names with the smallest edit distance from `wanted`, nearest first, for the
 /// "did you mean" of an error message. Names more than `farthest` edits away are left out.
-std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names,
+std::vector<std::string> nearest(std::string_view given, const std::vector<std::string>& names,
                                  size_t most = 3, size_t farthest = SIZE_MAX);
 
 /// The same, with commas between them.
-std::string nearest_text(std::string_view wanted, const std::vector<std::string>& names);
+std::string nearest_text(std::string_view given, const std::vector<std::string>& names);
 
 }  // namespace posenc::detail

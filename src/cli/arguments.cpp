@@ -53,7 +53,7 @@ std::string unwritable(const std::string& text) {
 
 }  // namespace
 
-std::optional<int64_t> whole_number(const std::string& text) {
+std::optional<int64_t> parse_integer(const std::string& text) {
   return platform::parse_number<int64_t>(text);
 }
 
@@ -62,12 +62,12 @@ std::optional<double> real_number(const std::string& text) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-CLI::Validator whole(int64_t least, int64_t most) {
+CLI::Validator integer(int64_t least, int64_t most) {
   const bool open = most == std::numeric_limits<int64_t>::max();
   const std::string range =
       open ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
-  return validator("number", "a whole number " + range, [=](const std::string& text) {
-    const auto value = whole_number(text);
+  return validator("number", "an integer " + range, [=](const std::string& text) {
+    const auto value = parse_integer(text);
     // CLI11 would read 010 as an octal number.
     return value && std::to_string(*value) == text && *value >= least && *value <= most;
   });
@@ -117,13 +117,13 @@ CLI::Option* add_int8(CLI::App& app, WeightDtype& weights) {
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.
 void add_threads(CLI::App& app) {
-  const auto set = [](int64_t wanted) {
+  const auto set = [](int64_t requested) {
     const int64_t most = std::max(1u, std::thread::hardware_concurrency());
-    at::set_num_threads(static_cast<int>(std::min(wanted, most)));
+    at::set_num_threads(static_cast<int>(std::min(requested, most)));
   };
   app.add_option_function<int64_t>(
          "--threads", set, "number of threads, at most one per processor, which is the default")
-      ->check(whole(1));
+      ->check(integer(1));
 }
 
 void add_allow_unexpected(CLI::App& app, LoadOptions& options) {

@@ -22,11 +22,11 @@ constexpr int64_t kMostBeams = 10'000;
 constexpr int64_t kMostRows = int64_t{1} << 31, kMostChannels = int64_t{1} << 20;
 
 /// Parses the whole of `text` as a number; nullopt if it is not one.
-std::optional<int64_t> whole_number(const std::string& text);
+std::optional<int64_t> parse_integer(const std::string& text);
 std::optional<double> real_number(const std::string& text);
 
 /// An integer in [least, most].
-CLI::Validator whole(int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
+CLI::Validator integer(int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
 /// A finite number of at least `least`.
 CLI::Validator real(double least);

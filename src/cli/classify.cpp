@@ -46,7 +46,7 @@ void add_aggregation(CLI::App& sub, Aggregation& aggregation) {
 void add_batch(CLI::App& sub, int64_t& batch) {
   sub.add_option("--batch", batch, "number of texts that are encoded at a time")
       ->capture_default_str()
-      ->check(whole(1, kMostTexts));
+      ->check(integer(1, kMostTexts));
 }
 
 void add_classify(CLI::App& app) {
@@ -60,12 +60,12 @@ void add_classify(CLI::App& app) {
   sub->add_flag("--pair", options->pair, "each line has two texts, separated by a tab");
   add_prompt_options(*sub, options->prompt, "each line, of a pair before the first text");
   sub->add_option("--top", options->top, "number of labels, best first; default: all")
-      ->check(whole(1, kMostTexts));
+      ->check(integer(1, kMostTexts));
   add_aggregation(*sub, options->aggregation);
   sub->add_option("--stride", options->stride,
                   "with --aggregation: read lines that are too long for the model in windows, each "
                   "of which repeats this number of tokens, instead of cutting them")
-      ->check(whole(0));
+      ->check(integer(0));
   add_batch(*sub, options->batch);
   add_threads(*sub);
   add_int8(*sub, options->weights);
@@ -84,7 +84,7 @@ void add_fill(CLI::App& app) {
   sub->add_option("--text", options->file, kTextFile)->check(input_path());
   sub->add_option("--top", options->top, "number of tokens for each mask")
       ->capture_default_str()
-      ->check(whole(1, kMostTexts));
+      ->check(integer(1, kMostTexts));
   sub->add_option("--target", options->targets,
                   "consider this token only, or these, if it is given several times")
       ->allow_extra_args(false);

@@ -45,26 +45,26 @@ Json json_of(const std::vector<LabelScore>& best, const std::vector<std::string>
 void classify_texts(const TextClassifier& model, const ClassifyOptions& options) {
   check_sequence_options(model, options);
   CutLines cut("classify", model.max_seq_length());
-  const auto wanted = TextClassifyOptions()
-                          .top_k(options.top)
-                          .prompt_name(options.prompt.name)
-                          .prompt(options.prompt.text)
-                          .batch_size(options.batch)
-                          .on_truncated(cut.count());
+  const auto requested = TextClassifyOptions()
+                             .top_k(options.top)
+                             .prompt_name(options.prompt.name)
+                             .prompt(options.prompt.text)
+                             .batch_size(options.batch)
+                             .on_truncated(cut.count());
   const auto write = [&](const std::vector<std::vector<LabelScore>>& labels) {
     const std::vector<std::string> order =
         options.top ? std::vector<std::string>() : model.labels();
     for (const auto& best : labels) print("{}\n", json_of(best, order).dump());
   };
-  write(model.classify({}, wanted));  // refuses options before it waits for texts
+  write(model.classify({}, requested));  // refuses options before it waits for texts
   if (!options.pair) {
     each_lines<std::string>(
         options.file, options.batch,
         [](const LineReader&, const std::string& line) { return line; },
-        [&](const std::vector<std::string>& texts) { write(model.classify(texts, wanted)); });
+        [&](const std::vector<std::string>& texts) { write(model.classify(texts, requested)); });
   } else {
     each_lines<Pairs::value_type>(options.file, options.batch, split_pair, [&](const Pairs& pairs) {
-      write(model.classify_pairs(pairs, wanted));
+      write(model.classify_pairs(pairs, requested));
     });
   }
 }
@@ -86,18 +86,18 @@ void label_tokens(const TextClassifier& model, const ClassifyOptions& options) {
   check_token_options(options);
   CutLines cut("classify", model.max_seq_length());
   const bool is_joined = options.aggregation != labels::Aggregation::None;
-  const auto wanted =
+  const auto requested =
       TokenLabelOptions()
           .aggregation(options.aggregation)
           .ignore_labels(is_joined ? std::vector<std::string>{"O"} : std::vector<std::string>{})
           .stride(options.stride)
           .batch_size(options.batch)
           .on_truncated(cut.count());
-  model.label_tokens({}, wanted);
+  model.label_tokens({}, requested);
   each_lines<std::string>(
       options.file, options.batch, [](const LineReader&, const std::string& line) { return line; },
       [&](const std::vector<std::string>& texts) {
-        const auto labels = model.label_tokens(texts, wanted);
+        const auto labels = model.label_tokens(texts, requested);
         for (std::size_t i = 0; i < texts.size(); ++i) {
           Json list = Json::array();
           for (const TokenLabel& one : labels[i]) list.push_back(json_of(one, texts[i]));

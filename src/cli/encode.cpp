@@ -54,20 +54,20 @@ constexpr Input kFeatures = {"inputs_embeds", "features", "float32 features (B, 
 // The ids, the pixels or the features.
 at::Tensor encoder_input(const StateDict& given, const EncoderOptions& options,
                          const std::string& path) {
-  const Input wanted = options.embeddings() ? kIds : options.patches() ? kPixels : kFeatures;
+  const Input requested = options.embeddings() ? kIds : options.patches() ? kPixels : kFeatures;
   std::vector<std::string> known = {kIds.name, kPixels.name, kFeatures.name};
   known.insert(known.end(), std::begin(kOptionalInputs), std::end(kOptionalInputs));
   refuse_unknown(given, path, "an encoder", known);
   for (const Input& other : {kIds, kPixels, kFeatures}) {
-    if (given.contains(other.name) && std::string_view(other.name) != wanted.name)
-      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, wanted.of, other.name,
-           wanted.name);
+    if (given.contains(other.name) && std::string_view(other.name) != requested.name)
+      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, requested.of, other.name,
+           requested.name);
   }
-  if (!given.contains(wanted.name)) {
-    fail("{} must have a tensor `{}`, {}; it contains {}", path, wanted.name, wanted.what,
+  if (!given.contains(requested.name)) {
+    fail("{} must have a tensor `{}`, {}; it contains {}", path, requested.name, requested.what,
          described(given));
   }
-  return given[wanted.name];
+  return given[requested.name];
 }
 
 // The result of a model, encoder or classifier, for the tensors of a file.
@@ -146,10 +146,10 @@ void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* te
   sub.add_flag("--normalize", options.normalize, "divide each vector by its length")->needs(text);
   sub.add_option("--truncate-dim", options.truncate_dim, "keep this many entries of each vector")
       ->needs(text)
-      ->check(whole(1, kMostChannels));
+      ->check(integer(1, kMostChannels));
   sub.add_option("--batch", options.batch, "number of texts that are encoded at a time")
       ->needs(text)
-      ->check(whole(1, kMostTextsAtATime));
+      ->check(integer(1, kMostTextsAtATime));
 }
 
 void add_encode(CLI::App& app) {

@@ -35,16 +35,16 @@ void encode_text_lines(const EncodeTextOptions& options) {
   std::vector<std::string> texts;
   each_line(options.file,
             [&](const LineReader&, const std::string& line) { texts.push_back(line); });
-  auto wanted = SentenceEncodeOptions()
-                    .normalize(options.normalize)
-                    .batch_size(options.batch)
-                    .prompt_name(options.prompt.name)
-                    .prompt(options.prompt.text);
-  if (options.truncate_dim > 0) wanted.truncate_dim(options.truncate_dim);
+  auto requested = SentenceEncodeOptions()
+                       .normalize(options.normalize)
+                       .batch_size(options.batch)
+                       .prompt_name(options.prompt.name)
+                       .prompt(options.prompt.text);
+  if (options.truncate_dim > 0) requested.truncate_dim(options.truncate_dim);
   CutLines cut("encode", model.max_seq_length());
-  wanted.on_truncated(cut.count());
+  requested.on_truncated(cut.count());
   StateDict result;
-  result.insert("embeddings", model.encode(texts, wanted));
+  result.insert("embeddings", model.encode(texts, requested));
   save_tensors(options.output, result);
   print("{}: {}\n", options.output, described(result));
 }

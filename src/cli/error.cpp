@@ -51,14 +51,14 @@ std::string shown(const std::string& name) {
   return io::printable(io::shortened(name, kShownName));
 }
 
-std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known) {
+std::string did_you_mean(const std::string& requested, const std::vector<std::string>& known) {
   // Allow a third of the letters to be wrong; beyond that, the hint would be a guess.
-  const auto near = detail::nearest(wanted, known, 1, wanted.size() / 3 + 1);
+  const auto near = detail::nearest(requested, known, 1, requested.size() / 3 + 1);
   return near.empty() ? "" : "; did you mean " + near.front() + "?";
 }
 
-std::string suggestion(const std::string& wanted, const std::vector<std::string>& known) {
-  const std::string hint = did_you_mean(wanted, known);
+std::string suggestion(const std::string& requested, const std::vector<std::string>& known) {
+  const std::string hint = did_you_mean(requested, known);
   return hint + (hint.empty() ? "; known: " : " Known: ") + listed(known);
 }
 

@@ -45,9 +45,9 @@ std::string for_terminal(const std::string& text);
 std::string shown(const std::string& name);
 
 /// "; did you mean b?", or "" if no known name is close enough.
-std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known);
+std::string did_you_mean(const std::string& requested, const std::vector<std::string>& known);
 
 /// "; did you mean b? Known: a, b, c".
-std::string suggestion(const std::string& wanted, const std::vector<std::string>& known);
+std::string suggestion(const std::string& requested, const std::vector<std::string>& known);
 
 }  // namespace posenc::cli

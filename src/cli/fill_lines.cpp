@@ -33,16 +33,16 @@ void fill_lines(const FillOptions& options) {
                            LoadOptions(options.load).report(&report), head::Kind::Masked);
   note_unexpected("fill", report);
   CutLines cut("fill", model.max_seq_length());
-  const auto wanted = FillMaskOptions()
-                          .top_k(options.top)
-                          .targets(options.targets)
-                          .batch_size(options.batch)
-                          .on_truncated(cut.count());
-  model.fill({}, wanted);  // refuses options before it waits for texts
+  const auto requested = FillMaskOptions()
+                             .top_k(options.top)
+                             .targets(options.targets)
+                             .batch_size(options.batch)
+                             .on_truncated(cut.count());
+  model.fill({}, requested);  // refuses options before it waits for texts
   each_lines<std::string>(
       options.file, options.batch, [](const LineReader&, const std::string& line) { return line; },
       [&](const std::vector<std::string>& texts) {
-        for (const auto& text : model.fill(texts, wanted)) print("{}\n", json_of(text).dump());
+        for (const auto& text : model.fill(texts, requested)) print("{}\n", json_of(text).dump());
       });
 }
 

@@ -39,7 +39,7 @@ struct GenerateArguments {
 
 using Tokens = std::vector<int64_t>;
 
-// A tensor (B, L) of the input: whole numbers.
+// A tensor (B, L) of the input: integers.
 at::Tensor ids_in(const StateDict& given, const char* name, int64_t rows) {
   const at::Tensor ids = given[name];
   if (ids.dim() != 2 || ids.scalar_type() != at::kLong)
@@ -346,7 +346,7 @@ void add_generate(CLI::App& app) {
           ->check(real(0.0));
   auto* seed = sub->add_option("--seed", arguments->seed,
                                "of the samples of do_sample, which then are the same each time")
-                   ->check(whole(0));
+                   ->check(integer(0));
   sub->add_flag("--logits", arguments->logits,
                 "write only `logits` (B, P, V) of `decoder_input_ids`, each after those before it")
       ->excludes(set)

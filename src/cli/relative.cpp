@@ -26,7 +26,7 @@ struct RelativeArguments {
 };
 
 // nlohmann would read a larger number as a negative one.
-bool is_whole(const nlohmann::json& value) {
+bool is_integer(const nlohmann::json& value) {
   return value.is_number_integer() &&
          (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX);
 }
@@ -36,10 +36,10 @@ RelativeSetting setting_of(const std::string& path, const std::string& name,
                            const nlohmann::json& value) {
   const auto all = [&](auto is_kind) { return std::all_of(value.begin(), value.end(), is_kind); };
   if (value.is_boolean()) return value.get<bool>();
-  if (is_whole(value)) return value.get<int64_t>();
+  if (is_integer(value)) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_array() && all(is_whole)) return value.get<std::vector<int64_t>>();
+  if (value.is_array() && all(is_integer)) return value.get<std::vector<int64_t>>();
   if (value.is_array() && all([](const auto& v) { return v.is_string(); }))
     return value.get<std::vector<std::string>>();
   fail("{}: `{}` must be true or false, a number, a word, or a list of integers or words. Got {}",

@@ -65,12 +65,12 @@ void add_table(CLI::App& app) {
       sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them")
           ->check(listed_choice("a preset", preset_names(), "`posenc presets`"));
   auto* dim = sub->add_option("--dim", options->dim, "D, the number of channels")
-                  ->check(whole(1, kMostChannels));
+                  ->check(integer(1, kMostChannels));
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);
   auto* length = rows->add_option("--length", options->length,
                                   "nominal number of rows, for positions 0 .. length-1; optional "
                                   "for a grid, where it is the number of cells")
-                     ->check(whole(1, kMostRows));
+                     ->check(integer(1, kMostRows));
   auto* positions = rows->add_option("--positions", options->positions,
                                      "safetensors with tensor `positions` (rows), integer or "
                                      "floating-point")

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 int64_t extent_of(const Json& value, const std::string& key, int64_t most) {
   const bool fits = value.is_number_integer() && value >= 1 && value <= most;
-  if (!fits) fail("{} must be a whole number from 1 to {}. Got {}", key, most, value.dump());
+  if (!fits) fail("{} must be an integer from 1 to {}. Got {}", key, most, value.dump());
   return value.get<int64_t>();
 }
 
@@ -52,7 +52,7 @@ at::Tensor table_of_case(const Json& entry) {
     if (!known.count(key)) fail("a case has no field {}", key);
   }
   if (!entry.contains("preset") || !entry["preset"].is_string()) fail("preset must be a name");
-  if (!entry.contains("dim")) fail("dim must be a whole number");
+  if (!entry.contains("dim")) fail("dim must be an integer");
   PresetParams params;
   if (entry.contains("params")) {
     if (!entry["params"].is_object()) fail("params must be an object");

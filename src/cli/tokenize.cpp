@@ -25,7 +25,7 @@ void add_tokenize(CLI::App& app) {
                 "without the special tokens that the model expects");
   sub->add_option("--max-length", options->max_length,
                   "truncate to this number of tokens, special ones included")
-      ->check(whole(1));
+      ->check(integer(1));
   auto* count = sub->add_flag("--count", options->count, "write the number of tokens of each line");
   sub->add_flag(
          "--json", options->json,

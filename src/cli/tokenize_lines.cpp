@@ -63,12 +63,14 @@ std::vector<int> pad(const Tokenizer& tokenizer, const TokenBatch& batch, Encodi
 
 void tokenize_lines(const TokenizeOptions& options) {
   const Tokenizer tokenizer = tokenizer_at(options.folder);
-  auto wanted = tokenizer.own_options().add_special_tokens(!options.no_special);
+  auto requested = tokenizer.own_options().add_special_tokens(!options.no_special);
   if (options.max_length > 0) {
-    wanted.truncation(tokenizer::Truncation::LongestFirst).max_length(options.max_length).stride(0);
+    requested.truncation(tokenizer::Truncation::LongestFirst)
+        .max_length(options.max_length)
+        .stride(0);
   }
   const bool pads =
-      wanted.padding() == tokenizer::Padding::Length || wanted.pad_to_multiple_of() > 1;
+      requested.padding() == tokenizer::Padding::Length || requested.pad_to_multiple_of() > 1;
   each_line(options.file, [&](const LineReader& reader, const std::string& line) {
     std::pair<std::string, std::string> texts;
     std::string_view text = line;
@@ -79,11 +81,11 @@ void tokenize_lines(const TokenizeOptions& options) {
       second = texts.second;
     }
     const auto batch = [&] {
-      if (!second) return tokenizer.encode({std::string(text)}, wanted);
-      return tokenizer.encode_pairs({{std::string(text), std::string(*second)}}, wanted);
+      if (!second) return tokenizer.encode({std::string(text)}, requested);
+      return tokenizer.encode_pairs({{std::string(text), std::string(*second)}}, requested);
     };
     if (options.json) {
-      Encoding encoding = tokenizer.encode_one(text, second, wanted).front();
+      Encoding encoding = tokenizer.encode_one(text, second, requested).front();
       const auto mask =
           pads ? pad(tokenizer, batch(), encoding) : std::vector<int>(encoding.ids.size(), 1);
       cli::print("{}\n", json_of(encoding, mask));
@@ -94,7 +96,7 @@ void tokenize_lines(const TokenizeOptions& options) {
       const at::Tensor row = batch().input_ids;
       ids.assign(row.const_data_ptr<int64_t>(), row.const_data_ptr<int64_t>() + row.numel());
     } else {
-      ids = tokenizer.encode_ids(text, second, wanted);
+      ids = tokenizer.encode_ids(text, second, requested);
     }
     if (options.count) {
       cli::print("{}\n", ids.size());
@@ -112,7 +114,7 @@ void detokenize_lines(const DetokenizeOptions& options) {
       const std::size_t end = std::min(line.find(' ', begin), line.size());
       if (end > begin) {
         const std::string word = line.substr(begin, end - begin);
-        const auto id = whole_number(word);
+        const auto id = parse_integer(word);
         const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
         if (!id || *id < 0 || *id > kMostId)
           fail("{}: line {} must have ids{}, separated by blanks. Got {}", reader.name(),

@@ -32,19 +32,19 @@ void add_translate(CLI::App& app) {
   sub->add_option(
          "--beams", options->search.beams,
          "number of beams; 1: greedy search; neither samples; default: the model's setting")
-      ->check(whole(1, kMostBeams));
+      ->check(integer(1, kMostBeams));
   sub->add_option("--max-length", options->search.max_length,
                   "maximum number of tokens in a translation; default: the model's setting")
-      ->check(whole(1));
+      ->check(integer(1));
   auto* n_best = sub->add_option(
       "--n-best", options->search.n_best,
       "number of translations of each line, best first, each as LINE, SCORE and TEXT separated by "
       "tabs; uses at least as many beams, or samples where the model's settings have do_sample");
-  n_best->check(whole(1, kMostBeams));
+  n_best->check(integer(1, kMostBeams));
   sub->add_option("--batch", options->search.batch,
                   "number of source tokens in a batch; larger batches need more memory")
       ->capture_default_str()
-      ->check(whole(1));
+      ->check(integer(1));
   add_threads(*sub);
   sub->add_option("--src-lang", options->search.src_lang,
                   "language of the lines, as the model's tokenizer spells it: eng_Latn, en_XX or "

@@ -7,8 +7,8 @@
 #include "tokenizers/decoders/replace_all.h"
 #include "tokenizers/folder/files.h"
 #include "tokenizers/pipeline/decoded_text.h"
-#include "tokenizers/pipeline/machine.h"
-#include "tokenizers/python/python_machine.h"
+#include "tokenizers/pipeline/tokenizer_pipeline.h"
+#include "tokenizers/python/python_pipeline.h"
 #include "tokenizers/python/text.h"
 
 namespace posenc::text {
@@ -53,7 +53,7 @@ std::vector<uint32_t> without_prompt(const FolderSettings::SpeechTokens& tokens,
   return {std::find(ids.begin(), ids.end(), tokens.start), ids.end()};
 }
 
-std::unique_ptr<const TextMachine> machine_of(FolderTokenizer& read, bool lowercases_first) {
+std::unique_ptr<const TextPipeline> pipeline_of(FolderTokenizer& read, bool lowercases_first) {
   if (read.python) {
     if (lowercases_first) {
       refuse("do_lower_case",
@@ -61,26 +61,27 @@ std::unique_ptr<const TextMachine> machine_of(FolderTokenizer& read, bool lowerc
                  ", which sentence-transformers does not lowercase",
              "true");
     }
-    return std::make_unique<PythonMachine>(std::move(*read.python), read.settings);
+    return std::make_unique<PythonPipeline>(std::move(*read.python), read.settings);
   }
   if (lowercases_first) put_lowercase_first(read.definition.normalizer);
   read_padding(read.definition.padding);  // each call has its own rules, but these have to be right
   read_truncation(read.definition.truncation);
-  return std::make_unique<Machine>(std::move(read.definition), read.settings.split_special_tokens);
+  return std::make_unique<TokenizerPipeline>(std::move(read.definition),
+                                             read.settings.split_special_tokens);
 }
 
 }  // namespace
 
-LoadedTokenizer::LoadedTokenizer(std::unique_ptr<const TextMachine> machine,
+LoadedTokenizer::LoadedTokenizer(std::unique_ptr<const TextPipeline> pipeline,
                                  FolderSettings settings)
-    : settings_(std::move(settings)), machine_(std::move(machine)) {}
+    : settings_(std::move(settings)), pipeline_(std::move(pipeline)) {}
 
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::of_files(const FolderFiles& files,
                                                                  bool lowercases_first) {
   FolderTokenizer read = read_folder(files);
-  std::unique_ptr<const TextMachine> machine = machine_of(read, lowercases_first);
+  std::unique_ptr<const TextPipeline> pipeline = pipeline_of(read, lowercases_first);
   std::shared_ptr<LoadedTokenizer> loaded(
-      new LoadedTokenizer(std::move(machine), std::move(read.settings)));
+      new LoadedTokenizer(std::move(pipeline), std::move(read.settings)));
   if (const auto id = loaded->special_token_id("pad_token")) loaded->padding_ = {*id, 0};
   return loaded;
 }
@@ -89,8 +90,9 @@ std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::of_text(std::string_view
   Definition definition = read_definition(text);
   const auto padding = read_padding(definition.padding);
   const auto truncation = read_truncation(definition.truncation);
-  std::shared_ptr<LoadedTokenizer> loaded(new LoadedTokenizer(
-      std::make_unique<Machine>(std::move(definition)), file_settings(padding, truncation)));
+  std::shared_ptr<LoadedTokenizer> loaded(
+      new LoadedTokenizer(std::make_unique<TokenizerPipeline>(std::move(definition)),
+                          file_settings(padding, truncation)));
   if (padding) loaded->padding_ = {padding->pad_id, padding->pad_type_id};
   loaded->own_padding_ = padding;
   loaded->own_truncation_ = truncation;
@@ -130,7 +132,7 @@ const std::vector<uint32_t>& LoadedTokenizer::ids_before() const {
     EncodeRequest request;
     request.add_special_tokens = false;
     EncodedRows rows;
-    machine_->encode("abcdef", std::nullopt, request, 0, rows);
+    pipeline_->encode("abcdef", std::nullopt, request, 0, rows);
     ids_before_ = std::move(rows.ids);
   });
   return ids_before_;
@@ -143,7 +145,7 @@ bool LoadedTokenizer::has_types() const {
 
 std::optional<uint32_t> LoadedTokenizer::special_token_id(std::string_view name) const {
   for (const auto& [known, token] : settings_.special_tokens) {
-    if (known == name) return machine_->token_to_id(token);
+    if (known == name) return pipeline_->token_to_id(token);
   }
   return std::nullopt;
 }
@@ -151,7 +153,7 @@ std::optional<uint32_t> LoadedTokenizer::special_token_id(std::string_view name)
 std::vector<uint32_t> LoadedTokenizer::special_token_ids() const {
   std::vector<uint32_t> ids;
   const auto add = [&](const std::string& token) {
-    const auto id = machine_->token_to_id(token);
+    const auto id = pipeline_->token_to_id(token);
     if (id && std::ranges::count(ids, *id) == 0) ids.push_back(*id);
   };
   for (const auto& [name, token] : settings_.special_tokens) add(token);
@@ -166,11 +168,11 @@ std::string LoadedTokenizer::decode(const std::vector<uint32_t>& ids,
     std::vector<uint32_t> once = ids;
     once.erase(std::unique(once.begin(), once.end()), once.end());
     if (padding_) std::erase(once, padding_->id);
-    text = machine_->decode(once, skip_special_tokens);
+    text = pipeline_->decode(once, skip_special_tokens);
   } else if (settings_.decodes_speech && skip_special_tokens) {
-    text = machine_->decode(without_prompt(*settings_.decodes_speech, ids), true);
+    text = pipeline_->decode(without_prompt(*settings_.decodes_speech, ids), true);
   } else {
-    text = machine_->decode(ids, skip_special_tokens);
+    text = pipeline_->decode(ids, skip_special_tokens);
   }
   if (!settings_.blank_in_decoded.empty()) {
     replace_all(text, settings_.blank_in_decoded, " ");

@@ -11,11 +11,11 @@
 #include "tokenizers/file_rules.h"
 #include "tokenizers/folder/files.h"
 #include "tokenizers/folder/folder.h"
-#include "tokenizers/pipeline/text_machine.h"
+#include "tokenizers/pipeline/text_pipeline.h"
 
 namespace posenc::text {
 
-/// What a Tokenizer holds: the machine, and what the folder or the file says beside it.
+/// What a Tokenizer holds: the pipeline, and what the folder or the file says beside it.
 class LoadedTokenizer {
  public:
   /// That of a folder, as transformers loads it; with `lowercases_first` as sentence-transformers
@@ -29,7 +29,7 @@ class LoadedTokenizer {
   /// That of files in memory: a folder's, or one tokenizer.json. Throws TokenizerError.
   static std::shared_ptr<const LoadedTokenizer> from_memory(const FilesInMemory& files);
 
-  const TextMachine& machine() const { return *machine_; }
+  const TextPipeline& pipeline() const { return *pipeline_; }
   const FolderSettings& settings() const { return settings_; }
   /// What is filled in for padding; nothing if the tokenizer has no token for it.
   struct Padding {
@@ -51,7 +51,7 @@ class LoadedTokenizer {
   std::string decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const;
 
  private:
-  LoadedTokenizer(std::unique_ptr<const TextMachine> machine, FolderSettings settings);
+  LoadedTokenizer(std::unique_ptr<const TextPipeline> pipeline, FolderSettings settings);
 
   static std::shared_ptr<const LoadedTokenizer> of_files(const FolderFiles& files,
                                                          bool lowercases_first);
@@ -61,7 +61,7 @@ class LoadedTokenizer {
   std::optional<Padding> padding_;
   std::optional<PaddingRule> own_padding_;
   std::optional<TruncationRule> own_truncation_;
-  std::unique_ptr<const TextMachine> machine_;
+  std::unique_ptr<const TextPipeline> pipeline_;
   mutable std::once_flag before_found_;
   mutable std::vector<uint32_t> ids_before_;
 };

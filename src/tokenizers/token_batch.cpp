@@ -164,7 +164,7 @@ std::shared_ptr<const EncodedBatchParts> encode_batch(const LoadedTokenizer& tok
                                                       const TokenizerOptions& options,
                                                       const BatchRequest& asked) {
   EncodeRequest request = request_of(tokenizer, options);
-  request.wanted = asked.wanted;
+  request.requested = asked.requested;
   base::throw_unless(!texts.empty(), "[Tokenizer] at least one text must be given. Got 0");
   base::throw_unless(seconds.empty() || seconds.size() == texts.size(),
                      "[Tokenizer] second texts must be as many as first ones, ", texts.size(),
@@ -173,21 +173,21 @@ std::shared_ptr<const EncodedBatchParts> encode_batch(const LoadedTokenizer& tok
   batch->parts =
       encode_parts(texts.size(), threads_of(options), [&](std::size_t i, EncodedRows& rows) {
         const auto second = seconds.empty() ? std::nullopt : std::optional(seconds[i]);
-        tokenizer.machine().encode(texts[i], second, request, i, rows);
+        tokenizer.pipeline().encode(texts[i], second, request, i, rows);
       });
   int64_t rows = 0;
   for (const EncodedRows& part : batch->parts)
     batch->ends.push_back(rows += static_cast<int64_t>(part.ends.size()));
-  batch->wanted = asked.wanted;
+  batch->requested = asked.requested;
   batch->width = width_of(tokenizer, batch->parts, options, asked.needs_padding_token);
   batch->on_left = is_left(options.padding_side(), tokenizer.settings().pads_left);
   batch->has_types = tokenizer.has_types();
   const auto padding = tokenizer.padding().value_or(LoadedTokenizer::Padding{});
   batch->pad_id = options.pad_id().value_or(padding.id);
   batch->pad_type = padding.type_id;
-  if (asked.wanted.tokens)
+  if (asked.requested.tokens)
     batch->pad_token =
-        tokenizer.machine().id_to_token(static_cast<uint32_t>(batch->pad_id)).value_or("");
+        tokenizer.pipeline().id_to_token(static_cast<uint32_t>(batch->pad_id)).value_or("");
   return batch;
 }
 
@@ -221,7 +221,7 @@ int64_t EncodedBatch::rows() const { return parts_->ends.back(); }
 
 int64_t EncodedBatch::columns() const { return parts_->width; }
 
-bool EncodedBatch::has_offsets() const { return parts_->wanted.offsets; }
+bool EncodedBatch::has_offsets() const { return parts_->requested.offsets; }
 
 void EncodedBatch::write(const BatchMemory& into) const {
   const EncodedBatchParts& batch = *parts_;
@@ -252,7 +252,7 @@ void EncodedBatch::write(const BatchMemory& into) const {
 
 std::string EncodedBatch::token(int64_t row, int64_t column) const {
   const EncodedBatchParts& batch = *parts_;
-  base::throw_unless(batch.wanted.tokens,
+  base::throw_unless(batch.requested.tokens,
                      "[EncodedBatch] tokens must be asked for: TokenizerOptions().tokens(true)");
   base::throw_unless(row >= 0 && row < rows() && column >= 0 && column < columns(),
                      "[EncodedBatch] a token must lie in ", rows(), " rows of ", columns(),

@@ -20,7 +20,7 @@ EncodeRequest request_of(const LoadedTokenizer& tokenizer, const TokenizerOption
 /// What a batch is asked for beside TokenizerOptions. Unless it `needs_padding_token`, the id of
 /// padding is 0 where the tokenizer has none.
 struct BatchRequest {
-  Wanted wanted;
+  Requested requested;
   bool needs_padding_token = true;
 };
 
@@ -28,7 +28,7 @@ struct BatchRequest {
 struct EncodedBatchParts {
   std::vector<EncodedRows> parts;  // in the order of the texts
   std::vector<int64_t> ends;       // of each part, the row after its last
-  Wanted wanted;
+  Requested requested;
   int64_t width = 0;
   bool on_left = false;  // padding
   bool has_types = false;

@@ -31,10 +31,10 @@ std::optional<std::string> bytes_of_characters(std::string_view token) {
 }  // namespace
 
 std::string token_bytes(const std::shared_ptr<const LoadedTokenizer>& tokenizer, uint32_t id) {
-  const TextMachine& machine = tokenizer->machine();
-  const auto token = machine.id_to_token(id);
-  if (!token || !machine.lists(id)) return {};
-  StreamState stream(std::shared_ptr<const TextMachine>(tokenizer, &machine),
+  const TextPipeline& pipeline = tokenizer->pipeline();
+  const auto token = pipeline.id_to_token(id);
+  if (!token || !pipeline.lists(id)) return {};
+  StreamState stream(std::shared_ptr<const TextPipeline>(tokenizer, &pipeline),
                      /*skip_special_tokens=*/false);
   for (const uint32_t before : tokenizer->ids_before()) stream.step(before);
   const auto text = stream.step(id);

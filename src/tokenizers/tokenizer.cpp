@@ -33,7 +33,7 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
 }
 
 text::BatchRequest request_for(const TokenizerOptions& options) {
-  return {.wanted = {.offsets = options.offsets(), .tokens = options.tokens()}};
+  return {.requested = {.offsets = options.offsets(), .tokens = options.tokens()}};
 }
 
 Encoding encoding_of(EncodedRows& rows, std::size_t row,
@@ -66,7 +66,7 @@ EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_vie
                      "[Tokenizer] a single text must not have ", infill,
                      ", at which CodeLlamaTokenizer would fill in");
   EncodedRows rows;
-  tokenizer.machine().encode(text, pair, request, 0, rows);
+  tokenizer.pipeline().encode(text, pair, request, 0, rows);
   return rows;
 }
 
@@ -119,8 +119,8 @@ std::vector<Encoding> Tokenizer::encode_one(std::string_view text,
                                             std::optional<std::string_view> pair,
                                             const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
-  const bool has_offsets = loaded_->machine().has_offsets();
-  request.wanted = {.offsets = has_offsets, .tokens = true, .words = has_offsets};
+  const bool has_offsets = loaded_->pipeline().has_offsets();
+  request.requested = {.offsets = has_offsets, .tokens = true, .words = has_offsets};
   EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   std::vector<text::CharacterBytes> texts = {text::CharacterBytes(text)};
   if (pair) texts.emplace_back(*pair);
@@ -134,7 +134,7 @@ std::vector<int64_t> Tokenizer::encode_ids(std::string_view text,
                                            std::optional<std::string_view> pair,
                                            const TokenizerOptions& options) const {
   text::EncodeRequest request = text::request_of(*loaded_, options);
-  request.wanted = {};
+  request.requested = {};
   request.overflow = false;
   const EncodedRows rows = encode_alone(*loaded_, text, pair, request);
   return {rows.ids.begin(), rows.ids.end()};
@@ -149,17 +149,17 @@ std::string Tokenizer::decode(const std::vector<int64_t>& ids, bool skip_special
 
 DecodeStream Tokenizer::decode_stream(bool skip_special_tokens) const {
   // As in transformers, a stream has the tokenizer's text, without what decode() does to the whole.
-  const std::shared_ptr<const text::TextMachine> machine(loaded_, &loaded_->machine());
-  return DecodeStream(std::make_shared<text::StreamState>(machine, skip_special_tokens));
+  const std::shared_ptr<const text::TextPipeline> pipeline(loaded_, &loaded_->pipeline());
+  return DecodeStream(std::make_shared<text::StreamState>(pipeline, skip_special_tokens));
 }
 
 std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
-  return loaded_->machine().token_to_id(token);
+  return loaded_->pipeline().token_to_id(token);
 }
 
 std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   if (id < 0 || id > std::numeric_limits<uint32_t>::max()) return std::nullopt;
-  return loaded_->machine().id_to_token(static_cast<uint32_t>(id));
+  return loaded_->pipeline().id_to_token(static_cast<uint32_t>(id));
 }
 
 std::string Tokenizer::token_bytes(int64_t id) const {
@@ -168,12 +168,12 @@ std::string Tokenizer::token_bytes(int64_t id) const {
 }
 
 int64_t Tokenizer::vocab_size() const {
-  return static_cast<int64_t>(loaded_->machine().vocab_size());
+  return static_cast<int64_t>(loaded_->pipeline().vocab_size());
 }
 
 bool Tokenizer::has_types() const { return loaded_->has_types(); }
 
-bool Tokenizer::has_offsets() const { return loaded_->machine().has_offsets(); }
+bool Tokenizer::has_offsets() const { return loaded_->pipeline().has_offsets(); }
 
 std::optional<int64_t> Tokenizer::model_max_length() const {
   return loaded_->settings().model_max_length;

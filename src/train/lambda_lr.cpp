@@ -23,9 +23,9 @@ InitialLearningRate* initial_rate_of(torch::optim::OptimizerParamGroup& group) {
 std::vector<double> base_rates(torch::optim::Optimizer& optimizer) {
   std::vector<double> rates;
   for (auto& group : optimizer.param_groups()) {
-    const auto* const kept = initial_rate_of(group);
-    rates.push_back(kept != nullptr ? kept->initial_lr().value_or(group.options().get_lr())
-                                    : group.options().get_lr());
+    const auto* const stored = initial_rate_of(group);
+    rates.push_back(stored != nullptr ? stored->initial_lr().value_or(group.options().get_lr())
+                                      : group.options().get_lr());
   }
   const bool some =
       std::any_of(rates.begin(), rates.end(), [](double rate) { return rate != 0.0; });
@@ -71,8 +71,8 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, std::vector<LearningRateF
                     " factors for ", base_lrs_.size(), " groups");
   step();
   for (std::size_t i = 0; i < base_lrs_.size(); ++i) {
-    if (auto* const kept = initial_rate_of(optimizer.param_groups()[i]))
-      kept->set_initial_lr(base_lrs_[i]);
+    if (auto* const stored = initial_rate_of(optimizer.param_groups()[i]))
+      stored->set_initial_lr(base_lrs_[i]);
   }
 }
 

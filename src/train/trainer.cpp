@@ -30,7 +30,7 @@ using train::kExchange, train::kLoader, train::kOption, train::kOwn, train::kRan
 using train::kSeconds, train::kStep;
 
 constexpr const char* kName = "Trainer";
-constexpr int kUsual = parallel::GradientExchange::History::kUsual;  // not saved
+constexpr int kDefault = parallel::GradientExchange::History::kDefault;  // not saved
 
 void add(CheckpointScalars& all, const std::string& prefix, const CheckpointScalars& some) {
   for (const auto& [name, value] : some) all[prefix + name] = value;
@@ -200,9 +200,9 @@ void Trainer::resume(const std::string& path) {
   histories_.clear();
   const auto ranks = saved.find(kRanks);
   if (ranks != saved.end() && ranks->second == run_.group.size()) {
-    for (const auto& item : run_.module->named_parameters()) histories_[item.key()] = kUsual;
+    for (const auto& item : run_.module->named_parameters()) histories_[item.key()] = kDefault;
     for (const auto& [name, history] : below(saved, kExchange))
-      if (history >= 0.0 && history < kUsual) histories_[name] = static_cast<int>(history);
+      if (history >= 0.0 && history < kDefault) histories_[name] = static_cast<int>(history);
   }
   start_report();  // discard the report of the previous run
   began_.reset();
@@ -231,7 +231,7 @@ void Trainer::save() {
   if (parallel_) {
     all[kRanks] = run_.group.size();
     for (const auto& [name, history] : parallel_->histories())
-      if (history != kUsual) all[kExchange + name] = history;
+      if (history != kDefault) all[kExchange + name] = history;
   }
   save_checkpoint(path, run_, all);
   run_id_ = id;

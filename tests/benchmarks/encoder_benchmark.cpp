@@ -61,10 +61,10 @@ class Model {
     const torch::Tensor out = posenc::load_tensors(writer.file("out.safetensors"))["out"];
     const auto ids = sources(kChecked);
     const auto tokens = ids != kPad;
-    const auto got = run(ids).index({tokens}), wanted = out.index({tokens});
+    const auto got = run(ids).index({tokens}), expected = out.index({tokens});
     equals_transformers = weights == posenc::WeightDtype::Float32
-                              ? at::allclose(got, wanted, 1e-4, 1e-5)
-                              : ((got - wanted).norm() / wanted.norm()).item<double>() < 0.1;
+                              ? at::allclose(got, expected, 1e-4, 1e-5)
+                              : ((got - expected).norm() / expected.norm()).item<double>() < 0.1;
   }
 
   torch::Tensor run(const torch::Tensor& ids) const {

@@ -118,15 +118,15 @@ TEST_F(Generate, BeginsPrefixesWithTheStart) {
 
 TEST_F(Generate, RefusesSettings) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"num_beams=0", "num_beams must be a whole number"},
+      {"num_beams=0", "num_beams must be an integer"},
       {"beams=3", "beams must be a setting of transformers' generate()"},
       {"forced_decoder_ids=[[1, 2]]", "forced_decoder_ids must be a setting"},
-      {"num_return_sequences=99", "num_return_sequences must be a whole number"},
+      {"num_return_sequences=99", "num_return_sequences must be an integer"},
       {"early_stopping=\"soon\"", "early_stopping must be true, false or \"never\""},
       {"bad_words_ids=[]", "bad_words_ids must be a list that is not empty"},
       {"bad_words_ids=[[100000]]", "bad_words_ids must have lists of tokens in [0, "},
       {"repetition_penalty=0", "repetition_penalty must be above 0"},
-      {"max_new_tokens=0", "max_new_tokens must be a whole number"},
+      {"max_new_tokens=0", "max_new_tokens must be an integer"},
       {"max_length=1", "max_length must exceed the 1 columns of the longest prefix. Got 1"},
       {"stop_strings=\"end\"", "stop_strings must be null, the only value that posenc has"},
       {"guidance_scale=1.5", "guidance_scale must be 1.0, the only value that posenc has"},
@@ -154,7 +154,7 @@ TEST_F(Generate, SettingsThatAreNoneAreWrongUse) {
 TEST_F(Generate, RefusesNumbers) {
   for (const std::string seed : {"-1", "1.5", "nan", "010", "18446744073709551616"})
     EXPECT_CONTAINS(generate(in_, {"--seed=" + seed}).err,
-                    "--seed must be a whole number of at least 0. Got " + seed);
+                    "--seed must be an integer of at least 0. Got " + seed);
   for (const std::string penalty : {"-1", "inf", "nan", "much"})
     EXPECT_CONTAINS(generate(in_, {"--coverage-penalty=" + penalty}).err,
                     "--coverage-penalty must be a number of at least 0. Got " + penalty);

@@ -147,7 +147,7 @@ TEST_F(Table, CasesAreReadExactly) {
   EXPECT_TRUE(bit_equal(made.tensors["far"], sinusoid_table(far, 2)));
   for (const std::string name : {"high", "wide"}) {
     ASSERT_TRUE(made.metadata.count(name)) << name;
-    EXPECT_CONTAINS(made.metadata.at(name), "must be a whole number");
+    EXPECT_CONTAINS(made.metadata.at(name), "must be an integer");
     EXPECT_CONTAINS(made.metadata.at(name), "Got 1");
   }
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');

@@ -100,7 +100,7 @@ class TranslateLines(unittest.TestCase):
         given, out = self.folder / "in.safetensors", self.folder / "out.safetensors"
         save_file({"input_ids": torch.tensor([[5, 6, 0]])}, given)
         generate = ["generate", folder, "--in", given, "--out", out]
-        for setting, rule in [("num_beams=0", "num_beams must be a whole number from 1"), ("top_p=[]", ""), ("max_new_tokens=1000", "max_new_tokens must be at most the model's max_len 24. Got 1000"),
+        for setting, rule in [("num_beams=0", "num_beams must be an integer from 1"), ("top_p=[]", ""), ("max_new_tokens=1000", "max_new_tokens must be at most the model's max_len 24. Got 1000"),
                               ("no_such=3", "no_such must be a setting of transformers' generate()"), ("eos_token_id=100000", "eos_token_id must be a token")]:  # fmt: skip
             error = self.posenc(*generate, "--set", setting, "--set", "do_sample=true", refused=True)
             self.assertIn(f"--set {rule or 'top_p must be a number'}", error)
@@ -109,7 +109,7 @@ class TranslateLines(unittest.TestCase):
             error = self.posenc("translate", folder, "--max-length", 1000, text=text, refused=True)
             self.assertIn("--max-length must be at most the model's max_len 24. Got 1000", error)
         settings = json.loads((folder / "generation_config.json").read_text())
-        for own, rule in [({"num_beams": 0}, "num_beams must be a whole number from 1"), ({"max_new_tokens": 1000}, "max_new_tokens must be at most the model's max_len 24")]:
+        for own, rule in [({"num_beams": 0}, "num_beams must be an integer from 1"), ({"max_new_tokens": 1000}, "max_new_tokens must be at most the model's max_len 24")]:
             (folder / "generation_config.json").write_text(json.dumps(settings | own))
             self.assertIn(f"generation_config.json: {rule}", self.posenc(*generate, refused=True))
             self.assertIn(f"generation_config.json: {rule}", self.posenc("translate", folder, text="", refused=True))

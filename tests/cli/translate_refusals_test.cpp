@@ -48,7 +48,7 @@ TEST_F(Translate, AnInvalidVocabulary) {
   const auto model = copy("shared");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{\"a\": 0, \"a\": 1}", "vocab.json: must have each token once"},
-      {"{\"a\": -1}", "must have whole numbers below 2^32 as ids. Got -1"},
+      {"{\"a\": -1}", "must have integers below 2^32 as ids. Got -1"},
       {"{\"a\": \"b\"}", "must have a number at byte 6"},
       {"{\"a\": {}}", "must have a number at byte 6"},
       {"[]", "must have an object at byte 0"},

@@ -44,7 +44,7 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
                   "sp_model_kwargs: must be empty");
   EXPECT_CONTAINS(refusal("extra_special_tokens", 3), "must be a list of tokens. Got 3");
   EXPECT_CONTAINS(refusal("added_tokens_decoder", {{"x", {{"content", "<x>"}}}}),
-                  "must have whole numbers as names");
+                  "must have integers as names");
   EXPECT_CONTAINS(refusal("added_tokens_decoder", {{"-1", {{"content", "<x>"}}}}), "Got -1");
   EXPECT_CONTAINS(refusal("added_tokens_decoder", {{"5", "<x>"}}), "Got \"<x>\"");
   EXPECT_CONTAINS(

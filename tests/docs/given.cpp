@@ -44,10 +44,10 @@ class Input : public Given {
 
   at::Tensor tensor(const char* name, const at::Tensor& as_it_is) override {
     if (!batch_) return as_it_is;
-    const std::string wanted = name;
-    if (wanted == "tgt") return padded(batch_->targets);
+    const std::string expected = name;
+    if (expected == "tgt") return padded(batch_->targets);
     const auto ids = padded(batch_->sources);
-    return wanted == "mask" ? (ids != 0).to(as_it_is.dtype()) : ids;
+    return expected == "mask" ? (ids != 0).to(as_it_is.dtype()) : ids;
   }
 
   at::Tensor vectors(const char*, const at::Tensor& own) override {
@@ -74,17 +74,18 @@ class Input : public Given {
 
   void shape(const char* name, const at::Tensor& value, const char* stated) override {
     std::istringstream words(stated);
-    std::vector<int64_t> wanted;
+    std::vector<int64_t> expected;
     for (std::string word; std::getline(words, word, ',');) {
       word.erase(0, word.find_first_not_of(" ("));
       if (word.back() == ')') word.pop_back();
       if (word.empty()) continue;  // `(N,)`
-      const auto axis = wanted.size();
+      const auto axis = expected.size();
       const bool number = std::isdigit(static_cast<unsigned char>(word[0]));
       const int64_t here = axis < size_t(value.dim()) ? value.size(int64_t(axis)) : -1;
-      wanted.push_back(number ? std::stoll(word) : lengths_.try_emplace(word, here).first->second);
+      expected.push_back(number ? std::stoll(word)
+                                : lengths_.try_emplace(word, here).first->second);
     }
-    EXPECT_EQ(value.sizes().vec(), wanted) << name << " is said to be " << stated;
+    EXPECT_EQ(value.sizes().vec(), expected) << name << " is said to be " << stated;
   }
 
  private:

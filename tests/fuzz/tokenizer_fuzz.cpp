@@ -7,7 +7,7 @@
 #include "fuzz/check.h"
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/definition/definition.h"
-#include "tokenizers/pipeline/machine.h"
+#include "tokenizers/pipeline/tokenizer_pipeline.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;
@@ -18,17 +18,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   std::string_view given = end == all.npos ? "Hello, world! \xC3\xA9 42" : all.substr(end + 1);
   if (!io::is_utf8(given)) given = "a b";
   try {
-    const text::Machine machine(text::read_definition(file));
+    const text::TokenizerPipeline pipeline(text::read_definition(file));
     text::EncodeRequest request;
-    request.wanted = {.offsets = true, .tokens = true};
+    request.expected = {.offsets = true, .tokens = true};
     text::EncodedRows rows;
-    machine.encode(given, std::nullopt, request, 0, rows);
+    pipeline.encode(given, std::nullopt, request, 0, rows);
     promise(rows.ids.size() == rows.offsets.size() && rows.ids.size() == rows.tokens.size(),
             "a place and a name for each id");
     for (const text::Span& span : rows.offsets) {
       promise(span.begin <= span.end, "places in order");
     }
-    machine.decode(rows.ids, /*skip_special_tokens=*/false);
+    pipeline.decode(rows.ids, /*skip_special_tokens=*/false);
   } catch (const posenc::Error&) {  // TokenizerError, and ArgumentError for what cannot be encoded
   }
   return 0;

@@ -54,11 +54,11 @@ TEST(FreezeBFloat16, HasTheBitsOfRoundedWeights) {
       EXPECT_TRUE(bit_equal(narrow.decode(src, memory, AttentionMask::causal(), mask), logits));
     }
     const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(8).num_beams(2);
-    const auto wanted = generate(rounded, src, mask, options);
+    const auto expected = generate(rounded, src, mask, options);
     const auto got = generate(narrow, src, mask, options);
-    for (size_t b = 0; b < wanted.size(); ++b) {
-      EXPECT_EQ(got[b][0].tokens, wanted[b][0].tokens);
-      EXPECT_EQ(got[b][0].score, wanted[b][0].score);
+    for (size_t b = 0; b < expected.size(); ++b) {
+      EXPECT_EQ(got[b][0].tokens, expected[b][0].tokens);
+      EXPECT_EQ(got[b][0].score, expected[b][0].score);
     }
   }
 }
@@ -72,13 +72,13 @@ TEST(FreezeBFloat16, EncodersHaveTheBitsOfRoundedWeights) {
   auto attention_mask = torch::ones_like(ids);
   attention_mask[2].narrow(0, 5, 7).zero_();
   const auto inputs = EncoderInputs().attention_mask(attention_mask).output_hidden_states(true);
-  const auto wanted = rounded.forward(ids, inputs), got = narrow.forward(ids, inputs);
-  EXPECT_TRUE(bit_equal(got.embeddings, wanted.embeddings));
-  EXPECT_TRUE(bit_equal(got.last_hidden_state, wanted.last_hidden_state));
-  EXPECT_TRUE(bit_equal(got.pooled, wanted.pooled));
+  const auto expected = rounded.forward(ids, inputs), got = narrow.forward(ids, inputs);
+  EXPECT_TRUE(bit_equal(got.embeddings, expected.embeddings));
+  EXPECT_TRUE(bit_equal(got.last_hidden_state, expected.last_hidden_state));
+  EXPECT_TRUE(bit_equal(got.pooled, expected.pooled));
   EXPECT_FALSE(bit_equal(got.embeddings, freeze(model).forward(ids, inputs).embeddings));
   const auto int32 = narrow.forward(ids.to(torch::kInt), inputs);
-  EXPECT_TRUE(bit_equal(int32.last_hidden_state, wanted.last_hidden_state));
+  EXPECT_TRUE(bit_equal(int32.last_hidden_state, expected.last_hidden_state));
   const auto wrong = torch::full({2, 3}, 50, torch::kLong);
   EXPECT_EQ(message_of([&] { narrow.forward(wrong); }),
             message_of([&] { rounded.forward(wrong); }));
@@ -101,12 +101,12 @@ TEST(FreezeBFloat16, NumbersThatAreNotFiniteAndSubnormalOnesAreRounded) {
   const auto src = any_ids(dice, 2, 5, false) + 10;  // their rows are finite
   const auto narrow = freeze(model, bfloat16()), rounded = freeze(rounded_copy(model, {""}));
   const auto memory = torch::randn({2, 5, model->options.d_model()});
-  const auto wanted = rounded.decode(src, memory), got = narrow.decode(src, memory);
-  EXPECT_TRUE(torch::equal(got.isnan(), wanted.isnan()));
+  const auto expected = rounded.decode(src, memory), got = narrow.decode(src, memory);
+  EXPECT_TRUE(torch::equal(got.isnan(), expected.isnan()));
   EXPECT_TRUE(got.select(-1, 6).isnan().all().item<bool>());
   EXPECT_FALSE(got.select(-1, 5).isfinite().any().item<bool>());
   EXPECT_FALSE(got.select(-1, 3).isnan().any().item<bool>());
-  EXPECT_TRUE(bit_equal(got.nan_to_num(3.0), wanted.nan_to_num(3.0)));
+  EXPECT_TRUE(bit_equal(got.nan_to_num(3.0), expected.nan_to_num(3.0)));
 }
 
 TEST(FreezeBFloat16, TakesHalfOfTheMemory) {
@@ -118,12 +118,12 @@ TEST(FreezeBFloat16, TakesHalfOfTheMemory) {
   for (const auto& parameter : model->parameters())
     weights += parameter.dim() == 2 ? parameter.numel() : 0;
   const auto ids = torch::randint(3, 300, {2, 9}, torch::kLong);
-  const auto wanted = freeze(model, bfloat16()).encode(ids);
+  const auto expected = freeze(model, bfloat16()).encode(ids);
   const std::weak_ptr<TransformerImpl> alive = model.ptr();
   const auto frozen = freeze(std::move(model), bfloat16());
   EXPECT_TRUE(alive.expired());
   EXPECT_EQ(frozen.bytes().own + frozen.bytes().shared, all - 2 * weights);
-  EXPECT_TRUE(bit_equal(frozen.encode(ids), wanted));
+  EXPECT_TRUE(bit_equal(frozen.encode(ids), expected));
 }
 
 TEST(FreezeBFloat16, TakesExceptionsAndPrintsWhatIsConverted) {

@@ -179,11 +179,11 @@ TEST(FreezeInt8, EncodersAreNearFloat32AndIndependentOfTheBatch) {
   auto attention_mask = torch::ones_like(ids);
   attention_mask[2].narrow(0, 5, 7).zero_();
   const auto inputs = EncoderInputs().attention_mask(attention_mask);
-  const auto wanted = wide.forward(ids, inputs), got = narrow.forward(ids, inputs);
-  EXPECT_GT(distance(got.embeddings, wanted.embeddings), 1e-5) << "the table is converted";
-  EXPECT_LT(distance(got.embeddings, wanted.embeddings), 0.02);
-  EXPECT_LT(distance(got.last_hidden_state, wanted.last_hidden_state), 0.05);
-  EXPECT_LT(distance(got.pooled, wanted.pooled), 0.05);
+  const auto expected = wide.forward(ids, inputs), got = narrow.forward(ids, inputs);
+  EXPECT_GT(distance(got.embeddings, expected.embeddings), 1e-5) << "the table is converted";
+  EXPECT_LT(distance(got.embeddings, expected.embeddings), 0.02);
+  EXPECT_LT(distance(got.last_hidden_state, expected.last_hidden_state), 0.05);
+  EXPECT_LT(distance(got.pooled, expected.pooled), 0.05);
   const auto alone = narrow.forward(ids.narrow(0, 2, 1).narrow(1, 0, 5));
   EXPECT_TRUE(
       bit_equal(alone.last_hidden_state[0], got.last_hidden_state[2].narrow(0, 0, 5).contiguous()));
@@ -216,10 +216,10 @@ TEST(FreezeInt8, EncodersDropTokens) {
   const auto wide = freeze(model), narrow = freeze(model, int8());
   auto ids = torch::randint(8, 50, {2, 6}, torch::kLong);
   ids[1][2] = 7;
-  const auto wanted = wide.forward(ids), got = narrow.forward(ids);
-  EXPECT_GT(distance(got.embeddings, wanted.embeddings), 1e-5) << "the table is converted";
-  EXPECT_LT(distance(got.embeddings, wanted.embeddings), 0.02);
-  EXPECT_LT(distance(got.last_hidden_state, wanted.last_hidden_state), 0.05);
+  const auto expected = wide.forward(ids), got = narrow.forward(ids);
+  EXPECT_GT(distance(got.embeddings, expected.embeddings), 1e-5) << "the table is converted";
+  EXPECT_LT(distance(got.embeddings, expected.embeddings), 0.02);
+  EXPECT_LT(distance(got.last_hidden_state, expected.last_hidden_state), 0.05);
   for (const auto& wrong : {torch::full({2, 3}, 50, torch::kLong), torch::zeros({1, 2})}) {
     const auto expected = message_of([&] { wide.forward(wrong); });
     EXPECT_NE(expected.find("[Encoder]"), std::string::npos) << expected;
@@ -236,11 +236,11 @@ TEST(FreezeInt8, LayersThatMixByFourierAreNearFloat32) {
   EXPECT_NE(printed(narrow).find(", weights=int8 (7 of 7))"), std::string::npos) << narrow;
   const auto ids = torch::randint(0, 50, {3, 9}, torch::kLong);
   const auto inputs = EncoderInputs().output_hidden_states(true);
-  const auto wanted = wide.forward(ids, inputs), got = narrow.forward(ids, inputs);
+  const auto expected = wide.forward(ids, inputs), got = narrow.forward(ids, inputs);
   ASSERT_EQ(got.hidden_states.size(), 4U);
   for (size_t i = 0; i < got.hidden_states.size(); ++i) {
-    EXPECT_GT(distance(got.hidden_states[i], wanted.hidden_states[i]), 1e-5) << i;
-    EXPECT_LT(distance(got.hidden_states[i], wanted.hidden_states[i]), 0.05) << i;
+    EXPECT_GT(distance(got.hidden_states[i], expected.hidden_states[i]), 1e-5) << i;
+    EXPECT_LT(distance(got.hidden_states[i], expected.hidden_states[i]), 0.05) << i;
   }
   EXPECT_TRUE(bit_equal(got.hidden_states.back(), got.last_hidden_state));
 }
@@ -271,7 +271,7 @@ TEST(FreezeInt8, AMovedModelIsFreed) {
       Tying::ThreeWay));
   const int64_t all = freeze(model).bytes().shared;
   const auto ids = torch::randint(3, 300, {2, 9}, torch::kLong);
-  const auto wanted = freeze(model, int8()).encode(ids);
+  const auto expected = freeze(model, int8()).encode(ids);
   const std::weak_ptr<TransformerImpl> alive = model.ptr();
   const c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> table(
       model->tgt_embedding->token_embedding->weight.getIntrusivePtr());
@@ -280,7 +280,7 @@ TEST(FreezeInt8, AMovedModelIsFreed) {
   EXPECT_TRUE(alive.expired());
   EXPECT_TRUE(table.expired()) << "no float32 copy of the table is kept";
   EXPECT_LT(frozen.bytes().own + frozen.bytes().shared, 0.32 * static_cast<double>(all));
-  EXPECT_TRUE(bit_equal(frozen.encode(ids), wanted));
+  EXPECT_TRUE(bit_equal(frozen.encode(ids), expected));
 
   Encoder encoder = small_encoder();
   const auto of_encoder = freeze(std::move(encoder), int8());
@@ -326,7 +326,7 @@ TEST(FreezeInt8, InputsThatAreNotFiniteStayInTheirSequence) {
   const torch::NoGradGuard no_grad;
   const auto frozen = freeze(small_encoder(), int8());
   const auto embeds = torch::randn({3, 7, 48});
-  const auto wanted =
+  const auto expected =
       frozen.forward({}, EncoderInputs().inputs_embeds(embeds.clone())).last_hidden_state;
   for (const float value :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -334,7 +334,7 @@ TEST(FreezeInt8, InputsThatAreNotFiniteStayInTheirSequence) {
     const auto got = frozen.forward({}, EncoderInputs().inputs_embeds(embeds)).last_hidden_state;
     EXPECT_TRUE(got[1].isnan().all().item<bool>());
     for (const int64_t other : {0, 2})
-      EXPECT_TRUE(bit_equal(got[other].contiguous(), wanted[other].contiguous()));
+      EXPECT_TRUE(bit_equal(got[other].contiguous(), expected[other].contiguous()));
   }
 }
 

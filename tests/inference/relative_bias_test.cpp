@@ -220,10 +220,10 @@ TEST(FrozenGridBias, IsTheModules) {
       AttentionMask mask;
       if (dice.coin()) mask = AttentionMask::additive_pairs(torch::randn({length, length}));
       TransformerEncoderRecord record;
-      const auto wanted = encoder->forward_with(x, mask, record, {}, {}, {}, grid);
-      EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, mask, record, {}, {}, grid), wanted));
+      const auto expected = encoder->forward_with(x, mask, record, {}, {}, {}, grid);
+      EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, mask, record, {}, {}, grid), expected));
       auto other = with_own_weights(TransformerEncoder(options));
-      EXPECT_FALSE(bit_equal(other->forward_with(x, mask, record, {}, {}, {}, grid), wanted));
+      EXPECT_FALSE(bit_equal(other->forward_with(x, mask, record, {}, {}, {}, grid), expected));
     }
     TransformerEncoderRecord record;
     const relative::Grid wrong = {own.height + 1, own.width};
@@ -300,13 +300,13 @@ TEST(FrozenGridBias, OfLayersMayBeOfTwoGrids) {
       with_own_weights(TransformerEncoder(TransformerEncoderOptions(high, 2).layers({high, wide})));
   const auto frozen = freeze(encoder);
   const auto x = torch::randn({2, 7, 8});
-  const auto wanted = encoder->forward(x);
-  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), wanted));
+  const auto expected = encoder->forward(x);
+  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), expected));
   TransformerEncoderRecord record;
   const relative::Grid of_all = {3, 2};
   EXPECT_TRUE(within(Op::Layers, frozen.forward_with(x, {}, record, {}, {}, of_all),
                      encoder->forward_with(x, {}, record, {}, {}, {}, of_all)));
-  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), wanted));
+  EXPECT_TRUE(within(Op::Layers, frozen.forward(x), expected));
 }
 
 // What a table has for tokens that may not see each other does not count: a NaN, or inf, at a

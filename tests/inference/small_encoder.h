@@ -9,8 +9,8 @@
 namespace posenc::testing {
 
 /// The distance of `got` from `wanted`, relative to the size of the latter.
-inline double distance(const torch::Tensor& got, const torch::Tensor& wanted) {
-  return ((got - wanted).norm() / wanted.norm()).item<double>();
+inline double distance(const torch::Tensor& got, const torch::Tensor& expected) {
+  return ((got - expected).norm() / expected.norm()).item<double>();
 }
 
 template <typename T>

@@ -114,7 +114,7 @@ TEST(EncoderEmbeddingsPreset, NullIsADefaultOnlyWhereTheClassHasNone) {
       encoder_embeddings_options_from_hf(config_of("bert", R"("hidden_size": null)")).d_model(),
       768);
   EXPECT_ERROR(encoder_embeddings_options_from_hf(config_of("bart", R"("d_model": null)")),
-               c10::ValueError, "d_model must be a whole number from 1 to 1048576. Got null");
+               c10::ValueError, "d_model must be an integer from 1 to 1048576. Got null");
   EXPECT_ERROR(encoder_embeddings_options_from_hf(config_of("bart", R"("dropout": null)")),
                c10::ValueError, "dropout must be a number. Got null");
 }
@@ -212,7 +212,7 @@ TEST(EncoderEmbeddingsPreset, MostNeedATokenType) {
     EXPECT_EQ(!none.empty(), has_types && model.model_type != "gte") << model.model_type << none;
   }
   EXPECT_ERROR(encoder_embeddings_options_from_hf(config_of("bert", R"("type_vocab_size": 0)")),
-               c10::ValueError, "type_vocab_size must be a whole number from 1 to ");
+               c10::ValueError, "type_vocab_size must be an integer from 1 to ");
   EXPECT_EQ(encoder_embeddings_options_from_hf(config_of("gte", R"("type_vocab_size": 0)"))
                 .type_vocab_size(),
             0);
@@ -231,11 +231,11 @@ TEST(EncoderEmbeddingsPreset, RefusesWhatItDoesNotKnow) {
 
 TEST(EncoderEmbeddingsPreset, RefusesBadSettings) {
   const std::pair<std::string, const char*> cases[] = {
-      {config_of("bert", R"("vocab_size": 0)"), "vocab_size must be a whole number from 1 to"},
-      {config_of("bert", R"("hidden_size": "8")"), "hidden_size must be a whole number"},
+      {config_of("bert", R"("vocab_size": 0)"), "vocab_size must be an integer from 1 to"},
+      {config_of("bert", R"("hidden_size": "8")"), "hidden_size must be an integer"},
       {config_of("bert", R"("layer_norm_eps": "1e-5")"), "layer_norm_eps must be a number"},
       {config_of("bert", R"("vocab_size": 9, "pad_token_id": 9)"),
-       "pad_token_id must be a whole number from -9 to 8. Got 9"},
+       "pad_token_id must be an integer from -9 to 8. Got 9"},
       {config_of("roberta", R"("pad_token_id": null)"),
        "pad_token_id must be a token: positions are counted from it. Got null"},
       {config_of("bart", R"("scale_embedding": 1)"), "scale_embedding must be true or false"},

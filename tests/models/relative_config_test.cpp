@@ -13,7 +13,7 @@
 namespace posenc {
 namespace {
 
-int64_t whole_of(const RelativeOptions& options, const char* name) {
+int64_t integer_of(const RelativeOptions& options, const char* name) {
   return std::get<int64_t>(options.settings.at(name));
 }
 
@@ -21,16 +21,16 @@ TEST(RelativeConfig, HasASettingOfTheFileOrItsClass) {
   const auto t5 = relative_options_from_hf(
       R"({"model_type": "t5", "relative_attention_num_buckets": 16, "num_attention_heads": 3})");
   EXPECT_EQ(t5.preset, "t5");
-  EXPECT_EQ(whole_of(t5, "num_buckets"), 16);
-  EXPECT_EQ(whole_of(t5, "max_distance"), 128);
-  EXPECT_EQ(whole_of(t5, "heads"), 3) << "by another name of num_heads";
+  EXPECT_EQ(integer_of(t5, "num_buckets"), 16);
+  EXPECT_EQ(integer_of(t5, "max_distance"), 128);
+  EXPECT_EQ(integer_of(t5, "heads"), 3) << "by another name of num_heads";
   EXPECT_TRUE(std::get<bool>(t5.settings.at("bidirectional")));
   EXPECT_FALSE(std::get<bool>(
       relative_options_from_hf(R"({"model_type": "t5"})", "decoder").settings.at("bidirectional")));
   const auto deberta = relative_options_from_hf(
       R"({"model_type": "deberta-v2", "relative_attention": true, "pos_att_type": "p2c|c2p",
           "position_buckets": 256, "share_att_key": true, "max_position_embeddings": 64})");
-  EXPECT_EQ(whole_of(deberta, "max_relative"), 64) << "where max_relative_positions is -1";
+  EXPECT_EQ(integer_of(deberta, "max_relative"), 64) << "where max_relative_positions is -1";
   EXPECT_EQ(std::get<std::vector<std::string>>(deberta.settings.at("terms")),
             (std::vector<std::string>{"p2c", "c2p"}));
 }
@@ -51,11 +51,12 @@ TEST(RelativeConfig, TakesTheDefaultsOfTheClass) {
     }
   }
   const auto sew_d = relative_options_from_hf(R"({"model_type": "sew-d"})");
-  EXPECT_EQ(whole_of(sew_d, "buckets"), 256);
+  EXPECT_EQ(integer_of(sew_d, "buckets"), 256);
   EXPECT_TRUE(std::get<bool>(sew_d.settings.at("share_key")));
   EXPECT_EQ(std::get<std::vector<std::string>>(sew_d.settings.at("terms")),
             (std::vector<std::string>{"p2c", "c2p"}));
-  EXPECT_EQ(whole_of(relative_options_from_hf(R"({"model_type": "wavlm"})"), "max_distance"), 800);
+  EXPECT_EQ(integer_of(relative_options_from_hf(R"({"model_type": "wavlm"})"), "max_distance"),
+            800);
 }
 
 // transformers 5.23 renamed Swin's table.

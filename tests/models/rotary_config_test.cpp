@@ -206,11 +206,10 @@ TEST(RotaryConfig, ErrorsNameTheKey) {
   EXPECT_EQ(
       refusal(llama("[]")),
       "[rotary_options_from_hf] the configuration: rope_parameters must be an object. Got []");
-  EXPECT_EQ(
-      refusal(R"({"model_type": "llama", "hidden_size": 1.5})"),
-      "[rotary_options_from_hf] the configuration: hidden_size must be a whole number. Got 1.5");
+  EXPECT_EQ(refusal(R"({"model_type": "llama", "hidden_size": 1.5})"),
+            "[rotary_options_from_hf] the configuration: hidden_size must be an integer. Got 1.5");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "hidden_size": 1e16})"),
-            "[rotary_options_from_hf] the configuration: hidden_size must be a whole number. Got "
+            "[rotary_options_from_hf] the configuration: hidden_size must be an integer. Got "
             "1e+16");
   EXPECT_EQ(
       refusal(llama("\"" + std::string(200, 'x') + "\"")),

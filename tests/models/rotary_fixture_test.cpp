@@ -124,7 +124,7 @@ TEST(RotaryPackages, HaveTheParametersOfTheirClasses) {
   EXPECT_EQ(refusal("llama", {{"head_dim", 64}, {"axes_dim", "16,56,56"}}).substr(0, 72),
             "[rotary_options_from_params] there is no parameter `axes_dim`; the neare");
   EXPECT_EQ(refusal("flux", {{"head_dim", 64}, {"axes_dim", 64}}),
-            "[rotary_options_from_params] axes_dim must be a list of whole numbers. Got 64");
+            "[rotary_options_from_params] axes_dim must be a list of integers. Got 64");
   EXPECT_EQ(refusal("flux", {{"head_dim", 64}, {"axes_dim", "16,56,56"}}),
             "[rotary_options_from_params] axes_dim must be numbers that sum to head_dim, 64. Got "
             "[16,56,56]");

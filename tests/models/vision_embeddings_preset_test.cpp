@@ -130,18 +130,15 @@ TEST(VisionEmbeddingsPreset, RefusesConfigurations) {
   EXPECT_EQ(refusal_of({{"hidden_size", 4}}).substr(0, 94),
             "[vision_embeddings_options_from_hf] `model_type` must be one whose vision embeddings "
             "are known");
-  EXPECT_EQ(
-      refusal_of({{"model_type", "vit"}, {"image_size", {1, 2, 3}}}),
-      "[vision_embeddings_options_from_hf] the configuration: image_size must be a whole number "
-      "or two, height and width. Got [1,2,3]");
-  EXPECT_EQ(
-      refusal_of({{"model_type", "clip_vision_model"}, {"patch_size", nullptr}}),
-      "[vision_embeddings_options_from_hf] the configuration: patch_size must be a whole number "
-      "from 1 to 1048576. Got null");
-  EXPECT_EQ(
-      refusal_of({{"model_type", "vit"}, {"hidden_size", 0}}),
-      "[vision_embeddings_options_from_hf] the configuration: hidden_size must be a whole number "
-      "from 1 to 1048576. Got 0");
+  EXPECT_EQ(refusal_of({{"model_type", "vit"}, {"image_size", {1, 2, 3}}}),
+            "[vision_embeddings_options_from_hf] the configuration: image_size must be an integer "
+            "or two, height and width. Got [1,2,3]");
+  EXPECT_EQ(refusal_of({{"model_type", "clip_vision_model"}, {"patch_size", nullptr}}),
+            "[vision_embeddings_options_from_hf] the configuration: patch_size must be an integer "
+            "from 1 to 1048576. Got null");
+  EXPECT_EQ(refusal_of({{"model_type", "vit"}, {"hidden_size", 0}}),
+            "[vision_embeddings_options_from_hf] the configuration: hidden_size must be an integer "
+            "from 1 to 1048576. Got 0");
   EXPECT_EQ(refusal_of({{"model_type", "vit"}, {"patch_size", 512}}),
             "[vision_embeddings_options_from_hf] the configuration: [VisionEmbeddings] images must "
             "have at "

@@ -38,7 +38,7 @@ uint32_t seed(uint64_t own) {
   if (set == nullptr) return static_cast<uint32_t>(own);
   char* end = nullptr;
   const auto number = std::strtoull(set, &end, 10);
-  if (*end != '\0') throw std::invalid_argument("POSENC_TEST_SEED must be a whole number");
+  if (*end != '\0') throw std::invalid_argument("POSENC_TEST_SEED must be an integer");
   const auto half = [](uint64_t x) { return static_cast<uint32_t>(x); };
   std::seed_seq both{half(number), half(number >> 32), half(own), half(own >> 32)};
   uint32_t mixed = 0;

@@ -107,17 +107,18 @@ Json called(const TextClassifier& model, const Json& call) {
                                                       .on_truncated(tell));
     return with_cut(json_of_all(found));
   }
-  const auto wanted = TextClassifyOptions()
-                          .top_k(optional<int64_t>(call, "top_k"))
-                          .function(static_cast<labels::Function>(call.at("function").get<int>()))
-                          .prompt(optional<std::string>(call, "prompt"))
-                          .batch_size(batch)
-                          .on_truncated(tell);
+  const auto requested =
+      TextClassifyOptions()
+          .top_k(optional<int64_t>(call, "top_k"))
+          .function(static_cast<labels::Function>(call.at("function").get<int>()))
+          .prompt(optional<std::string>(call, "prompt"))
+          .batch_size(batch)
+          .on_truncated(tell);
   if (method == "classify_pairs")
-    return with_cut(json_of_all(model.classify_pairs(call.at("pairs").get<Pairs>(), wanted)));
+    return with_cut(json_of_all(model.classify_pairs(call.at("pairs").get<Pairs>(), requested)));
   if (method == "pair_scores")
-    return json_of(model.pair_scores(call.at("pairs").get<Pairs>(), wanted));
-  return with_cut(json_of_all(model.classify(call.at("texts").get<Texts>(), wanted)));
+    return json_of(model.pair_scores(call.at("pairs").get<Pairs>(), requested));
+  return with_cut(json_of_all(model.classify(call.at("texts").get<Texts>(), requested)));
 }
 
 // The results of several calls of a folder's model.

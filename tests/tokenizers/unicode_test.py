@@ -13,7 +13,7 @@ import unittest
 from collections import defaultdict
 
 import cases
-from machine_test import double_array
+from pipeline_test import double_array
 from tokenizers import NormalizedString, PreTokenizedString, Regex
 from tokenizers import normalizers as norm
 from tokenizers import pre_tokenizers as pre

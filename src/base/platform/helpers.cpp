@@ -159,9 +159,9 @@ void Helpers::run(const Parts& parts, int threads) {
   std::size_t count = 0;
   Loop loop(parts);
   const int64_t worked = worked_.load(std::memory_order_relaxed);
-  const auto wanted = static_cast<std::size_t>(
+  const auto requested = static_cast<std::size_t>(
       std::clamp<int64_t>(std::min<int64_t>(threads, parts.count) - 1, 0, kMostPerLoop));
-  for (int i = 0; i < most_ && count < wanted; ++i) {
+  for (int i = 0; i < most_ && count < requested; ++i) {
     Helper& helper = helpers_[i];
     if (helper.credit.pauses(worked)) continue;
     const int64_t word = assign(helper, loop);

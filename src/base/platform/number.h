@@ -15,7 +15,7 @@ namespace posenc::platform {
 /// double does whose value would round to zero.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
-  static_assert(std::is_integral_v<Number>, "a whole number, or a double by the specialization");
+  static_assert(std::is_integral_v<Number>, "an integer, or a double by the specialization");
   Number value{};
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);

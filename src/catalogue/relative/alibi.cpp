@@ -22,7 +22,7 @@ at::Tensor token_alibi(const Given& given, int64_t heads, bool rounds) {
 }
 
 RelativeOutputs token_bias(const Given& given, bool rounds) {
-  return {{"bias", token_alibi(given, given.whole("heads", 1), rounds)}};
+  return {{"bias", token_alibi(given, given.integer("heads", 1), rounds)}};
 }
 
 RelativeOutputs token_scores(const Given& given, bool rounds, const Scoring& scoring) {
@@ -34,7 +34,7 @@ RelativeOutputs token_scores(const Given& given, bool rounds, const Scoring& sco
 }
 
 RelativeOutputs mpt(const Given& given) {
-  const int64_t heads = given.whole("heads", 1), keys = given.whole("keys", 1);
+  const int64_t heads = given.integer("heads", 1), keys = given.integer("keys", 1);
   const at::Tensor slopes =
       alibi_slopes(heads, Slopes::Mpt, given.real("bias_max")).view({1, heads, 1, 1});
   return {{"bias", at::arange(1 - keys, 1, at::kInt).view({1, 1, 1, keys}) * slopes}};
@@ -42,8 +42,8 @@ RelativeOutputs mpt(const Given& given) {
 
 // Two-sided; the last heads have no bias.
 RelativeOutputs x_transformers_alibi(const Given& given) {
-  const int64_t heads = given.whole("heads", 1), total = given.whole("total_heads", 1);
-  const int64_t queries = given.whole("queries", 1), keys = given.whole("keys", 1);
+  const int64_t heads = given.integer("heads", 1), total = given.integer("total_heads", 1);
+  const int64_t queries = given.integer("queries", 1), keys = given.integer("keys", 1);
   given.require(total >= heads, "`total_heads` must be at least `heads`", std::to_string(total));
   given.require(keys >= queries, "`keys` must be at least `queries`", std::to_string(keys));
   const at::Tensor slopes =

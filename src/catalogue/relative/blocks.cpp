@@ -43,10 +43,10 @@ at::Tensor shifted_in_blocks(const at::Tensor& x, int64_t context) {
 // Blocks of queries and the keys around them. The table is the sinusoid of the distances,
 // projected.
 RelativeOutputs gemma3n_audio(const Given& given) {
-  const int64_t chunk = given.whole("chunk", 1);
-  const int64_t before = std::max<int64_t>(0, given.whole("left") - 1),
-                after = given.whole("right");
-  const at::Tensor q = given.tensor("q", {kAny, given.whole("blocks", 1), chunk, kAny, kAny});
+  const int64_t chunk = given.integer("chunk", 1);
+  const int64_t before = std::max<int64_t>(0, given.integer("left") - 1),
+                after = given.integer("right");
+  const at::Tensor q = given.tensor("q", {kAny, given.integer("blocks", 1), chunk, kAny, kAny});
   const int64_t heads = q.size(3), head_dim = q.size(4), width = heads * head_dim;
   const int64_t context = chunk + before + after;
   const at::Tensor k = given.tensor("k", {q.size(0), q.size(1), context, heads, head_dim});
@@ -76,8 +76,8 @@ RelativeOutputs gemma4_audio(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
   given.require(input.queries == input.keys, "`q` and `k` must have the same length",
                 std::to_string(input.queries) + " and " + std::to_string(input.keys));
-  const int64_t chunk = given.whole("chunk", 1), before = given.whole("left", 1) - 1,
-                after = given.whole("right"), context = chunk + before + after;
+  const int64_t chunk = given.integer("chunk", 1), before = given.integer("left", 1) - 1,
+                after = given.integer("right"), context = chunk + before + after;
   const int64_t blocks = (input.queries + chunk - 1) / chunk, heads = input.heads;
   const at::Tensor pe = given.tensor("pe", {1, context / 2 + 1, heads * input.head_dim});
   const at::Tensor weight =
@@ -113,7 +113,7 @@ RelativeOutputs gemma4_audio(const Given& given) {
 // The rows (context, context, D) of the distances inside a block, of a table whose middle row is
 // that of distance 0.
 at::Tensor rows_of_block(const Given& given, int64_t context, int64_t head_dim) {
-  const int64_t most = given.whole("max_pos", 1);
+  const int64_t most = given.integer("max_pos", 1);
   given.require(context <= most, "`context` must be at most `max_pos`", std::to_string(context));
   const at::Tensor table = given.tensor("w.rel_pos_emb.weight", {2 * most + 1, head_dim});
   const at::Tensor positions = at::arange(context, at::kLong);
@@ -122,7 +122,7 @@ at::Tensor rows_of_block(const Given& given, int64_t context, int64_t head_dim) 
 
 // Blocks have no other keys. The term of the tokens beyond the last is the lowest number.
 RelativeOutputs granite_speech(const Given& given) {
-  const int64_t context = given.whole("context", 1), length = given.whole("length", 1);
+  const int64_t context = given.integer("context", 1), length = given.integer("length", 1);
   const int64_t blocks = (length + context - 1) / context, beyond = length % context;
   const at::Tensor q = given.tensor("q", {kAny, kAny, context, kAny});
   given.require_dtype("q", q);
@@ -145,7 +145,7 @@ RelativeOutputs granite_speech(const Given& given) {
 // The rows are scaled, and not the term.
 RelativeOutputs granite_speech5(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
-  const int64_t context = given.whole("context", 1);
+  const int64_t context = given.integer("context", 1);
   given.tensor("q", {kAny, kAny, context, kAny});
   given.tensor("k", {kAny, kAny, context, kAny});
   const double scale = std::pow(static_cast<double>(input.head_dim), -0.5);

@@ -20,22 +20,23 @@ namespace {
 constexpr const char* kT5Table = "w.relative_attention_bias.weight";
 
 Buckets buckets_of(const Given& given) {
-  return {given.whole("num_buckets"), given.whole("max_distance"), given.flag("bidirectional")};
+  return {given.integer("num_buckets"), given.integer("max_distance"), given.flag("bidirectional")};
 }
 
 at::Tensor t5_bias(const Given& given, const char* table, const Buckets& buckets, int64_t offset) {
-  return relative_position_bias(given.tensor(table, {buckets.num_buckets, given.whole("heads", 1)}),
-                                given.whole("queries"), given.whole("keys"), buckets, offset);
+  return relative_position_bias(
+      given.tensor(table, {buckets.num_buckets, given.integer("heads", 1)}),
+      given.integer("queries"), given.integer("keys"), buckets, offset);
 }
 
 RelativeOutputs t5(const Given& given) {
-  return {{"bias", t5_bias(given, kT5Table, buckets_of(given), given.whole("offset"))}};
+  return {{"bias", t5_bias(given, kT5Table, buckets_of(given), given.integer("offset"))}};
 }
 
 // A decoder without an encoder of its own kind.
 RelativeOutputs one_sided(const Given& given) {
-  const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance"), false};
-  return {{"bias", t5_bias(given, kT5Table, buckets, given.whole("offset"))}};
+  const Buckets buckets{given.integer("num_buckets"), given.integer("max_distance"), false};
+  return {{"bias", t5_bias(given, kT5Table, buckets, given.integer("offset"))}};
 }
 
 RelativeOutputs t5_scores(const Given& given) {
@@ -43,7 +44,7 @@ RelativeOutputs t5_scores(const Given& given) {
   const Buckets buckets = buckets_of(given);
   const at::Tensor table = given.tensor(kT5Table, {buckets.num_buckets, input.heads});
   const at::Tensor bias =
-      relative_position_bias(table, input.queries, input.keys, buckets, given.whole("offset"));
+      relative_position_bias(table, input.queries, input.keys, buckets, given.integer("offset"));
   return {{"scores", relative_scores(input.q, input.k, bias, mask_if_masked(given, input),
                                      {ScaleOf::Nothing})}};
 }
@@ -51,8 +52,8 @@ RelativeOutputs t5_scores(const Given& given) {
 // Blocks of queries attend to three blocks of keys.
 RelativeOutputs longt5_local(const Given& given) {
   const Buckets buckets = buckets_of(given);
-  const int64_t block = given.whole("block", 1);
-  const at::Tensor table = given.tensor(kT5Table, {buckets.num_buckets, given.whole("heads", 1)});
+  const int64_t block = given.integer("block", 1);
+  const at::Tensor table = given.tensor(kT5Table, {buckets.num_buckets, given.integer("heads", 1)});
   return {{"bias", relative_position_bias(table, block, 3 * block, buckets, block).unsqueeze(0)}};
 }
 
@@ -80,10 +81,10 @@ FixedBlocks fixed_blocks(const at::Tensor& mask, int64_t block) {
 
 RelativeOutputs longt5_global(const Given& given) {
   const Buckets buckets = buckets_of(given);
-  const int64_t block = given.whole("global_block", 1);
+  const int64_t block = given.integer("global_block", 1);
   const at::Tensor mask = given.integers("mask", {kAny, kAny}).to(at::kLong);
   const at::Tensor table = given.tensor("w.global_relative_attention_bias.weight",
-                                        {buckets.num_buckets, given.whole("heads", 1)});
+                                        {buckets.num_buckets, given.integer("heads", 1)});
   const FixedBlocks blocks = fixed_blocks(mask, block);
   const at::Tensor attends = mask.unsqueeze(-1) == blocks.is_full.unsqueeze(1);
   constexpr double kFar = -1e10;
@@ -95,12 +96,12 @@ RelativeOutputs longt5_global(const Given& given) {
 // MPNet has fixed numbers, and a copy for each sequence.
 RelativeOutputs mpnet(const Given& given) {
   return {{"bias", t5_bias(given, kT5Table, Buckets{}, 0)
-                       .expand({given.whole("batch"), -1, -1, -1})
+                       .expand({given.integer("batch"), -1, -1, -1})
                        .contiguous()}};
 }
 
 at::Tensor wavlm_bias(const Given& given) {
-  const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance"), true, true};
+  const Buckets buckets{given.integer("num_buckets"), given.integer("max_distance"), true, true};
   return t5_bias(given, "w.rel_attn_embed.weight", buckets, 0);
 }
 
@@ -129,9 +130,9 @@ RelativeOutputs wavlm_gated(const Given& given) {
 
 RelativeOutputs x_transformers_t5(const Given& given) {
   const Buckets buckets = buckets_of(given);
-  const int64_t offset = given.whole("keys") - given.whole("queries");
+  const int64_t offset = given.integer("keys") - given.integer("queries");
   given.require(offset >= 0, "`keys` must be at least `queries`",
-                std::to_string(given.whole("keys")));
+                std::to_string(given.integer("keys")));
   return {{"bias", t5_bias(given, kT5Table, buckets, offset) * given.real("scale")}};
 }
 

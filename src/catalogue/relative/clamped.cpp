@@ -20,12 +20,12 @@ namespace posenc::relative {
 namespace {
 
 RelativeOutputs phi4_audio(const Given& given) {
-  const int64_t most = given.whole("max_distance", 1), length = given.whole("queries");
+  const int64_t most = given.integer("max_distance", 1), length = given.integer("queries");
   const bool symmetric = given.flag("symmetric");
   const Clamp index = {most, most - 1, false, symmetric};
   // The symmetric table lacks the row of the largest distance: lengths below it never need it.
   const int64_t rows = symmetric ? most : 2 * most;
-  const at::Tensor table = given.tensor("w.bias_values.weight", {rows, given.whole("heads", 1)});
+  const at::Tensor table = given.tensor("w.bias_values.weight", {rows, given.integer("heads", 1)});
   given.require(!symmetric || length <= most, "`queries` must be at most `max_distance`",
                 std::to_string(length));
   const at::Tensor positions = at::arange(length, at::kLong);
@@ -41,7 +41,7 @@ at::Tensor rows_of_pairs(const at::Tensor& table, int64_t queries, int64_t keys,
 
 RelativeOutputs relative_key(const Given& given, ScaleBy term_scale) {
   const QueriesAndKeys input = queries_and_keys(given);
-  const Clamp index = {given.whole("left"), given.whole("right")};
+  const Clamp index = {given.integer("left"), given.integer("right")};
   const at::Tensor table =
       given.tensor("w.distance_embedding.weight", {index.left + index.right + 1, input.head_dim});
   const at::Tensor rows = rows_of_pairs(table, input.queries, input.keys, index);
@@ -54,7 +54,7 @@ RelativeOutputs relative_key(const Given& given, ScaleBy term_scale) {
 // The sign of the distances is reversed: query - key.
 RelativeOutputs speecht5(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
-  const int64_t most = given.whole("max_length", 1);
+  const int64_t most = given.integer("max_length", 1);
   const at::Tensor table = given.tensor("w.rel.pe_k.weight", {2 * most, input.head_dim});
   const at::Tensor rows =
       rows_of_pairs(table, input.queries, input.keys, Clamp{most, most - 1, true});
@@ -83,7 +83,7 @@ RelativeOutputs vits(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
   given.require(input.queries == input.keys, "`q` and `k` must have the same length",
                 std::to_string(input.queries) + " and " + std::to_string(input.keys));
-  const int64_t reach = given.whole("reach", 1), length = input.keys;
+  const int64_t reach = given.integer("reach", 1), length = input.keys;
   const auto rows = [&](const char* name) {
     return rows_within(given.tensor(name, {1, 2 * reach + 1, input.head_dim}), reach, length);
   };

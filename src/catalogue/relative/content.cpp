@@ -27,10 +27,11 @@ namespace {
 
 // Each token's state mixes profiles of a bias over the distance.
 RelativeOutputs inkling(const Given& given) {
-  const int64_t extent = given.whole("extent", 1), keys = given.whole("keys"),
-                offset = given.whole("offset");
-  const int64_t mixed = given.whole("d_rel", 1);
-  const at::Tensor states = given.tensor("relative", {kAny, kAny, given.whole("heads", 1), mixed});
+  const int64_t extent = given.integer("extent", 1), keys = given.integer("keys"),
+                offset = given.integer("offset");
+  const int64_t mixed = given.integer("d_rel", 1);
+  const at::Tensor states =
+      given.tensor("relative", {kAny, kAny, given.integer("heads", 1), mixed});
   const at::Tensor profiles =
       at::matmul(states, given.tensor("w.proj", {mixed, extent})).transpose(1, 2);
   const at::Tensor distances = at::arange(offset, offset + states.size(1), at::kLong).unsqueeze(1) -
@@ -51,13 +52,13 @@ at::Tensor stream_of(const at::Tensor& x, int64_t dim, int64_t stream, int64_t l
 // tokens, and to its own.
 RelativeOutputs prophetnet(const Given& given) {
   const QueriesAndKeys input = queries_and_keys(given);
-  const int64_t streams = given.whole("ngram", 1), batch = input.batch, heads = input.heads;
+  const int64_t streams = given.integer("ngram", 1), batch = input.batch, heads = input.heads;
   given.require(input.queries == input.keys && input.queries % (streams + 1) == 0,
                 "`q` and `k` must have the same tokens of each of " + std::to_string(streams + 1) +
                     " streams",
                 std::to_string(input.queries) + " and " + std::to_string(input.keys));
   const int64_t length = input.queries / (streams + 1);
-  const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance"), false, true};
+  const Buckets buckets{given.integer("num_buckets"), given.integer("max_distance"), false, true};
   const at::Tensor hidden = given.tensor("hidden", {batch, input.queries, kAny});
   const at::Tensor positions = given.integers("positions", {batch, length});
   const at::Tensor weight = given.tensor("w.relative_pos_embeddings.weight",
@@ -106,7 +107,7 @@ RelativeOutputs prophetnet(const Given& given) {
 // ALiBi whose distances are sums of gates.
 RelativeOutputs forget(const Given& given) {
   const bool causal = given.flag("causal");
-  const int64_t heads = given.whole("heads", 1), gates = heads * (causal ? 1 : 2);
+  const int64_t heads = given.integer("heads", 1), gates = heads * (causal ? 1 : 2);
   const at::Tensor hidden = given.of_rank("hidden", 3);
   const at::Tensor weight = given.tensor("w.to_forget_gates.0.weight", {gates, hidden.size(2)});
   const at::Tensor bias = given.tensor("w.to_forget_gates.0.bias", {gates});
@@ -122,7 +123,7 @@ RelativeOutputs forget(const Given& given) {
 
 // The position of a key is the sum of the gates between it and the query, a real number.
 RelativeOutputs cope(const Given& given) {
-  const int64_t most = given.whole("max_pos", 1);
+  const int64_t most = given.integer("max_pos", 1);
   const at::Tensor q = given.of_rank("q", 4);
   const at::Tensor logits = given.tensor("logits", {q.size(0), q.size(1), q.size(2), kAny});
   const at::Tensor table = given.tensor("w.pos_emb", {most, q.size(3)});
@@ -136,9 +137,9 @@ RelativeOutputs cope(const Given& given) {
 
 // A network makes a bias of each distance.
 RelativeOutputs dynamic(const Given& given) {
-  const int64_t width = given.whole("width", 1), depth = given.whole("depth", 1);
-  const int64_t heads = given.whole("heads", 1), queries = given.whole("queries", 1),
-                keys = given.whole("keys", 1);
+  const int64_t width = given.integer("width", 1), depth = given.integer("depth", 1);
+  const int64_t heads = given.integer("heads", 1), queries = given.integer("queries", 1),
+                keys = given.integer("keys", 1);
   given.require(given.dtype() == at::kFloat, "`dtype` must be float32", given.text("dtype"));
   given.require(keys >= queries, "`keys` must be at least `queries`", std::to_string(keys));
   at::Tensor x = at::arange(1 - keys, keys, at::kLong).to(at::kFloat).unsqueeze(-1);

@@ -67,7 +67,7 @@ at::Tensor masked_scores(const Given& given, const at::Tensor& scores,
 RelativeOutputs deberta(const Given& given) {
   const QueriesAndKeys input = fused_queries_and_keys(given, Fused::Heads);
   const Terms terms = terms_of(given);
-  const int64_t most = given.whole("max_relative", 1), width = input.heads * input.head_dim;
+  const int64_t most = given.integer("max_relative", 1), width = input.heads * input.head_dim;
   const int64_t span = std::min(input.queries, most);
   const at::Tensor relative = given.tensor("relative", {2 * most, kAny});
   const at::Tensor table = relative.slice(0, most - span, most + span);
@@ -96,7 +96,7 @@ RelativeOutputs deberta(const Given& given) {
 RelativeOutputs deberta_v2(const Given& given) {
   const QueriesAndKeys input = same_lengths(given);
   const Terms terms = terms_of(given);
-  const int64_t most = given.whole("max_relative", 1), buckets = given.whole("buckets", -1);
+  const int64_t most = given.integer("max_relative", 1), buckets = given.integer("buckets", -1);
   const int64_t width = input.heads * input.head_dim, span = buckets > 0 ? buckets : most;
   const bool shares = given.flag("share_key");
   const at::Tensor table = given.tensor("relative", {2 * span, kAny});

@@ -37,7 +37,7 @@ at::Tensor with_prefix_rows(const at::Tensor& index, const at::Tensor& bbox, int
 enum class Side { Sequence, Horizontal, Vertical };
 
 RelativeOutputs udop(const Given& given, Side side) {
-  const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance"),
+  const Buckets buckets{given.integer("num_buckets"), given.integer("max_distance"),
                         given.flag("bidirectional")};
   const bool has_prefix = given.flag("prefix_bucket");
   const double factor = given.real("scaling_factor");
@@ -58,19 +58,20 @@ RelativeOutputs udop(const Given& given, Side side) {
   if (has_prefix)
     index = with_prefix_rows(index.expand({bbox.size(0), -1, -1}), bbox, buckets.num_buckets);
   const int64_t rows = buckets.num_buckets + (has_prefix ? 2 : 0);
-  const at::Tensor table = given.tensor(kUdopTable, {rows, given.whole("heads", 1)});
+  const at::Tensor table = given.tensor(kUdopTable, {rows, given.integer("heads", 1)});
   return {{"bias", relative_bias_of_indices(table, index)}};
 }
 
 // Tokens of other segments have a row for each pair of segments.
 RelativeOutputs cpmant(const Given& given) {
-  const Buckets buckets{given.whole("num_buckets"), given.whole("max_distance")};
-  const int64_t kinds = given.whole("segments", 1);
+  const Buckets buckets{given.integer("num_buckets"), given.integer("max_distance")};
+  const int64_t kinds = given.integer("segments", 1);
   given.require(kinds <= kMostPatches, "`segments` must be at most " + std::to_string(kMostPatches),
                 std::to_string(kinds));
   const at::Tensor segment = given.integers("segment", {kAny, kAny});
-  const at::Tensor table = given.tensor(
-      "w.relative_attention_bias", {buckets.num_buckets + kinds * kinds, given.whole("heads", 1)});
+  const at::Tensor table =
+      given.tensor("w.relative_attention_bias",
+                   {buckets.num_buckets + kinds * kinds, given.integer("heads", 1)});
   const at::Tensor query = segment.unsqueeze(2), key = segment.unsqueeze(1);
   const at::Tensor positions = at::arange(segment.size(1), at::kLong);
   const at::Tensor index =
@@ -85,8 +86,8 @@ struct LayoutBiases {
 
 // Tables of a Linear layer, (H, buckets): left edges and lower edges of the boxes.
 LayoutBiases layout_biases(const Given& given, int64_t heads) {
-  const Buckets line{given.whole("num_buckets"), given.whole("max_distance")};
-  const Buckets plane{given.whole("num_buckets_2d"), given.whole("max_distance_2d")};
+  const Buckets line{given.integer("num_buckets"), given.integer("max_distance")};
+  const Buckets plane{given.integer("num_buckets_2d"), given.integer("max_distance_2d")};
   const at::Tensor positions = given.integers("positions", {kAny, kAny});
   const at::Tensor bbox = given.integers("bbox", {positions.size(0), positions.size(1), 4});
   const auto bias = [&](const char* table, const at::Tensor& at, const Buckets& buckets) {
@@ -126,7 +127,7 @@ RelativeOutputs layoutlmv3(const Given& given) {
 
 // Sines and cosines of the logarithms of ratios between boxes (x, y, w, h), each by a weight.
 RelativeOutputs pp_doclayout(const Given& given) {
-  const int64_t width = given.whole("embed", 2), heads = given.whole("heads", 1);
+  const int64_t width = given.integer("embed", 2), heads = given.integer("heads", 1);
   const double scale = given.real("scale"), theta = given.real("theta");
   constexpr double kEpsilon = 1e-5;
   given.require(width % 2 == 0, "`embed` must be even", std::to_string(width));

@@ -87,7 +87,7 @@ bool Given::flag(const char* name) const {
   wrong(name, "true or false");
 }
 
-int64_t Given::whole(const char* name, int64_t least) const {
+int64_t Given::integer(const char* name, int64_t least) const {
   const int64_t* value = std::get_if<int64_t>(&setting(name));
   if (!value) wrong(name, "an integer");
   require(*value >= least && *value <= kMostPositions,
@@ -153,7 +153,7 @@ at::Tensor Given::tensor(const char* name, at::IntArrayRef sizes) const {
   const at::Tensor given = of_rank(name, static_cast<int64_t>(sizes.size()));
   const bool fits =
       std::equal(sizes.begin(), sizes.end(), given.sizes().begin(),
-                 [](int64_t wanted, int64_t got) { return wanted < 0 || wanted == got; });
+                 [](int64_t expected, int64_t got) { return expected < 0 || expected == got; });
   std::ostringstream shape;
   for (const int64_t size : sizes) {
     shape << (shape.tellp() > 0 ? ", " : "(");

@@ -26,7 +26,7 @@ class Given {
 
   bool flag(const char* name) const;
   /// An integer that is at least `least`.
-  int64_t whole(const char* name, int64_t least = 0) const;
+  int64_t integer(const char* name, int64_t least = 0) const;
   double real(const char* name) const;
   std::string text(const char* name) const;
   /// Whether the list of words has this one.

@@ -108,7 +108,7 @@ RelativeOutputs xlnet(const Given& given) {
     return x.permute({2, 0, 1, 3}).contiguous();
   };
   const at::Tensor q = tokens_first(input.q), k = tokens_first(input.k);
-  given.require(input.keys == input.queries + given.whole("memory"),
+  given.require(input.keys == input.queries + given.integer("memory"),
                 "`k` must have the keys of the memory and those of `q`",
                 std::to_string(input.keys));
   const at::Tensor r =

@@ -22,7 +22,7 @@ int64_t timm_rows(Grid window, int64_t prefix) {
 
 // A class token or none.
 int64_t timm_prefix(const Given& given) {
-  const int64_t prefix = given.whole("prefix");
+  const int64_t prefix = given.integer("prefix");
   given.require(prefix <= 1, "`prefix` must be 0 or 1", std::to_string(prefix));
   return prefix;
 }
@@ -31,7 +31,7 @@ RelativeOutputs timm_bias(const Given& given) {
   const Grid window = given.grid("window");
   const int64_t prefix = timm_prefix(given);
   const at::Tensor table =
-      given.tensor(kTimmTable, {timm_rows(window, prefix), given.whole("heads", 1)});
+      given.tensor(kTimmTable, {timm_rows(window, prefix), given.integer("heads", 1)});
   return {{"bias", relative_bias_of_indices(table, relative_window_index(window, prefix > 0))}};
 }
 
@@ -39,7 +39,7 @@ RelativeOutputs timm_resized(const Given& given) {
   const Grid window = given.grid("window"), now = given.grid("new_window");
   const int64_t prefix = timm_prefix(given);
   const at::Tensor table = resize_relative_table(
-      given.tensor(kTimmTable, {timm_rows(window, prefix), given.whole("heads", 1)}), window, now,
+      given.tensor(kTimmTable, {timm_rows(window, prefix), given.integer("heads", 1)}), window, now,
       Resize::GeometricLinear, 3 * prefix);
   return {{"table", table},
           {"bias", relative_bias_of_indices(table, relative_window_index(now, prefix > 0))}};
@@ -49,8 +49,8 @@ RelativeOutputs timm_resized(const Given& given) {
 // are squashed.
 RelativeOutputs timm_mlp(const Given& given) {
   const Grid window = given.grid("window"), pretrained = given.grid("pretrained_window", 0);
-  const int64_t prefix = timm_prefix(given), heads = given.whole("heads", 1);
-  const int64_t hidden = given.whole("hidden", 1);
+  const int64_t prefix = timm_prefix(given), heads = given.integer("heads", 1);
+  const int64_t hidden = given.integer("hidden", 1);
   const std::string mode = given.text("mode");
   given.require(mode == "swin" || mode == "cr", "`mode` must be swin or cr", mode);
   const bool swin = mode == "swin";
@@ -76,7 +76,7 @@ RelativeOutputs timm_mlp(const Given& given) {
 // The table is (H, 2 h - 1, 2 w - 1), and distances are key - query.
 RelativeOutputs timm_maxvit(const Given& given) {
   const Grid window = given.grid("window");
-  const int64_t heads = given.whole("heads", 1);
+  const int64_t heads = given.integer("heads", 1);
   const at::Tensor table =
       given.tensor(kTimmTable, {heads, 2 * window.height - 1, 2 * window.width - 1});
   return {{"bias", relative_bias_of_indices(table.reshape({heads, -1}).t(),
@@ -86,7 +86,7 @@ RelativeOutputs timm_maxvit(const Given& given) {
 RelativeOutputs timm_levit(const Given& given, int64_t stride) {
   const Grid grid = given.grid("window");
   const at::Tensor table =
-      given.tensor("w.attention_biases", {given.whole("heads", 1), grid.height * grid.width});
+      given.tensor("w.attention_biases", {given.integer("heads", 1), grid.height * grid.width});
   return {{"bias", relative_bias_of_indices(table.t(), relative_distance_index(grid, stride))}};
 }
 
@@ -137,7 +137,7 @@ PresetRows timm_presets() {
         {"window", "stride", "heads"},
         levit,
         {"bias"}},
-       [](const Given& given) { return timm_levit(given, given.whole("stride", 1)); }},
+       [](const Given& given) { return timm_levit(given, given.integer("stride", 1)); }},
       {{"timm_tiny_vit",
         "timm 1.0.31 tiny_vit.Attention",
         "LeViT's",

@@ -37,12 +37,12 @@ at::Tensor window_bias(const Given& given, const char* name, Grid window, int64_
 }
 
 RelativeOutputs swin(const Given& given) {
-  return {{"bias", window_bias(given, kTable, given.grid("window"), given.whole("heads", 1))}};
+  return {{"bias", window_bias(given, kTable, given.grid("window"), given.integer("heads", 1))}};
 }
 
 RelativeOutputs swin_mask(const Given& given) {
-  const Grid grid = {given.whole("height", 1), given.whole("width", 1)};
-  return {{"mask", shifted_window_mask(grid, given.whole("window", 1), given.whole("shift"),
+  const Grid grid = {given.integer("height", 1), given.integer("width", 1)};
+  return {{"mask", shifted_window_mask(grid, given.integer("window", 1), given.integer("shift"),
                                        given.dtype())}};
 }
 
@@ -148,12 +148,12 @@ RelativeOutputs swinv2_cr(const Given& given) {
 RelativeOutputs beit(const Given& given) {
   constexpr int64_t kClassRows = 3;
   const Grid window = given.grid("window"), now = given.grid("new_window");
-  const int64_t size = given.whole("interpolate");
+  const int64_t size = given.integer("interpolate");
   given.require(size <= kMostPatches,
                 "`interpolate` must be at most " + std::to_string(kMostPatches),
                 std::to_string(size));
   const at::Tensor table =
-      given.tensor(kTable, {differences(window) + kClassRows, given.whole("heads", 1)});
+      given.tensor(kTable, {differences(window) + kClassRows, given.integer("heads", 1)});
   at::Tensor bias = relative_bias_of_indices(
       resize_relative_table(table, window, now, Resize::BilinearTransposed, kClassRows),
       relative_window_index(now, /*class_token=*/true));

@@ -18,8 +18,8 @@ struct Lock : autograd::Node {
 
 // backward() without inputs=: only then is the engine's exec_info empty.
 bool is_ordinary_backward() {
-  const auto* const wanted = autograd::get_current_graph_task_exec_info();
-  return wanted != nullptr && wanted->empty() && !at::GradMode::is_enabled() &&
+  const auto* const requested = autograd::get_current_graph_task_exec_info();
+  return requested != nullptr && requested->empty() && !at::GradMode::is_enabled() &&
          !autograd::AnomalyMode::is_enabled();
 }
 

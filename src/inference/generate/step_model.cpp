@@ -16,10 +16,10 @@ void check_eval_mode(const char* caller, const TransformerImpl& model) {
                       " in train mode");
 }
 
-void TargetAttention::add(std::shared_ptr<const std::vector<float>> weights, bool is_kept) {
+void TargetAttention::add(std::shared_ptr<const std::vector<float>> weights, bool is_stored) {
   sums_.resize(weights->size());
   for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += (*weights)[i];
-  if (is_kept) tokens_.push_back(std::move(weights));
+  if (is_stored) tokens_.push_back(std::move(weights));
 }
 
 double TargetAttention::coverage() const {

@@ -74,7 +74,7 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
 class TargetAttention {
  public:
   /// Adds the weights (S) of the next token.
-  void add(std::shared_ptr<const std::vector<float>> weights, bool is_kept);
+  void add(std::shared_ptr<const std::vector<float>> weights, bool is_stored);
   /// sum over the source of log(min(the sum of a position's weights, 1)); a position without any,
   /// such as padding, does not count.
   double coverage() const;

@@ -415,11 +415,11 @@ void check_window_layer(const std::string& name, const WindowEncoderLayerImpl& l
   check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
   check_bias(inner + "in_proj_bias", attention.in_proj_bias, 3 * width);
   check_linear(inner + "out_proj", attention.out_proj, width, width);
-  const relative::Grid wanted = layer.options.windows().window();
+  const relative::Grid expected = layer.options.windows().window();
   check_option(own, "the rows of a window", attention.options.windows().window().height,
-               wanted.height);
+               expected.height);
   check_option(own, "the columns of a window", attention.options.windows().window().width,
-               wanted.width);
+               expected.width);
   check_window_positions(inner, attention);
   check_norm(name + ".norm1", layer.norm1, width);
   check_linear(name + ".linear1", layer.linear1, width, (is_gated ? 2 : 1) * d_ff);

@@ -80,7 +80,7 @@ POSENC_INLINE Floats minimum(Floats a, Floats b) {
   return _mm_min_ps(a, b);
 #endif
 }
-// y 2^n for y in (0.5, 2) and whole numbers n from -125 to 126, exactly; NaN if y is.
+// y 2^n for y in (0.5, 2) and integers n from -125 to 126, exactly; NaN if y is.
 POSENC_INLINE Floats times_power(Floats y, Floats n) {
 #if defined(__AVX512F__)
   return _mm512_scalef_ps(y, n);

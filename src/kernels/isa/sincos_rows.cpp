@@ -41,7 +41,7 @@ POSENC_INLINE void sin_cos(double base, double small, double* sine, double* cosi
   *cosine = odd ? -quarter * s : sign * c;
 }
 
-void row(const FrequencyView& f, double whole, double part, double* __restrict out) {
+void row(const FrequencyView& f, double integer, double part, double* __restrict out) {
   const double* __restrict first = f.piece[0];
   const double* __restrict second = f.piece[1];
   const double* __restrict rest = f.rest;
@@ -50,11 +50,11 @@ void row(const FrequencyView& f, double whole, double part, double* __restrict o
   double* __restrict sine = out + n;
   if (part == 0.0) {
     for (int64_t k = 0; k < n; ++k) {
-      const double a = whole * first[k];
-      const double b = whole * second[k];
+      const double a = integer * first[k];
+      const double b = integer * second[k];
       double base = (a - nearest(a)) + (b - nearest(b));
       base -= nearest(base);
-      sin_cos(base, whole * rest[k], sine + k, cosine + k);
+      sin_cos(base, integer * rest[k], sine + k, cosine + k);
     }
     return;
   }
@@ -72,8 +72,8 @@ void row(const FrequencyView& f, double whole, double part, double* __restrict o
     const double product = part * high[k];
     const double error =
         ((part_high * h - product) + part_high * l + part_low * h) + part_low * l + part * low[k];
-    const double a = whole * first[k];
-    const double b = whole * second[k];
+    const double a = integer * first[k];
+    const double b = integer * second[k];
     double base = (a - nearest(a)) + (b - nearest(b));
     base -= nearest(base);
     // A sum with its exact error: what the base cannot hold is added to the small part.
@@ -82,7 +82,7 @@ void row(const FrequencyView& f, double whole, double part, double* __restrict o
     const double back = sum - base;
     const double lost = (base - (sum - back)) + (turns - back);
     sum -= nearest(sum);
-    sin_cos(sum, whole * rest[k] + lost + error, sine + k, cosine + k);
+    sin_cos(sum, integer * rest[k] + lost + error, sine + k, cosine + k);
   }
 }
 
@@ -246,7 +246,7 @@ void write(const RowsRequest& r) {
 }  // namespace
 
 // Defined in sincos_rows_pair.cpp.
-void row_pair(const FrequencyView& f, double whole, double part, double* out);
+void row_pair(const FrequencyView& f, double integer, double part, double* out);
 void write_pair(const RowsRequest& request);
 
 const SincosKernels sincos_kernels = {row,   row_pair,   bounds,

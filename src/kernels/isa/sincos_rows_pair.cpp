@@ -82,7 +82,7 @@ POSENC_INLINE void sin_cos(Pair x, double quarter, Pair* sine, Pair* cosine) {
 }
 
 template <bool has_part>
-void row_pair_of(const FrequencyView& f, double whole, double part, double* __restrict out) {
+void row_pair_of(const FrequencyView& f, double integer, double part, double* __restrict out) {
   const int64_t n = f.padded & ~(kLanes - 1);
   const double* __restrict p0 = f.piece[0];
   const double* __restrict p1 = f.piece[1];
@@ -101,10 +101,10 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
   const double ph = cut - (cut - part);
   const double pl = part - ph;
   for (int64_t k = 0; k < n; ++k) {
-    const double a = whole * p0[k], b = whole * p1[k];
+    const double a = integer * p0[k], b = integer * p1[k];
     Pair sum = two_sum(a - nearest(a), b - nearest(b));
-    gather(sum, whole * p2[k]);
-    double tail = whole * p5[k];
+    gather(sum, integer * p2[k]);
+    double tail = integer * p5[k];
     if (has_part) {
       gather(sum, ph * p0[k]);
       gather(sum, pl * p0[k]);
@@ -115,8 +115,8 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
       gather(sum, part * p3[k]);
       tail += part * (p4[k] + guard[k]);
     }
-    gather(sum, whole * p3[k]);
-    gather(sum, whole * p4[k]);
+    gather(sum, integer * p3[k]);
+    gather(sum, integer * p4[k]);
     // The sum may exceed half a turn: the quarter is taken modulo 4, in -2..2.
     const double quarter = nearest(4 * sum.high);
     const double reduced = sum.high - 0.25 * quarter;
@@ -132,8 +132,9 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
 
 }  // namespace
 
-void row_pair(const FrequencyView& f, double whole, double part, double* out) {
-  part == 0.0 ? row_pair_of<false>(f, whole, part, out) : row_pair_of<true>(f, whole, part, out);
+void row_pair(const FrequencyView& f, double integer, double part, double* out) {
+  part == 0.0 ? row_pair_of<false>(f, integer, part, out)
+              : row_pair_of<true>(f, integer, part, out);
 }
 
 namespace {

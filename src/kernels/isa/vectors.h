@@ -82,7 +82,7 @@ POSENC_INLINE Words select(Ints condition, Words yes, Words no) {
   return (yes & mask) | (no & ~mask);
 }
 
-// 2^n for whole numbers n from -126 to 127. Adding 1.5 * 2^23 moves n to the low bits of a float.
+// 2^n for integers n from -126 to 127. Adding 1.5 * 2^23 moves n to the low bits of a float.
 POSENC_INLINE Floats power_of_two(Floats n) {
   return floats_of((bits_of(n + 12582912.0f) + 127) << 23);
 }

@@ -134,8 +134,9 @@ bool ConfigClass::refuses_null(std::string_view name) const {
 }
 
 std::string_view ConfigClass::part_type(std::string_view part) const {
-  const nlohmann::json& usual = default_of(part);
-  return usual.is_null() ? std::string_view() : usual["model_type"].get_ref<const std::string&>();
+  const nlohmann::json& defaults = default_of(part);
+  return defaults.is_null() ? std::string_view()
+                            : defaults["model_type"].get_ref<const std::string&>();
 }
 
 bool has_config_dicts(std::string_view model_type) {

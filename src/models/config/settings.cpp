@@ -14,7 +14,7 @@
 namespace posenc {
 namespace {
 
-constexpr double kMostWhole = 9007199254740992.0;  // 2^53
+constexpr double kMaxInteger = 9007199254740992.0;  // 2^53
 
 // The JSON object in `text`, which messages call `name`.
 nlohmann::json parse_settings(const std::string& caller, const std::string& name,
@@ -39,10 +39,10 @@ nlohmann::json read_settings(const std::string& caller, const std::string& path,
 }
 
 // Python takes 4.0 for 4.
-bool is_whole(const nlohmann::json& value) {
+bool is_integer(const nlohmann::json& value) {
   if (!value.is_number()) return false;
   const auto number = value.get<double>();
-  return number == std::trunc(number) && std::abs(number) <= kMostWhole;
+  return number == std::trunc(number) && std::abs(number) <= kMaxInteger;
 }
 
 bool is_token(const nlohmann::json& value, int64_t vocab) {
@@ -97,8 +97,8 @@ Settings Settings::inside_if_given(std::string_view name) const {
   return within(name, given(name));
 }
 
-Settings Settings::usual_inside(std::string_view name) const {
-  return within(name, usual(name).is_null() ? nlohmann::json::object() : usual(name));
+Settings Settings::default_inside(std::string_view name) const {
+  return within(name, default_of(name).is_null() ? nlohmann::json::object() : default_of(name));
 }
 
 Settings Settings::of(std::string_view model_type) const {
@@ -117,10 +117,10 @@ std::string Settings::key_of_part(const std::string& name) const {
 
 Settings Settings::part(const std::string& name) const {
   const std::string key = key_of_part(name);
-  const nlohmann::json& usual = own_class().default_of(name);
-  if (!has(key)) return within(key, usual);
+  const nlohmann::json& defaults = own_class().default_of(name);
+  if (!has(key)) return within(key, defaults);
   Settings result = inside(key);
-  if (!usual.is_null()) result.object_.emplace("model_type", usual["model_type"]);
+  if (!defaults.is_null()) result.object_.emplace("model_type", defaults["model_type"]);
   return result;
 }
 
@@ -206,9 +206,9 @@ std::optional<std::string> Settings::text_if(std::string_view name) const {
   return has(name) ? std::optional(text(name)) : std::nullopt;
 }
 
-std::optional<int64_t> Settings::whole_if(std::string_view name) const {
+std::optional<int64_t> Settings::integer_if(std::string_view name) const {
   if (!has(name)) return std::nullopt;
-  if (!is_whole(value(name))) refuse(name, "must be a whole number");
+  if (!is_integer(value(name))) refuse(name, "must be an integer");
   return static_cast<int64_t>(value(name).get<double>());
 }
 
@@ -222,11 +222,11 @@ std::optional<std::vector<double>> Settings::reals_if(std::string_view name) con
   return list.get<std::vector<double>>();
 }
 
-std::optional<std::vector<int64_t>> Settings::wholes_if(std::string_view name) const {
+std::optional<std::vector<int64_t>> Settings::integers_if(std::string_view name) const {
   const nlohmann::json& list = value(name);
   if (list.is_null()) return std::nullopt;
-  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_whole)) {
-    refuse(name, "must be a list of whole numbers");
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_integer)) {
+    refuse(name, "must be a list of integers");
   }
   return list.get<std::vector<int64_t>>();
 }
@@ -237,19 +237,19 @@ double Settings::required(std::string_view name, const std::string& reason) cons
   return *number;
 }
 
-int64_t Settings::whole(std::string_view name, int64_t fallback, int64_t least,
-                        int64_t most) const {
-  return falls_back(name) ? fallback : whole(name, least, most);
+int64_t Settings::integer(std::string_view name, int64_t fallback, int64_t least,
+                          int64_t most) const {
+  return falls_back(name) ? fallback : integer(name, least, most);
 }
 
-int64_t Settings::whole(std::string_view name, int64_t least, int64_t most) const {
+int64_t Settings::integer(std::string_view name, int64_t least, int64_t most) const {
   const auto& given = value(name);
   const bool fits = given.is_number_integer() &&
                     !(given.is_number_unsigned() && given.get<uint64_t>() > INT64_MAX) &&
                     given.get<int64_t>() >= least && given.get<int64_t>() <= most;
   if (!fits) {
     refuse(name,
-           "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+           "must be an integer from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return given.get<int64_t>();
 }
@@ -279,9 +279,9 @@ double Settings::probability(Names names, double fallback) const {
   return number;
 }
 
-int64_t Settings::whole(Names names, int64_t fallback, int64_t least, int64_t most) const {
+int64_t Settings::integer(Names names, int64_t fallback, int64_t least, int64_t most) const {
   const char* name = name_of(names);
-  return name ? whole(name, fallback, least, most) : fallback;
+  return name ? integer(name, fallback, least, most) : fallback;
 }
 
 std::vector<int64_t> Settings::tokens(std::string_view name, int64_t vocab) const {

@@ -58,7 +58,7 @@ class Settings {
   /// The same, but none at all where it is absent from the file; those that are the class's
   /// default; and those in another object.
   Settings inside_if_given(std::string_view name) const;
-  Settings usual_inside(std::string_view name) const;
+  Settings default_inside(std::string_view name) const;
   Settings within(std::string_view name, nlohmann::json object) const;
   /// Those of the model in `name`, `text_config` or `vision_config`, of a composite model. Files of
   /// older releases have them in `text_config_dict`, which replaces the other. Where the file has
@@ -80,16 +80,16 @@ class Settings {
   double real(std::string_view name, std::optional<double> fallback = std::nullopt) const;
   std::string text(std::string_view name, std::optional<std::string> fallback = std::nullopt) const;
   /// An integer from `least` to `most`.
-  int64_t whole(std::string_view name, int64_t least, int64_t most) const;
-  int64_t whole(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
+  int64_t integer(std::string_view name, int64_t least, int64_t most) const;
+  int64_t integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
 
   /// The value, or nothing where it is null.
   std::optional<bool> flag_if(std::string_view name) const;
   std::optional<double> real_if(std::string_view name) const;
   std::optional<std::string> text_if(std::string_view name) const;
-  std::optional<int64_t> whole_if(std::string_view name) const;
+  std::optional<int64_t> integer_if(std::string_view name) const;
   std::optional<std::vector<double>> reals_if(std::string_view name) const;
-  std::optional<std::vector<int64_t>> wholes_if(std::string_view name) const;
+  std::optional<std::vector<int64_t>> integers_if(std::string_view name) const;
   /// The number, which `reason` (such as `rope_type linear`) needs.
   double required(std::string_view name, const std::string& reason) const;
 
@@ -111,7 +111,7 @@ class Settings {
   const char* name_of(Names names) const;
   /// Its value, or the fallback.
   bool flag(Names names, bool fallback) const;
-  int64_t whole(Names names, int64_t fallback, int64_t least, int64_t most) const;
+  int64_t integer(Names names, int64_t fallback, int64_t least, int64_t most) const;
   /// A number that is not negative, and one in [0, 1).
   double not_negative(Names names, double fallback) const;
   double probability(Names names, double fallback) const;
@@ -138,7 +138,7 @@ class Settings {
   const nlohmann::json& value(std::string_view name) const;
   /// That in the file alone, and the class's default alone; null if there is none.
   const nlohmann::json& given(std::string_view name) const;
-  const nlohmann::json& usual(std::string_view name) const { return class_->default_of(name); }
+  const nlohmann::json& default_of(std::string_view name) const { return class_->default_of(name); }
   /// Throws an error that `name` violates `rule` ("must be ..."), with its value.
   [[noreturn]] void refuse(std::string_view name, const std::string& rule) const;
   /// The same, with a part of the value.

@@ -56,7 +56,7 @@ void set_t5_layer(const Settings& config, TransformerLayerOptions& layer) {
       .layer_norm_eps(config.not_negative(kEpsilon, 1e-6))
       .bias(false)
       .attention_scale(1.0)
-      .head_dim(config.whole("d_kv", 1, kWidestT5Head));
+      .head_dim(config.integer("d_kv", 1, kWidestT5Head));
 }
 
 nlohmann::json changed_t5_network(const Settings& config, Activation activation,
@@ -74,14 +74,14 @@ nlohmann::json changed_t5_network(const Settings& config, Activation activation,
 relative::Buckets t5_buckets(const Settings& config, bool bidirectional) {
   constexpr const char* kBuckets = "relative_attention_num_buckets";
   constexpr const char* kDistance = "relative_attention_max_distance";
-  const int64_t buckets = config.whole(kBuckets, 1, kMostBuckets);
+  const int64_t buckets = config.integer(kBuckets, 1, kMostBuckets);
   if (buckets < 4 || buckets % 2 != 0) {
     config.refuse(kBuckets,
                   "must be even, and at least 4: an encoder has half of the buckets for "
                   "the keys after a query");
   }
   const int64_t exact = bidirectional ? buckets / 4 : buckets / 2;
-  const int64_t distance = config.whole(kDistance, 1, int64_t{1} << 31);
+  const int64_t distance = config.integer(kDistance, 1, int64_t{1} << 31);
   if (distance <= exact) {
     config.refuse(kDistance, "must be above the number of distances with a bucket of their own, " +
                                  std::to_string(exact));

@@ -23,17 +23,17 @@ constexpr double kBertEpsilon = 1e-12;  // where a class has no setting for it
 
 void read_tasks(const Settings& config, EncoderEmbeddingsOptions& options) {
   if (!config.flag("use_task_id")) return;
-  options.task_type_vocab_size(config.whole("task_type_vocab_size", 1, INT32_MAX));
+  options.task_type_vocab_size(config.integer("task_type_vocab_size", 1, INT32_MAX));
 }
 
 void read_boxes(const Settings& config, EncoderEmbeddingsOptions& options) {
-  options.box_positions(config.whole("max_2d_position_embeddings", 1, kMostTableRows));
+  options.box_positions(config.integer("max_2d_position_embeddings", 1, kMostTableRows));
 }
 
 void read_boxes_side_by_side(const Settings& config, EncoderEmbeddingsOptions& options) {
   read_boxes(config, options);
-  options.coordinate_size(config.whole("coordinate_size", 1, kWidestTable))
-      .shape_size(config.whole("shape_size", 1, kWidestTable));
+  options.coordinate_size(config.integer("coordinate_size", 1, kWidestTable))
+      .shape_size(config.integer("shape_size", 1, kWidestTable));
   if (4 * options.coordinate_size() + 2 * options.shape_size() == options.d_model()) return;
   config.refuse("coordinate_size",
                 "must be such that 4 coordinate_size + 2 shape_size is hidden_size " +
@@ -68,7 +68,7 @@ void read_trocr(const Settings& config, EncoderEmbeddingsOptions& options) {
 
 // Without token types there is no table; the other classes need a row.
 void read_types(const Settings& config, EncoderEmbeddingsOptions& options) {
-  options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX));
+  options.type_vocab_size(config.integer("type_vocab_size", 0, INT32_MAX));
 }
 
 // Absolute positions are those of RoBERTa; rotary ones are the layers'.
@@ -105,8 +105,8 @@ void read_t5_dropout(const Settings& config, EncoderEmbeddingsOptions& options) 
 // The class itself has no setting for the width of the tables.
 void read_deberta(const Settings& config, EncoderEmbeddingsOptions& options) {
   const int64_t width = options.d_model();
-  const int64_t narrow = config.whole("embedding_size", width, 1, kWidestTable);
-  options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX)).embedding_dim(narrow);
+  const int64_t narrow = config.integer("embedding_size", width, 1, kWidestTable);
+  options.type_vocab_size(config.integer("type_vocab_size", 0, INT32_MAX)).embedding_dim(narrow);
   if (narrow != width) {
     options.projection(Projection::Sum).projection_bias(false);
     options.names().projection = "embed_proj";
@@ -263,7 +263,7 @@ void set_padding(const Settings& config, const EmbeddingsStructure& structure,
   options.padding_idx(structure.padding_idx);
   if (structure.has_padding && !structure.padding_idx && config.has("pad_token_id")) {
     const int64_t vocab = options.vocab_size();
-    options.padding_idx(config.whole("pad_token_id", -vocab, vocab - 1));
+    options.padding_idx(config.integer("pad_token_id", -vocab, vocab - 1));
   }
   if (structure.position_ids != PositionIds::FromIds) return;
   if (!options.padding_idx())
@@ -279,13 +279,13 @@ void set_names(const EmbeddingsStructure& structure, embeddings::Names& names) {
 
 // Sizes, epsilon, dropout and scale.
 EncoderEmbeddingsOptions sized_options(const Settings& config) {
-  const int64_t width = config.whole("hidden_size", 1, kWidestTable);
-  EncoderEmbeddingsOptions options(config.whole("vocab_size", 1, kMostTableRows), width);
+  const int64_t width = config.integer("hidden_size", 1, kWidestTable);
+  EncoderEmbeddingsOptions options(config.integer("vocab_size", 1, kMostTableRows), width);
   if (config.name_of(hf::kTableWidth))
-    options.embedding_dim(config.whole(hf::kTableWidth, width, 1, kWidestTable));
+    options.embedding_dim(config.integer(hf::kTableWidth, width, 1, kWidestTable));
   if (config.flag(hf::kScale, false)) options.scale(std::sqrt(static_cast<double>(width)));
   return options
-      .position_rows(config.whole(hf::kPositions, options.position_rows(), 1, kMostTableRows))
+      .position_rows(config.integer(hf::kPositions, options.position_rows(), 1, kMostTableRows))
       .layer_norm_eps(config.not_negative(hf::kEpsilon, kTorchEpsilon))
       .dropout(config.probability(hf::kDropout, 0.0));
 }
@@ -314,7 +314,7 @@ EncoderEmbeddingsOptions embeddings_of(const Settings& config, const hf::ModelTy
   }
   if (s.more != nullptr) s.more(config, options);
   if (options.type_vocab_size() != 0)
-    options.type_vocab_size(config.whole("type_vocab_size", 1, kMostTableRows));
+    options.type_vocab_size(config.integer("type_vocab_size", 1, kMostTableRows));
   return options;
 }
 

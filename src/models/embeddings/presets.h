@@ -41,7 +41,7 @@ VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const Visio
 struct VisionSides {
   int64_t height, width;
 };
-/// The setting `name`: a whole number, or a list of height and width. Without a fallback it must be
+/// The setting `name`: an integer, or a list of height and width. Without a fallback it must be
 /// there.
 VisionSides vision_sides(const Settings& config, const char* name,
                          std::optional<int64_t> fallback = std::nullopt);

@@ -58,13 +58,13 @@ void vision_dinov2(const Settings& config, VisionEmbeddingsOptions& o) {
 void vision_dinov2_with_registers(const Settings& config, VisionEmbeddingsOptions& o) {
   read_dropout(config, o);
   o.mask_token(true).mask_token_dim(2).mask_rule(MaskRule::Select);
-  o.register_tokens(config.whole("num_register_tokens", 0, kMostPixels));
+  o.register_tokens(config.integer("num_register_tokens", 0, kMostPixels));
   o.position_rows(PositionRows::AllButRegisters).cast_pixels(true).resize_always(true);
 }
 
 void vision_dinov3(const Settings& config, VisionEmbeddingsOptions& o) {
   o.mask_token(true).mask_rule(MaskRule::Select);
-  o.register_tokens(config.whole("num_register_tokens", 0, kMostPixels));
+  o.register_tokens(config.integer("num_register_tokens", 0, kMostPixels));
   o.position_table(PositionTable::None).cast_pixels(true);
   vision::Names names;
   names.patches = "patch_embeddings";
@@ -73,7 +73,7 @@ void vision_dinov3(const Settings& config, VisionEmbeddingsOptions& o) {
 
 void vision_pixio(const Settings& config, VisionEmbeddingsOptions& o) {
   read_dropout(config, o);
-  o.class_tokens(config.whole("n_cls_tokens", 0, kMostPixels));
+  o.class_tokens(config.integer("n_cls_tokens", 0, kMostPixels));
   o.cast_pixels(true).resize_always(true);
 }
 
@@ -115,7 +115,7 @@ void vision_step3p7(const Settings& config, VisionEmbeddingsOptions& o) {
 
 void vision_eomt(const Settings& config, VisionEmbeddingsOptions& o) {
   read_dropout(config, o);
-  o.register_tokens(config.whole("num_register_tokens", 0, kMostPixels));
+  o.register_tokens(config.integer("num_register_tokens", 0, kMostPixels));
   o.position_table(PositionTable::Embedding).position_rows(PositionRows::Patches);
 }
 
@@ -125,10 +125,10 @@ void vision_timm(const Settings& all, VisionEmbeddingsOptions& o) {
   const VisionSides patch = vision_sides(config, "patch_size", kTimmPatch);
   o.image_height(image.height).image_width(image.width);
   o.patch_height(patch.height).patch_width(patch.width);
-  o.num_channels(config.whole("in_chans", 3, 1, kMostPixels));
-  o.d_model(config.whole("embed_dim", kTimmWidth, 1, kMostPixels));
+  o.num_channels(config.integer("in_chans", 3, 1, kMostPixels));
+  o.d_model(config.integer("embed_dim", kTimmWidth, 1, kMostPixels));
   o.class_tokens(config.flag("class_token", true) ? 1 : 0);
-  const int64_t registers = config.whole("reg_tokens", 0, 0, kMostPixels);
+  const int64_t registers = config.integer("reg_tokens", 0, 0, kMostPixels);
   if (registers > 0) o.register_tokens(registers);
   if (config.flag("no_embed_class", false)) o.position_rows(PositionRows::Patches);
   const std::string table = config.text("pos_embed", "learn");
@@ -152,9 +152,9 @@ VisionEmbeddingsOptions built(const Settings& config, PositionResize resize, Bui
   const VisionSides image = vision_sides(config, "image_size", kTimmImage);
   const VisionSides patch = vision_sides(config, "patch_size", kTimmPatch);
   VisionEmbeddingsOptions options(image.height, patch.height,
-                                  config.whole("hidden_size", kTimmWidth, 1, kMostPixels));
+                                  config.integer("hidden_size", kTimmWidth, 1, kMostPixels));
   options.image_width(image.width).patch_width(patch.width);
-  options.num_channels(config.whole("num_channels", 3, 1, kMostPixels));
+  options.num_channels(config.integer("num_channels", 3, 1, kMostPixels));
   options.initializer_range(config.real("initializer_range", 0.02));
   options.resize(resize);
   build(config, options);
@@ -168,15 +168,15 @@ VisionSides vision_sides(const Settings& config, const char* name,
                          std::optional<int64_t> fallback) {
   const nlohmann::json& value = config.value(name);
   if (!value.is_array()) {
-    const int64_t side = fallback ? config.whole(name, *fallback, 1, kMostPixels)
-                                  : config.whole(name, 1, kMostPixels);
+    const int64_t side = fallback ? config.integer(name, *fallback, 1, kMostPixels)
+                                  : config.integer(name, 1, kMostPixels);
     return {side, side};
   }
   const auto is_side = [](const nlohmann::json& side) {
     return side.is_number_integer() && side >= 1 && side <= kMostPixels;
   };
   if (value.size() != 2 || !is_side(value[0]) || !is_side(value[1]))
-    config.refuse(name, "must be a whole number or two, height and width");
+    config.refuse(name, "must be an integer or two, height and width");
   return {value[0].get<int64_t>(), value[1].get<int64_t>()};
 }
 

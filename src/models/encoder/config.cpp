@@ -49,9 +49,9 @@ LayerDropouts dropouts_in(const Settings& config, const EncoderStructure& struct
 TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelType& model,
                                         double eps) {
   const EncoderStructure& structure = *model.layers;
-  const int64_t hidden = config.whole("hidden_size", 1, kWidest);
+  const int64_t hidden = config.integer("hidden_size", 1, kWidest);
   const bool attends = structure.mixing != Mixing::Fourier;
-  const int64_t heads = attends ? config.whole("num_attention_heads", 1, kWidest) : 1;
+  const int64_t heads = attends ? config.integer("num_attention_heads", 1, kWidest) : 1;
   const bool has_width = structure.has_bottleneck || structure.mixing == Mixing::Convolution ||
                          structure.has_head_dim ||
                          (*model.rotary != '\0' && config.has("head_dim"));
@@ -67,7 +67,7 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
       .norm_kind(structure.norm_kind)
       .mixing(structure.mixing)
       .feed_forward(structure.feed_forward)
-      .d_ff(wide == nullptr ? hidden : config.whole(wide, 1, kWidest) * (is_ratio ? hidden : 1))
+      .d_ff(wide == nullptr ? hidden : config.integer(wide, 1, kWidest) * (is_ratio ? hidden : 1))
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
       .layer_norm_eps(is_rms ? config.not_negative(hf::kRMSEpsilon, eps)
@@ -92,13 +92,13 @@ std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner)
 TransformerEncoderOptions layers_in(const Settings& config, const hf::ModelType& model,
                                     double eps) {
   const EncoderStructure& structure = *model.layers;
-  const int64_t layers = config.whole("num_hidden_layers", 1, kMostEncoderLayers);
+  const int64_t layers = config.integer("num_hidden_layers", 1, kMostEncoderLayers);
   TransformerEncoderOptions options(layer_in(config, model, eps), layers);
   options.norm(*structure.last_norm != '\0')
       .layer_dropout(config.probability(hf::kLayerDropout, 0.0));
   if (structure.shares_layers) {
-    const int64_t groups = config.whole("num_hidden_groups", 1, kMostEncoderLayers);
-    const int64_t inner = config.whole("inner_group_num", 1, kMostEncoderLayers);
+    const int64_t groups = config.integer("num_hidden_groups", 1, kMostEncoderLayers);
+    const int64_t inner = config.integer("inner_group_num", 1, kMostEncoderLayers);
     options.num_layers(groups * inner).order(shared_order(layers, groups, inner));
   }
   return options;
@@ -110,7 +110,7 @@ void set_pooling(const Settings& config, const EncoderStructure& structure,
   using encoder::Pooling;
   options.pooling(structure.pooling);
   if (structure.pooling == Pooling::EndToken) {
-    options.eos_token_id(config.whole("eos_token_id", 0, INT64_MAX));
+    options.eos_token_id(config.integer("eos_token_id", 0, INT64_MAX));
     if (options.eos_token_id() == 2) options.pooling(Pooling::LargestToken);
   }
   const bool is_vision = options.patches().has_value();
@@ -118,7 +118,7 @@ void set_pooling(const Settings& config, const EncoderStructure& structure,
   const bool has_width =
       structure.pooling == (is_vision ? Pooling::TanhOfFirst : Pooling::LinearOfLast);
   const int64_t hidden = options.encoder().layer().d_model();
-  if (has_width) options.pooler_dim(config.whole(width, hidden, 1, kWidest));
+  if (has_width) options.pooler_dim(config.integer(width, hidden, 1, kWidest));
 }
 
 EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType& model) {
@@ -182,11 +182,11 @@ Activation activation_in(const Settings& config) {
   }
 }
 
-EncoderConfig read_encoder_config(const Settings& config, const std::string& wanted) {
+EncoderConfig read_encoder_config(const Settings& config, const std::string& expected) {
   const std::string type = config.text("model_type", "");
   const hf::ModelType* whole = hf::find_model_type(type);
   const bool is_pair = whole != nullptr && *whole->part != '\0';
-  const std::string part = !is_pair ? "" : wanted.empty() ? whole->part : wanted;
+  const std::string part = !is_pair ? "" : expected.empty() ? whole->part : expected;
   const auto& of_type = encoder_model(
       config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
   const Settings own = (part.empty() ? config : config.part(part)).of(of_type.type);

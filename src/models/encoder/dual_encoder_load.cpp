@@ -38,7 +38,7 @@ DualConfig read_dual_config(const Settings& config) {
   if (vision.options.pooling() == encoder::Pooling::Attention) {
     options.logit_bias(true);
   } else {
-    options.projection_dim(config.of(type).whole("projection_dim", 1, kWidestVector));
+    options.projection_dim(config.of(type).integer("projection_dim", 1, kWidestVector));
   }
   return {text, vision, options};
 }

@@ -31,7 +31,7 @@ TransformerLayerOptions& own_layer(EncoderOptions& options) { return options.enc
 void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
   if (!config.has("num_key_value_heads")) return;
   const int64_t heads = layer.num_heads();
-  const int64_t kv_heads = config.whole("num_key_value_heads", 1, heads);
+  const int64_t kv_heads = config.integer("num_key_value_heads", 1, heads);
   if (heads % kv_heads != 0) {
     config.refuse("num_key_value_heads",
                   "must divide " + config.key("num_attention_heads") + " " + std::to_string(heads));
@@ -51,8 +51,8 @@ void set_causal(const Settings& config, EncoderOptions& options) {
 
 // `sliding_window` counts the token itself in causal layers, as transformers does.
 int64_t window_of(const Settings& config, bool is_causal) {
-  return is_causal ? config.whole("sliding_window", 1, kWidestWindow) - 1
-                   : config.whole("sliding_window", 0, kWidestWindow);
+  return is_causal ? config.integer("sliding_window", 1, kWidestWindow) - 1
+                   : config.integer("sliding_window", 0, kWidestWindow);
 }
 
 // Which layers have a window: layer_types, or `is_sliding` of the number of a layer without them.
@@ -97,7 +97,7 @@ void set_layers(EncoderOptions& options, const std::vector<bool>& sliding, const
 void set_qwen_windows(const Settings& config, EncoderOptions& options) {
   const bool uses = config.flag("use_sliding_window") && config.has("sliding_window");
   const auto sliding = sliding_layers(config, options.encoder().num_layers(), [&](int64_t i) {
-    return uses && i >= config.whole("max_window_layers", INT64_MIN, INT64_MAX);
+    return uses && i >= config.integer("max_window_layers", INT64_MIN, INT64_MAX);
   });
   set_layers(options, sliding, [&](TransformerLayerOptions& layer) {
     if (!uses) {
@@ -108,8 +108,8 @@ void set_qwen_windows(const Settings& config, EncoderOptions& options) {
 }
 
 // A number of layers after which one is not sliding: 3 in ModernBERT, 6 in Gemma 3.
-int64_t pattern_of(const Settings& config, const char* name, int64_t usual) {
-  return config.whole(name, usual, 1, INT32_MAX);
+int64_t pattern_of(const Settings& config, const char* name, int64_t default_value) {
+  return config.integer(name, default_value, 1, INT32_MAX);
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ void without_wide_bias(const Settings&, const hf::ModelType&, EncoderOptions& op
 void read_mpnet(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
   constexpr int64_t kBuckets = 32, kMostRows = 1 << 20;
   constexpr const char* kRows = "relative_attention_num_buckets";
-  const int64_t rows = config.whole(kRows, 1, kMostRows);
+  const int64_t rows = config.integer(kRows, 1, kMostRows);
   if (rows < kBuckets) {
     config.refuse(kRows, "must be at least 32, the number of buckets that MPNet computes");
   }
@@ -155,8 +155,8 @@ void read_layoutlmv3(const Settings& config, const hf::ModelType&, EncoderOption
   }
   if (!config.flag("has_relative_attention_bias")) return;
   const auto buckets = [&](const char* bins, const char* most) {
-    return relative::Buckets{.num_buckets = config.whole(bins, 1, kMostBuckets),
-                             .max_distance = config.whole(most, 1, INT32_MAX)};
+    return relative::Buckets{.num_buckets = config.integer(bins, 1, kMostBuckets),
+                             .max_distance = config.integer(most, 1, INT32_MAX)};
   };
   const TransformerLayerOptions& layer = own_layer(options);
   DocumentPositionBiasOptions own(layer.num_heads(), buckets("rel_pos_bins", "max_rel_pos"));
@@ -319,7 +319,7 @@ void read_modernbert(const Settings& config, const hf::ModelType& model, Encoder
   set_layers(options, sliding, [&](TransformerLayerOptions& other) {
     other = plain;
     set_rotary(config, model, kSliding, other);
-    other.window(config.whole("local_attention", 0, kWidestWindow) / 2);
+    other.window(config.integer("local_attention", 0, kWidestWindow) / 2);
   });
   auto& layers = options.encoder().layers();
   if (layers.empty()) layers.assign(sliding.size(), layer);
@@ -345,7 +345,7 @@ void read_esm_layers(const Settings& config, const hf::ModelType& model, Encoder
   options.zero_padding(true).raw_inputs_embeds(true);
   if (!config.flag_if("token_dropout").value_or(false)) return;
   options.token_dropout_id(
-      config.whole("mask_token_id", 0, options.embeddings()->vocab_size() - 1));
+      config.integer("mask_token_id", 0, options.embeddings()->vocab_size() - 1));
 }
 
 // For sequences that are shorter than tpu_short_seq_length, FNetBasicFourierTransform then computes
@@ -353,7 +353,7 @@ void read_esm_layers(const Settings& config, const hf::ModelType& model, Encoder
 void read_fnet(const Settings& config, const hf::ModelType&, EncoderOptions&) {
   constexpr int64_t kMostWithMatrices = 4096;
   if (!config.flag("use_tpu_fourier_optimizations")) return;
-  if (config.whole("max_position_embeddings", 1, INT64_MAX) > kMostWithMatrices) return;
+  if (config.integer("max_position_embeddings", 1, INT64_MAX) > kMostWithMatrices) return;
   config.refuse("use_tpu_fourier_optimizations",
                 "must be false with a max_position_embeddings of at most 4096");
 }
@@ -364,7 +364,7 @@ void read_mobilebert_layers(const Settings& config, const hf::ModelType&, Encode
   TransformerLayerOptions& layer = own_layer(options);
   const bool uses = config.flag("use_bottleneck");
   const int64_t width =
-      uses ? config.whole("intra_bottleneck_size", 1, kWidestHead) : layer.d_model();
+      uses ? config.integer("intra_bottleneck_size", 1, kWidestHead) : layer.d_model();
   if (width % layer.num_heads() != 0) {
     config.refuse("num_attention_heads", std::string("must divide ") +
                                              (uses ? "intra_bottleneck_size " : "hidden_size ") +
@@ -377,12 +377,13 @@ void read_mobilebert_layers(const Settings& config, const hf::ModelType&, Encode
                   "must be true without use_bottleneck_attention and with an "
                   "intra_bottleneck_size other than hidden_size");
   }
-  layer.bottleneck(BottleneckOptions(width)
-                       .use_bottleneck(uses)
-                       .use_bottleneck_attention(all_inside)
-                       .key_query_shared_bottleneck(shares)
-                       .num_feedforward_networks(config.whole("num_feedforward_networks", 1, 1000))
-                       .last_norm_eps(kTorchEpsilon));
+  layer.bottleneck(
+      BottleneckOptions(width)
+          .use_bottleneck(uses)
+          .use_bottleneck_attention(all_inside)
+          .key_query_shared_bottleneck(shares)
+          .num_feedforward_networks(config.integer("num_feedforward_networks", 1, 1000))
+          .last_norm_eps(kTorchEpsilon));
   layer.norm_kind(no_norm_in(config) ? NormKind::Affine : NormKind::Layer);
   if (uses) {
     LayerDropouts drops = *layer.dropouts();
@@ -428,8 +429,8 @@ bool has_term(const std::vector<std::string>& terms, const char* term) {
 // The distances and terms that both releases of DeBERTa have.
 DisentangledOptions disentangled_in(const Settings& config) {
   constexpr int64_t kFarthest = int64_t{1} << 24;
-  int64_t most = config.whole("max_relative_positions", -1, -kFarthest, kFarthest);
-  if (most < 1) most = config.whole("max_position_embeddings", 1, kFarthest);
+  int64_t most = config.integer("max_relative_positions", -1, -kFarthest, kFarthest);
+  if (most < 1) most = config.integer("max_position_embeddings", 1, kFarthest);
   const std::vector<std::string> terms = terms_in(config);
   return DisentangledOptions(most)
       .relative_attention(config.flag("relative_attention"))
@@ -441,7 +442,7 @@ void refuse_other_widths(const Settings& config, const TransformerLayerOptions& 
   for (const auto& [name, width] :
        {std::pair<const char*, int64_t>{"pooler_hidden_size", layer.d_model()},
         {"attention_head_size", layer.d_model() / layer.num_heads()}}) {
-    if (config.whole(name, width, 1, INT32_MAX) != width)
+    if (config.integer(name, width, 1, INT32_MAX) != width)
       config.refuse(name, "must be " + std::to_string(width) + ", as hidden_size has it");
   }
 }
@@ -472,16 +473,16 @@ void read_deberta_v2(const Settings& config, const hf::ModelType&, EncoderOption
   TransformerLayerOptions& layer = own_layer(options);
   refuse_other_widths(config, layer);
   DisentangledOptions own = disentangled_in(config);
-  const int64_t buckets = std::max<int64_t>(0, config.whole("position_buckets", -1, -1, 1 << 20));
+  const int64_t buckets = std::max<int64_t>(0, config.integer("position_buckets", -1, -1, 1 << 20));
   if (buckets > 0 && own.relative_attention() &&
       (buckets == 1 || own.max_relative_positions() <= buckets / 2 + 1)) {
     config.refuse("position_buckets",
                   "must be at least 2, and half of it and 1 below max_relative_positions " +
                       std::to_string(own.max_relative_positions()));
   }
-  const int64_t size = config.whole("conv_kernel_size", 0, 0, 1 << 20);
+  const int64_t size = config.integer("conv_kernel_size", 0, 0, 1 << 20);
   if (size > 0 && size % 2 == 0) config.refuse("conv_kernel_size", "must be odd, or 0");
-  const int64_t groups = config.whole("conv_groups", 1, 1, INT32_MAX);
+  const int64_t groups = config.integer("conv_groups", 1, 1, INT32_MAX);
   if (layer.d_model() % groups != 0) config.refuse("conv_groups", "must divide hidden_size");
   own.norm_relative_embeddings(
       has_term(words_between_bars(config.text("norm_rel_ebd", "none")), "layer_norm"));
@@ -496,7 +497,7 @@ void read_deberta_v2(const Settings& config, const hf::ModelType&, EncoderOption
 // Half of each head's channels are the attention's, as many the convolution's.
 void read_convbert(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
   TransformerLayerOptions& layer = own_layer(options);
-  const int64_t ratio = config.whole("head_ratio", 1, INT32_MAX);
+  const int64_t ratio = config.integer("head_ratio", 1, INT32_MAX);
   const int64_t heads = std::max<int64_t>(1, layer.num_heads() / ratio);
   if (layer.d_model() % (2 * heads) != 0) {
     config.refuse("head_ratio",
@@ -504,9 +505,9 @@ void read_convbert(const Settings& config, const hf::ModelType&, EncoderOptions&
                   "twice which divides hidden_size " +
                       std::to_string(layer.d_model()));
   }
-  const int64_t kernel_size = config.whole("conv_kernel_size", 1, INT32_MAX);
+  const int64_t kernel_size = config.integer("conv_kernel_size", 1, INT32_MAX);
   if (kernel_size % 2 == 0) config.refuse("conv_kernel_size", "must be odd");
-  const int64_t groups = config.whole("num_groups", 1, INT32_MAX);
+  const int64_t groups = config.integer("num_groups", 1, INT32_MAX);
   if (layer.d_model() % groups != 0 || layer.d_ff() % groups != 0) {
     config.refuse("num_groups", "must divide hidden_size and intermediate_size");
   }
@@ -523,14 +524,14 @@ void read_xlm(const Settings& config, const hf::ModelType&, EncoderOptions& opti
   layer.d_ff(4 * layer.d_model())
       .activation(config.flag("gelu_activation") ? Activation::GELU : Activation::ReLU);
   options.zero_padding(true).zero_hidden_padding(true).pad_token_id(
-      config.whole_if("pad_token_id"));
+      config.integer_if("pad_token_id"));
 }
 
 // Without a memory, same_length leaves a token of a causal model no other.
 void read_xlnet(const Settings& config, const hf::ModelType&, EncoderOptions& options) {
   TransformerLayerOptions& layer = own_layer(options);
   const int64_t width = layer.d_model(), head_dim = width / layer.num_heads();
-  const int64_t stated = config.whole("d_head", head_dim, INT64_MIN, INT64_MAX);
+  const int64_t stated = config.integer("d_head", head_dim, INT64_MIN, INT64_MAX);
   if (stated != 0 && stated != head_dim) {  // to transformers, zero says nothing
     config.refuse("d_head", "must be " + config.key("hidden_size") + " / " +
                                 config.key("num_attention_heads") + ", " +
@@ -547,7 +548,7 @@ void read_xlnet(const Settings& config, const hf::ModelType&, EncoderOptions& op
       .out_bias(false)
       .transformer_xl(
           TransformerXLOptions(preset("transformer_xl", width))
-              .clamp_len(std::max<int64_t>(0, config.whole("clamp_len", INT64_MIN, INT32_MAX)))
+              .clamp_len(std::max<int64_t>(0, config.integer("clamp_len", INT64_MIN, INT32_MAX)))
               .bi_data(config.flag("bi_data"))
               .segments(true)
               .mask_embedding(true));
@@ -558,7 +559,7 @@ void read_wav2vec2_conformer(const Settings& config, const hf::ModelType& model,
                              EncoderOptions& options) {
   constexpr double kTorchEpsilon = 1e-5;
   TransformerLayerOptions& layer = own_layer(options);
-  const int64_t size = config.whole("conv_depthwise_kernel_size", 1, INT32_MAX);
+  const int64_t size = config.integer("conv_depthwise_kernel_size", 1, INT32_MAX);
   if (size % 2 == 0) config.refuse("conv_depthwise_kernel_size", "must be odd");
   constexpr const char* kDropout[] = {"conformer_conv_dropout"};
   layer.conformer(ConformerOptions(size).conv_dropout(config.probability(kDropout, 0.0)));

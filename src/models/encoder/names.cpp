@@ -28,7 +28,7 @@ bool has_stages(const EncoderConfig& config) {
 }
 
 int64_t inner_layers(const EncoderConfig& config) {
-  return config.settings.whole("inner_group_num", 1, INT64_MAX);
+  return config.settings.integer("inner_group_num", 1, INT64_MAX);
 }
 
 // A name of layer `index` in a file. ALBERT numbers the layers of each group, Swin those of each
@@ -68,7 +68,7 @@ int64_t groups_of(const EncoderConfig& config, Part part) {
       {&EncoderLayerKeys::wide, "intermediate_groups"},
       {&EncoderLayerKeys::narrow, "output_groups"}};
   for (const auto& [own, setting] : settings) {
-    if (own == part) return config.settings.whole(setting, 1, INT32_MAX);
+    if (own == part) return config.settings.integer(setting, 1, INT32_MAX);
   }
   return 1;
 }
@@ -179,7 +179,7 @@ void add_conformer(KeyMap& map, const EncoderConfig& config, const std::string& 
 // Its feed-forward network, if it is in groups.
 void add_groups(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                 const std::string& from, const std::string& to) {
-  if (config.settings.whole("num_groups", 1, INT32_MAX) == 1) return;
+  if (config.settings.integer("num_groups", 1, INT32_MAX) == 1) return;
   map.emplace_back(KeySource::block_diagonal(from + keys.wide + ".weight"), to + "linear1.weight");
   map.emplace_back(KeySource::block_diagonal(from + keys.narrow + ".weight"),
                    to + "linear2.weight");
@@ -457,9 +457,9 @@ void drop_later_layers_of_stages(KeyMap& map, const EncoderConfig& config,
 // For a file whose names have another prefix.
 WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& given) {
-  const auto wanted = encoder_layer_names(config, "", 0, first_part_of_layer(config));
+  const auto expected = encoder_layer_names(config, "", 0, first_part_of_layer(config));
   for (const auto& entry : source.entries()) {
-    for (const auto& name : wanted) {
+    for (const auto& name : expected) {
       if (!entry.name.ends_with("." + name)) continue;
       std::string prefix = entry.name.substr(0, entry.name.size() - name.size());
       const std::string own = config.model.prefix;
@@ -467,10 +467,10 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
       return WeightsError(WeightsErrorCode::MissingKeys,
                           "is not in the file, which has " + io::in_quotes(entry.name),
                           "LoadOptions().prefix(\"" + prefix + "\") reads it")
-          .in_tensor(given + wanted.front());
+          .in_tensor(given + expected.front());
     }
   }
-  return missing_tensor(source, given + wanted.front());
+  return missing_tensor(source, given + expected.front());
 }
 
 }  // namespace

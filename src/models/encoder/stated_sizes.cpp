@@ -153,7 +153,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
     sizes = {{wide, layer.d_ff(), first, 0, 3}, {key("hidden_size"), layer.d_model(), query, 0, 3}};
   }
   const int64_t groups = config.settings.is_known("num_groups")
-                             ? config.settings.whole("num_groups", 1, INT32_MAX)
+                             ? config.settings.integer("num_groups", 1, INT32_MAX)
                              : 1;
   if (groups > 1) {
     sizes = {{wide + " / num_groups", layer.d_ff() / groups, first, 2, 3},
@@ -180,7 +180,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   if (const auto& own = layer.disentangled(); own && own->relative_attention()) {
     const bool has_buckets = own->position_buckets() > 0;
     const bool has_most =
-        config.settings.whole("max_relative_positions", -1, INT32_MIN, INT32_MAX) > 0;
+        config.settings.integer("max_relative_positions", -1, INT32_MIN, INT32_MAX) > 0;
     const char* const span = has_buckets ? "position_buckets"
                              : has_most  ? "max_relative_positions"
                                          : "max_position_embeddings";

@@ -20,8 +20,8 @@ constexpr int64_t kMostStages = 16, kMostWindowLayers = 1000, kWidestMap = 1 << 
 // The lists of Swin, which have a number for each stage; transformers ignores further ones.
 std::vector<int64_t> of_stages(const Settings& config, const char* name, size_t stages,
                                int64_t least) {
-  const auto numbers = config.wholes_if(name);
-  const std::string rule = "must have a whole number of at least " + std::to_string(least) +
+  const auto numbers = config.integers_if(name);
+  const std::string rule = "must have an integer of at least " + std::to_string(least) +
                            " for each of the " + std::to_string(stages) + " stages of depths";
   if (!numbers || numbers->size() < stages) config.refuse(name, rule);
   for (size_t i = 0; i < stages; ++i) {
@@ -31,7 +31,7 @@ std::vector<int64_t> of_stages(const Settings& config, const char* name, size_t 
 }
 
 std::vector<int64_t> depths_in(const Settings& config) {
-  const auto depths = config.wholes_if("depths");
+  const auto depths = config.integers_if("depths");
   const bool fits = depths && !depths->empty() &&
                     depths->size() <= static_cast<size_t>(kMostStages) &&
                     std::all_of(depths->begin(), depths->end(),
@@ -49,7 +49,7 @@ VisionEmbeddingsOptions patches_in(const Settings& config, int64_t width) {
   const VisionSides patch = vision_sides(config, "patch_size");
   VisionEmbeddingsOptions options(image.height, patch.height, width);
   options.image_width(image.width).patch_width(patch.width).class_tokens(0);
-  options.num_channels(config.whole("num_channels", 1, kWidestMap));
+  options.num_channels(config.integer("num_channels", 1, kWidestMap));
   options.initializer_range(config.real("initializer_range"));
   options.position_table(vision::PositionTable::None);
   return options;
@@ -87,7 +87,7 @@ struct SwinKind {
 // Swin v2 fits its windows to the maps of images of image_size, of which it takes the height.
 WindowOptions swin_windows(const Settings& config, const SwinKind& kind, int64_t stage,
                            int64_t layer, const VisionEmbeddingsOptions& patches) {
-  const int64_t side = config.whole("window_size", 1, kWidestMap);
+  const int64_t side = config.integer("window_size", 1, kWidestMap);
   const int64_t shift = layer % 2 == 0 ? 0 : side / 2;
   if (!kind.is_v2) return WindowOptions({side, side}).shift(shift).path_of_attention(true);
   const int64_t map = (patches.image_height() / patches.patch_height()) >> stage;
@@ -138,7 +138,7 @@ TransformerLayerOptions swin_layer(const Settings& config, const SwinKind& kind,
 EncoderOptions swin_options(const Settings& config, const SwinKind& kind) {
   const std::vector<int64_t> depths = depths_in(config);
   const std::vector<int64_t> heads = of_stages(config, "num_heads", depths.size(), 1);
-  int64_t width = config.whole("embed_dim", 1, kWidestMap >> (depths.size() - 1));
+  int64_t width = config.integer("embed_dim", 1, kWidestMap >> (depths.size() - 1));
   const VisionEmbeddingsOptions patches = swin_patches(config, width);
   constexpr const char* kAbsolute = "use_absolute_embeddings";
   if (!kind.has_positions && config.flag(kAbsolute)) {
@@ -170,25 +170,25 @@ EncoderOptions swin_options(const Settings& config, const SwinKind& kind) {
 // The places of the layers that see the whole map.
 std::vector<int64_t> global_layers(const Settings& config) {
   constexpr const char* kGlobal = "global_attn_indexes";
-  const auto layers = config.wholes_if(kGlobal);
+  const auto layers = config.integers_if(kGlobal);
   if (!layers) config.refuse(kGlobal, "must be a list of layers");
   return *layers;
 }
 
 WindowStageOptions sam_stage(const Settings& config, int64_t width, Grid map) {
-  const int64_t layers = config.whole("num_hidden_layers", 1, kMostWindowLayers);
-  const int64_t heads = config.whole("num_attention_heads", 1, kWidestMap);
+  const int64_t layers = config.integer("num_hidden_layers", 1, kMostWindowLayers);
+  const int64_t heads = config.integer("num_attention_heads", 1, kWidestMap);
   if (width % heads != 0) {
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(width));
   }
-  const int64_t side = config.whole("window_size", 0, kWidestMap);
+  const int64_t side = config.integer("window_size", 0, kWidestMap);
   const std::vector<int64_t> whole = global_layers(config);
   LayerDropouts drops;
   drops.attention = config.probability(hf::kAttentionDropout, 0.0);
   TransformerLayerOptions layer(width, heads);
   layer.norm_first(true)
-      .d_ff(config.has("mlp_dim") ? config.whole("mlp_dim", 1, kWidestMap)
+      .d_ff(config.has("mlp_dim") ? config.integer("mlp_dim", 1, kWidestMap)
                                   : network_width(config, width))
       .dropout(0.0)
       .dropouts(drops)
@@ -221,7 +221,7 @@ EncoderOptions read_swin_v2(const Settings& config) {
 }
 
 EncoderOptions read_sam(const Settings& config) {
-  const int64_t width = config.whole("hidden_size", 1, kWidestMap);
+  const int64_t width = config.integer("hidden_size", 1, kWidestMap);
   VisionEmbeddingsOptions patches = patches_in(config, width);
   patches.own_size(true);
   vision::Names names = patches.names();
@@ -236,7 +236,7 @@ EncoderOptions read_sam(const Settings& config) {
   const Grid map = {patches.image_height() / patches.patch_height(),
                     patches.image_width() / patches.patch_width()};
   if (map.height != map.width) config.refuse("image_size", "must be one number, of a square");
-  const int64_t channels = config.whole("output_channels", 1, kWidestMap);
+  const int64_t channels = config.integer("output_channels", 1, kWidestMap);
   return {patches, WindowEncoderOptions({sam_stage(config, width, map)})
                        .norm(false)
                        .neck(ConvolutionNeckOptions(width, channels))

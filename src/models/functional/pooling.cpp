@@ -67,7 +67,7 @@ at::Tensor mean_pool(const at::Tensor& hidden, const at::Tensor& attention_mask)
   check_mask("mean_pool", hidden, attention_mask);
   if (!attention_mask.defined()) return hidden.mean(1);
   const auto [sum, count] = sum_and_count(hidden, attention_mask);
-  // Not the 1e-9 of sentence-transformers: counts are whole numbers.
+  // Not the 1e-9 of sentence-transformers: counts are integers.
   return (sum / at::clamp_min(count, 1.0)).to(hidden.scalar_type());
 }
 

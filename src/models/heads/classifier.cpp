@@ -80,9 +80,9 @@ torch::Tensor class_probabilities(const ClassifierOptions& options, const torch:
   if (options.kind() == head::Kind::Choice) return at::softmax(logits, 0);
   if (options.kind() != head::Kind::Sequence && options.kind() != head::Kind::Image)
     return at::softmax(logits, -1);
-  const auto usual =
+  const auto default_value =
       options.head().outputs() == 1 ? head::Problem::MultiLabel : head::Problem::SingleLabel;
-  switch (options.problem().value_or(usual)) {
+  switch (options.problem().value_or(default_value)) {
     case head::Problem::Regression: return logits;
     case head::Problem::MultiLabel: return at::sigmoid(logits);
     case head::Problem::SingleLabel: break;

@@ -87,7 +87,7 @@ std::string label_of(const nlohmann::json& label) {
 std::vector<std::string> labels_in(const Settings& config) {
   std::vector<std::string> labels;
   if (!config.has(kLabels)) {
-    const int64_t count = config.whole("num_labels", 2, 1, kMostLabels);
+    const int64_t count = config.integer("num_labels", 2, 1, kMostLabels);
     for (int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + std::to_string(i));
     return labels;
   }
@@ -167,7 +167,7 @@ Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOpti
   if (structure.is_summary) return summary_rows(config, structure, encoder);
   if (structure.pooling != encoder::Pooling::None) encoder.pooling(structure.pooling);
   if (structure.pooling == encoder::Pooling::LastToken) {
-    encoder.pad_token_id(config.whole_if("pad_token_id"));
+    encoder.pad_token_id(config.integer_if("pad_token_id"));
   }
   const std::string first = structure.first_word;
   if (first.empty()) return structure.rows;
@@ -220,7 +220,7 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
     const std::string width = structure.dense_setting;
     options
         .dense(width.empty() ? layer.d_model()
-                             : config.whole(width, layer.d_model(), 1, kMostLabels))
+                             : config.integer(width, layer.d_model(), 1, kMostLabels))
         .dense_bias(has_bias_in(config, structure.dense_bias))
         .activation(activation_in_head(config, structure));
   }
@@ -230,7 +230,7 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
   }
   if (*structure.beside_table != '\0') {
     const int64_t width = layer.d_model();
-    options.columns_beside_table(width - config.whole("embedding_size", 1, width));
+    options.columns_beside_table(width - config.integer("embedding_size", 1, width));
   }
   options.bias(structure.has_bias && has_bias_in(config, structure.bias_setting));
   return options.tied(structure.is_tied &&
@@ -273,21 +273,21 @@ std::string head_part(const Settings& config, std::optional<Kind> kind) {
 
 HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Settings& config = encoder.settings;
-  const Kind wanted = kind ? *kind : kind_in(encoder.whole);
-  const KindRow& row = kKinds[static_cast<std::size_t>(wanted)];
+  const Kind expected = kind ? *kind : kind_in(encoder.whole);
+  const KindRow& row = kKinds[static_cast<std::size_t>(expected)];
   const HeadStructure& structure = structure_of(encoder, row);
   if (structure.check != nullptr) structure.check(config);
   std::vector<std::string> labels;
-  if (has_labels(wanted)) labels = labels_in(encoder.whole);
+  if (has_labels(expected)) labels = labels_in(encoder.whole);
   int64_t outputs = static_cast<int64_t>(labels.size());
-  if (wanted == Kind::Question) outputs = 2;
-  if (wanted == Kind::Choice) outputs = 1;
-  if (wanted == Kind::Masked) outputs = config.whole("vocab_size", 1, INT64_MAX);
+  if (expected == Kind::Question) outputs = 2;
+  if (expected == Kind::Choice) outputs = 1;
+  if (expected == Kind::Masked) outputs = config.integer("vocab_size", 1, INT64_MAX);
   EncoderHeadOptions options = head_options(config, structure, encoder.options, outputs);
   TORCH_CHECK_VALUE(
       options.rows() != Rows::Pooled || encoder.options.pooling() != encoder::Pooling::None,
       config.where(), "model_type ", encoder.model.type, " must have a pooler for its head");
-  return {structure, wanted, options, std::move(labels), problem_in(encoder.whole)};
+  return {structure, expected, options, std::move(labels), problem_in(encoder.whole)};
 }
 
 }  // namespace posenc

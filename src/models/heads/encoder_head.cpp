@@ -101,9 +101,9 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
                     "[EncoderHead] rows must be (..., ", options.d_model(), "). Got ",
                     rows.defined() ? rows.sizes() : at::IntArrayRef{});
   if (options.tied()) {
-    const auto wanted = {options.outputs(), table_width(options)};
-    TORCH_CHECK_VALUE(table.defined() && table.sizes() == at::IntArrayRef(wanted),
-                      "[EncoderHead] the table of a tied head must be ", at::IntArrayRef(wanted),
+    const auto expected = {options.outputs(), table_width(options)};
+    TORCH_CHECK_VALUE(table.defined() && table.sizes() == at::IntArrayRef(expected),
+                      "[EncoderHead] the table of a tied head must be ", at::IntArrayRef(expected),
                       ". Got ", table.defined() ? table.sizes() : at::IntArrayRef{});
   }
   torch::Tensor x = dense ? dense->forward(rows) : rows;

@@ -18,7 +18,7 @@ struct PackageParam {
 };
 
 void axes_dim(const Settings& given, RotaryOptions& options) {
-  const auto dims = *given.wholes_if("axes_dim");
+  const auto dims = *given.integers_if("axes_dim");
   if (std::accumulate(dims.begin(), dims.end(), int64_t{0}) != options.dim()) {
     given.refuse("axes_dim", c10::str("must be numbers that sum to head_dim, ", options.dim()));
   }

@@ -20,21 +20,21 @@ struct RelativeReader {
   RelativeOptions& options;
 
   // A setting of the preset: that of the configuration, or the class's default.
-  void whole(const char* setting, const char* key, int64_t least = 1) const {
-    options.settings[setting] = config.whole(key, least, kMost);
+  void integer(const char* setting, const char* key, int64_t least = 1) const {
+    options.settings[setting] = config.integer(key, least, kMost);
   }
   void heads(const char* key = "num_attention_heads") const {
-    options.settings["heads"] = config.whole(key, 1, kMost);
+    options.settings["heads"] = config.integer(key, 1, kMost);
   }
   // Height and width; a number stands for both.
   std::vector<int64_t> sides(const char* key) const {
     if (config.value(key).is_array()) {
-      const auto sides = config.wholes_if(key).value_or(std::vector<int64_t>());
+      const auto sides = config.integers_if(key).value_or(std::vector<int64_t>());
       if (sides.size() != 2 || sides[0] < 1 || sides[1] < 1)
         config.refuse(key, "must be an integer, or height and width");
       return sides;
     }
-    const int64_t side = config.whole(key, 1, kMost);
+    const int64_t side = config.integer(key, 1, kMost);
     return {side, side};
   }
   void patches(const char* setting) const {
@@ -54,14 +54,14 @@ struct RelativeReader {
       config.refuse("position_embeddings_type", "must be one with relative positions");
     options.preset = kind == "relative" ? relative : relative_key;
     if (kind == "relative") return;
-    whole("left", "left_max_position_embeddings", 0);
-    whole("right", "right_max_position_embeddings", 0);
+    integer("left", "left_max_position_embeddings", 0);
+    integer("right", "right_max_position_embeddings", 0);
   }
 };
 
 void read_t5(const RelativeReader& of) {
-  of.whole("num_buckets", "relative_attention_num_buckets");
-  of.whole("max_distance", "relative_attention_max_distance");
+  of.integer("num_buckets", "relative_attention_num_buckets");
+  of.integer("max_distance", "relative_attention_max_distance");
   of.heads("num_heads");
   if (of.options.preset != "pix2struct") of.options.settings["bidirectional"] = !of.decoder;
 }
@@ -69,29 +69,29 @@ void read_t5(const RelativeReader& of) {
 void read_mpnet(const RelativeReader& of) { of.heads(); }
 
 void read_wavlm(const RelativeReader& of) {
-  of.whole("num_buckets", "num_buckets");
-  of.whole("max_distance", "max_bucket_distance");
+  of.integer("num_buckets", "num_buckets");
+  of.integer("max_distance", "max_bucket_distance");
   of.heads();
 }
 
 void read_cpmant(const RelativeReader& of) {
-  of.whole("num_buckets", "position_bias_num_buckets");
-  of.whole("max_distance", "position_bias_max_distance");
-  of.whole("segments", "segment_types");
+  of.integer("num_buckets", "position_bias_num_buckets");
+  of.integer("max_distance", "position_bias_max_distance");
+  of.integer("segments", "segment_types");
   of.heads();
 }
 
 void read_layoutlm(const RelativeReader& of) {
-  of.whole("num_buckets", "rel_pos_bins");
-  of.whole("max_distance", "max_rel_pos");
-  of.whole("num_buckets_2d", "rel_2d_pos_bins");
-  of.whole("max_distance_2d", "max_rel_2d_pos");
+  of.integer("num_buckets", "rel_pos_bins");
+  of.integer("max_distance", "max_rel_pos");
+  of.integer("num_buckets_2d", "rel_2d_pos_bins");
+  of.integer("max_distance_2d", "max_rel_2d_pos");
 }
 
 void read_prophetnet(const RelativeReader& of) {
-  of.whole("num_buckets", "num_buckets");
-  of.whole("max_distance", "relative_max_distance");
-  of.whole("ngram", "ngram");
+  of.integer("num_buckets", "num_buckets");
+  of.integer("max_distance", "relative_max_distance");
+  of.integer("ngram", "ngram");
 }
 
 void read_bloom(const RelativeReader& of) { of.heads("n_head"); }
@@ -117,7 +117,7 @@ void read_swin(const RelativeReader& of) {
 
 void read_cosine(const RelativeReader& of) {
   of.options.settings["window"] = of.sides("window_size");
-  const auto pretrained = of.config.wholes_if("pretrained_window_sizes");
+  const auto pretrained = of.config.integers_if("pretrained_window_sizes");
   // One for each stage; checkpoints have the same in all.
   if (pretrained && std::adjacent_find(pretrained->begin(), pretrained->end(),
                                        std::not_equal_to<>()) != pretrained->end())
@@ -141,8 +141,8 @@ void read_sam(const RelativeReader& of) {
 
 void read_deberta(const RelativeReader& of) {
   if (!of.config.flag("relative_attention")) of.config.refuse("relative_attention", "must be true");
-  int64_t most = of.config.whole_if("max_relative_positions").value_or(-1);
-  if (most < 1) most = of.config.whole("max_position_embeddings", 1, kMost);
+  int64_t most = of.config.integer_if("max_relative_positions").value_or(-1);
+  if (most < 1) most = of.config.integer("max_position_embeddings", 1, kMost);
   of.options.settings["max_relative"] = most;
   const nlohmann::json& given = of.config.value("pos_att_type");
   std::vector<std::string> terms;
@@ -162,15 +162,15 @@ void read_deberta(const RelativeReader& of) {
   of.options.settings["terms"] = terms;
   if (of.options.preset == "deberta") return;
   // The configuration class of DeBERTa v2 has neither; its layers take these where a file has none.
-  of.options.settings["buckets"] = of.config.whole("position_buckets", -1, -1, kMost);
+  of.options.settings["buckets"] = of.config.integer("position_buckets", -1, -1, kMost);
   of.options.settings["share_key"] = of.config.flag("share_att_key", false);
 }
 
 void read_speecht5(const RelativeReader& of) {
-  of.whole("max_length", "encoder_max_relative_position");
+  of.integer("max_length", "encoder_max_relative_position");
 }
 
-void read_vits(const RelativeReader& of) { of.whole("reach", "window_size"); }
+void read_vits(const RelativeReader& of) { of.integer("reach", "window_size"); }
 
 void read_funnel(const RelativeReader& of) {
   const std::string kind = of.config.text("attention_type");
@@ -186,8 +186,8 @@ void read_bert_conformer(const RelativeReader& of) {
 void read_seamless(const RelativeReader& of) { of.by_kind("seamless_m4t_relative", ""); }
 void read_seamless_v2(const RelativeReader& of) {
   of.need("position_embeddings_type", "relative_key");
-  of.whole("left", "left_max_position_embeddings", 0);
-  of.whole("right", "right_max_position_embeddings", 0);
+  of.integer("left", "left_max_position_embeddings", 0);
+  of.integer("right", "right_max_position_embeddings", 0);
 }
 void read_nothing(const RelativeReader&) {}
 

@@ -10,7 +10,7 @@ namespace posenc {
 namespace {
 
 int64_t positive(const Settings& config, const char* key) {
-  const int64_t value = config.whole_if(key).value_or(0);
+  const int64_t value = config.integer_if(key).value_or(0);
   if (value <= 0) config.refuse(key, "must be positive");
   return value;
 }
@@ -22,9 +22,9 @@ Settings shared_parameters(const Settings& config, const hf::ModelType& model) {
   const Settings scaling = config.inside_if_given("rope_scaling");
   if (!scaling.empty() && !s.ignores_rope_scaling) return scaling;
   Settings result = config.inside_if_given("rope_parameters");
-  if (result.empty()) result = config.usual_inside("rope_parameters");
+  if (result.empty()) result = config.default_inside("rope_parameters");
   if (*s.more_key != '\0') {
-    const auto turning = static_cast<double>(config.whole_if(s.rope_dim_key).value_or(0));
+    const auto turning = static_cast<double>(config.integer_if(s.rope_dim_key).value_or(0));
     const auto width = static_cast<double>(rotary_head_dim(config, model, ""));
     result.set_default("partial_rotary_factor", turning / width);
   }
@@ -39,7 +39,7 @@ bool names_layer(const Settings& config, const char* key, const std::string& lay
 
 // A kind of layer, with the parameters that the class gives it.
 struct Layer : RotaryLayer {
-  Settings usual;
+  Settings defaults;
   double theta;
 };
 
@@ -47,23 +47,23 @@ struct Layer : RotaryLayer {
 std::vector<std::string> layer_types(const Settings& config, const hf::ModelType& model) {
   std::vector<std::string> names;
   for (const RotaryLayer& layer : model.rope.layers) names.emplace_back(layer.layer_type);
-  const nlohmann::json& usual = config.usual("rope_parameters");
-  if (!usual.is_object()) return names;
-  for (const auto& [name, parameters] : usual.items()) {
+  const nlohmann::json& defaults = config.default_of("rope_parameters");
+  if (!defaults.is_object()) return names;
+  for (const auto& [name, parameters] : defaults.items()) {
     const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
     if (parameters.is_object() && is_new) names.push_back(name);
   }
   return names;
 }
 
-double usual_theta(const Settings& config, const hf::ModelType& model) {
-  const nlohmann::json& theta = config.usual("rope_theta");
+double default_theta(const Settings& config, const hf::ModelType& model) {
+  const nlohmann::json& theta = config.default_of("rope_theta");
   return theta.is_number() ? theta.get<double>() : model.rope.theta;
 }
 
 // rope_theta if rope_parameters has none.
 double theta_beside(const Settings& config, const hf::ModelType& model) {
-  return config.real_if(model.rope.theta_key).value_or(usual_theta(config, model));
+  return config.real_if(model.rope.theta_key).value_or(default_theta(config, model));
 }
 
 RotaryLayer row_of(const Settings& config, const hf::ModelType& model,
@@ -88,9 +88,9 @@ RotaryLayer row_of(const Settings& config, const hf::ModelType& model,
 Layer find_layer(const Settings& config, const hf::ModelType& model,
                  const std::string& layer_type) {
   const RotaryLayer row = row_of(config, model, layer_type);
-  Settings usual = config.usual_inside("rope_parameters").inside_if_given(layer_type);
-  const double theta = usual.real_if("rope_theta").value_or(usual_theta(config, model));
-  return {row, std::move(usual), theta};
+  Settings defaults = config.default_inside("rope_parameters").inside_if_given(layer_type);
+  const double theta = defaults.real_if("rope_theta").value_or(default_theta(config, model));
+  return {row, std::move(defaults), theta};
 }
 
 // rope_parameters without those of layer types.
@@ -132,7 +132,7 @@ double number_of_layer(const Settings& config, const std::string& key,
 Settings layer_defaults(const Settings& config, const hf::ModelType& model, const Layer& layer) {
   Settings result =
       config.within(fmt::format("rope_parameters.{}", layer.layer_type), nlohmann::json::object());
-  result.set("rope_type", layer.usual.text_if("rope_type").value_or("default"));
+  result.set("rope_type", layer.defaults.text_if("rope_type").value_or("default"));
   if (model.rope.lists) {
     result.set("rope_theta",
                number_of_layer(config, layer.theta_key, layer.layer_type, layer.theta));
@@ -165,11 +165,11 @@ void read_shared(const Settings& config, const hf::ModelType& model, const Layer
 std::optional<double> partial_beside(const Settings& config, const hf::ModelType& model) {
   const RotaryStructure& s = model.rope;
   if (!config.given(s.partial_key).is_null()) return config.real_if(s.partial_key);
-  if (const auto width = config.whole_if(s.rotary_dim_key)) {
+  if (const auto width = config.integer_if(s.rotary_dim_key)) {
     return static_cast<double>(*width) / static_cast<double>(rotary_head_dim(config, model, ""));
   }
-  const nlohmann::json& usual = config.usual("partial_rotary_factor");
-  return usual.is_number() ? std::optional<double>(usual.get<double>()) : std::nullopt;
+  const nlohmann::json& defaults = config.default_of("partial_rotary_factor");
+  return defaults.is_number() ? std::optional<double>(defaults.get<double>()) : std::nullopt;
 }
 
 Settings layer_parameters(const Settings& config, const hf::ModelType& model, const Layer& layer) {
@@ -204,7 +204,7 @@ Settings layer_parameters(const Settings& config, const hf::ModelType& model, co
   if (!config.given(layer.partial_key).is_null()) {
     own.set_default("partial_rotary_factor", *config.real_if(layer.partial_key));
   }
-  const auto share = layer.usual.real_if("partial_rotary_factor");
+  const auto share = layer.defaults.real_if("partial_rotary_factor");
   if (share && (!is_given || s.merges)) own.set_default("partial_rotary_factor", *share);
   return own;
 }
@@ -232,13 +232,13 @@ void fill_in(const Settings& config, const hf::ModelType& model, Settings& own) 
 std::optional<int64_t> layer_number(const Settings& config, const std::string& layer_type,
                                     const std::string& name) {
   const bool is_null = config.mentions(name) && config.given(name).is_null();
-  const auto for_all = is_null ? std::nullopt : config.whole_if(name);
+  const auto for_all = is_null ? std::nullopt : config.integer_if(name);
   const nlohmann::json& types = config.value("layer_types");
   if (layer_type.empty() || !types.is_array()) return for_all;
   const auto found = std::find(types.begin(), types.end(), layer_type);
   if (found == types.end()) return for_all;
   const Settings layer = config_of_layer(config, found - types.begin());
-  return layer.has(name) ? layer.whole_if(name) : for_all;
+  return layer.has(name) ? layer.integer_if(name) : for_all;
 }
 
 int64_t rotary_head_dim(const Settings& config, const hf::ModelType& model,
@@ -249,9 +249,10 @@ int64_t rotary_head_dim(const Settings& config, const hf::ModelType& model,
                          config.inside_if_given("per_layer_config").empty();
   int64_t width = 0;
   if (*s.rope_dim_key != '\0' && config.given(key).is_null()) {
-    width = config.whole_if(s.rope_dim_key).value_or(0) + config.whole_if(s.more_key).value_or(0);
+    width =
+        config.integer_if(s.rope_dim_key).value_or(0) + config.integer_if(s.more_key).value_or(0);
   } else if (is_global) {
-    width = config.whole_if("global_head_dim").value_or(s.global_head_dim);
+    width = config.integer_if("global_head_dim").value_or(s.global_head_dim);
   } else if (!key.empty()) {
     width = layer_number(config, layer_type, key).value_or(0);
   }
@@ -281,11 +282,11 @@ RopeSettings rope_settings(const Settings& config, const hf::ModelType& model,
                       model};
   // A value outside rope_parameters takes precedence over one inside.
   const char* original = "original_max_position_embeddings";
-  const auto beside = config.whole_if(original);
+  const auto beside = config.integer_if(original);
   if (!nested && beside) result.parameters.set(original, *beside);
   const bool is_late = config.is_given_late(most);
   result.parameters.set_default(original,
-                                is_late ? config.usual(most) : nlohmann::json(max_position));
+                                is_late ? config.default_of(most) : nlohmann::json(max_position));
   return result;
 }
 

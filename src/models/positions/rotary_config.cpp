@@ -86,7 +86,7 @@ bool has_sections(rotary::Planes planes) {
 // The order of an image's tokens, for presets that have them in blocks.
 rotary::Grid grid_of(const Settings& config, const hf::ModelType& model, rotary::Grid grid) {
   if (grid.merge == 1) return grid;
-  const auto given = config.whole_if("spatial_merge_size");
+  const auto given = config.integer_if("spatial_merge_size");
   grid.merge = model.rope.merge >= 0 ? model.rope.merge : given.value_or(grid.merge);
   grid.learned_prefix = model.type == std::string_view("mlcd_vision_model");
   return grid;
@@ -105,7 +105,7 @@ void read_preset_settings(const Settings& config, const hf::ModelType& model,
   options.grid(grid_of(config, model, options.grid()));
   if (preset == "roformer") options.rotary_value(config.flag_if("rotary_value").value_or(false));
   if (preset == "sam3_vit") {
-    const int64_t window = config.whole_if("window_size").value_or(24);
+    const int64_t window = config.integer_if("window_size").value_or(24);
     rotary::Grid grid = options.grid();
     grid.reference = {window, window};
     options.grid(grid);
@@ -136,8 +136,8 @@ RotaryOptions options_of(const Settings& config, const hf::ModelType& model,
   options.scaling(scaling_of(rope));
   if (has_sections(options.planes())) {
     const char* key = rope.parameters.has("xdrope_section") ? "xdrope_section" : "mrope_section";
-    if (const auto sections = rope.parameters.wholes_if(key)) options.sections(*sections);
-    if (options.sections().empty()) rope.parameters.refuse(key, "must be a list of whole numbers");
+    if (const auto sections = rope.parameters.integers_if(key)) options.sections(*sections);
+    if (options.sections().empty()) rope.parameters.refuse(key, "must be a list of integers");
   }
   read_preset_settings(config, model, options);
   return options;

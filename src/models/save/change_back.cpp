@@ -42,7 +42,7 @@ void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConf
     if (source.change() == KeySource::Change::Ungroup)
       item.value() = grouped(item.key(), item.value(), source.first());
     if (source.change() == KeySource::Change::BlockDiagonal) {
-      const int64_t groups = config.settings.whole("num_groups", 1, INT32_MAX);
+      const int64_t groups = config.settings.integer("num_groups", 1, INT32_MAX);
       item.value() = blocks_of(item.key(), item.value(), groups);
     }
     if (source.change() == KeySource::Change::HeadsToParts) {

@@ -129,7 +129,8 @@ std::string module_beside(const EncoderConfig& config) {
   const Settings& settings = config.settings;
   if (beside == "patch_embed") return settings.flag("visual_embed", true) ? beside : "";
   if (beside != "lang_embeddings") return beside;
-  const bool has_it = settings.flag("use_lang_emb") && settings.whole("n_langs", 1, INT32_MAX) > 1;
+  const bool has_it =
+      settings.flag("use_lang_emb") && settings.integer("n_langs", 1, INT32_MAX) > 1;
   return has_it ? beside : "";
 }
 
@@ -249,7 +250,7 @@ void add_unused_tables(StateDict& tensors, const EncoderConfig& config) {
   for (const char* const table : {"rel_pos_x_bias", "rel_pos_y_bias"}) {
     const std::string name = config.options.origin().prefix + "encoder." + table + ".weight";
     if (!tensors.contains(name))
-      tensors.insert(name, at::zeros({heads, settings.whole("rel_2d_pos_bins", 1, INT32_MAX)}));
+      tensors.insert(name, at::zeros({heads, settings.integer("rel_2d_pos_bins", 1, INT32_MAX)}));
   }
 }
 

@@ -34,10 +34,10 @@ std::vector<std::pair<const char*, double>> values_of_head(const EncoderHeadOpti
 
 void check_same_head(const EncoderHeadOptions& own, const HeadConfig& config,
                      const Settings& settings) {
-  const auto wanted = values_of_head(own), got = values_of_head(config.options);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    TORCH_CHECK_VALUE(wanted[i].second == got[i].second, settings.where(), wanted[i].first,
-                      " of the head must be that of the Classifier, ", wanted[i].second, ". Got ",
+  const auto expected = values_of_head(own), got = values_of_head(config.options);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    TORCH_CHECK_VALUE(expected[i].second == got[i].second, settings.where(), expected[i].first,
+                      " of the head must be that of the Classifier, ", expected[i].second, ". Got ",
                       got[i].second);
   }
 }

@@ -13,6 +13,6 @@ namespace posenc {
 /// value, those of the folder `usual`, unless that is gone or `folder` has some. An empty name is
 /// no folder. Throws c10::ValueError for a chosen folder that has none.
 void copy_input_files(PretrainedFolder& contents, const std::string& folder,
-                      const std::optional<std::string>& chosen, const std::string& usual);
+                      const std::optional<std::string>& chosen, const std::string& default_value);
 
 }  // namespace posenc

@@ -148,13 +148,14 @@ NamedValues values_of_windows(const WindowEncoderOptions& options) {
   return values;
 }
 
-void check_equal(const Settings& where, const NamedValues& wanted, const NamedValues& got,
+void check_equal(const Settings& where, const NamedValues& expected, const NamedValues& got,
                  const char* what) {
-  TORCH_CHECK_VALUE(wanted.size() == got.size(), where.where(), what,
+  TORCH_CHECK_VALUE(expected.size() == got.size(), where.where(), what,
                     " must be those of the encoder. Got others");
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    TORCH_CHECK_VALUE(wanted[i].second == got[i].second, where.where(), wanted[i].first,
-                      " must be that of the encoder, ", wanted[i].second, ". Got ", got[i].second);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    TORCH_CHECK_VALUE(expected[i].second == got[i].second, where.where(), expected[i].first,
+                      " must be that of the encoder, ", expected[i].second, ". Got ",
+                      got[i].second);
   }
 }
 
@@ -169,14 +170,14 @@ void check_same_layers(const EncoderConfig& saved, const EncoderImpl& model) {
   const std::vector<TransformerLayerOptions> layers = layer_options(model);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TransformerLayerOptions own = saved.options.encoder().layer_at(static_cast<int64_t>(i));
-    NamedValues wanted, got;
-    add_layer(layers[i], wanted);
+    NamedValues expected, got;
+    add_layer(layers[i], expected);
     add_layer(own, got);
-    TORCH_CHECK_VALUE(wanted.size() == got.size(), where.where(),
+    TORCH_CHECK_VALUE(expected.size() == got.size(), where.where(),
                       "the layers must be those of the encoder. Got others for layer ", i);
-    for (std::size_t j = 0; j < wanted.size(); ++j) {
-      TORCH_CHECK_VALUE(wanted[j].second == got[j].second, where.where(), wanted[j].first,
-                        " of layer ", i, " must be that of the encoder, ", wanted[j].second,
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      TORCH_CHECK_VALUE(expected[j].second == got[j].second, where.where(), expected[j].first,
+                        " of layer ", i, " must be that of the encoder, ", expected[j].second,
                         ". Got ", got[j].second);
     }
     const bool rotates = layers[i].rotary().has_value();
@@ -259,8 +260,8 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
   TORCH_CHECK_VALUE(pooling == encoder::Pooling::None || pooling == saved.options.pooling(),
                     config.where(), "the pooling of model_type ", saved.model.type,
                     " must be that of the encoder. Got another");
-  const NamedValues wanted = values_of(model.options), got = values_of(saved.options);
-  check_equal(config, wanted, got, "the layers in their order");
+  const NamedValues expected = values_of(model.options), got = values_of(saved.options);
+  check_equal(config, expected, got, "the layers in their order");
   check_same_layers(saved, model);
   check_parts_of_modules(config, model);
 }

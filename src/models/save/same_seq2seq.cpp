@@ -64,9 +64,9 @@ NumberedOptions numbers_of(const TransformerOptions& o) {
 
 }  // namespace
 
-void check_same(const TransformerOptions& saved, const TransformerOptions& wanted,
+void check_same(const TransformerOptions& saved, const TransformerOptions& expected,
                 const Settings& config) {
-  const NumberedOptions own = numbers_of(wanted), got = numbers_of(saved);
+  const NumberedOptions own = numbers_of(expected), got = numbers_of(saved);
   const std::string type = config.text("model_type");
   for (std::size_t i = 0; i < own.size() && i < got.size(); ++i) {
     TORCH_CHECK_VALUE(own[i] == got[i], config.where(), own[i].first,
@@ -77,12 +77,12 @@ void check_same(const TransformerOptions& saved, const TransformerOptions& wante
     TORCH_CHECK_VALUE(is_same, config.where(), name, " of the model must be that of model_type ",
                       type, " with its settings. Got another");
   };
-  check("relative", saved.relative() == wanted.relative());
-  check("decoder_relative", saved.decoder_relative() == wanted.decoder_relative());
-  check("alibi", saved.alibi() == wanted.alibi());
+  check("relative", saved.relative() == expected.relative());
+  check("decoder_relative", saved.decoder_relative() == expected.decoder_relative());
+  check("alibi", saved.alibi() == expected.alibi());
   const bool has_sinusoid =
-      wanted.position_ids() != PositionIds::None && !wanted.learned_positions();
-  check("sinusoid", !has_sinusoid || saved.sinusoid() == wanted.sinusoid());
+      expected.position_ids() != PositionIds::None && !expected.learned_positions();
+  check("sinusoid", !has_sinusoid || saved.sinusoid() == expected.sinusoid());
 }
 
 }  // namespace posenc

@@ -92,10 +92,10 @@ json as_read(const json& value) { return json::parse(value.dump()); }
 // Sets those that mean something else in a file; returns the name of the first, or null.
 const char* set_changed(Settings& settings, const GenerateOptions& options, int64_t vocab) {
   const char* changed = nullptr;
-  const NamedSettings wanted = generation_settings_of(options);
+  const NamedSettings expected = generation_settings_of(options);
   const NamedSettings got = generation_settings_of(generate_options(settings, vocab));
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto& [name, value] = wanted[i];
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto& [name, value] = expected[i];
     if (i < got.size() && got[i].second == value) continue;
     if (changed == nullptr) changed = name;
     settings.erase(name);

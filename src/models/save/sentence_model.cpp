@@ -77,13 +77,13 @@ bool is_unread(const fs::path& file) {
 // true.
 template <typename Condition>
 void add_copies(FolderWriter& written, const fs::path& source, const std::string& inner,
-                const Condition& is_wanted) {
+                const Condition& is_expected) {
   const fs::path from = source / inner;
   std::error_code error;
   if (!fs::is_directory(from, error)) return;
   error.clear();
   for (const auto& entry : fs::directory_iterator(from, error)) {
-    if (!entry.is_regular_file() || !is_wanted(entry.path())) continue;
+    if (!entry.is_regular_file() || !is_expected(entry.path())) continue;
     written.add_copy((fs::path(inner) / entry.path().filename()).generic_string(),
                      entry.path().string());
   }
@@ -93,8 +93,8 @@ void add_copies(FolderWriter& written, const fs::path& source, const std::string
 }
 
 // The stages of an encoder that had none: the pooling that it is given.
-void add_usual_modules(FolderWriter& written, const SavedModel& model,
-                       const SentenceStages& stages) {
+void add_default_modules(FolderWriter& written, const SavedModel& model,
+                         const SentenceStages& stages) {
   const auto& pooling = std::get<sentence::Pooling>(model.stages.front().stage);
   nlohmann::json config = {{"embedding_dimension", stages->options.d_model()},
                            {"include_prompt", true}};
@@ -146,7 +146,7 @@ void add_rest(FolderWriter& written, const SavedModel& model, const SentenceStag
              (model.modules.is_listed || !is_unread(file));
     });
   }
-  if (!model.modules.is_listed) return add_usual_modules(written, model, stages);
+  if (!model.modules.is_listed) return add_default_modules(written, model, stages);
   if (!is_source) {
     if (!inner.empty())
       add_copies(written, source, "", [](const fs::path& file) { return is_copied(file, false); });

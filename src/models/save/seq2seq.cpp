@@ -73,16 +73,16 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Seq2SeqFamily& family = *structure.family;
   const Settings before = seq2seq_settings(given, type.type);
-  TransformerOptions wanted = model.model->options;
-  wanted.num_encoder_layers(static_cast<int64_t>(model.model->encoder->layers->size()))
+  TransformerOptions expected = model.model->options;
+  expected.num_encoder_layers(static_cast<int64_t>(model.model->encoder->layers->size()))
       .num_decoder_layers(static_cast<int64_t>(model.model->decoder->layers->size()));
   json object = before.object();
-  const json settings = family.settings(wanted, before, structure);
+  const json settings = family.settings(expected, before, structure);
   for (const auto& [name, value] : settings.items()) set_setting(object, before, name, value);
   const bool is_new = model.origin.config.empty();
   if (is_new) set_ids(object, model.generation);
   const bool has_other_pad =
-      is_new || seq2seq_pad(before, type.type, wanted.src_vocab()) != model.pad;
+      is_new || seq2seq_pad(before, type.type, expected.src_vocab()) != model.pad;
   if (has_other_pad) object["pad_token_id"] = model.pad;
   set_defaults(object, before.with(object).of(type.type), type.type);
   set_dtype(object);
@@ -94,8 +94,8 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
   const Settings saved =
       seq2seq_settings(Settings::of_object(kSaveSeq2Seq, json::parse(object.dump())), type.type);
   TransformerOptions read = family.options(saved, structure);
-  check_same(read, wanted, saved);
-  return {type, std::move(object), read.tie(wanted.tie()), family.vocabulary(saved, structure),
+  check_same(read, expected, saved);
+  return {type, std::move(object), read.tie(expected.tie()), family.vocabulary(saved, structure),
           has_other_pad};
 }
 

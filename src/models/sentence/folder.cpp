@@ -120,7 +120,7 @@ SentenceFolder read_sentence_folder(const std::string& folder) {
   result.prompts = prompts.prompts;
   result.default_prompt_name = prompts.default_name;
   if (config.has("truncate_dim")) {
-    result.truncate_dim = config.whole("truncate_dim", 1, kWidestVector);
+    result.truncate_dim = config.integer("truncate_dim", 1, kWidestVector);
   }
   stages_after_first(kReader, modules);  // to refuse those that posenc lacks
   return result;

@@ -44,9 +44,10 @@ sentence::Feature feature_in(const Settings& config, const char* name,
 // The input and the output of a stage, of which the latter is the former unless it is given.
 template <typename Stage>
 void set_features(const Settings& config, Stage& stage) {
-  const std::string usual = "sentence_embedding";
-  stage.input = feature_in(config, "module_input_name", usual);
-  stage.output = feature_in(config, "module_output_name", config.text("module_input_name", usual));
+  const std::string defaults = "sentence_embedding";
+  stage.input = feature_in(config, "module_input_name", defaults);
+  stage.output =
+      feature_in(config, "module_output_name", config.text("module_input_name", defaults));
 }
 
 // Without the setting it is Tanh.
@@ -60,8 +61,8 @@ sentence::Stage pooling_in(const Settings& config) {
 }
 
 sentence::Stage dense_in(const Settings& config) {
-  sentence::Dense dense = {config.whole("in_features", 1, kWidestStage),
-                           config.whole("out_features", 1, kWidestStage)};
+  sentence::Dense dense = {config.integer("in_features", 1, kWidestStage),
+                           config.integer("out_features", 1, kWidestStage)};
   dense.bias = config.flag("bias", true);
   dense.activation = activation_in_stage(config);
   dense.use_residual = config.flag("use_residual", false);
@@ -76,7 +77,7 @@ sentence::Stage normalize_in(const Settings& config) {
 }
 
 sentence::Stage layer_norm_in(const Settings& config) {
-  return sentence::LayerNorm{config.whole("dimension", 1, kWidestStage)};
+  return sentence::LayerNorm{config.integer("dimension", 1, kWidestStage)};
 }
 
 sentence::Stage dropout_in(const Settings& config) {
@@ -86,8 +87,8 @@ sentence::Stage dropout_in(const Settings& config) {
 sentence::Stage weighted_layers_in(const Settings& config) {
   sentence::WeightedLayerPooling stage;
   stage.num_hidden_layers =
-      config.whole("num_hidden_layers", stage.num_hidden_layers, 1, kMostLayers);
-  stage.layer_start = config.whole("layer_start", stage.layer_start, 0, stage.num_hidden_layers);
+      config.integer("num_hidden_layers", stage.num_hidden_layers, 1, kMostLayers);
+  stage.layer_start = config.integer("layer_start", stage.layer_start, 0, stage.num_hidden_layers);
   return stage;
 }
 
@@ -98,8 +99,8 @@ sentence::Stage word_weights_stage_in(const Settings& config) {
 }
 
 std::vector<int64_t> sizes_in(const Settings& config, const char* name,
-                              const std::vector<int64_t>& usual) {
-  const std::vector<int64_t> sizes = config.wholes_if(name).value_or(usual);
+                              const std::vector<int64_t>& defaults) {
+  const std::vector<int64_t> sizes = config.integers_if(name).value_or(defaults);
   for (const int64_t size : sizes) {
     if (size < 1 || size > kWidestStage) config.refuse(name, "must be positive numbers");
   }
@@ -109,8 +110,8 @@ std::vector<int64_t> sizes_in(const Settings& config, const char* name,
 sentence::Stage cnn_in(const Settings& config) {
   const char* const older = "in_word_embedding_dimension";
   const char* const newer = "in_embedding_dimension";
-  sentence::CNN stage = {config.whole(config.has(newer) ? newer : older, 1, kWidestStage)};
-  stage.out_channels = config.whole("out_channels", stage.out_channels, 1, kWidestStage);
+  sentence::CNN stage = {config.integer(config.has(newer) ? newer : older, 1, kWidestStage)};
+  stage.out_channels = config.integer("out_channels", stage.out_channels, 1, kWidestStage);
   stage.kernel_sizes = sizes_in(config, "kernel_sizes", stage.kernel_sizes);
   stage.stride_sizes = sizes_in(config, "stride_sizes", {});
   return stage;
@@ -163,7 +164,7 @@ sentence::Stage stage_in(const char* caller, const SentenceModules& modules,
 }
 
 // A causal model's vector is that of its last token.
-sentence::PoolingMode usual_pooling(const char* caller, const std::string& folder) {
+sentence::PoolingMode default_pooling(const char* caller, const std::string& folder) {
   const Settings config(caller, (fs::path(folder) / "config.json").string());
   const nlohmann::json& classes = config.value("architectures");
   const bool is_generator = classes.is_array() && !classes.empty() && classes[0].is_string() &&
@@ -224,11 +225,11 @@ Settings model_settings(const char* caller, const std::string& folder) {
 
 SentenceModules sentence_modules(const char* caller, const std::string& folder) {
   check_is_folder(caller, folder);
-  const SentenceModules usual = {folder, {{"Transformer", "", "", ""}}, false};
-  if (!has_modules(folder)) return usual;
+  const SentenceModules defaults = {folder, {{"Transformer", "", "", ""}}, false};
+  if (!has_modules(folder)) return defaults;
   const Settings config = model_settings(caller, folder);
   const std::string kind = config.text("model_type", "SentenceTransformer");
-  if (kind == "CrossEncoder") return usual;
+  if (kind == "CrossEncoder") return defaults;
   if (kind != "SentenceTransformer") {
     config.refuse("model_type", "must be SentenceTransformer, whose vectors posenc computes");
   }
@@ -238,7 +239,7 @@ SentenceModules sentence_modules(const char* caller, const std::string& folder) 
 std::vector<SentenceStageSettings> stages_after_first(const char* caller,
                                                       const SentenceModules& modules) {
   if (!modules.is_listed) {
-    return {{sentence::Pooling{{usual_pooling(caller, modules.folder.string())}}, ""}};
+    return {{sentence::Pooling{{default_pooling(caller, modules.folder.string())}}, ""}};
   }
   std::vector<SentenceStageSettings> stages;
   for (std::size_t i = 1; i < modules.stages.size(); ++i) {

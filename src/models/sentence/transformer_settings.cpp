@@ -44,9 +44,9 @@ void check_only(const Settings& config, const char* name, const std::vector<std:
   }
 }
 
-void check_is(const Settings& config, const char* name, const char* wanted) {
-  if (config.has(name) && config.text(name) != wanted) {
-    config.refuse(name, std::string("must be ") + wanted + ", the only one that posenc has");
+void check_is(const Settings& config, const char* name, const char* expected) {
+  if (config.has(name) && config.text(name) != expected) {
+    config.refuse(name, std::string("must be ") + expected + ", the only one that posenc has");
   }
 }
 
@@ -93,7 +93,7 @@ void check_transformer(const Settings& config, const TransformerTask& task) {
 
 std::optional<int64_t> length_in(const Settings& config, const char* name) {
   if (!config.has(name)) return std::nullopt;
-  return config.whole(name, 1, kLongestText);
+  return config.integer(name, 1, kLongestText);
 }
 
 // That of a call to the tokenizer, the tokenizer's own, and that of the stage, in this order.
@@ -137,7 +137,7 @@ Positions positions_in(const char* caller, const fs::path& folder) {
   const auto table = table_positions(*options.embeddings());
   const Settings raw(caller, path);
   const auto stated =
-      raw.of(raw.text("model_type", "")).whole_if("max_position_embeddings");  // -1: none
+      raw.of(raw.text("model_type", "")).integer_if("max_position_embeddings");  // -1: none
   return {table, at_most(stated && *stated > 0 ? stated : std::nullopt, table)};
 }
 
@@ -189,8 +189,9 @@ std::string named_prompt(const std::map<std::string, std::string>& prompts,
                     known.empty() ? "it has none" : known, "). Got ", name);
 }
 
-PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> usual) {
-  PromptSettings result = {std::move(usual), config.text_if("default_prompt_name")};
+PromptSettings prompts_in(const Settings& config,
+                          std::map<std::string, std::string> default_value) {
+  PromptSettings result = {std::move(default_value), config.text_if("default_prompt_name")};
   if (config.has("prompts")) {
     const Settings prompts = config.inside("prompts");
     for (const auto& [name, text] : prompts.object().items()) {

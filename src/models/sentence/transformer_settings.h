@@ -46,6 +46,6 @@ struct PromptSettings {
 
 /// Those of a config_sentence_transformers.json, added to `usual` ones, which every model of a kind
 /// has. Throws c10::ValueError for a default that is none of them.
-PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> usual);
+PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> default_value);
 
 }  // namespace posenc

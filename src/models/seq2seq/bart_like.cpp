@@ -35,14 +35,14 @@ bool shares_vocabulary(const Settings& config, const Seq2SeqStructure& structure
 int64_t bart_target_vocab(const Settings& config, const Seq2SeqStructure& structure,
                           int64_t source) {
   if (structure.has_two_vocabularies) {
-    const int64_t own = config.whole("tgt_vocab_size", 1, kBartMostTokens);
+    const int64_t own = config.integer("tgt_vocab_size", 1, kBartMostTokens);
     if (own != source && config.flag("tie_word_embeddings"))
       config.refuse("tgt_vocab_size", "must be src_vocab_size " + std::to_string(source) +
                                           " with tie_word_embeddings");
     return own;
   }
   if (!config.is_known("decoder_vocab_size")) return source;
-  const int64_t own = config.whole("decoder_vocab_size", source, 1, kBartMostTokens);
+  const int64_t own = config.integer("decoder_vocab_size", source, 1, kBartMostTokens);
   if (!shares_vocabulary(config, structure)) return own;
   if (own != source && !config.flag("tie_word_embeddings")) {
     config.refuse("decoder_vocab_size", "must be vocab_size " + std::to_string(source) +
@@ -53,7 +53,7 @@ int64_t bart_target_vocab(const Settings& config, const Seq2SeqStructure& struct
 
 void read_bart_positions(const Settings& config, const Seq2SeqStructure& structure,
                          TransformerOptions& options) {
-  options.max_len(config.whole("max_position_embeddings", 1, kBartMostPositions));
+  options.max_len(config.integer("max_position_embeddings", 1, kBartMostPositions));
   if (structure.sinusoid == nullptr) {
     options.learned_positions(true).position_offset(structure.position_offset);
     return;
@@ -71,19 +71,19 @@ void read_bart_positions(const Settings& config, const Seq2SeqStructure& structu
 
 TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& structure) {
   const char* size = structure.has_two_vocabularies ? "src_vocab_size" : "vocab_size";
-  const int64_t vocab = config.whole(size, 1, kBartMostTokens);
-  const int64_t d_model = config.whole("d_model", 1, kBartMostWide);
+  const int64_t vocab = config.integer(size, 1, kBartMostTokens);
+  const int64_t d_model = config.integer("d_model", 1, kBartMostWide);
   const double dropout = config.real("dropout");
   const Scale scale =
       config.flag_if("scale_embedding").value_or(false) ? Scale::SqrtDim : Scale::None;
   TransformerOptions options(vocab, bart_target_vocab(config, structure, vocab));
   options.d_model(d_model)
-      .num_heads(config.whole("encoder_attention_heads", 1, d_model))
-      .decoder_num_heads(config.whole("decoder_attention_heads", 1, d_model))
-      .num_encoder_layers(config.whole("encoder_layers", 1, kBartMostLayers))
-      .num_decoder_layers(config.whole("decoder_layers", 1, kBartMostLayers))
-      .d_ff(config.whole("encoder_ffn_dim", 1, kBartMostWide))
-      .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kBartMostWide))
+      .num_heads(config.integer("encoder_attention_heads", 1, d_model))
+      .decoder_num_heads(config.integer("decoder_attention_heads", 1, d_model))
+      .num_encoder_layers(config.integer("encoder_layers", 1, kBartMostLayers))
+      .num_decoder_layers(config.integer("decoder_layers", 1, kBartMostLayers))
+      .d_ff(config.integer("encoder_ffn_dim", 1, kBartMostWide))
+      .decoder_d_ff(config.integer("decoder_ffn_dim", 1, kBartMostWide))
       .dropout(dropout)
       .dropouts(LayerDropouts{.attention = config.real("attention_dropout", 0.0),
                               .attention_output = dropout,

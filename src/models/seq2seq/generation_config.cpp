@@ -54,10 +54,10 @@ nlohmann::json without_nulls(const nlohmann::json& object) {
 constexpr const char* kFlags[] = {"do_sample", "low_memory"};
 // Flags that only True itself sets.
 constexpr const char* kStrictFlags[] = {"remove_invalid_values", "renormalize_logits"};
-constexpr const char* kWholes[] = {"bos_token_id",   "decoder_start_token_id",
-                                   "eos_token_id",   "exponential_decay_length_penalty",
-                                   "max_new_tokens", "max_length",
-                                   "pad_token_id"};
+constexpr const char* kIntegers[] = {"bos_token_id",   "decoder_start_token_id",
+                                     "eos_token_id",   "exponential_decay_length_penalty",
+                                     "max_new_tokens", "max_length",
+                                     "pad_token_id"};
 constexpr std::pair<const char*, int64_t> kNeutral[] = {{"encoder_no_repeat_ngram_size", 0},
                                                         {"min_length", 0},
                                                         {"no_repeat_ngram_size", 0},
@@ -69,11 +69,11 @@ constexpr std::pair<const char*, int64_t> kNeutral[] = {{"encoder_no_repeat_ngra
 constexpr const char* kTokenLists[] = {"begin_suppress_tokens", "eos_token_id", "pad_token_id",
                                        "suppress_tokens"};
 
-nlohmann::json as_whole(const nlohmann::json& value) {
+nlohmann::json as_integer(const nlohmann::json& value) {
   constexpr double kMost = 1e15;
   if (value.is_array()) {
     nlohmann::json list = nlohmann::json::array();
-    for (const auto& one : value) list.push_back(as_whole(one));
+    for (const auto& one : value) list.push_back(as_integer(one));
     return list;
   }
   if (!value.is_number_float()) return value;
@@ -106,10 +106,10 @@ void read_as_python(Settings& settings) {
       return value.is_number() ? nlohmann::json(false) : value;
     });
   }
-  for (const char* const name : kWholes) change(name, as_whole);
+  for (const char* const name : kIntegers) change(name, as_integer);
   for (const auto& [name, neutral] : kNeutral) {
-    change(name, [wanted = neutral](const nlohmann::json& value) {
-      return value.is_number_float() && value == wanted ? nlohmann::json(wanted) : value;
+    change(name, [expected = neutral](const nlohmann::json& value) {
+      return value.is_number_float() && value == expected ? nlohmann::json(expected) : value;
     });
   }
   for (const char* const name : kTokenLists) change(name, without_negative);
@@ -189,14 +189,14 @@ std::optional<LengthDecay> decay_in(const Settings& settings) {
   if (!settings.has(name)) return std::nullopt;
   const auto& pair = settings.value(name);
   if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() || !pair[1].is_number())
-    settings.refuse(name, "must be a list of a whole number and a number");
+    settings.refuse(name, "must be a list of an integer and a number");
   if (!settings.has("eos_token_id")) settings.refuse(name, "needs eos_token_id");
   return LengthDecay{pair[0].get<int64_t>(), pair[1].get<double>()};
 }
 
 // Ids of which some may be outside the vocabulary.
 std::vector<int64_t> suppressed_in(const Settings& settings, const char* name) {
-  return settings.wholes_if(name).value_or(std::vector<int64_t>());
+  return settings.integers_if(name).value_or(std::vector<int64_t>());
 }
 
 double positive_number(const Settings& settings, const char* name) {
@@ -212,29 +212,29 @@ double cutoff_in(const Settings& settings, const char* name) {
 }
 
 int64_t size_in(const Settings& settings, const char* name) {
-  return std::max<int64_t>(0, settings.whole(name, -kMostColumns, kMostColumns));
+  return std::max<int64_t>(0, settings.integer(name, -kMostColumns, kMostColumns));
 }
 
 void check_has_only_known_searches(const Settings& settings, bool samples, int64_t beams) {
   for (const auto& [name, nothing] : kNothing)
     if (settings.has(name) && settings.value(name) != nothing)
       settings.refuse(name, "must be " + nothing.dump() + ", the only value that posenc has");
-  if (beams > 1 && settings.whole("num_beam_groups", 1, 1, kMostRowsPerSource) > 1)
+  if (beams > 1 && settings.integer("num_beam_groups", 1, 1, kMostRowsPerSource) > 1)
     settings.refuse("num_beam_groups", "must be 1, the only value that posenc has");
   if (beams > 1 && settings.flag("low_memory", false))
     settings.refuse("low_memory", "must be false with beams");
   if (beams > 1 && samples) settings.refuse("do_sample", "must be false with beams");
   const bool is_contrastive = beams == 1 && !samples && settings.real("penalty_alpha", 0.0) > 0.0 &&
-                              settings.whole("top_k", 0, kMostColumns) > 1;
+                              settings.integer("top_k", 0, kMostColumns) > 1;
   if (is_contrastive) settings.refuse("penalty_alpha", "must be 0, the only value that posenc has");
 }
 
 void read_lengths(const Settings& settings, GenerateOptions& options) {
   options.max_new_tokens(std::nullopt);
   if (settings.has("max_new_tokens"))
-    options.max_new_tokens(settings.whole("max_new_tokens", 1, kMostColumns));
+    options.max_new_tokens(settings.integer("max_new_tokens", 1, kMostColumns));
   else if (!settings.given("max_length").is_null())
-    options.max_length(settings.whole("max_length", 1, kMostColumns));
+    options.max_length(settings.integer("max_length", 1, kMostColumns));
   if (settings.has("min_new_tokens")) options.min_new_tokens(size_in(settings, "min_new_tokens"));
   options.min_length(size_in(settings, "min_length"));
 }
@@ -262,7 +262,7 @@ void read_sampling(const Settings& settings, GenerateOptions& options) {
   options.do_sample(true)
       .temperature(positive_number(settings, "temperature"))
       .top_h(settings.real_if("top_h"))
-      .top_k(settings.whole("top_k", 0, kMostColumns))
+      .top_k(settings.integer("top_k", 0, kMostColumns))
       .top_p(std::clamp(top_p, std::numeric_limits<double>::min(), 1.0))
       .min_p(settings.real_if("min_p"))
       .typical_p(std::min(typical_p, 1.0))
@@ -327,14 +327,14 @@ void check_search(const Settings& settings, const GenerateOptions& options,
 
 GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
   const auto begins = begins_in(settings, vocab);
-  const int64_t beams = settings.whole("num_beams", 1, kMostRowsPerSource);
+  const int64_t beams = settings.integer("num_beams", 1, kMostRowsPerSource);
   const bool samples = settings.flag("do_sample");
   check_has_only_known_searches(settings, samples, beams);
   GenerateOptions options(begins.front(), 0);
   options.eos_ids(settings.tokens("eos_token_id", vocab))
       .num_beams(beams)
       .num_return_sequences(
-          settings.whole("num_return_sequences", 1, samples ? kMostRowsPerSource : beams))
+          settings.integer("num_return_sequences", 1, samples ? kMostRowsPerSource : beams))
       .length_penalty(settings.real("length_penalty"))
       .early_stopping(early_stopping_in(settings));
   if (begins.size() > 1)

@@ -120,13 +120,13 @@ Settings seq2seq_settings(const Settings& config, const std::string& type) {
 // Null stands for the class's default too, since batches of sources need padding.
 int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab) {
   if (const auto pad = config.token_if("pad_token_id", vocab)) return *pad;
-  const int64_t usual = config.usual("pad_token_id");
-  if (usual >= vocab) {
+  const int64_t default_value = config.default_of("pad_token_id");
+  if (default_value >= vocab) {
     config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +
                                       "), which the default of " + type + ", " +
-                                      std::to_string(usual) + ", is not");
+                                      std::to_string(default_value) + ", is not");
   }
-  return usual;
+  return default_value;
 }
 
 void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,

@@ -22,24 +22,24 @@ bool scales_output(const Settings& config, const Seq2SeqStructure& structure) {
     return structure.output_factor == Factor::Always;
   const nlohmann::json& object = config.object();
   const auto tied = object.find("tie_word_embeddings");
-  const bool usual = tied == object.end() || *tied != false;
-  if (!config.mentions("scale_decoder_outputs")) return usual;
+  const bool default_value = tied == object.end() || *tied != false;
+  if (!config.mentions("scale_decoder_outputs")) return default_value;
   return config.flag("scale_decoder_outputs");
 }
 
 TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& structure) {
-  const int64_t vocab = config.whole("vocab_size", 1, kMostT5Tokens);
-  const int64_t d_model = config.whole("d_model", 1, kWidestT5);
-  const int64_t heads = config.whole("num_heads", 1, kWidestT5);
-  const int64_t layers = config.whole("num_layers", 1, kMostT5Layers);
+  const int64_t vocab = config.integer("vocab_size", 1, kMostT5Tokens);
+  const int64_t d_model = config.integer("d_model", 1, kWidestT5);
+  const int64_t heads = config.integer("num_heads", 1, kWidestT5);
+  const int64_t layers = config.integer("num_layers", 1, kMostT5Layers);
   TransformerLayerOptions layer(d_model, heads);
   set_t5_layer(config, layer);
   TransformerOptions options(vocab, vocab);
   options.d_model(d_model)
       .num_heads(heads)
       .num_encoder_layers(layers)
-      .num_decoder_layers(config.whole("num_decoder_layers", layers, 1, kMostT5Layers))
-      .d_ff(config.whole("d_ff", 1, kWidestT5))
+      .num_decoder_layers(config.integer("num_decoder_layers", layers, 1, kMostT5Layers))
+      .d_ff(config.integer("d_ff", 1, kWidestT5))
       .decoder_d_ff(options.d_ff())
       .dropout(layer.dropout())
       .dropouts(layer.dropouts())
@@ -59,7 +59,7 @@ TransformerOptions t5_options(const Settings& config, const Seq2SeqStructure& st
       .relative_in_each_layer(structure.relative_in_each_layer);
   // Positions are relative; transformers bounds the default length of a search by it all the same.
   if (config.has("max_position_embeddings"))
-    options.max_len(config.whole("max_position_embeddings", 1, kMostT5Positions));
+    options.max_len(config.integer("max_position_embeddings", 1, kMostT5Positions));
   if (scales_output(config, structure))
     options.output_scale(1.0 / std::sqrt(static_cast<double>(d_model)));
   return options;
@@ -77,7 +77,7 @@ nlohmann::json t5_settings(const TransformerOptions& options, const Settings& co
       {"layer_norm_epsilon", options.layer_norm_eps()},
       {"d_kv", options.head_dim().value_or(options.d_model() / options.num_heads())},
   };
-  if (config.whole("num_decoder_layers", options.num_encoder_layers(), 1, kMostT5Layers) !=
+  if (config.integer("num_decoder_layers", options.num_encoder_layers(), 1, kMostT5Layers) !=
       options.num_decoder_layers())
     settings["num_decoder_layers"] = options.num_decoder_layers();
   if (options.relative()) {

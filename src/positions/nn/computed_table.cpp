@@ -41,8 +41,9 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
 
 at::Tensor grown_table(const at::Tensor& table, const SinusoidOptions& sinusoid, int64_t rows) {
   const int64_t present = table.size(1);
-  const int64_t wanted = std::min(std::max(rows, 2 * present), kPositionLimit);
-  const auto more = module_table(sinusoid, wanted, table.options()).slice(0, present).unsqueeze(0);
+  const int64_t expected = std::min(std::max(rows, 2 * present), kPositionLimit);
+  const auto more =
+      module_table(sinusoid, expected, table.options()).slice(0, present).unsqueeze(0);
   return at::cat({table, more}, 1);
 }
 
@@ -52,9 +53,9 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length) {
 
 at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positions,
                        at::ScalarType dtype) {
-  const at::TensorOptions wanted(dtype);
+  const at::TensorOptions expected(dtype);
   const bool exact = sinusoid.precision() == Precision::Exact;
-  return sinusoid_rows(sinusoid, positions, exact ? wanted : at::TensorOptions()).to(wanted);
+  return sinusoid_rows(sinusoid, positions, exact ? expected : at::TensorOptions()).to(expected);
 }
 
 std::vector<ComputedTable> TableTraits::computed_tables() const {

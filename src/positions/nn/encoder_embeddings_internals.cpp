@@ -71,10 +71,10 @@ torch::Tensor expanded_arange(const torch::Tensor& ids, int64_t first) {
 torch::Tensor rows_from_mask(const Embeddings& embeddings, const torch::Tensor& ids,
                              const torch::Tensor& mask, int64_t offset) {
   const int64_t length = ids.sizes().back(), columns = offset + length;
-  at::DimVector wanted(ids.sizes());
-  wanted.back() = columns;
-  TORCH_CHECK_VALUE(mask.sizes() == wanted, "[EncoderEmbeddings] attention_mask must be ",
-                    at::IntArrayRef(wanted), ", the ids after ", offset, " tokens. Got ",
+  at::DimVector expected(ids.sizes());
+  expected.back() = columns;
+  TORCH_CHECK_VALUE(mask.sizes() == expected, "[EncoderEmbeddings] attention_mask must be ",
+                    at::IntArrayRef(expected), ", the ids after ", offset, " tokens. Got ",
                     mask.sizes());
   TORCH_CHECK_TYPE(!mask.is_complex(),
                    "[EncoderEmbeddings] attention_mask must be boolean or numbers. Got ",

@@ -45,7 +45,7 @@ template class detail::Opaque<PositionalEncodingState>;
 
 namespace {
 
-bool is_whole(double value) { return value == std::trunc(value); }
+bool is_integer(double value) { return value == std::trunc(value); }
 
 // (rows, D) to (1, rows, D).
 torch::Tensor as_batch(const torch::Tensor& table) {
@@ -161,11 +161,10 @@ void PositionalEncodingImpl::reset() {
       pe = register_buffer("pe", as_batch(module_table(options.sinusoid(), options.max_len())));
       break;
     case TableSource::Factored:
-      TORCH_CHECK_VALUE(
-          is_whole(options.sinusoid().start()) && is_whole(options.sinusoid().step()) &&
-              !options.sinusoid().zero_row(),
-          "[PositionalEncoding] TableSource::Factored needs whole numbers as start and "
-          "step, and no zero_row");
+      TORCH_CHECK_VALUE(is_integer(options.sinusoid().start()) &&
+                            is_integer(options.sinusoid().step()) && !options.sinusoid().zero_row(),
+                        "[PositionalEncoding] TableSource::Factored needs integers as start and "
+                        "step, and no zero_row");
       convert(state_->dtype);
       break;
     case TableSource::OnTheFly: options.sinusoid().validate(); break;

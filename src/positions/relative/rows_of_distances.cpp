@@ -13,8 +13,8 @@
 namespace posenc::relative {
 namespace {
 
-constexpr int64_t kMostKept = int64_t{1} << 16;  // distances with a bucket of their own
-constexpr std::size_t kMostOptions = 16;         // that are kept
+constexpr int64_t kMostStored = int64_t{1} << 16;  // distances with a bucket of their own
+constexpr std::size_t kMostOptions = 16;           // that are kept
 
 // The buckets of the distances 0 ... max_distance on one side of a query; those of farther keys are
 // the last one's. As ATen computes them, whose rounding decides some.
@@ -45,7 +45,7 @@ std::shared_ptr<const KnownBuckets> known_buckets(const Buckets& index) {
 
 at::Tensor rows_of_distances(int64_t first, int64_t count, const Index& index) {
   const auto* buckets = std::get_if<Buckets>(&index);
-  if (buckets == nullptr || buckets->max_distance > kMostKept)
+  if (buckets == nullptr || buckets->max_distance > kMostStored)
     return relative_index(at::arange(first, first + count, at::kLong), index).contiguous();
   const auto known = known_buckets(*buckets);
   const at::Tensor rows = at::empty({count}, at::kLong);

@@ -34,9 +34,9 @@ void relative::check_term(const char* who, const at::Tensor& x, const at::Tensor
   TORCH_CHECK_VALUE(offset >= 0 && std::max(offset, others) <= relative::kMostPositions, "[", who,
                     "] offset must not be negative, and positions must be at most ",
                     relative::kMostPositions, ". Got offset ", offset, " and ", others, " others");
-  const int64_t wanted = relative_rows(index);
-  TORCH_CHECK_VALUE(wanted == 0 || rows.size(-2) == wanted, "[", who, "] rows must have ", wanted,
-                    " rows, one for each index. Got ", rows.sizes());
+  const int64_t expected = relative_rows(index);
+  TORCH_CHECK_VALUE(expected == 0 || rows.size(-2) == expected, "[", who, "] rows must have ",
+                    expected, " rows, one for each index. Got ", rows.sizes());
 }
 
 at::Tensor relative_term(const at::Tensor& x, const at::Tensor& rows, int64_t others,

@@ -56,8 +56,8 @@ at::Tensor in_blocks(const at::Tensor& patches, int64_t merge) {
 
 // The coordinates of an axis of `size` patches.
 at::Tensor along(const rotary::Grid& grid, int64_t size, int64_t reference, int64_t last_size) {
-  const at::TensorOptions whole(at::kLong), real(at::kFloat);
-  const at::Tensor index = at::arange(size, whole);
+  const at::TensorOptions integers(at::kLong), real(at::kFloat);
+  const at::Tensor index = at::arange(size, integers);
   const auto moved = [&](const at::Tensor& t) { return grid.offset == 0.0 ? t : t + grid.offset; };
   switch (grid.coordinates) {
     case Coordinates::Index: return moved(index);

@@ -38,7 +38,7 @@ RotaryOptions timm() {
 
 // Models choose the channels of each axis; for the usual width of a head nearly all have these.
 template <int64_t T, int64_t H, int64_t W>
-void usual_axes(RotaryOptions& options) {
+void default_axes(RotaryOptions& options) {
   if (options.dim() == T + H + W) options.axis_dims({T, H, W});
 }
 
@@ -80,19 +80,19 @@ std::vector<RotaryPreset> package_presets() {
        "the first part of a head rotates, in float32",
        halves().cos_type(kept).part(Part::First).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
       {"flux", "diffusers 0.42.1 FluxPosEmbed", "axes of their own widths, angles in float64",
-       video().angle_type(AngleType::Float64), usual_axes<16, 56, 56>},
+       video().angle_type(AngleType::Float64), default_axes<16, 56, 56>},
       {"wan", "diffusers 0.42.1 WanRotaryPosEmbed",
        "time, height and width, angles in float64, products in q's and cos' common dtype",
        video().angle_type(AngleType::Float64).arithmetic(Arithmetic::Promoted), time_height_width},
       {"hunyuan_video", "diffusers 0.42.1 HunyuanVideoRotaryPosEmbed",
-       "time, height and width, all in float32", video().base(256), usual_axes<16, 56, 56>},
+       "time, height and width, all in float32", video().base(256), default_axes<16, 56, 56>},
       {"lumina2", "diffusers 0.42.1 Lumina2RotaryPosEmbed", "complex numbers in float64",
        complex_video().angle_type(AngleType::Float64).cos_type(CosType::Float64)},
       {"z_image", "diffusers 0.42.1 RopeEmbedder (Z-Image, Bria Fibo 2)",
        "complex numbers, angles in float64",
-       complex_video().angle_type(AngleType::Float64Angle).base(256), usual_axes<32, 48, 48>},
+       complex_video().angle_type(AngleType::Float64Angle).base(256), default_axes<32, 48, 48>},
       {"qwen_image", "diffusers 0.42.1 QwenEmbedRope", "complex numbers; positions may be negative",
-       complex_video(), usual_axes<16, 56, 56>},
+       complex_video(), default_axes<16, 56, 56>},
       {"cogview4", "diffusers 0.42.1 CogView4RotaryPosEmbed",
        "height and width, halves, in float32",
        halves().planes(Planes::Axial).cos_type(kept).arithmetic(f32)},

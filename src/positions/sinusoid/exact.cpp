@@ -189,8 +189,8 @@ at::Tensor exact_rows(const SinusoidOptions& o, const at::Tensor& positions, at:
 
 at::Tensor exact_rows(const SinusoidOptions& o, const RowSequence& rows, at::ScalarType dtype) {
   if (!o.coordinates().empty() || o.raw_first()) {
-    const at::TensorOptions whole(at::kLong);
-    return exact_rows(o, at::arange(rows.count, whole) * rows.step + rows.start, dtype);
+    const at::TensorOptions integers(at::kLong);
+    return exact_rows(o, at::arange(rows.count, integers) * rows.step + rows.start, dtype);
   }
   check_exact(o);
   at::Tensor out = empty_rows(o, rows.count, dtype);

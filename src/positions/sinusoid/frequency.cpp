@@ -37,15 +37,15 @@ int64_t counted(const SinusoidOptions& o, int64_t channels) {
 
 at::Tensor index_vector(const SinusoidOptions& o, int64_t channels) {
   const int64_t half = channels / 2;
-  const at::TensorOptions whole(at::kLong);
+  const at::TensorOptions integers(at::kLong);
   const auto halved = [](const at::Tensor& t) { return t.div(2, "floor"); };
   switch (o.index()) {
-    case sinusoid::Index::Even: return at::arange(0, channels, 2, whole);
-    case sinusoid::Index::Half: return at::arange(half, whole);
-    case sinusoid::Index::Paired: return 2 * halved(at::arange(channels, whole));
-    case sinusoid::Index::PairNumber: return halved(at::arange(channels, whole));
-    case sinusoid::Index::Doubled: return 2 * at::arange(channels, whole);
-    case sinusoid::Index::PairedHalf: return 2 * halved(at::arange(half, whole));
+    case sinusoid::Index::Even: return at::arange(0, channels, 2, integers);
+    case sinusoid::Index::Half: return at::arange(half, integers);
+    case sinusoid::Index::Paired: return 2 * halved(at::arange(channels, integers));
+    case sinusoid::Index::PairNumber: return halved(at::arange(channels, integers));
+    case sinusoid::Index::Doubled: return 2 * at::arange(channels, integers);
+    case sinusoid::Index::PairedHalf: return 2 * halved(at::arange(half, integers));
   }
   return {};
 }

@@ -26,7 +26,7 @@ void check_integers(const char* function, const char* what, const at::Tensor& t)
                    what, " must be integers. Got ", t.scalar_type());
 }
 
-at::TensorOptions whole(const at::TensorOptions& options) { return options.dtype(at::kLong); }
+at::TensorOptions integers(const at::TensorOptions& options) { return options.dtype(at::kLong); }
 
 // Whether a loop over the elements, in memory order, does what ATen would.
 bool is_simple(const at::Tensor& given) {
@@ -52,7 +52,7 @@ at::Tensor number_tokens(const at::Tensor& given, int64_t first, int64_t others,
 
 at::Tensor positions_from_offset(int64_t length, int64_t offset, const at::TensorOptions& options) {
   check_length("positions_from_offset", length, 0);
-  return at::arange(offset, offset + length, whole(options));
+  return at::arange(offset, offset + length, integers(options));
 }
 
 at::Tensor positions_from_offsets(const at::Tensor& offsets, int64_t length) {
@@ -60,7 +60,7 @@ at::Tensor positions_from_offsets(const at::Tensor& offsets, int64_t length) {
   check_integers("positions_from_offsets", "offsets", offsets);
   TORCH_CHECK_VALUE(offsets.dim() == 1, "[positions_from_offsets] offsets must be (B). Got ",
                     offsets.sizes());
-  return offsets.to(at::kLong).unsqueeze(1) + at::arange(length, whole(offsets.options()));
+  return offsets.to(at::kLong).unsqueeze(1) + at::arange(length, integers(offsets.options()));
 }
 
 at::Tensor positions_from_ids(const at::Tensor& ids, int64_t padding_idx, int64_t past) {
@@ -114,12 +114,12 @@ at::Tensor positions_from_lengths(const at::Tensor& lengths, int64_t origin) {
 
 at::Tensor reversed_positions(int64_t length, const at::TensorOptions& options) {
   check_length("reversed_positions", length, 0);
-  return at::arange(length - 1, -1, -1, whole(options));
+  return at::arange(length - 1, -1, -1, integers(options));
 }
 
 at::Tensor relative_positions(int64_t length, const at::TensorOptions& options) {
   check_length("relative_positions", length, 1);
-  return at::arange(length - 1, -length, -1, whole(options));
+  return at::arange(length - 1, -length, -1, integers(options));
 }
 
 at::Tensor real_positions(int64_t length, double start, double step,

@@ -144,8 +144,8 @@ TokenizerOptions window_options(const TextClassifierParts& parts, const AnswerOp
                                 bool question_first) {
   const int64_t length =
       std::min(options.max_seq_len(), parts.max_length.value_or(options.max_seq_len()));
-  constexpr int64_t kUsualStride = 128;
-  const int64_t stride = options.doc_stride().value_or(std::min(length / 2, kUsualStride));
+  constexpr int64_t kDefaultStride = 128;
+  const int64_t stride = options.doc_stride().value_or(std::min(length / 2, kDefaultStride));
   TORCH_CHECK_VALUE(stride >= 0 && stride <= length, kClassifier,
                     "doc_stride must be from 0 to the tokens of a window, ", length, ". Got ",
                     stride);

@@ -30,7 +30,7 @@ class TextLabels {
   TextLabels(const TextClassifierParts& parts, const std::string& text,
              const TokenLabelOptions& options)
       : parts_(parts),
-        machine_(TokenizerAccess::loaded(parts.tokenizer).machine()),
+        pipeline_(TokenizerAccess::loaded(parts.tokenizer).pipeline()),
         labels_(parts.model.options().labels()),
         characters_(text),
         options_(options) {}
@@ -62,14 +62,14 @@ class TextLabels {
   Labelled token_of(const TextRows::Row& row, std::size_t i, const float* probabilities) const {
     const uint32_t id = row.tokens.ids[i];
     Labelled token = of_probabilities(probabilities);
-    token.word = machine_.id_to_token(id).value_or("");
+    token.word = pipeline_.id_to_token(id).value_or("");
     token.index = static_cast<int64_t>(i - row.begin);
-    if (!machine_.has_offsets()) return token;
+    if (!pipeline_.has_offsets()) return token;
     token.begin = row.tokens.offsets[i].begin;
     token.end = row.tokens.offsets[i].end;
     const std::string_view own = characters_.slice(token.begin, token.end);
     token.continues_word =
-        machine_.marks_subwords()
+        pipeline_.marks_subwords()
             ? CharacterBytes(token.word).count() != CharacterBytes(own).count()
             : token.begin > 0 && characters_.slice(token.begin - 1, token.begin + 1).find(' ') ==
                                      std::string_view::npos;
@@ -126,7 +126,7 @@ class TextLabels {
   std::string joined(const std::vector<Labelled>& tokens) const {
     std::vector<std::string> words;
     for (const Labelled& token : tokens) words.push_back(token.word);
-    return machine_.join(std::move(words));
+    return pipeline_.join(std::move(words));
   }
 
   // Neighbours of one label are a phrase.
@@ -161,7 +161,7 @@ class TextLabels {
                         .word = word.word,
                         .index = word.index,
                         .span = std::nullopt};
-    if (machine_.has_offsets())
+    if (pipeline_.has_offsets())
       found.span = TextSpan{word.begin, end, characters_(word.begin), characters_(end)};
     found_.push_back(std::move(found));
   }
@@ -187,7 +187,7 @@ class TextLabels {
   }
 
   const TextClassifierParts& parts_;
-  const TextMachine& machine_;
+  const TextPipeline& pipeline_;
   const std::vector<std::string>& labels_;
   CharacterBytes characters_;
   const TokenLabelOptions& options_;
@@ -216,12 +216,12 @@ std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& par
                                                   const std::vector<std::string>& texts,
                                                   const TokenLabelOptions& options) {
   check_options(parts, options);
-  TokenizerOptions wanted = parts.rules.options;
-  if (options.stride()) wanted.stride(*options.stride()).overflow(true);
-  const Wanted with_offsets = {.offsets = parts.tokenizer.has_offsets()};
+  TokenizerOptions requested = parts.rules.options;
+  if (options.stride()) requested.stride(*options.stride()).overflow(true);
+  const Requested with_offsets = {.offsets = parts.tokenizer.has_offsets()};
   std::vector<std::vector<TokenLabel>> all(texts.size());
   each_batch(texts, options.batch_size(), [&](const auto& indices, const auto& batch) {
-    const TextRows rows(parts.tokenizer, batch, wanted, with_offsets);
+    const TextRows rows(parts.tokenizer, batch, requested, with_offsets);
     std::vector<at::Tensor> probabilities(rows.size());
     for (const ModelBatch& own : model_batches(parts.rules, rows.batch(), options.batch_size())) {
       const at::Tensor logits = parts.model.forward(own.ids, own.inputs).logits;

@@ -112,11 +112,11 @@ RowRules row_rules(const Tokenizer& tokenizer, const ClassifierOptions& options,
 // What is not there is masked, so that any id does for it.
 TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
                    const std::vector<std::string_view>& seconds, const TokenizerOptions& options,
-                   const Wanted& wanted)
+                   const Requested& requested)
     : encoded_(tokenizers::with_tensor_errors([&] {
         return TokenizerAccess::encode(tokenizer, texts, seconds,
                                        tokenizers::with_tensor_threads(options),
-                                       {.wanted = wanted, .needs_padding_token = false});
+                                       {.requested = requested, .needs_padding_token = false});
       })),
       batch_(tokenizers::to_tensors(encoded_)) {
   for (const EncodedRows& part : TokenizerAccess::parts(encoded_).parts) {
@@ -125,13 +125,13 @@ TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string_vie
 }
 
 TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
-                   const TokenizerOptions& options, const Wanted& wanted)
-    : TextRows(tokenizer, {texts.begin(), texts.end()}, {}, options, wanted) {}
+                   const TokenizerOptions& options, const Requested& requested)
+    : TextRows(tokenizer, {texts.begin(), texts.end()}, {}, options, requested) {}
 
 TextRows::TextRows(const Tokenizer& tokenizer, const std::vector<TextPair>& pairs,
-                   const TokenizerOptions& options, const Wanted& wanted)
+                   const TokenizerOptions& options, const Requested& requested)
     : TextRows(tokenizer, views_of(pairs, &TextPair::first), views_of(pairs, &TextPair::second),
-               options, wanted) {}
+               options, requested) {}
 
 TextRows::Row TextRows::row(std::size_t i) const {
   const auto [part, row] = rows_[i];

@@ -39,9 +39,9 @@ RowRules row_rules(const Tokenizer& tokenizer, const ClassifierOptions& options,
 class TextRows {
  public:
   TextRows(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
-           const TokenizerOptions& options, const Wanted& wanted = {});
+           const TokenizerOptions& options, const Requested& requested = {});
   TextRows(const Tokenizer& tokenizer, const std::vector<TextPair>& pairs,
-           const TokenizerOptions& options, const Wanted& wanted = {});
+           const TokenizerOptions& options, const Requested& requested = {});
 
   /// A row: tokens [begin, end) of `tokens`.
   struct Row {
@@ -63,7 +63,7 @@ class TextRows {
  private:
   TextRows(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts,
            const std::vector<std::string_view>& seconds, const TokenizerOptions& options,
-           const Wanted& wanted);
+           const Requested& requested);
 
   tokenizers::EncodedBatch encoded_;
   std::vector<std::pair<const EncodedRows*, std::size_t>> rows_;  // part, and row of it

@@ -76,7 +76,7 @@ char32_t Component::character(const char* field) const {
 
 uint64_t Component::number(const char* field) const {
   const auto& value = at(field);
-  if (!value.is_number_unsigned()) refuse(field, "a whole number that is not negative");
+  if (!value.is_number_unsigned()) refuse(field, "an integer that is not negative");
   return value.get<uint64_t>();
 }
 

@@ -49,11 +49,11 @@ std::string_view Strings::keep(std::string_view text) {
     blocks_.push_back(std::make_unique<char[]>(left_));
     next_ = blocks_.back().get();
   }
-  char* kept = next_;
-  std::memcpy(kept, text.data(), text.size());
+  char* stored = next_;
+  std::memcpy(stored, text.data(), text.size());
   next_ += text.size();
   left_ -= text.size();
-  return {kept, text.size()};
+  return {stored, text.size()};
 }
 
 std::vector<AddedToken> read_added_tokens(std::string_view text) {

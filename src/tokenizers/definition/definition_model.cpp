@@ -27,7 +27,7 @@ uint32_t id_of(std::string_view number, std::string_view token) {
   uint32_t id = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), id);
   if (error == std::errc() && end == number.data() + number.size()) return id;
-  throw TokenizerError("model.vocab: must have whole numbers below 2^32 as ids. Got " +
+  throw TokenizerError("model.vocab: must have integers below 2^32 as ids. Got " +
                        std::string(number) + " for " + io::in_quotes(token));
 }
 
@@ -35,8 +35,8 @@ void read_vocab(JsonCursor& cursor, Definition& definition) {
   std::vector<Piece>& vocab = definition.model.vocab;
   vocab.clear();
   cursor.object([&](std::string_view token) {
-    const std::string_view kept = definition.strings->keep(token);
-    vocab.push_back({kept, id_of(cursor.number(), kept)});
+    const std::string_view stored = definition.strings->keep(token);
+    vocab.push_back({stored, id_of(cursor.number(), stored)});
   });
 }
 

@@ -25,7 +25,7 @@ int64_t id_of(const std::string& text) {
   int64_t id = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (failure != std::errc() || end != text.data() + text.size()) {
-    refuse("added_tokens_decoder", "have whole numbers as names", shown(text));
+    refuse("added_tokens_decoder", "have integers as names", shown(text));
   }
   return id;
 }
@@ -156,8 +156,7 @@ void Arguments::read_added_tokens_file(const FolderFiles& files) {
     std::ranges::for_each(*extra, note);
   }
   for (const auto& [content, id] : ids.items()) {
-    if (!id.is_number_integer())
-      refuse("added_tokens.json", "have whole numbers as ids", shown(id));
+    if (!id.is_number_integer()) refuse("added_tokens.json", "have integers as ids", shown(id));
     GivenToken token(content);
     token.has_flags = true;
     token.special = std::ranges::count(special, content) > 0;
@@ -207,7 +206,7 @@ int64_t Arguments::number(const char* name, int64_t otherwise) const {
   if (!value || value->is_null()) return otherwise;
   if (!value->is_number_integer() || value->get<int64_t>() < 0 ||
       value->get<int64_t>() > std::numeric_limits<int32_t>::max()) {
-    refuse(name, "be a whole number from 0 to 2^31 - 1", shown(*value));
+    refuse(name, "be an integer from 0 to 2^31 - 1", shown(*value));
   }
   return value->get<int64_t>();
 }

@@ -117,11 +117,11 @@ class Bpe : public VocabularyModel {
   void tokenize_part(std::string_view piece, BpeScratch& scratch,
                      std::vector<Token>& tokens) const {
     uint64_t hash = 0;
-    const bool is_kept = piece.size() <= WordCache::kLongest;
-    if (is_kept && scratch.cache.find(piece, hash, tokens)) return;
+    const bool is_cached = piece.size() <= WordCache::kLongest;
+    if (is_cached && scratch.cache.find(piece, hash, tokens)) return;
     const std::size_t before = tokens.size();
     split(piece, scratch, tokens);
-    if (is_kept) {
+    if (is_cached) {
       scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
     }
   }

@@ -29,11 +29,12 @@ class WordCache {
       const uint32_t size = *entry & 0xFFFF, count = *entry >> 16;
       const char* text = reinterpret_cast<const char*>(entry + 1);
       if (size != word.size() || !are_equal(text, word.data(), size)) continue;
-      const uint32_t* kept = entry + 1 + units(size);
+      const uint32_t* stored = entry + 1 + units(size);
       const std::size_t before = tokens.size();
       tokens.resize(before + count);
-      for (uint32_t i = 0; i < count; ++i, kept += 2) {
-        tokens[before + i] = {kept[0], kept[1] & 0x7FFF, kept[1] >> 16, (kept[1] & 0x8000) != 0};
+      for (uint32_t i = 0; i < count; ++i, stored += 2) {
+        tokens[before + i] = {stored[0], stored[1] & 0x7FFF, stored[1] >> 16,
+                              (stored[1] & 0x8000) != 0};
       }
       return true;
     }

@@ -72,8 +72,8 @@ void trim_span(const Plan::Trim& trim, bool is_first_token, BlankCounter::Blanks
 class RowWriter {
  public:
   RowWriter(const Plan& plan, const TextTokens* texts, const std::vector<Windows>& windows,
-            const Wanted& wanted, EncodedRows& rows)
-      : plan_(plan), texts_(texts), windows_(windows), wanted_(wanted), rows_(rows) {}
+            const Requested& requested, EncodedRows& rows)
+      : plan_(plan), texts_(texts), windows_(windows), requested_(requested), rows_(rows) {}
 
   void write(const Combination& combination, std::size_t text) {
     for (std::size_t i = 0; i < plan_.encodings.size(); ++i) {
@@ -94,9 +94,9 @@ class RowWriter {
     rows_.ids.push_back(special.token.id);
     rows_.type_ids.push_back(is_main ? special.type : special.window_type);
     rows_.special_tokens_mask.push_back(special.is_marked);
-    if (wanted_.offsets) rows_.offsets.push_back({0, 0});
-    if (wanted_.tokens) rows_.tokens.push_back(special.token.token);
-    if (wanted_.words) {
+    if (requested_.offsets) rows_.offsets.push_back({0, 0});
+    if (requested_.tokens) rows_.tokens.push_back(special.token.token);
+    if (requested_.words) {
       rows_.words.push_back(-1);
       rows_.sequences.push_back(-1);
     }
@@ -111,7 +111,7 @@ class RowWriter {
                      tokens.ids.begin() + static_cast<std::ptrdiff_t>(end));
     rows_.type_ids.resize(rows_.ids.size(), window == 0 ? encoding.type : encoding.window_type);
     rows_.special_tokens_mask.resize(rows_.ids.size(), 0);
-    if (wanted_.offsets) {
+    if (requested_.offsets) {
       for (std::size_t i = begin; i < end; ++i) {
         Span span = tokens.offsets[i];
         if (!encoding.trims.empty()) {
@@ -122,10 +122,10 @@ class RowWriter {
         rows_.offsets.push_back(span);
       }
     }
-    if (wanted_.tokens) {
+    if (requested_.tokens) {
       for (std::size_t i = begin; i < end; ++i) rows_.tokens.emplace_back(tokens.tokens[i]);
     }
-    if (wanted_.words) {
+    if (requested_.words) {
       for (std::size_t i = begin; i < end; ++i) rows_.words.push_back(tokens.words[i]);
       rows_.sequences.resize(rows_.ids.size(), *encoding.text);
     }
@@ -134,7 +134,7 @@ class RowWriter {
   const Plan& plan_;
   const TextTokens* texts_;
   const std::vector<Windows>& windows_;
-  const Wanted& wanted_;
+  const Requested& requested_;
   EncodedRows& rows_;
   BlankCounter count_blanks_;
   bool is_cut_ = false;  // the row
@@ -178,8 +178,8 @@ void EncodedRows::clear() {
 }
 
 void add_rows(const Plan& plan, const TextTokens* texts, const std::vector<Windows>& windows,
-              bool overflow, const Wanted& wanted, std::size_t text, EncodedRows& rows) {
-  RowWriter writer(plan, texts, windows, wanted, rows);
+              bool overflow, const Requested& requested, std::size_t text, EncodedRows& rows) {
+  RowWriter writer(plan, texts, windows, requested, rows);
   writer.write(Combination(plan.encodings.size(), 0), text);
   if (!overflow) return;
   for (const Combination& combination : other_combinations(plan, windows)) {

@@ -33,6 +33,6 @@ struct EncodedRows {
 /// Adds the rows of a text or a pair, whose tokens are cut to `windows`: the main one, and with
 /// `overflow` those of every other combination of windows, in the package's order.
 void add_rows(const Plan& plan, const TextTokens* texts, const std::vector<Windows>& windows,
-              bool overflow, const Wanted& wanted, std::size_t text, EncodedRows& rows);
+              bool overflow, const Requested& requested, std::size_t text, EncodedRows& rows);
 
 }  // namespace posenc::text

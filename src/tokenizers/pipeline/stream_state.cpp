@@ -28,7 +28,7 @@ std::string StreamState::end() {
     ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(prefix_count_));
     text = decode();
   }
-  *this = StreamState(std::move(machine_), skip_special_tokens_);
+  *this = StreamState(std::move(pipeline_), skip_special_tokens_);
   return text;
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizers/pipeline/machine.h"
+#include "tokenizers/pipeline/tokenizer_pipeline.h"
 
 namespace posenc::text {
 
@@ -17,9 +17,9 @@ namespace posenc::text {
 /// again.
 class StreamState {
  public:
-  StreamState(std::shared_ptr<const TextMachine> machine, bool skip_special_tokens)
-      : machine_(std::move(machine)),
-        teller_(dynamic_cast<const Machine*>(machine_.get())),
+  StreamState(std::shared_ptr<const TextPipeline> pipeline, bool skip_special_tokens)
+      : pipeline_(std::move(pipeline)),
+        teller_(dynamic_cast<const TokenizerPipeline*>(pipeline_.get())),
         skip_special_tokens_(skip_special_tokens) {
     follow_end();
   }
@@ -32,12 +32,13 @@ class StreamState {
   std::string end();
 
  private:
-  std::string decode() const { return machine_->decode(ids_, skip_special_tokens_); }
+  std::string decode() const { return pipeline_->decode(ids_, skip_special_tokens_); }
   void follow_end();
   void forget_last(bool was_text_empty);
 
-  std::shared_ptr<const TextMachine> machine_;
-  const Machine* teller_;  // that tells the end of a text; null for the tokenizers of Python
+  std::shared_ptr<const TextPipeline> pipeline_;
+  const TokenizerPipeline*
+      teller_;  // that tells the end of a text; null for the tokenizers of Python
   bool skip_special_tokens_;
   std::vector<uint32_t> ids_;        // only those that have a token
   std::unique_ptr<DecodedEnd> end_;  // of their text; null if the decoder does not tell it

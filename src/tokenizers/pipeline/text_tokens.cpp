@@ -42,7 +42,7 @@ class CharacterIndex {
 
 }  // namespace
 
-void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted& wanted,
+void TextTokens::encode(std::string_view text, const Steps& steps, const Requested& requested,
                         Scratch& scratch) {
   ids.clear();
   offsets.clear();
@@ -50,27 +50,27 @@ void TextTokens::encode(std::string_view text, const Steps& steps, const Wanted&
   words.clear();
   is_outside_ = false;
   const bool needs_offsets = steps.pre_tokenizer != nullptr && steps.pre_tokenizer->needs_offsets();
-  cut(text, steps, wanted, needs_offsets);
+  cut(text, steps, requested, needs_offsets);
   if (steps.pre_tokenizer != nullptr) steps.pre_tokenizer->split(split_);
   for (std::size_t word = 0; word < split_.splits.size(); ++word) {
     const Split& split = split_.splits[word];
     if (!split.token) {
-      add_model_tokens(split, steps, wanted, scratch);
+      add_model_tokens(split, steps, requested, scratch);
     } else {
       const SplitToken& token = split_.tokens[*split.token];
       ids.push_back(token.id);
-      if (wanted.offsets) offsets.push_back(token.span);
-      if (wanted.tokens) tokens.push_back(token.text);
+      if (requested.offsets) offsets.push_back(token.span);
+      if (requested.tokens) tokens.push_back(token.text);
     }
-    if (wanted.words) words.resize(ids.size(), static_cast<uint32_t>(word));
+    if (requested.words) words.resize(ids.size(), static_cast<uint32_t>(word));
   }
-  if (wanted.offsets) count_characters(text);
+  if (requested.offsets) count_characters(text);
 }
 
 // Cuts the added tokens out, and normalises what is between them.
-void TextTokens::cut(std::string_view text, const Steps& steps, const Wanted& wanted,
+void TextTokens::cut(std::string_view text, const Steps& steps, const Requested& requested,
                      bool needs_offsets) {
-  const bool with_offsets = wanted.offsets || needs_offsets;
+  const bool with_offsets = requested.offsets || needs_offsets;
   split_.text.assign({}, 0, with_offsets);
   split_.splits.clear();
   split_.tokens.clear();
@@ -98,18 +98,18 @@ void TextTokens::cut(std::string_view text, const Steps& steps, const Wanted& wa
     if (steps.normalizer != nullptr) steps.normalizer->normalize(piece);
     if (piece.text().empty()) continue;
     steps.added_tokens.cut(piece.text(), true, parts_);
-    add_piece(piece, wanted);
+    add_piece(piece, requested);
     if (!is_all) split_.text.append(piece, 0, piece.text().size());
   }
 }
 
 // Adds the parts of a piece, which is at the end of the text or is appended to it.
-void TextTokens::add_piece(const AlignedText& piece, const Wanted& wanted) {
+void TextTokens::add_piece(const AlignedText& piece, const Requested& requested) {
   const std::size_t base = &piece == &split_.text ? 0 : split_.text.text().size();
   std::string_view bytes = piece.text();
   const bool has_token = std::any_of(parts_.begin(), parts_.end(),
                                      [](const AddedPart& part) { return part.token.has_value(); });
-  if (has_token && wanted.tokens) bytes = spellings_.emplace_back(bytes);
+  if (has_token && requested.tokens) bytes = spellings_.emplace_back(bytes);
   for (const AddedPart& part : parts_) {
     if (part.token) {
       add_token({*part.token, piece.original_span(part.begin, part.end),
@@ -127,15 +127,15 @@ void TextTokens::add_token(const SplitToken& token) {
   split_.tokens.push_back(token);
 }
 
-void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,
-                                  Scratch& scratch) {
+void TextTokens::add_model_tokens(const Split& split, const Steps& steps,
+                                  const Requested& requested, Scratch& scratch) {
   const std::string_view piece =
       std::string_view(split_.text.text()).substr(split.begin, split.end - split.begin);
   model_tokens_.clear();
   steps.model.tokenize(piece, scratch, model_tokens_);
   for (const Token& token : model_tokens_) {
     ids.push_back(token.id);
-    if (wanted.offsets) {
+    if (requested.offsets) {
       if (token.begin == token.end) {
         const uint32_t begin =
             split_.text.original_span(split.begin, split.begin + 1).begin + token.begin;
@@ -148,7 +148,7 @@ void TextTokens::add_model_tokens(const Split& split, const Steps& steps, const 
             split_.text.original_span(split.begin + token.begin, split.begin + token.end));
       }
     }
-    if (wanted.tokens) {
+    if (requested.tokens) {
       tokens.push_back(token.surface
                            ? piece.substr(token.begin, token.end - token.begin)
                            : steps.model.id_to_token(token.id).value_or(std::string_view()));

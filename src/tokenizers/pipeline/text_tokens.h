@@ -15,7 +15,7 @@
 namespace posenc::text {
 
 /// What is asked of the tokens of a text.
-struct Wanted {
+struct Requested {
   bool offsets = false;  ///< from where to where each is in the text
   bool tokens = false;   ///< how each is spelled
   bool words = false;    ///< of which word, and of which text, each is
@@ -40,13 +40,15 @@ class TextTokens {
   };
 
   /// `text` is valid UTF-8 of less than 4 GiB. Throws TokenizerError as the steps do.
-  void encode(std::string_view text, const Steps& steps, const Wanted& wanted, Scratch& scratch);
+  void encode(std::string_view text, const Steps& steps, const Requested& requested,
+              Scratch& scratch);
 
  private:
-  void cut(std::string_view text, const Steps& steps, const Wanted& wanted, bool needs_offsets);
-  void add_piece(const AlignedText& piece, const Wanted& wanted);
+  void cut(std::string_view text, const Steps& steps, const Requested& requested,
+           bool needs_offsets);
+  void add_piece(const AlignedText& piece, const Requested& requested);
   void add_token(const SplitToken& token);
-  void add_model_tokens(const Split& split, const Steps& steps, const Wanted& wanted,
+  void add_model_tokens(const Split& split, const Steps& steps, const Requested& requested,
                         Scratch& scratch);
   void count_characters(std::string_view text);
 

@@ -5,8 +5,8 @@
 
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/definition/component.h"
-#include "tokenizers/pre_tokenizers/cutter.h"
 #include "tokenizers/pre_tokenizers/pre_tokenizer.h"
+#include "tokenizers/pre_tokenizers/segmenter.h"
 #include "tokenizers/unicode/unicode.h"
 #include "tokenizers/unicode/utf8.h"
 

@@ -5,8 +5,8 @@
 
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/definition/component.h"
-#include "tokenizers/pre_tokenizers/cutter.h"
 #include "tokenizers/pre_tokenizers/pre_tokenizer.h"
+#include "tokenizers/pre_tokenizers/segmenter.h"
 #include "tokenizers/regex/pattern.h"
 
 namespace posenc::text {
@@ -19,15 +19,15 @@ class SplitPreTokenizer : public PreTokenizer {
 
   void split(SplitText& text) const override {
     text.cut_each([&](std::string_view piece, auto&& add) {
-      Cutter cutter(behavior_, add);
+      Segmenter segmenter(behavior_, add);
       Pattern::Matches matches(pattern_, piece);
       std::size_t gap = 0;
       for (Pattern::Match match{}; matches.next(match); gap = match.end) {
-        if (gap < match.begin) cutter.add(gap, match.begin, invert_);
-        cutter.add(match.begin, match.end, !invert_);
+        if (gap < match.begin) segmenter.add(gap, match.begin, invert_);
+        segmenter.add(match.begin, match.end, !invert_);
       }
-      if (gap < piece.size()) cutter.add(gap, piece.size(), invert_);
-      cutter.finish();
+      if (gap < piece.size()) segmenter.add(gap, piece.size(), invert_);
+      segmenter.finish();
     });
   }
 

@@ -30,8 +30,8 @@ class CharacterSet {
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
-  template <typename Wanted>
-  static CharacterSet of_kinds(Wanted wanted);
+  template <typename Requested>
+  static CharacterSet of_kinds(Requested requested);
   void sort();
 
   std::vector<Range> ranges_;

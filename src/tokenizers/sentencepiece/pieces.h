@@ -52,16 +52,16 @@ class PieceTable {
   int32_t unknown_ = PieceMatch::kNoPiece;
 };
 
-/// Memory of a thread for PieceCutter.
+/// Memory of a thread for PieceSegmenter.
 class PieceScratch {
  public:
   virtual ~PieceScratch() = default;
 };
 
 /// Cuts a spelled text into pieces, as one kind of model does.
-class PieceCutter {
+class PieceSegmenter {
  public:
-  virtual ~PieceCutter() = default;
+  virtual ~PieceSegmenter() = default;
   virtual std::unique_ptr<PieceScratch> scratch() const = 0;
   /// Writes the parts of `text`, which is not empty, to `parts`.
   virtual void cut(std::string_view text, PieceScratch& scratch,
@@ -69,11 +69,11 @@ class PieceCutter {
 };
 
 /// SentencePiece's kinds of models. The table and the spelling must outlive them.
-std::unique_ptr<const PieceCutter> make_unigram_cutter(const PieceTable& table);
-std::unique_ptr<const PieceCutter> make_bpe_cutter(const PieceTable& table,
-                                                   const Spelling& spelling);
-std::unique_ptr<const PieceCutter> make_character_cutter(const PieceTable& table,
+std::unique_ptr<const PieceSegmenter> make_unigram_segmenter(const PieceTable& table);
+std::unique_ptr<const PieceSegmenter> make_bpe_segmenter(const PieceTable& table,
                                                          const Spelling& spelling);
-std::unique_ptr<const PieceCutter> make_word_cutter(const PieceTable& table);
+std::unique_ptr<const PieceSegmenter> make_character_segmenter(const PieceTable& table,
+                                                               const Spelling& spelling);
+std::unique_ptr<const PieceSegmenter> make_word_segmenter(const PieceTable& table);
 
 }  // namespace posenc::text

@@ -20,13 +20,14 @@ std::vector<std::string_view> user_defined(const PieceTable& table) {
   return texts;
 }
 
-std::unique_ptr<const PieceCutter> make_cutter(SentencePieceModel::Kind kind,
-                                               const PieceTable& table, const Spelling& spelling) {
+std::unique_ptr<const PieceSegmenter> make_segmenter(SentencePieceModel::Kind kind,
+                                                     const PieceTable& table,
+                                                     const Spelling& spelling) {
   switch (kind) {
-    case SentencePieceModel::Kind::Unigram: return make_unigram_cutter(table);
-    case SentencePieceModel::Kind::Bpe: return make_bpe_cutter(table, spelling);
-    case SentencePieceModel::Kind::Word: return make_word_cutter(table);
-    case SentencePieceModel::Kind::Char: return make_character_cutter(table, spelling);
+    case SentencePieceModel::Kind::Unigram: return make_unigram_segmenter(table);
+    case SentencePieceModel::Kind::Bpe: return make_bpe_segmenter(table, spelling);
+    case SentencePieceModel::Kind::Word: return make_word_segmenter(table);
+    case SentencePieceModel::Kind::Char: return make_character_segmenter(table, spelling);
   }
   return nullptr;
 }
@@ -37,7 +38,7 @@ SentencePieceProcessor::SentencePieceProcessor(SentencePieceModel model)
     : model_(std::move(model)),
       table_(model_),
       spelling_(model_.normalizer, model_.treat_whitespace_as_suffix, user_defined(table_)),
-      cutter_(make_cutter(model_.kind, table_, spelling_)),
+      segmenter_(make_segmenter(model_.kind, table_, spelling_)),
       falls_back_to_bytes_(model_.byte_fallback) {
   if (!model_.denormalizer.precompiled_charsmap.empty())
     decoded_spelling_ =
@@ -49,8 +50,8 @@ void SentencePieceProcessor::cut(std::string_view text, Scratch& scratch) const 
   scratch.parts.clear();
   spelling_.spell(text, scratch.spelled);
   if (scratch.spelled.empty()) return;
-  if (!scratch.cutter) scratch.cutter = cutter_->scratch();
-  cutter_->cut(scratch.spelled, *scratch.cutter, scratch.parts);
+  if (!scratch.segmenter) scratch.segmenter = segmenter_->scratch();
+  segmenter_->cut(scratch.spelled, *scratch.segmenter, scratch.parts);
 }
 
 std::string_view SentencePieceProcessor::byte_piece(unsigned char byte) {

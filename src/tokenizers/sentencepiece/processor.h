@@ -20,7 +20,7 @@ class SentencePieceProcessor {
   struct Scratch {
     std::string spelled, unknown;
     std::vector<PieceMatch> parts;
-    std::unique_ptr<PieceScratch> cutter;
+    std::unique_ptr<PieceScratch> segmenter;
   };
 
   /// Calls `add` with each piece of a text in UTF-8, and its id; for an unknown part with its text.
@@ -64,7 +64,7 @@ class SentencePieceProcessor {
   PieceTable table_;
   Spelling spelling_;
   std::unique_ptr<const Spelling> decoded_spelling_;  // null if the model has none
-  std::unique_ptr<const PieceCutter> cutter_;
+  std::unique_ptr<const PieceSegmenter> segmenter_;
   bool falls_back_to_bytes_;
 };
 

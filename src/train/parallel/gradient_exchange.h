@@ -38,7 +38,7 @@ class GradientExchange {
     /// As a number, for checkpoints.
     int number() const { return (placed ? 1 : 0) | (used ? 2 : 0); }
     static History from_number(int number) { return {(number & 1) != 0, (number & 2) != 0}; }
-    static constexpr int kUsual = 3;  ///< of a dense gradient in every step
+    static constexpr int kDefault = 3;  ///< of a dense gradient in every step
   };
 
   /// `parameters` and `history` are the same on all processes; those that are `placed` have dense

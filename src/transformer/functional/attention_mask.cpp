@@ -77,7 +77,7 @@ void check_pairs(const char* maker, const at::Tensor& mask, Values values, bool 
 // Returns `mask` as (B|1, H|1, L|1, S|1). A mask with three axes whose first is B * H follows the
 // torch.nn convention; with `of_heads`, any other first axis (except 1) is an error.
 at::Tensor as_scores(const at::Tensor& mask, bool of_heads, const AttentionShape& shape) {
-  const int64_t wanted[] = {shape.batch, shape.heads, shape.queries, shape.keys};
+  const int64_t expected[] = {shape.batch, shape.heads, shape.queries, shape.keys};
   const int64_t blocks = shape.batch * shape.heads;
   TORCH_CHECK_VALUE(!of_heads || mask.size(0) == 1 || mask.size(0) == blocks,
                     "[AttentionMask] torch.nn's attn_mask of three axes must be (B * H, L, S) = [",
@@ -92,10 +92,10 @@ at::Tensor as_scores(const at::Tensor& mask, bool of_heads, const AttentionShape
   }
   bool fits = true;
   for (int64_t axis = 0; axis < 4; ++axis) {
-    fits = fits && (result.size(axis) == 1 || result.size(axis) == wanted[axis]);
+    fits = fits && (result.size(axis) == 1 || result.size(axis) == expected[axis]);
   }
   TORCH_CHECK_VALUE(fits, "[AttentionMask] a mask must broadcast to the scores (B, H, L, S) = ",
-                    at::IntArrayRef(wanted),
+                    at::IntArrayRef(expected),
                     " from (L, S), (B, L, S), (B * H, L, S) or (B, H, L, S). Got ", mask.sizes());
   return result;
 }

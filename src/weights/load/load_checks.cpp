@@ -110,18 +110,18 @@ bool LoadPlan::check_memory(const Target& target) {
 
 bool LoadPlan::check_dtype(std::size_t target, bool cast) {
   const std::string& name = targets_[target].name;
-  const at::ScalarType wanted = targets_[target].tensor.scalar_type();
+  const at::ScalarType expected = targets_[target].tensor.scalar_type();
   const auto& parts = source_.entries()[matches_[target].source].parts;
   bool is_cast = false, fits = true;
   for (const auto& part : parts) {
     const at::ScalarType type = source_.entry_of(part).dtype;
-    if (type == wanted) continue;
-    const bool castable = can_cast(type, wanted);
+    if (type == expected) continue;
+    const bool castable = can_cast(type, expected);
     is_cast = true;
     if (castable && cast) continue;
     fits = false;
     fault(WeightsErrorCode::DtypeMismatch, parts.size() > 1 ? part.name : name,
-          "must have dtype " + type_name(wanted) + ". Got " + type_name(type),
+          "must have dtype " + type_name(expected) + ". Got " + type_name(type),
           castable ? "LoadOptions().cast(true) converts dtypes" : "");
   }
   if (is_cast && fits) report_.cast.push_back(name);

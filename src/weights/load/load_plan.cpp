@@ -54,7 +54,7 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   mismatch_.is_of_folder = names.is_new;
   mismatch_.prefix = options.prefix();
   mismatch_.is_mapped = !options.key_map().empty();
-  mismatch_.wanted = targets_.size();
+  mismatch_.expected = targets_.size();
 
   match_names();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -126,9 +126,9 @@ bool LoadPlan::is_batch_counter(const Target& target) const {
   const std::string layer = name.substr(0, name.size() - std::min(name.size(), kCounter.size()));
   if (name != layer + std::string(kCounter) || (!layer.empty() && layer.back() != '.'))
     return false;
-  const auto is_given = [&](const std::string& wanted) {
+  const auto is_given = [&](const std::string& expected) {
     const auto found = std::find_if(targets_.begin(), targets_.end(),
-                                    [&](const Target& other) { return other.name == wanted; });
+                                    [&](const Target& other) { return other.name == expected; });
     return found != targets_.end() && matches_[found->first].source != kNone;
   };
   return is_given(layer + "running_mean") && is_given(layer + "running_var");

@@ -158,8 +158,8 @@ std::optional<Fault> MappedSource::fault(const Part& part, std::size_t index,
   if (part.sizes.empty() || sizes.empty()) {
     return mismatch("rows", ", which has shape " + shape_text(sizes));
   }
-  const Sizes wanted = with_rows(sizes, part.sizes[0]);
-  if (part.sizes != wanted) return mismatch("shape " + shape_text(wanted));
+  const Sizes expected = with_rows(sizes, part.sizes[0]);
+  if (part.sizes != expected) return mismatch("shape " + shape_text(expected));
   return std::nullopt;
 }
 

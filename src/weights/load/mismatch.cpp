@@ -139,7 +139,7 @@ Mismatch::Cause Mismatch::cause_of_missing() const {
               "LoadOptions().prefix() selects it"};
     }
     // A prefix selects: it would lose the names that are found without one.
-    if (missing.size() != wanted) {
+    if (missing.size() != expected) {
       return {subject + " `" + shown + "`:",
               "LoadOptions().key_map({{\"" + shown + "*\", \"*\"}})"};
     }
@@ -150,10 +150,10 @@ Mismatch::Cause Mismatch::cause_of_missing() const {
   const auto lines = missing_lines(unexpected);
   const bool is_renamed =
       std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.ends_with(")"); });
-  const bool is_foreign = 2 * missing.size() > wanted && 2 * unexpected.size() > given;
-  if (wanted < kFew || given < kFew || !is_foreign || is_renamed) return {};
-  return {"looks like the weights of another class: " + std::to_string(wanted - missing.size()) +
-              " of the module's " + std::to_string(wanted) + " names are among its " +
+  const bool is_foreign = 2 * missing.size() > expected && 2 * unexpected.size() > given;
+  if (expected < kFew || given < kFew || !is_foreign || is_renamed) return {};
+  return {"looks like the weights of another class: " + std::to_string(expected - missing.size()) +
+              " of the module's " + std::to_string(expected) + " names are among its " +
               std::to_string(given),
           "if only the names differ, LoadOptions().key_map() renames them"};
 }

@@ -26,10 +26,10 @@ struct Mismatch {
   bool allow_missing = false, allow_unexpected = false;  ///< then they are not errors
   bool is_of_folder =
       false;  ///< the module has just been made of a configuration, for a user who knows none
-  std::string prefix;      ///< that of the options, with which the unexpected names begin
-  bool is_mapped = false;  ///< whether the options have a key_map
-  std::size_t wanted = 0;  ///< number of names in the module
-  std::size_t given = 0;   ///< number of names that the options select
+  std::string prefix;        ///< that of the options, with which the unexpected names begin
+  bool is_mapped = false;    ///< whether the options have a key_map
+  std::size_t expected = 0;  ///< number of names in the module
+  std::size_t given = 0;     ///< number of names that the options select
   std::vector<Fault> faults;
   /// Objects that may hold the missing tensors: faults if nothing else explains what is missing.
   std::vector<Fault> objects;
@@ -49,7 +49,7 @@ struct Mismatch {
 
   bool has_missing() const { return !missing.empty() && !allow_missing; }
   bool has_unexpected() const { return !unexpected.empty() && !allow_unexpected; }
-  bool selects_nothing() const { return !prefix.empty() && given == 0 && wanted > 0; }
+  bool selects_nothing() const { return !prefix.empty() && given == 0 && expected > 0; }
   Cause cause() const;
   const Fault* object_with_missing() const;
   Cause cause_of_missing() const;

@@ -39,9 +39,9 @@ void lay_out(ManifestTensor& tensor, uint64_t bytes) {
     }
     stride *= size;
   }
-  const uint64_t wanted = empty ? 0 : static_cast<uint64_t>(stride * item);
-  if (wanted != bytes) {
-    throw WeightsError(Code::Corrupt, "needs " + std::to_string(wanted) +
+  const uint64_t expected = empty ? 0 : static_cast<uint64_t>(stride * item);
+  if (expected != bytes) {
+    throw WeightsError(Code::Corrupt, "needs " + std::to_string(expected) +
                                           " bytes for its shape and dtype. Got " +
                                           std::to_string(bytes) + " by data_offsets")
         .in_tensor(tensor.name);

@@ -136,10 +136,10 @@ TEST(RelativePreset, SquashesInTheOrderOfTimm) {
                            .view({-1, 3})
                            .index_select(0, relative_window_index({3, 7}).flatten())
                            .view({21, 21, 3});
-    const auto wanted =
+    const auto expected =
         torch::constant_pad_nd(torch::sigmoid(pairs.permute({2, 0, 1})) * 16, {1, 0, 1, 0});
     EXPECT_TRUE(bit_equal(relative_outputs("timm_mlp", inputs).at("bias"),
-                          wanted.unsqueeze(0).contiguous()));
+                          expected.unsqueeze(0).contiguous()));
   }
 }
 

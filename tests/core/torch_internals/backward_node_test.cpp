@@ -18,7 +18,7 @@ struct Scaled : BackwardNode {
   Gradients backward(const at::Tensor& grad) override {
     ++calls;
     check_not_released(!released);
-    wanted = {wants(0), wants(1)};
+    expected = {wants(0), wants(1)};
     return {wants(0) ? grad * factor.unpack() : at::Tensor(), at::Tensor()};
   }
   void release() override {
@@ -26,7 +26,7 @@ struct Scaled : BackwardNode {
     factor.reset_data();
   }
   SavedVariable factor;
-  std::vector<bool> wanted;
+  std::vector<bool> expected;
   int calls = 0;
   bool released = false;
 };
@@ -60,7 +60,7 @@ TEST(BackwardNode, KnowsWhichGradientsAreWanted) {
   const auto other = torch::randn({2}, torch::requires_grad());
   const Scaling scaling(x, factor, other);
   torch::autograd::grad({scaling.y.sum()}, {x}, {}, /*retain_graph=*/true);
-  EXPECT_EQ(scaling.node->wanted, (std::vector<bool>{true, false}));
+  EXPECT_EQ(scaling.node->expected, (std::vector<bool>{true, false}));
   const Scaling constant(torch::randn({3}), factor);  // an input without gradient
   EXPECT_FALSE(constant.node->next_edge(0).is_valid());
 }

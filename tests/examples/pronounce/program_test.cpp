@@ -372,12 +372,11 @@ TEST(Usage, MessagesSayWhatIsMeant) {
       {{"train", "--minutes", "nan"}, "--minutes: must be a number from 0.1 to 1440. Got nan"},
       {{"train", "--minutes", "-1"}, "--minutes: must be a number from 0.1 to 1440. Got -1"},
       {{"train", "--minutes", ""}, "must be a number from 0.1 to 1440. Got an empty string"},
-      {{"train", "--steps", "0"}, "--steps: must be a whole number from 1 to 1000000000. Got 0"},
-      {{"train", "--held-out", "0"}, "--held-out: must be a whole number from 1 to "},
-      {{"train", "--seed", "x"}, "--seed: must be a whole number from -9223372036854775808 to "},
-      {{"say", "--beams", "0", "a"}, "--beams: must be a whole number from 1 to 10000. Got 0"},
-      {{"say", "--n-best", "1e3", "a"},
-       "--n-best: must be a whole number from 1 to 10000. Got 1e3"},
+      {{"train", "--steps", "0"}, "--steps: must be an integer from 1 to 1000000000. Got 0"},
+      {{"train", "--held-out", "0"}, "--held-out: must be an integer from 1 to "},
+      {{"train", "--seed", "x"}, "--seed: must be an integer from -9223372036854775808 to "},
+      {{"say", "--beams", "0", "a"}, "--beams: must be an integer from 1 to 10000. Got 0"},
+      {{"say", "--n-best", "1e3", "a"}, "--n-best: must be an integer from 1 to 10000. Got 1e3"},
   };
   for (const auto& [command, message] : cases) {
     const auto result = run(command);

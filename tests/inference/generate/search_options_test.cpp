@@ -117,8 +117,8 @@ TEST(SearchOptions, JsonMayHaveNumbersOfOtherTools) {
   EXPECT_TRUE(read(R"({"bos_token_id": 3, "do_sample": 1})").do_sample());
   EXPECT_TRUE(read(R"({"bos_token_id": 3, "eos_token_id": -1})").eos_ids().empty());
   for (const auto& [text, rule] : std::vector<std::pair<const char*, const char*>>{
-           {R"({"bos_token_id": 3, "num_beams": 2.0})", "num_beams must be a whole number"},
-           {R"({"bos_token_id": 3, "min_length": 2.0})", "min_length must be a whole number"},
+           {R"({"bos_token_id": 3, "num_beams": 2.0})", "num_beams must be an integer"},
+           {R"({"bos_token_id": 3, "min_length": 2.0})", "min_length must be an integer"},
            {R"({"bos_token_id": 3, "max_new_tokens": 5.5})", "max_new_tokens must be a whole"},
            {R"({"bos_token_id": 3, "do_sample": "yes"})", "do_sample must be true or false"},
            {R"({"decoder_start_token_id": -1})", "decoder_start_token_id must be a token"}}) {

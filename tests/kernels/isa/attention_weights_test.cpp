@@ -108,10 +108,10 @@ TEST(AttentionWeights, ScoresHaveTheBitsOfLibTorch) {
       draw(c, random);
       c.request.is_softmax = false;
       c.request.fill = std::numeric_limits<float>::lowest();
-      const torch::Tensor wanted = c.scores(c.products);
+      const torch::Tensor expected = c.scores(c.products);
       on_each_set([&](const Kernels& use) {
         for (const bool in_place : {false, true})
-          EXPECT_TRUE(bit_equal(c.run(use, in_place), wanted)) << keys << ", " << number;
+          EXPECT_TRUE(bit_equal(c.run(use, in_place), expected)) << keys << ", " << number;
       });
     }
   }
@@ -126,9 +126,9 @@ TEST(AttentionWeights, AreTheSoftmaxOfTheScores) {
       draw(c, random);
       if (c.allowed.defined()) c.allowed.select(1, 0).fill_(true);  // no row is masked whole
       c.products = c.products * 4.0;
-      const auto wanted = c.scores(c.products).to(torch::kDouble).softmax(-1);
+      const auto expected = c.scores(c.products).to(torch::kDouble).softmax(-1);
       for (const bool in_place : {false, true}) {
-        expect_on_each_set(Op::Linear, wanted,
+        expect_on_each_set(Op::Linear, expected,
                            [&](const Kernels& use) { return c.run(use, in_place); });
       }
     }
@@ -143,8 +143,8 @@ TEST(AttentionWeights, OfCausalRowsAreZerosAfterThem) {
       c.request.scales_products = true;
       c.request.first_causal = first;
       const auto later = torch::arange(keys) > (torch::arange(kWeightRows).unsqueeze(1) + first);
-      const auto wanted = c.scores(c.products).to(torch::kDouble).masked_fill(later, kNever);
-      expect_on_each_set(Op::Linear, wanted.softmax(-1), [&](const Kernels& use) {
+      const auto expected = c.scores(c.products).to(torch::kDouble).masked_fill(later, kNever);
+      expect_on_each_set(Op::Linear, expected.softmax(-1), [&](const Kernels& use) {
         const auto got = c.run(use, true);
         EXPECT_EQ((got.masked_select(later) != 0).sum().item<int64_t>(), 0);
         return got;
@@ -191,13 +191,13 @@ TEST(AttentionWeights, OfFilledScoresAreThoseOfTheLowestNumber) {
         c.mask.select(0, 2).fill_(0.5F);
         c.products.masked_fill_(c.mask.eq(kNever), std::nanf(""));
         c.products.select(0, 2).fill_(kNever);
-        const auto wanted = c.scores(c.products)
-                                .masked_fill(c.mask.eq(kNever), kLowest)
-                                .to(torch::kDouble)
-                                .softmax(-1);
-        EXPECT_TRUE(wanted.select(0, 2).isnan().all().item<bool>());
+        const auto expected = c.scores(c.products)
+                                  .masked_fill(c.mask.eq(kNever), kLowest)
+                                  .to(torch::kDouble)
+                                  .softmax(-1);
+        EXPECT_TRUE(expected.select(0, 2).isnan().all().item<bool>());
         const auto kept = torch::arange(kWeightRows) != 2;
-        expect_on_each_set(Op::Linear, wanted.index({kept}), [&](const Kernels& use) {
+        expect_on_each_set(Op::Linear, expected.index({kept}), [&](const Kernels& use) {
           const auto got = c.run(use, true);
           EXPECT_TRUE(got.select(0, 2).isnan().all().item<bool>());
           return got.index({kept}).contiguous();

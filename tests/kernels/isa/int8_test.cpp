@@ -122,14 +122,14 @@ std::vector<float> run(const InferenceKernels& use, const Case& c, int64_t split
 void check(const Case& c) {
   SCOPED_TRACE(std::to_string(c.rows) + " rows, " + std::to_string(c.inner) + " to " +
                std::to_string(c.outer));
-  const auto wanted = expected(c);
+  const auto expected = expected(c);
   for (const std::string& name : set_names()) {
     for (const int64_t split : {int64_t{1}, int64_t{1} << 40}) {
       const auto got = run(*find_inference(name), c, split);
-      ASSERT_EQ(got.size(), wanted.size());
+      ASSERT_EQ(got.size(), expected.size());
       for (size_t i = 0; i < got.size(); ++i)
-        ASSERT_TRUE(same(got[i], wanted[i]))
-            << name << ", element " << i << ": " << got[i] << " instead of " << wanted[i];
+        ASSERT_TRUE(same(got[i], expected[i]))
+            << name << ", element " << i << ": " << got[i] << " instead of " << expected[i];
     }
   }
 }
@@ -189,10 +189,10 @@ TEST(LinearInt8, TiesRoundToEven) {
   c.weight.assign(64, 0.0F);
   for (int64_t n = 0; n < 8; ++n) c.weight[n * 8 + n] = 127.0F;  // each column shows one element
   check(c);
-  const std::vector<float> wanted = {127, 0, 2, 2, 0, -2, -2, 126};
+  const std::vector<float> expected = {127, 0, 2, 2, 0, -2, -2, 126};
   for (const std::string& name : set_names()) {
     const auto got = run(*find_inference(name), c, 1);
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i] / 127.0F, wanted[i]) << name;
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i] / 127.0F, expected[i]) << name;
   }
 }
 

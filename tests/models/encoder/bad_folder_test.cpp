@@ -58,8 +58,8 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
       {"position_embedding_type", "relative_key", "position_embedding_type must be \"absolute\""},
       {"hidden_act", "xielu", "hidden_act must be the name of an activation in transformers"},
       {"num_attention_heads", 3, "num_attention_heads must divide hidden_size 8. Got 3"},
-      {"hidden_size", -8, "hidden_size must be a whole number from 1 to 1048576. Got -8"},
-      {"num_hidden_layers", 0, "num_hidden_layers must be a whole number from 1 to 1000. Got 0"},
+      {"hidden_size", -8, "hidden_size must be an integer from 1 to 1048576. Got -8"},
+      {"num_hidden_layers", 0, "num_hidden_layers must be an integer from 1 to 1000. Got 0"},
       {"layer_norm_eps", "small", "layer_norm_eps must be a number. Got \"small\""},
   };
   for (const auto& [name, value, text] : cases) {

@@ -36,10 +36,11 @@ TEST(EncoderConfig, BartTakesTheUsualNames) {
   const auto options = of({{"model_type", "bart"}, {"d_model", 512}, {"num_attention_heads", 8}});
   EXPECT_EQ(options.encoder().layer().num_heads(), 8);
   EXPECT_EQ(options.embeddings()->d_model(), 512);
-  const auto usual = of({{"model_type", "bart"}, {"hidden_size", 512}, {"num_hidden_layers", 2}});
-  EXPECT_EQ(usual.encoder().layer().d_model(), 512);
-  EXPECT_EQ(usual.encoder().num_layers(), 2);
-  EXPECT_EQ(usual.embeddings()->d_model(), 512);
+  const auto default_value =
+      of({{"model_type", "bart"}, {"hidden_size", 512}, {"num_hidden_layers", 2}});
+  EXPECT_EQ(default_value.encoder().layer().d_model(), 512);
+  EXPECT_EQ(default_value.encoder().num_layers(), 2);
+  EXPECT_EQ(default_value.embeddings()->d_model(), 512);
 }
 
 // BloomConfig has no such setting, but takes it for hidden_size: the files of BLOOM itself.

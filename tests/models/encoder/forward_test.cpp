@@ -156,13 +156,13 @@ TEST(EncoderModel, GivesItsHiddenStatesFrozenToo) {
   const ShortBatch batch;
   auto model = small_encoder();
   const auto inputs = EncoderInputs(batch.inputs).output_hidden_states(true);
-  const auto wanted = model->forward(batch.ids, inputs),
+  const auto expected = model->forward(batch.ids, inputs),
              got = freeze(model).forward(batch.ids, inputs);
   ASSERT_EQ(got.hidden_states.size(), 3U);
   const auto is_token = batch.inputs.attention_mask().ne(0);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(within(Op::Layers, got.hidden_states[i].index({is_token}),
-                       wanted.hidden_states[i].index({is_token})))
+                       expected.hidden_states[i].index({is_token})))
         << i;
     if (i == 0) continue;
     const auto masked = got.hidden_states[i].index({is_token.logical_not()});

@@ -38,8 +38,9 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
                                   std::pair(out.pooled, "value.pooled")}) {
     if (!got.defined()) continue;
     const bool has_tokens = real.defined() && got.dim() == 3;
-    const auto wanted = has_tokens ? given[name].index({real}) : given[name];
-    EXPECT_LE(((has_tokens ? got.index({real}) : got) - wanted).abs().max().item<double>(), kBound)
+    const auto expected = has_tokens ? given[name].index({real}) : given[name];
+    EXPECT_LE(((has_tokens ? got.index({real}) : got) - expected).abs().max().item<double>(),
+              kBound)
         << name;
   }
   auto loss = (out.last_hidden_state * given["last_hidden_state"]).sum();
@@ -47,18 +48,18 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
   if (out.pooled.defined()) loss = loss + (out.pooled * given["pooled"]).sum();
   loss.backward();
   for (const auto& item : model->named_parameters()) {
-    const auto& wanted = expected[item.key()];
-    if (!wanted.requires_grad()) continue;
+    const auto& expected = expected[item.key()];
+    if (!expected.requires_grad()) continue;
     const auto& grad = item.value().grad();
-    const auto got = grad.defined() ? grad : torch::zeros_like(wanted);
-    double largest = wanted.abs().max().item<double>();
+    const auto got = grad.defined() ? grad : torch::zeros_like(expected);
+    double largest = expected.abs().max().item<double>();
     // It moves all scores of a query alike, so that its gradient is 0 but for rounding.
     constexpr std::string_view kNone = "pos_key.bias";
     if (item.key().ends_with(kNone)) {
       const auto module = item.key().substr(0, item.key().size() - std::string_view("bias").size());
       largest = expected[module + "weight"].abs().max().item<double>();
     }
-    EXPECT_LE((got - wanted).abs().max().item<double>(), kBound * largest) << item.key();
+    EXPECT_LE((got - expected).abs().max().item<double>(), kBound * largest) << item.key();
     const bool is_unused =
         item.key() == "embeddings.mask_token" || item.key().ends_with("mask_emb");
     EXPECT_TRUE(largest > 0.0 || is_unused) << item.key();

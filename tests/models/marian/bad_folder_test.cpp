@@ -137,10 +137,10 @@ TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
       {"decoder_layers", 999, "which lack model.decoder.layers.998.fc1.weight. Got 999"},
       {"encoder_attention_heads", 5, "num_heads must divide d_model 48. Got 5"},
       {"decoder_attention_heads", 7, "decoder_num_heads must divide d_model 48. Got 7"},
-      {"d_model", -1, "d_model must be a whole number from 1 to 1048576. Got -1"},
-      {"encoder_layers", 2.5, "encoder_layers must be a whole number from 1 to 1000. Got 2.5"},
-      {"vocab_size", "98", "vocab_size must be a whole number from 1 to 16777216. Got \"98\""},
-      {"max_position_embeddings", 1e30, "max_position_embeddings must be a whole number from 1"},
+      {"d_model", -1, "d_model must be an integer from 1 to 1048576. Got -1"},
+      {"encoder_layers", 2.5, "encoder_layers must be an integer from 1 to 1000. Got 2.5"},
+      {"vocab_size", "98", "vocab_size must be an integer from 1 to 16777216. Got \"98\""},
+      {"max_position_embeddings", 1e30, "max_position_embeddings must be an integer from 1"},
       {"scale_embedding", 1, "scale_embedding must be true or false. Got 1"},
       {"dropout", "much", "dropout must be a number. Got \"much\""},
       {"pad_token_id", 98, "pad_token_id must be a token in [0, 98), or several. Got 98"},
@@ -170,7 +170,7 @@ TEST_F(BadMarianFolder, AConfigurationThatIsNotAJsonObject) {
 
 TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
   const std::vector<std::tuple<const char*, json, const char*>> cases = {
-      {"no_repeat_ngram_size", 2.5, "no_repeat_ngram_size must be a whole number"},
+      {"no_repeat_ngram_size", 2.5, "no_repeat_ngram_size must be an integer"},
       {"do_sample", true, "do_sample must be false with beams. Got true"},
       {"repetition_penalty", 0, "repetition_penalty must be above 0. Got 0"},
       {"forced_bos_token_id", 98, "forced_bos_token_id must be a token in [0, 98)"},
@@ -183,14 +183,14 @@ TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
       {"exponential_decay_length_penalty", 3, "exponential_decay_length_penalty must be a list"},
       {"eos_token_id", 98, "eos_token_id must be a token in [0, 98), or several. Got 98"},
       {"decoder_start_token_id", -1, "decoder_start_token_id must be a token in [0, 98)"},
-      {"num_beams", 0, "num_beams must be a whole number from 1 to 65536. Got 0"},
+      {"num_beams", 0, "num_beams must be an integer from 1 to 65536. Got 0"},
       {"num_beam_groups", 2, "num_beam_groups must be 1, the only value"},
       {"max_time", 1.5, "max_time must be null, the only value"},
       {"guidance_scale", 2.0, "guidance_scale must be 1.0, the only value"},
       {"token_healing", true, "token_healing must be false, the only value"},
       {"dola_layers", "low", "dola_layers must be null, the only value"},
       {"low_memory", true, "low_memory must be false with beams"},
-      {"max_length", 0, "max_length must be a whole number from 1"},
+      {"max_length", 0, "max_length must be an integer from 1"},
       {"length_penalty", "x", "length_penalty must be a number. Got \"x\""},
   };
   for (const auto& [key, value, text] : cases) {
@@ -227,7 +227,7 @@ TEST_F(BadMarianFolder, SeveralSequencesPerSource) {
   set("generation_config.json", "num_return_sequences", 2);
   EXPECT_EQ(load_seq2seq(path()).generation.num_return_sequences(), 2);
   set("generation_config.json", "num_return_sequences", 4);
-  expect_search_error("num_return_sequences must be a whole number from 1 to 3. Got 4");
+  expect_search_error("num_return_sequences must be an integer from 1 to 3. Got 4");
 }
 
 // MarianConfig's default, 58100, unless the vocabulary is smaller.

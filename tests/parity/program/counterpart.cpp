@@ -173,8 +173,8 @@ std::optional<double> Params::real(const std::string& key) const {
 
 std::optional<int64_t> Params::integer(const std::string& key) const {
   const auto value = text(key);
-  const auto number = cli::whole_number(value.value_or(""));
-  if (value && !number) fail("--param {} must be a whole number. Got {}", key, *value);
+  const auto number = cli::parse_integer(value.value_or(""));
+  if (value && !number) fail("--param {} must be an integer. Got {}", key, *value);
   return number;
 }
 

@@ -30,7 +30,7 @@ std::string value_of(const Weights& weights, const std::string& suffix) {
 
 int64_t heads_of(const Counterpart& made) {
   if (const auto given = made.params.integer("num_heads")) return *given;
-  const auto heads = cli::whole_number(value_of(made.weights, "num_heads"));
+  const auto heads = cli::parse_integer(value_of(made.weights, "num_heads"));
   if (!heads) {
     fail("{}: the number of heads is not in the file; pass --param num_heads=N", made.weights.path);
   }

@@ -29,11 +29,11 @@ TEST(ExtendPositions, IsTheInterpolationOfTorch) {
                          .size(std::vector<int64_t>{13})
                          .mode(torch::kLinear)
                          .align_corners(align);
-    const auto wanted = F::interpolate(table.t().unsqueeze(0), how).squeeze(0).t();
+    const auto expected = F::interpolate(table.t().unsqueeze(0), how).squeeze(0).t();
     EXPECT_TRUE(bit_equal(
         extend_positions(table, 13,
                          align ? PositionExtension::LinearAlignCorners : PositionExtension::Linear),
-        wanted));
+        expected));
   }
 }
 

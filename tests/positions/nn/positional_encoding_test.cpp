@@ -208,7 +208,7 @@ TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
   }
   const auto half = SinusoidOptions(6).precision(Precision::Exact).start(0.5);
   EXPECT_ERROR(PositionalEncoding(Options(6, 4).sinusoid(half).table_source(TableSource::Factored)),
-               c10::ValueError, "needs whole numbers");
+               c10::ValueError, "needs integers");
 }
 
 // A result computed in no-grad mode is not a view, so it may be modified in place later.

@@ -59,11 +59,11 @@ TEST(DocumentPositionBiasModule, AddsPlacesAndBoxes) {
   DocumentPositionBias module(Options(2, buckets).boxes(buckets).scale(0.5));
   const auto bbox = torch::randint(0, 30, {3, 4, 4});
   const auto left = bbox.select(2, 0), lower = bbox.select(2, 3);
-  const auto wanted = (relative_position_bias(module->places->weight, 4, 4, buckets) +
-                       (relative_position_bias(module->x->weight, left, left, buckets) +
-                        relative_position_bias(module->y->weight, lower, lower, buckets))) *
-                      0.5;
-  EXPECT_TRUE(bit_equal(module->forward(4, bbox), wanted));
+  const auto expected = (relative_position_bias(module->places->weight, 4, 4, buckets) +
+                         (relative_position_bias(module->x->weight, left, left, buckets) +
+                          relative_position_bias(module->y->weight, lower, lower, buckets))) *
+                        0.5;
+  EXPECT_TRUE(bit_equal(module->forward(4, bbox), expected));
   EXPECT_FALSE(module->forward(4, bbox).requires_grad());
   EXPECT_EQ(module->forward(4).sizes(), at::IntArrayRef({1, 2, 4, 4}));
   EXPECT_THROW(module->forward(5, bbox), c10::ValueError);

@@ -129,10 +129,10 @@ TEST(RelativeWeights, AreTheSoftmaxOfTheScores) {
   Draw draw(testing::seed(41));
   for (int i = 0; i < kDraws; ++i) {
     const Inputs in = draw.inputs(), wider = in.wider();
-    const auto wanted = wider.scores().softmax(-1);
-    EXPECT_TRUE(within(Op::Layers, in.weights(), wanted.to(torch::kFloat))) << i;
+    const auto expected = wider.scores().softmax(-1);
+    EXPECT_TRUE(within(Op::Layers, in.weights(), expected.to(torch::kFloat))) << i;
     EXPECT_TRUE(within(Op::Layers, in.weights(), in.scores().softmax(-1))) << i;
-    EXPECT_TRUE(within(Op::Layers, wider.weights(), wanted)) << "the composition, " << i;
+    EXPECT_TRUE(within(Op::Layers, wider.weights(), expected)) << "the composition, " << i;
   }
 }
 
@@ -140,9 +140,9 @@ TEST(RelativeScores, OfARuleAreThoseOfItsTensor) {
   Draw draw(testing::seed(42));
   for (int i = 0; i < kDraws; ++i) {
     const Inputs in = draw.inputs();
-    const auto wanted = in.wider().scores().to(torch::kFloat);
+    const auto expected = in.wider().scores().to(torch::kFloat);
     const auto finite = [](const torch::Tensor& x) { return x.clamp_min(-1e6); };
-    EXPECT_TRUE(within(Op::Sums, finite(in.scores()), finite(wanted))) << i;
+    EXPECT_TRUE(within(Op::Sums, finite(in.scores()), finite(expected))) << i;
   }
 }
 
@@ -155,10 +155,11 @@ TEST(RelativeWeights, HaveTheGradientOfTheComposition) {
     EXPECT_EQ(out.grad_fn()->name(), "RelativeWeightsBackward");
     const auto cotangent = torch::randn_like(out);
     const auto got = torch::autograd::grad({out}, inputs, {cotangent});
-    const auto wanted = torch::autograd::grad({wider.scores().softmax(-1)}, wide_inputs,
-                                              {cotangent.to(torch::kDouble)});
+    const auto expected = torch::autograd::grad({wider.scores().softmax(-1)}, wide_inputs,
+                                                {cotangent.to(torch::kDouble)});
     for (size_t j = 0; j < got.size(); ++j)
-      EXPECT_TRUE(within(Op::Layers, got[j], wanted[j].to(torch::kFloat))) << i << ", input " << j;
+      EXPECT_TRUE(within(Op::Layers, got[j], expected[j].to(torch::kFloat)))
+          << i << ", input " << j;
   }
 }
 
@@ -177,12 +178,12 @@ TEST(RelativeWeights, CanBeDifferentiatedTwice) {
     const auto out = in.weights();
     const auto cotangent = torch::randn_like(out);
     const auto got = second(in, out, cotangent);
-    const auto wanted = second(wider, wider.scores().softmax(-1), cotangent.to(torch::kDouble));
+    const auto expected = second(wider, wider.scores().softmax(-1), cotangent.to(torch::kDouble));
     for (size_t j = 0; j < got.size(); ++j) {
-      ASSERT_EQ(got[j].defined(), wanted[j].defined()) << i;
+      ASSERT_EQ(got[j].defined(), expected[j].defined()) << i;
       if (!got[j].defined()) continue;
-      const double most = wanted[j].abs().max().item<double>();
-      EXPECT_LE((got[j] - wanted[j]).abs().max().item<double>(), 1e-4 * std::max(1.0, most)) << i;
+      const double most = expected[j].abs().max().item<double>();
+      EXPECT_LE((got[j] - expected[j]).abs().max().item<double>(), 1e-4 * std::max(1.0, most)) << i;
     }
   }
 }
@@ -218,7 +219,7 @@ TEST(RelativeWeights, SaveOnlyWhatTheirBackwardNeeds) {
     const auto first = relative_weights(q, k, term, mask, {}),
                second = relative_weights(made, other, {}, mask, {}),
                third = relative_weights(own, other, {}, allowed, fills),
-               wanted = relative_scores(own, other, {}, allowed, fills).softmax(-1);
+               expected = relative_scores(own, other, {}, allowed, fills).softmax(-1);
     if (!is_inference) {
       const torch::NoGradGuard no_grad;
       q.add_(1.0), k.add_(1.0), made.add_(1.0), mask.add_(1.0), allowed.logical_not_();
@@ -228,7 +229,7 @@ TEST(RelativeWeights, SaveOnlyWhatTheirBackwardNeeds) {
     EXPECT_TRUE(term.grad().defined());
     second.backward(cotangent);
     EXPECT_TRUE(within(Op::Layers, torch::autograd::grad({third}, {own}, {cotangent})[0],
-                       torch::autograd::grad({wanted}, {own}, {cotangent})[0]));
+                       torch::autograd::grad({expected}, {own}, {cotangent})[0]));
   }
 }
 
@@ -239,9 +240,9 @@ TEST(RelativeWeights, LearnAMask) {
   const auto cotangent = torch::randn({1, 2, 5, 6});
   const auto got =
       torch::autograd::grad({relative_weights(q, k, {}, mask, {})}, {mask}, {cotangent})[0];
-  const auto wanted = torch::autograd::grad({relative_scores(q, k, {}, mask, {}).softmax(-1)},
-                                            {mask}, {cotangent})[0];
-  EXPECT_TRUE(within(Op::Layers, got, wanted));
+  const auto expected = torch::autograd::grad({relative_scores(q, k, {}, mask, {}).softmax(-1)},
+                                              {mask}, {cotangent})[0];
+  EXPECT_TRUE(within(Op::Layers, got, expected));
 }
 
 TEST(RelativeWeights, DoNotDependOnTheThreads) {
@@ -272,20 +273,20 @@ TEST(RelativeWeights, OfHalfPrecisionInFloat32) {
     Scoring scoring;
     scoring.masking = masking;
     scoring.in_float32 = true;
-    const auto wanted = relative_scores(q, k, term, {}, scoring).softmax(-1).to(torch::kBFloat16);
-    EXPECT_TRUE(bit_equal(relative_weights(q, k, term, {}, scoring), wanted));
+    const auto expected = relative_scores(q, k, term, {}, scoring).softmax(-1).to(torch::kBFloat16);
+    EXPECT_TRUE(bit_equal(relative_weights(q, k, term, {}, scoring), expected));
   }
 }
 
 TEST(RelativeWeights, OfOtherDtypesAreOfTheComposition) {
   const auto q = torch::randn({2, 3, 9, 8}), k = torch::randn({2, 3, 11, 8});
   const Distances term = {torch::randn({3, 19})};
-  const auto wanted = relative_weights(q, k, term, {}, {});
+  const auto expected = relative_weights(q, k, term, {}, {});
   for (const auto dtype : {torch::kDouble, torch::kBFloat16, torch::kHalf}) {
     const auto got =
         relative_weights(q.to(dtype), k.to(dtype), Distances{term.entries.to(dtype)}, {}, {});
     EXPECT_EQ(got.scalar_type(), dtype);
-    EXPECT_LE((got.to(torch::kFloat) - wanted).abs().max().item<double>(), 0.05);
+    EXPECT_LE((got.to(torch::kFloat) - expected).abs().max().item<double>(), 0.05);
   }
 }
 
@@ -345,9 +346,9 @@ TEST(RelativeWeights, OfFilledKeysAreThoseOfTheScores) {
     allowed.select(1, 1).fill_(false);
     for (const auto& mask : {allowed, torch::Tensor()}) {
       const auto got = relative_weights(q, k, term, mask, fills),
-                 wanted = relative_scores(q, k, term, mask, fills).softmax(-1);
-      EXPECT_TRUE(bit_equal(got.isnan(), wanted.isnan()));
-      EXPECT_TRUE(within(Op::Layers, got.nan_to_num(7.0), wanted.nan_to_num(7.0)));
+                 expected = relative_scores(q, k, term, mask, fills).softmax(-1);
+      EXPECT_TRUE(bit_equal(got.isnan(), expected.isnan()));
+      EXPECT_TRUE(within(Op::Layers, got.nan_to_num(7.0), expected.nan_to_num(7.0)));
     }
   }
 }

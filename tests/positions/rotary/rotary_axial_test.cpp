@@ -138,26 +138,26 @@ TEST(RotaryAxial, GridsByEveryRule) {
   const auto of = [&](Coordinates rule) {  // the first axis of a column
     return grid(rotary::Grid{.coordinates = rule, .reference = {6, 6}}, {4, 1}).select(1, 0);
   };
-  const auto whole = [](std::vector<int64_t> v) { return torch::tensor(v); };
+  const auto integers = [](std::vector<int64_t> v) { return torch::tensor(v); };
   const auto real = [](std::vector<double> v) { return torch::tensor(v, torch::kFloat); };
-  EXPECT_TRUE(bit_equal(of(Coordinates::Index), whole({0, 1, 2, 3})));
-  EXPECT_TRUE(bit_equal(of(Coordinates::OneBased), whole({1, 2, 3, 4})));
-  EXPECT_TRUE(bit_equal(of(Coordinates::Centered), whole({-2, -1, 0, 1})));
+  EXPECT_TRUE(bit_equal(of(Coordinates::Index), integers({0, 1, 2, 3})));
+  EXPECT_TRUE(bit_equal(of(Coordinates::OneBased), integers({1, 2, 3, 4})));
+  EXPECT_TRUE(bit_equal(of(Coordinates::Centered), integers({-2, -1, 0, 1})));
   EXPECT_TRUE(bit_equal(of(Coordinates::Midpoints), real({-0.75, -0.25, 0.25, 0.75})));
   EXPECT_TRUE(bit_equal(of(Coordinates::Interval), torch::linspace(-1, 1, 4)));
   EXPECT_TRUE(bit_equal(of(Coordinates::Resized), real({0.0, 1.5, 3.0, 4.5})));
   EXPECT_TRUE(bit_equal(of(Coordinates::Scaled), real({0, 6, 12, 18})));
-  EXPECT_TRUE(bit_equal(of(Coordinates::Floored), whole({0, 1, 3, 4})));
+  EXPECT_TRUE(bit_equal(of(Coordinates::Floored), integers({0, 1, 3, 4})));
   EXPECT_TRUE(bit_equal(grid(rotary::Grid{.offset = 0.5}, {2, 1}).select(1, 0), real({0.5, 1.5})));
-  const auto by_hand = whole({0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1}).view({4, 3});  // t, h, w
+  const auto by_hand = integers({0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1}).view({4, 3});  // t, h, w
   EXPECT_TRUE(bit_equal(grid(rotary::Grid{}, {1, 2, 2}), by_hand));
-  const auto from_one = whole({0, 1, 1, 0, 1, 2, 1, 1, 1, 1, 1, 2}).view({4, 3});
+  const auto from_one = integers({0, 1, 1, 0, 1, 2, 1, 1, 1, 1, 1, 2}).view({4, 3});
   EXPECT_TRUE(
       bit_equal(grid(rotary::Grid{.coordinates = Coordinates::OneBased}, {2, 1, 2}), from_one))
       << "only height and width follow the rule";
   const rotary::Grid turned{
       .coordinates = Coordinates::OneBased, .width_first = true, .zero_tokens = 1};
-  EXPECT_TRUE(bit_equal(grid(turned, {1, 2}), whole({1, 1, 2, 1, 0, 0}).view({3, 2})));
+  EXPECT_TRUE(bit_equal(grid(turned, {1, 2}), integers({1, 1, 2, 1, 0, 0}).view({3, 2})));
 }
 
 // The positions of transformers' get_vision_position_ids([[1, 4, 6]], 2), of which the first two
@@ -195,9 +195,9 @@ TEST(RotaryAxial, ExactAnglesOfAxesAndCoordinates) {
   }
   const auto expected = torch::cat(angles, -1).cos().to(torch::kFloat);
   EXPECT_TRUE(bit_equal(rotary_cos_sin(options, positions).cos, expected));
-  const auto whole = torch::tensor({-3, 5}).unsqueeze(0);
-  const auto negative = rotary_cos_sin(axial(8).precision(Precision::Exact), whole);
-  const auto positive = rotary_cos_sin(axial(8).precision(Precision::Exact), -whole);
+  const auto integers = torch::tensor({-3, 5}).unsqueeze(0);
+  const auto negative = rotary_cos_sin(axial(8).precision(Precision::Exact), integers);
+  const auto positive = rotary_cos_sin(axial(8).precision(Precision::Exact), -integers);
   EXPECT_TRUE(bit_equal(negative.sin, -positive.sin));
 }
 

@@ -178,8 +178,8 @@ TEST(PresetParams, AreCheckedByNameAndType) {
 // Whether a value of the parameter, beside those that the shape needs, changes the options.
 bool changes_options(const Preset& entry, const std::string& name) {
   for (const int64_t dim : {48, 63}) {
-    const auto usual = case_of(entry, dim);
-    if (!usual) continue;
+    const auto default_value = case_of(entry, dim);
+    if (!default_value) continue;
     for (const char* value : {"0", "1", "2", "3", "uni"}) {
       PresetParams params = {{"depth", 2},
                              {"height", 5},
@@ -192,7 +192,7 @@ bool changes_options(const Preset& entry, const std::string& name) {
       });
       params.insert_or_assign(name, value);
       try {
-        if (preset(entry.name, dim, params) != usual->options) return true;
+        if (preset(entry.name, dim, params) != default_value->options) return true;
       } catch (const c10::ValueError& error) {
         const std::string text = error.what_without_backtrace();
         if (text.find(": " + name + " must be (dim") != std::string::npos) return true;
@@ -213,9 +213,9 @@ TEST(PresetParams, AllChangeTheOptions) {
 TEST(PresetParams, AreWholeNumbersOfTheirRange) {
   EXPECT_ERROR(preset("mae_2d", 8, {{"height", "3x"}}), c10::ValueError, "finite number. Got 3x");
   EXPECT_ERROR(preset("fairseq", 8, {{"padding_idx", "1e17"}}), c10::ValueError,
-               "padding_idx must be a whole number. Got 1e17");
+               "padding_idx must be an integer. Got 1e17");
   EXPECT_ERROR(preset("mae_2d", 8, {{"height", "2147483649"}}), c10::ValueError,
-               "height must be a whole number in [1, 2^31]. Got 2147483649");
+               "height must be an integer in [1, 2^31]. Got 2147483649");
 }
 
 TEST(PresetParams, ReachTheTable) {

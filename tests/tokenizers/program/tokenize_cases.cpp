@@ -26,8 +26,8 @@
 #include "tokenizers/definition/definition.h"
 #include "tokenizers/folder/files.h"
 #include "tokenizers/loaded_tokenizer.h"
-#include "tokenizers/pipeline/machine.h"
 #include "tokenizers/pipeline/stream_state.h"
+#include "tokenizers/pipeline/tokenizer_pipeline.h"
 #include "tokenizers/sentencepiece/processor.h"
 
 namespace {
@@ -68,26 +68,27 @@ json rows_of(const EncodedRows& rows) {
   return all;
 }
 
-json encode(const TextMachine& machine, const json& given) {
+json encode(const TextPipeline& pipeline, const json& given) {
   EncodeRequest request;
   request.add_special_tokens = given.value("special", true);
-  request.overflow = machine.has_offsets();
+  request.overflow = pipeline.has_offsets();
   request.target = given.value("target", false);
   const bool ids_only = given.value("ids_only", false);
-  request.wanted = {!ids_only && machine.has_offsets(), !ids_only && given.value("tokens", true)};
+  request.requested = {!ids_only && pipeline.has_offsets(),
+                       !ids_only && given.value("tokens", true)};
   if (given.contains("truncation") && !given["truncation"].is_null()) {
     request.truncation = truncation_of(given["truncation"]);
   }
   std::optional<std::string> pair;
   if (given.contains("pair") && !given["pair"].is_null()) pair = given["pair"].get<std::string>();
   EncodedRows rows;
-  machine.encode(given["encode"].get<std::string>(), pair, request, 0, rows);
+  pipeline.encode(given["encode"].get<std::string>(), pair, request, 0, rows);
   return {{"rows", rows_of(rows)}};
 }
 
-json stream(const TextMachine& machine, const json& given) {
+json stream(const TextPipeline& pipeline, const json& given) {
   const bool skip = given["skip"].get<bool>();
-  StreamState state({std::shared_ptr<void>(), &machine}, skip);
+  StreamState state({std::shared_ptr<void>(), &pipeline}, skip);
   json steps = json::array();
   for (const uint32_t id : given["stream"]) {
     try {
@@ -112,7 +113,7 @@ json cut(const SentencePieceProcessor& pieces, const std::string& text) {
 
 // The tokenizer that questions are about: of a file or of a folder.
 struct Loaded {
-  std::unique_ptr<Machine> file;
+  std::unique_ptr<TokenizerPipeline> file;
   std::unique_ptr<SentencePieceProcessor> pieces;
   std::shared_ptr<const LoadedTokenizer> folder;
 };
@@ -120,7 +121,8 @@ struct Loaded {
 json answer(Loaded& loaded, const json& given) {
   if (given.contains("load")) {
     loaded = {};
-    loaded.file = std::make_unique<Machine>(read_definition(given["load"].get<std::string>()));
+    loaded.file =
+        std::make_unique<TokenizerPipeline>(read_definition(given["load"].get<std::string>()));
     return json::object();
   }
   if (given.contains("folder")) {
@@ -140,20 +142,20 @@ json answer(Loaded& loaded, const json& given) {
   if (given.contains("join")) {
     return {{"text", loaded.pieces->decode(given["join"].get<std::vector<std::string>>())}};
   }
-  const TextMachine* const machine = loaded.file ? loaded.file.get() : &loaded.folder->machine();
-  if (given.contains("encode")) return encode(*machine, given);
+  const TextPipeline* const pipeline = loaded.file ? loaded.file.get() : &loaded.folder->pipeline();
+  if (given.contains("encode")) return encode(*pipeline, given);
   if (given.contains("decode")) {
     const auto ids = given["decode"].get<std::vector<uint32_t>>();
     const bool skip = given["skip"].get<bool>();
     return {
-        {"text", loaded.folder ? loaded.folder->decode(ids, skip) : machine->decode(ids, skip)}};
+        {"text", loaded.folder ? loaded.folder->decode(ids, skip) : pipeline->decode(ids, skip)}};
   }
-  if (given.contains("stream")) return stream(*machine, given);
+  if (given.contains("stream")) return stream(*pipeline, given);
   if (given.contains("token_to_id")) {
-    const auto id = machine->token_to_id(given["token_to_id"].get<std::string>());
+    const auto id = pipeline->token_to_id(given["token_to_id"].get<std::string>());
     return {{"id", id ? json(*id) : json()}};
   }
-  const auto token = machine->id_to_token(given["id_to_token"].get<uint32_t>());
+  const auto token = pipeline->id_to_token(given["id_to_token"].get<uint32_t>());
   return {{"token", token ? json(*token) : json()}};
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tokenizers/definition/definition.h"
-#include "tokenizers/pipeline/machine.h"
+#include "tokenizers/pipeline/tokenizer_pipeline.h"
 
 namespace {
 
@@ -60,13 +60,13 @@ double peak_bytes() {
 
 // Encodes all lines in batches, and calls `use` with each batch.
 template <typename Use>
-void encode(const Machine& machine, const std::vector<std::string_view>& lines, bool offsets,
-            const Use& use) {
+void encode(const TokenizerPipeline& pipeline, const std::vector<std::string_view>& lines,
+            bool offsets, const Use& use) {
   EncodeRequest request;
-  request.wanted = {offsets, false};
+  request.requested = {offsets, false};
   EncodedRows rows;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    machine.encode(lines[i], std::nullopt, request, i, rows);
+    pipeline.encode(lines[i], std::nullopt, request, i, rows);
     if ((i + 1) % kBatch != 0 && i + 1 != lines.size()) continue;
     use(rows);
     rows.clear();
@@ -80,27 +80,27 @@ int main(int, char** arguments) {
   const std::vector<std::string_view> lines = lines_of(text);
   double load = 1e9;
   for (int i = 0; i < kRounds; ++i)
-    load = std::min(load, seconds([&] { Machine machine(read_definition(file)); }));
+    load = std::min(load, seconds([&] { TokenizerPipeline pipeline(read_definition(file)); }));
 
-  const Machine machine(read_definition(file));
+  const TokenizerPipeline pipeline(read_definition(file));
   nlohmann::json result = {{"load", load}};
   const double size = static_cast<double>(text.size());
   // First of all, since the peak of the memory never falls.
   std::string one = text;
   std::replace(one.begin(), one.end(), '\n', ' ');
   const double before = peak_bytes();
-  result["long"] = size / seconds([&] { encode(machine, {one}, true, [](auto&) {}); }) / 1e6;
+  result["long"] = size / seconds([&] { encode(pipeline, {one}, true, [](auto&) {}); }) / 1e6;
   result["memory"] = (peak_bytes() - before) / size;
   for (const bool offsets : {true, false}) {
     double best = 1e9;
     for (int i = 0; i < kRounds; ++i)
-      best = std::min(best, seconds([&] { encode(machine, lines, offsets, [](auto&) {}); }));
+      best = std::min(best, seconds([&] { encode(pipeline, lines, offsets, [](auto&) {}); }));
     result[offsets ? "offsets" : "ids"] = static_cast<double>(text.size()) / best / 1e6;
   }
   uint64_t fingerprint = 0;
   std::vector<std::vector<uint32_t>> batches;
   std::size_t count = 0;
-  encode(machine, lines, true, [&](const EncodedRows& rows) {
+  encode(pipeline, lines, true, [&](const EncodedRows& rows) {
     batches.push_back(rows.ids);
     count += rows.ids.size();
     for (std::size_t i = 0; i < rows.ids.size(); ++i) {
@@ -111,16 +111,16 @@ int main(int, char** arguments) {
   });
   result["fingerprint"] = fingerprint;
   const double decode = seconds([&] {
-    for (const auto& ids : batches) machine.decode(ids, true);
+    for (const auto& ids : batches) pipeline.decode(ids, true);
   });
   result["decode"] = static_cast<double>(count) / decode;
-  const Machine fresh(read_definition(file));
+  const TokenizerPipeline fresh(read_definition(file));
   result["cold"] = size / seconds([&] { encode(fresh, lines, true, [](auto&) {}); }) / 1e6;
   const auto line = std::find_if(lines.begin(), lines.end(), [](std::string_view each) {
     return each.size() >= 30 && each.size() <= 40;
   });
   const std::vector<std::string_view> short_lines(kShortCalls, *line);
   result["short"] =
-      seconds([&] { encode(machine, short_lines, true, [](auto&) {}); }) / kShortCalls;
+      seconds([&] { encode(pipeline, short_lines, true, [](auto&) {}); }) / kShortCalls;
   std::cout << result << std::endl;
 }

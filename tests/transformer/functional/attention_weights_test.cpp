@@ -51,11 +51,11 @@ TEST(AttentionWeights, AreThoseOfLibTorch) {
     torch::manual_seed(5);
     const auto [out, weights] = pair.own->forward_with_weights(query, key, value, mask);
     torch::manual_seed(5);
-    const auto [wanted, shares] =
+    const auto [expected, shares] =
         pair.theirs->forward(sequence_first(query), sequence_first(key), sequence_first(value),
                              padding, /*need_weights=*/true, bias);
     EXPECT_EQ(weights.sizes(), (std::vector<int64_t>{kBatch, kQueries, kKeys}));
-    EXPECT_TRUE(within(Op::Layers, out, sequence_first(wanted)));
+    EXPECT_TRUE(within(Op::Layers, out, sequence_first(expected)));
     EXPECT_TRUE(within(Op::Layers, weights, shares));
     if (!training) {
       EXPECT_TRUE(within(Op::Layers, out, own));
@@ -80,8 +80,8 @@ TEST(AttentionWeights, HaveTheirGradients) {
   };
   const auto [out, weights] = pair.own->forward_with_weights(x, x, x);
   loss(out, weights).backward();
-  const auto [wanted, shares] = pair.theirs->forward(y, y, y);
-  loss(wanted, shares).backward();
+  const auto [expected, shares] = pair.theirs->forward(y, y, y);
+  loss(expected, shares).backward();
   EXPECT_TRUE(within(Op::Layers, x.grad(), sequence_first(y.grad())));
   EXPECT_TRUE(
       within(Op::Layers, pair.own->in_proj_weight.grad(), pair.theirs->in_proj_weight.grad()));
@@ -126,11 +126,11 @@ TEST(AttentionWeights, FallByTheirSlopes) {
                                  AttentionMask::slopes(slopes).after(2)};
   for (const AttentionMask& mask : masks) {
     const auto [out, weights] = attention->forward_with_weights(x, y, y, mask, false);
-    const auto wanted = attention->forward(x, y, y, mask);
-    EXPECT_TRUE(within(Op::Layers, out, wanted));
+    const auto expected = attention->forward(x, y, y, mask);
+    EXPECT_TRUE(within(Op::Layers, out, expected));
     const auto cotangent = torch::randn_like(out);
     EXPECT_TRUE(within(Op::Layers, torch::autograd::grad({out}, {slopes}, {cotangent})[0],
-                       torch::autograd::grad({wanted}, {slopes}, {cotangent})[0]));
+                       torch::autograd::grad({expected}, {slopes}, {cotangent})[0]));
   }
 }
 
@@ -145,10 +145,10 @@ TEST(AttentionWeights, HideSlopesBesideScoresThatAreNotAllowed) {
           AttentionMask::allowed_pairs(away > 0),
       AttentionMask::slopes(torch::full({kHeads}, -2e38)) & AttentionMask::allowed_pairs(away < 2)};
   for (const AttentionMask& mask : masks) {
-    const auto wanted = attention->forward(x, x, x, mask);
-    EXPECT_TRUE(wanted.isfinite().all().item<bool>());
+    const auto expected = attention->forward(x, x, x, mask);
+    EXPECT_TRUE(expected.isfinite().all().item<bool>());
     EXPECT_TRUE(
-        within(Op::Layers, std::get<0>(attention->forward_with_weights(x, x, x, mask)), wanted));
+        within(Op::Layers, std::get<0>(attention->forward_with_weights(x, x, x, mask)), expected));
   }
 }
 

@@ -92,14 +92,14 @@ TEST(BottleneckEncoderLayer, FrozenLayersComputeTheSame) {
     }
     EXPECT_TRUE(near(first.index({tokens}), encoder->forward(x, mask).index({tokens})));
     EXPECT_FALSE(first.index({~tokens}).any().item<bool>());
-    TransformerEncoderRecord wanted, got;
-    wanted.output_hidden_states = got.output_hidden_states = true;
-    encoder->forward_with(x, mask, wanted);
+    TransformerEncoderRecord expected, got;
+    expected.output_hidden_states = got.output_hidden_states = true;
+    encoder->forward_with(x, mask, expected);
     EXPECT_TRUE(bit_equal(frozen.forward_with(x, mask, got), first));
     ASSERT_EQ(got.hidden_states.size(), 3U);
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_TRUE(
-          near(got.hidden_states[i].index({tokens}), wanted.hidden_states[i].index({tokens})))
+          near(got.hidden_states[i].index({tokens}), expected.hidden_states[i].index({tokens})))
           << i;
     }
   }

@@ -120,13 +120,13 @@ TEST(ConvolutionalAttention, FrozenLayersComputeTheSame) {
       EXPECT_TRUE(bit_equal(got, first)) << threads;
     }
     EXPECT_TRUE(first.allclose(encoder->forward(x, mask), 1e-4, 1e-5));
-    TransformerEncoderRecord wanted, record;
-    wanted.output_hidden_states = record.output_hidden_states = true;
-    encoder->forward_with(x, mask, wanted);
+    TransformerEncoderRecord expected, record;
+    expected.output_hidden_states = record.output_hidden_states = true;
+    encoder->forward_with(x, mask, expected);
     EXPECT_TRUE(bit_equal(frozen.forward_with(x, mask, record), first));
     ASSERT_EQ(record.hidden_states.size(), 3U);
     for (size_t i = 0; i < 3; ++i)
-      EXPECT_TRUE(record.hidden_states[i].allclose(wanted.hidden_states[i], 1e-4, 1e-5)) << i;
+      EXPECT_TRUE(record.hidden_states[i].allclose(expected.hidden_states[i], 1e-4, 1e-5)) << i;
   }
 }
 

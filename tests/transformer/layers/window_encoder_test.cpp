@@ -193,12 +193,12 @@ TEST(WindowEncoder, FrozenEqualsItsSource) {
       for (const auto& size : {Grid{12, 12}, Grid{17, 10}, Grid{3, 4}, Grid{23, 31}}) {
         const auto images = torch::randn({3, 3, size.height, size.width});
         const auto inputs = EncoderInputs().output_hidden_states(true);
-        const auto wanted = model->forward(images, inputs), got = frozen.forward(images, inputs);
-        EXPECT_TRUE(near(got.last_hidden_state, wanted.last_hidden_state));
-        EXPECT_TRUE(near(got.pooled, wanted.pooled));
-        ASSERT_EQ(got.hidden_states.size(), wanted.hidden_states.size());
+        const auto expected = model->forward(images, inputs), got = frozen.forward(images, inputs);
+        EXPECT_TRUE(near(got.last_hidden_state, expected.last_hidden_state));
+        EXPECT_TRUE(near(got.pooled, expected.pooled));
+        ASSERT_EQ(got.hidden_states.size(), expected.hidden_states.size());
         for (size_t i = 0; i < got.hidden_states.size(); ++i)
-          EXPECT_TRUE(near(got.hidden_states[i], wanted.hidden_states[i])) << i;
+          EXPECT_TRUE(near(got.hidden_states[i], expected.hidden_states[i])) << i;
       }
     }
   }
@@ -211,14 +211,14 @@ TEST(WindowEncoder, TakesAnEmptyBatch) {
   for (const auto positions : {WindowPositions::None, WindowPositions::Table,
                                WindowPositions::Continuous, WindowPositions::Axes}) {
     auto model = encoder_of(two_stages(positions, false));
-    const auto wanted = model->forward(images, inputs);
+    const auto expected = model->forward(images, inputs);
     const auto got = freeze(model).forward(images, inputs);
-    EXPECT_EQ(wanted.last_hidden_state.sizes(), (std::vector<int64_t>{0, 15, 16}));
-    EXPECT_EQ(got.last_hidden_state.sizes(), wanted.last_hidden_state.sizes());
-    EXPECT_EQ(got.pooled.sizes(), wanted.pooled.sizes());
-    ASSERT_EQ(got.hidden_states.size(), wanted.hidden_states.size());
+    EXPECT_EQ(expected.last_hidden_state.sizes(), (std::vector<int64_t>{0, 15, 16}));
+    EXPECT_EQ(got.last_hidden_state.sizes(), expected.last_hidden_state.sizes());
+    EXPECT_EQ(got.pooled.sizes(), expected.pooled.sizes());
+    ASSERT_EQ(got.hidden_states.size(), expected.hidden_states.size());
     for (size_t i = 0; i < got.hidden_states.size(); ++i)
-      EXPECT_EQ(got.hidden_states[i].sizes(), wanted.hidden_states[i].sizes());
+      EXPECT_EQ(got.hidden_states[i].sizes(), expected.hidden_states[i].sizes());
   }
 }
 
@@ -261,10 +261,10 @@ TEST(WindowEncoder, ClonesAllPositions) {
                                WindowPositions::Continuous, WindowPositions::Axes}) {
     auto model = drawn(WindowEncoder(two_stages(positions, false)));
     const auto copy = std::dynamic_pointer_cast<WindowEncoderImpl>(model->clone());
-    const auto wanted = model->forward(x);
-    EXPECT_TRUE(bit_equal(copy->forward(x), wanted));
+    const auto expected = model->forward(x);
+    EXPECT_TRUE(bit_equal(copy->forward(x), expected));
     for (auto& parameter : model->parameters()) parameter.zero_();
-    EXPECT_TRUE(bit_equal(copy->forward(x), wanted)) << "they share no weights";
+    EXPECT_TRUE(bit_equal(copy->forward(x), expected)) << "they share no weights";
   }
 }
 

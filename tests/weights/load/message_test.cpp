@@ -15,16 +15,16 @@ class Message : public ::testing::Test {
  protected:
   // Saves these names, each with a tensor of shape (2), and returns the error of loading them into
   // a module that has `wanted`.
-  WeightsError error(const Names& wanted, const Names& given, const LoadOptions& options = {}) {
+  WeightsError error(const Names& expected, const Names& given, const LoadOptions& options = {}) {
     StateDict tensors;
     for (const auto& name : given) tensors.insert(name, at::ones({2}));
     save_tensors(dir_ / "c.pt", tensors);
-    auto module = module_of(wanted);
+    auto module = module_of(expected);
     return error_of([&] { load_weights(*module, dir_ / "c.pt", options); });
   }
   // The same as text, without the folder.
-  std::string message(const Names& wanted, const Names& given, const LoadOptions& options = {}) {
-    const std::string text = error(wanted, given, options).what(), folder = dir_ / "";
+  std::string message(const Names& expected, const Names& given, const LoadOptions& options = {}) {
+    const std::string text = error(expected, given, options).what(), folder = dir_ / "";
     const std::string start = "[load_weights] " + folder;
     EXPECT_EQ(text.substr(0, start.size()), start);
     return text.substr(start.size());
@@ -84,9 +84,9 @@ TEST_F(Message, SaysWhatIsBesideTheWeightsOfACheckpoint) {
 
 TEST_F(Message, AdvisesNoPrefixThatWouldLoseNames) {
   const Names given = {"0.weight", "0.bias", "m.1.weight", "m.1.bias"};
-  const Names wanted = {"0.weight", "0.bias", "1.weight", "1.bias"};
-  EXPECT_EQ(error(wanted, given).remedy(), "LoadOptions().key_map({{\"m.*\", \"*\"}})");
-  const auto module = module_of(wanted);
+  const Names expected = {"0.weight", "0.bias", "1.weight", "1.bias"};
+  EXPECT_EQ(error(expected, given).remedy(), "LoadOptions().key_map({{\"m.*\", \"*\"}})");
+  const auto module = module_of(expected);
   load_weights(*module, dir_ / "c.pt", LoadOptions().key_map({{"m.*", "*"}}));
 }
 
@@ -98,12 +98,12 @@ TEST_F(Message, LeavesTheChoiceBetweenPrefixesToTheUser) {
 }
 
 TEST_F(Message, BeginsWithThePrefixThatTheFileLacks) {
-  const Names wanted = {"module.weight", "module.bias"}, given = {"weight", "bias"};
-  const auto text = message(wanted, given);
+  const Names expected = {"module.weight", "module.bias"}, given = {"weight", "bias"};
+  const auto text = message(expected, given);
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "c.pt: all names of the module begin with `module.`, without which they are there: "
             "LoadOptions().key_map({{\"*\", \"module.*\"}})");
-  const auto module = module_of(wanted);
+  const auto module = module_of(expected);
   load_weights(*module, dir_ / "c.pt", LoadOptions().key_map({{"*", "module.*"}}));
 }
 
@@ -123,10 +123,10 @@ TEST_F(Message, NamesAPrefixWithItsDot) {
 
 TEST_F(Message, SaysWhenTheWeightsAreOfAnotherClass) {
   auto given = layers("transformer.h.", 12);
-  auto wanted = layers("encoder.block.", 11);
+  auto expected = layers("encoder.block.", 11);
   given.push_back("shared");
-  wanted.push_back("shared");
-  const auto text = message(wanted, given);
+  expected.push_back("shared");
+  const auto text = message(expected, given);
   EXPECT_EQ(text.substr(0, text.find("\n    'encoder.block.1")),
             "c.pt: looks like the weights of another class: 1 of the module's 12 names are among "
             "its 13; if only the names differ, LoadOptions().key_map() renames them\n"

@@ -53,8 +53,8 @@ at::Tensor crop(const at::Tensor& grid, PatchGrid most) {
 
 at::Tensor grow(const char* module, const at::Tensor& grid, const ResizeRule& rule, PatchGrid to) {
   const PatchGrid from = sides_of(grid);
-  const auto factor = [](int64_t wanted, int64_t had) {
-    return wanted > had ? static_cast<double>(wanted) / static_cast<double>(had) : 1.0;
+  const auto factor = [](int64_t requested, int64_t had) {
+    return requested > had ? static_cast<double>(requested) / static_cast<double>(had) : 1.0;
   };
   const Scales scales = {factor(to.height, from.height), factor(to.width, from.width)};
   const at::Tensor part = crop(grid, to);

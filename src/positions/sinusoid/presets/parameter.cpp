@@ -22,7 +22,7 @@ double Value::real() const {
 
 int64_t Value::integer() const {
   const double value = real();
-  if (value != std::trunc(value) || std::abs(value) > 9007199254740992.0) refuse("a whole number");
+  if (value != std::trunc(value) || std::abs(value) > 9007199254740992.0) refuse("an integer");
   return static_cast<int64_t>(value);
 }
 
@@ -34,7 +34,7 @@ bool Value::flag() const {
 
 int64_t Value::extent() const {
   const int64_t value = integer();
-  if (value < 1 || value > kPositionLimit) refuse("a whole number in [1, 2^31]");
+  if (value < 1 || value > kPositionLimit) refuse("an integer in [1, 2^31]");
   return value;
 }
 

@@ -1,4 +1,4 @@
-#include "tokenizers/pipeline/text_machine.h"
+#include "tokenizers/pipeline/text_pipeline.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -17,13 +17,13 @@ void require_one_utf8(std::string_view text, std::size_t index, const char* what
 
 }  // namespace
 
-void TextMachine::require_utf8(std::string_view text, std::optional<std::string_view> pair,
-                               std::size_t index) {
+void TextPipeline::require_utf8(std::string_view text, std::optional<std::string_view> pair,
+                                std::size_t index) {
   require_one_utf8(text, index, pair ? "first text of pair" : "text");
   if (pair) require_one_utf8(*pair, index, "second text of pair");
 }
 
-std::size_t TextMachine::room_for_text(const TruncationRule& rule, std::size_t added) {
+std::size_t TextPipeline::room_for_text(const TruncationRule& rule, std::size_t added) {
   base::throw_unless(rule.max_length >= added, "[Tokenizer] `max_length` must have room for the ",
                      added, " special tokens. Got ", rule.max_length);
   return rule.max_length - added;

@@ -17,9 +17,9 @@ Behavior component_behavior(const Component& component, bool may_be_missing);
 /// Cuts a piece at matches: these and the gaps between them are added in order, without a hole; a
 /// match may be empty. `Add` is called with the parts.
 template <typename Add>
-class Cutter {
+class Segmenter {
  public:
-  Cutter(Behavior behavior, Add& add) : behavior_(behavior), add_(add) {}
+  Segmenter(Behavior behavior, Add& add) : behavior_(behavior), add_(add) {}
 
   void add(std::size_t begin, std::size_t end, bool is_match) {
     switch (behavior_) {
@@ -57,17 +57,17 @@ class Cutter {
 /// Cuts `piece` at each character for which `matches(character)` is true.
 template <typename Matches, typename Add>
 void cut_at_characters(std::string_view piece, Behavior behavior, Matches&& matches, Add& add) {
-  Cutter<Add> cutter(behavior, add);
+  Segmenter<Add> segmenter(behavior, add);
   std::size_t gap = 0;
   for (std::size_t at = 0; at < piece.size();) {
     const std::size_t begin = at;
     if (!matches(next_character(piece, at))) continue;
-    if (gap < begin) cutter.add(gap, begin, false);
-    cutter.add(begin, at, true);
+    if (gap < begin) segmenter.add(gap, begin, false);
+    segmenter.add(begin, at, true);
     gap = at;
   }
-  if (gap < piece.size()) cutter.add(gap, piece.size(), false);
-  cutter.finish();
+  if (gap < piece.size()) segmenter.add(gap, piece.size(), false);
+  segmenter.finish();
 }
 
 }  // namespace posenc::text

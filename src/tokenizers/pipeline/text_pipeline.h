@@ -12,19 +12,19 @@
 
 namespace posenc::text {
 
-/// How a TextMachine encodes.
+/// How a TextPipeline encodes.
 struct EncodeRequest {
   bool add_special_tokens = true;
   std::optional<TruncationRule> truncation;
   bool overflow = false;  ///< also returns what is cut off
   bool target = false;    ///< the text is one of the target language
-  Wanted wanted;
+  Requested requested;
 };
 
 /// A tokenizer without padding and tensors. Immutable; any number of threads may use one.
-class TextMachine {
+class TextPipeline {
  public:
-  virtual ~TextMachine() = default;
+  virtual ~TextPipeline() = default;
 
   /// Adds the rows of a text, or a pair, to `rows`; `index` is its index. Throws ArgumentError
   /// for text that is not UTF-8 and for a request that cannot be met, and TokenizerError where a

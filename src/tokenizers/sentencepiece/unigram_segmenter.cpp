@@ -19,15 +19,15 @@ struct PieceStep {
   int32_t id = PieceMatch::kNoPiece;
 };
 
-struct UnigramCutterScratch : PieceScratch {
+struct UnigramSegmenterScratch : PieceScratch {
   std::vector<PieceStep> steps;
 };
 
 // The pieces with the greatest sum of scores. SentencePiece adds them in float32, from the left of
 // the whole text, which decides between paths that are nearly equal.
-class UnigramCutter : public PieceCutter {
+class UnigramSegmenter : public PieceSegmenter {
  public:
-  explicit UnigramCutter(const PieceTable& table) : table_(table) {
+  explicit UnigramSegmenter(const PieceTable& table) : table_(table) {
     std::vector<Trie::Key> keys;
     float least = std::numeric_limits<float>::max();
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -44,12 +44,12 @@ class UnigramCutter : public PieceCutter {
   }
 
   std::unique_ptr<PieceScratch> scratch() const override {
-    return std::make_unique<UnigramCutterScratch>();
+    return std::make_unique<UnigramSegmenterScratch>();
   }
 
   void cut(std::string_view text, PieceScratch& scratch,
            std::vector<PieceMatch>& parts) const override {
-    std::vector<PieceStep>& steps = static_cast<UnigramCutterScratch&>(scratch).steps;
+    std::vector<PieceStep>& steps = static_cast<UnigramSegmenterScratch&>(scratch).steps;
     find_path(text, steps);
     parts.clear();
     for (auto end = static_cast<int32_t>(text.size()); end > 0;) {
@@ -108,8 +108,8 @@ class UnigramCutter : public PieceCutter {
 
 }  // namespace
 
-std::unique_ptr<const PieceCutter> make_unigram_cutter(const PieceTable& table) {
-  return std::make_unique<UnigramCutter>(table);
+std::unique_ptr<const PieceSegmenter> make_unigram_segmenter(const PieceTable& table) {
+  return std::make_unique<UnigramSegmenter>(table);
 }
 
 }  // namespace posenc::text

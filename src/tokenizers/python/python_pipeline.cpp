@@ -1,4 +1,4 @@
-#include "tokenizers/python/python_machine.h"
+#include "tokenizers/python/python_pipeline.h"
 
 #include <algorithm>
 #include <limits>
@@ -34,7 +34,7 @@ Plan plan_of(const PythonTemplate::Items& items, bool add_special_tokens, bool i
 }  // namespace
 
 // What a call needs; it is kept for the next one.
-struct PythonMachine::Workspace {
+struct PythonPipeline::Workspace {
   TextTokens texts[2];
   PythonTokens tokens[2];
   std::vector<std::string> parts;
@@ -43,7 +43,7 @@ struct PythonMachine::Workspace {
   std::unique_ptr<Scratch> scratch, target_scratch;
 };
 
-PythonMachine::PythonMachine(PythonParts parts, const FolderSettings& settings)
+PythonPipeline::PythonPipeline(PythonParts parts, const FolderSettings& settings)
     : parts_(std::move(parts)),
       name_(settings.tokenizer_class),
       unknown_(parts_.python_class->unknown_id()),
@@ -56,16 +56,16 @@ PythonMachine::PythonMachine(PythonParts parts, const FolderSettings& settings)
   }
 }
 
-PythonMachine::~PythonMachine() = default;
+PythonPipeline::~PythonPipeline() = default;
 
-void PythonMachine::refuse_request(const char* name, const std::string& rule) const {
+void PythonPipeline::refuse_request(const char* name, const std::string& rule) const {
   base::refuse_argument("[Tokenizer] `", name, "` must ", rule, " for ", name_,
                         ", a class of transformers in Python");
 }
 
 // The text's tokens by name, as tokenize() of PythonBackend finds them.
-void PythonMachine::cut(std::string_view text, const PythonClass& python_class, Workspace& work,
-                        PythonTokens& tokens) const {
+void PythonPipeline::cut(std::string_view text, const PythonClass& python_class, Workspace& work,
+                         PythonTokens& tokens) const {
   tokens.clear();
   Scratch& scratch =
       &python_class == parts_.target_class.get() ? *work.target_scratch : *work.scratch;
@@ -89,8 +89,8 @@ void PythonMachine::cut(std::string_view text, const PythonClass& python_class, 
   python_class.finish(tokens, parts_.added);
 }
 
-uint32_t PythonMachine::id_of(const PythonTokens& tokens, std::size_t i,
-                              const PythonClass& python_class) const {
+uint32_t PythonPipeline::id_of(const PythonTokens& tokens, std::size_t i,
+                               const PythonClass& python_class) const {
   const std::string_view text = tokens.text(i);
   if (const uint32_t* const added = parts_.added.id(text)) return *added;
   const std::optional<uint32_t> known = tokens.id(i);
@@ -102,8 +102,8 @@ uint32_t PythonMachine::id_of(const PythonTokens& tokens, std::size_t i,
   return *id;
 }
 
-void PythonMachine::tokenize(std::string_view text, const PythonClass& python_class,
-                             Workspace& work, std::size_t which) const {
+void PythonPipeline::tokenize(std::string_view text, const PythonClass& python_class,
+                              Workspace& work, std::size_t which) const {
   PythonTokens& tokens = work.tokens[which];
   cut(text, python_class, work, tokens);
   TextTokens& found = work.texts[which];
@@ -117,11 +117,11 @@ void PythonMachine::tokenize(std::string_view text, const PythonClass& python_cl
   }
 }
 
-void PythonMachine::encode(std::string_view text, std::optional<std::string_view> pair,
-                           const EncodeRequest& request, std::size_t index,
-                           EncodedRows& rows) const {
+void PythonPipeline::encode(std::string_view text, std::optional<std::string_view> pair,
+                            const EncodeRequest& request, std::size_t index,
+                            EncodedRows& rows) const {
   require_utf8(text, pair, index);
-  if (request.wanted.offsets) refuse_request("offsets", "be false");
+  if (request.requested.offsets) refuse_request("offsets", "be false");
   if (request.overflow) refuse_request("overflow", "be false");
   Workspaces<Workspace>::Lease lease(workspaces_, [this] {
     auto made = std::make_unique<Workspace>();
@@ -153,7 +153,7 @@ void PythonMachine::encode(std::string_view text, std::optional<std::string_view
   const Plan plan = plan_of(texts == 2 ? around.pair : around.single, request.add_special_tokens,
                             around.marks_added);
   const std::size_t before = rows.ids.size();
-  add_rows(plan, work.texts, work.windows, false, request.wanted, index, rows);
+  add_rows(plan, work.texts, work.windows, false, request.requested, index, rows);
   if (!request.add_special_tokens) return;
   if (texts == 2 && around.has_types) {
     const auto& [begin, end] = work.windows[0].front();
@@ -168,8 +168,8 @@ void PythonMachine::encode(std::string_view text, std::optional<std::string_view
 }
 
 // Writes what is kept of each text; returns the number of texts that are left.
-std::size_t PythonMachine::truncate(const EncodeRequest& request, const PythonTemplate& around,
-                                    std::size_t texts, Workspace& work) const {
+std::size_t PythonPipeline::truncate(const EncodeRequest& request, const PythonTemplate& around,
+                                     std::size_t texts, Workspace& work) const {
   std::vector<std::size_t> lengths;
   for (std::size_t i = 0; i < texts; ++i) lengths.push_back(work.texts[i].ids.size());
   std::size_t room = std::numeric_limits<std::size_t>::max();
@@ -184,8 +184,8 @@ std::size_t PythonMachine::truncate(const EncodeRequest& request, const PythonTe
   return truncate_as_python(rule, room, lengths, work.windows);
 }
 
-std::string PythonMachine::decode(const std::vector<uint32_t>& ids,
-                                  bool skip_special_tokens) const {
+std::string PythonPipeline::decode(const std::vector<uint32_t>& ids,
+                                   bool skip_special_tokens) const {
   const std::optional<std::string> kept = parts_.python_class->kept_where_skipped_by_text();
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
@@ -201,21 +201,21 @@ std::string PythonMachine::decode(const std::vector<uint32_t>& ids,
   return join(std::move(tokens));
 }
 
-std::optional<uint32_t> PythonMachine::token_to_id(std::string_view token) const {
+std::optional<uint32_t> PythonPipeline::token_to_id(std::string_view token) const {
   if (const uint32_t* const added = parts_.added.id(token)) return *added;
   const std::optional<uint32_t> found = parts_.python_class->convert(token);
   const bool is_it = found && parts_.python_class->token(*found) == token;
   return is_it ? found : std::nullopt;
 }
 
-std::optional<std::string> PythonMachine::id_to_token(uint32_t id) const {
+std::optional<std::string> PythonPipeline::id_to_token(uint32_t id) const {
   const PythonClass& own = *parts_.python_class;
   if (own.precedes_added() && own.knows(id)) return own.token(id);
   if (const AddedToken* const added = parts_.added.find(id)) return added->content;
   return own.token(id);
 }
 
-bool PythonMachine::lists(uint32_t id) const {
+bool PythonPipeline::lists(uint32_t id) const {
   return id < parts_.python_class->id_limit() || parts_.added.find(id) != nullptr;
 }
 

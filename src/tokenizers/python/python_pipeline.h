@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tokenizers/pipeline/text_machine.h"
+#include "tokenizers/pipeline/text_pipeline.h"
 #include "tokenizers/pipeline/workspaces.h"
 #include "tokenizers/python/python_parts.h"
 
@@ -16,10 +16,10 @@ struct FolderSettings;
 
 /// A tokenizer of a class of transformers that is written in Python: PythonBackend around a
 /// PythonClass. Its tokens have no offsets.
-class PythonMachine : public TextMachine {
+class PythonPipeline : public TextPipeline {
  public:
-  PythonMachine(PythonParts parts, const FolderSettings& settings);
-  ~PythonMachine() override;
+  PythonPipeline(PythonParts parts, const FolderSettings& settings);
+  ~PythonPipeline() override;
 
   void encode(std::string_view text, std::optional<std::string_view> pair,
               const EncodeRequest& request, std::size_t index, EncodedRows& rows) const override;

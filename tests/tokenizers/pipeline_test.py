@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random tokenizers beside the package: normalizers, pre-tokenizers, added tokens, post-processors, truncation.
 
-    tests/tokenizers/machine_test.py --cases build/release/tests/posenc-tokenize-cases [--tokenizers N] [--seed N]
+    tests/tokenizers/pipeline_test.py --cases build/release/tests/posenc-tokenize-cases [--tokenizers N] [--seed N]
 """
 
 import argparse
@@ -187,7 +187,7 @@ def truncation(rng):
             "strategy": rng.choice(["longest_first", "only_first", "only_second"]), "direction": rng.choice(["left", "right"])}  # fmt: skip
 
 
-class Machine(unittest.TestCase):
+class Pipeline(unittest.TestCase):
     def setUp(self):
         self.posenc, self.package = cases.Posenc(options.cases), cases.Package()
         self.addCleanup(self.posenc.close)

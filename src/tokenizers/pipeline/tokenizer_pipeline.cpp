@@ -1,4 +1,4 @@
-#include "tokenizers/pipeline/machine.h"
+#include "tokenizers/pipeline/tokenizer_pipeline.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,14 +9,14 @@
 namespace posenc::text {
 
 // What a call needs; it is kept for the next one.
-struct Machine::Workspace {
+struct TokenizerPipeline::Workspace {
   TextTokens texts[2];
   std::vector<Windows> windows;
   std::vector<std::size_t> lengths;
   std::unique_ptr<Scratch> scratch;
 };
 
-Machine::Machine(Definition definition, bool split_special_tokens)
+TokenizerPipeline::TokenizerPipeline(Definition definition, bool split_special_tokens)
     : definition_(std::move(definition)),
       model_(make_model(definition_)),
       normalizer_(make_normalizer(definition_.normalizer)),
@@ -34,16 +34,17 @@ Machine::Machine(Definition definition, bool split_special_tokens)
   definition_.merge_strings.reset();
 }
 
-Machine::~Machine() = default;
+TokenizerPipeline::~TokenizerPipeline() = default;
 
-void Machine::encode(std::string_view text, std::optional<std::string_view> pair,
-                     const EncodeRequest& request, std::size_t index, EncodedRows& rows) const {
+void TokenizerPipeline::encode(std::string_view text, std::optional<std::string_view> pair,
+                               const EncodeRequest& request, std::size_t index,
+                               EncodedRows& rows) const {
   require_utf8(text, pair, index);
   const PostProcessor& post_processor =
       request.target && target_post_processor_ ? *target_post_processor_ : post_processor_;
   const Plan& plan = post_processor.plan(pair.has_value(), request.add_special_tokens);
-  Wanted wanted = request.wanted;
-  wanted.tokens = wanted.tokens || (wanted.offsets && post_processor.trims());
+  Requested requested = request.requested;
+  requested.tokens = requested.tokens || (requested.offsets && post_processor.trims());
   Workspaces<Workspace>::Lease lease(workspaces_, [this] {
     auto made = std::make_unique<Workspace>();
     made->scratch = model_->scratch();
@@ -51,10 +52,10 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
   });
   Workspace& work = *lease;
   const TextTokens::Steps steps{added_tokens_, normalizer_.get(), pre_tokenizer_.get(), *model_};
-  work.texts[0].encode(text, steps, wanted, *work.scratch);
+  work.texts[0].encode(text, steps, requested, *work.scratch);
   work.lengths = {work.texts[0].ids.size()};
   if (pair) {
-    work.texts[1].encode(*pair, steps, wanted, *work.scratch);
+    work.texts[1].encode(*pair, steps, requested, *work.scratch);
     work.lengths.push_back(work.texts[1].ids.size());
   }
   TruncationRule rule;
@@ -63,12 +64,12 @@ void Machine::encode(std::string_view text, std::optional<std::string_view> pair
     rule =
         checked(*request.truncation, post_processor, pair.has_value(), request.add_special_tokens);
   truncate(rule, work.lengths, work.windows);
-  add_rows(plan, work.texts, work.windows, request.overflow, request.wanted, index, rows);
+  add_rows(plan, work.texts, work.windows, request.overflow, request.requested, index, rows);
 }
 
 // The rule for the text without special tokens.
-TruncationRule Machine::checked(TruncationRule rule, const PostProcessor& post_processor,
-                                bool is_pair, bool add_special_tokens) const {
+TruncationRule TokenizerPipeline::checked(TruncationRule rule, const PostProcessor& post_processor,
+                                          bool is_pair, bool add_special_tokens) const {
   // The package asks this of every rule, with the special tokens of one text, unless these alone
   // are more than max_length.
   const std::size_t added = post_processor.added_tokens(false);
@@ -80,7 +81,8 @@ TruncationRule Machine::checked(TruncationRule rule, const PostProcessor& post_p
   return rule;
 }
 
-std::string Machine::decode(const std::vector<uint32_t>& ids, bool skip_special_tokens) const {
+std::string TokenizerPipeline::decode(const std::vector<uint32_t>& ids,
+                                      bool skip_special_tokens) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const uint32_t id : ids) {
@@ -89,7 +91,7 @@ std::string Machine::decode(const std::vector<uint32_t>& ids, bool skip_special_
   return join(std::move(tokens));
 }
 
-std::string Machine::join(std::vector<std::string> tokens) const {
+std::string TokenizerPipeline::join(std::vector<std::string> tokens) const {
   if (decoder_) decoder_->decode(tokens);
   std::string text;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -99,23 +101,23 @@ std::string Machine::join(std::vector<std::string> tokens) const {
   return text;
 }
 
-std::optional<uint32_t> Machine::token_to_id(std::string_view token) const {
+std::optional<uint32_t> TokenizerPipeline::token_to_id(std::string_view token) const {
   const auto added = added_tokens_.token_to_id(token);
   return added ? added : model_->token_to_id(token);
 }
 
-std::optional<std::string> Machine::id_to_token(uint32_t id) const {
+std::optional<std::string> TokenizerPipeline::id_to_token(uint32_t id) const {
   const auto token = spelling_of(id);
   return token ? std::optional<std::string>(*token) : std::nullopt;
 }
 
-std::optional<std::string_view> Machine::spelling_of(uint32_t id) const {
+std::optional<std::string_view> TokenizerPipeline::spelling_of(uint32_t id) const {
   const auto added = added_tokens_.id_to_token(id);
   return added ? added : model_->id_to_token(id);
 }
 
-std::optional<std::string_view> Machine::decoded_token(uint32_t id,
-                                                       bool skip_special_tokens) const {
+std::optional<std::string_view> TokenizerPipeline::decoded_token(uint32_t id,
+                                                                 bool skip_special_tokens) const {
   const auto token = spelling_of(id);
   return token && skip_special_tokens && added_tokens_.is_special(*token) ? std::nullopt : token;
 }

@@ -12,7 +12,7 @@
 #include "tokenizers/models/model.h"
 #include "tokenizers/normalizers/normalizer.h"
 #include "tokenizers/pipeline/added_tokens.h"
-#include "tokenizers/pipeline/text_machine.h"
+#include "tokenizers/pipeline/text_pipeline.h"
 #include "tokenizers/pipeline/workspaces.h"
 #include "tokenizers/post_processors/post_processor.h"
 #include "tokenizers/pre_tokenizers/pre_tokenizer.h"
@@ -21,11 +21,11 @@ namespace posenc::text {
 
 /// A tokenizer of `tokenizers`: added tokens, normaliser, pre-tokenizer, model, truncation,
 /// post-processor and decoder.
-class Machine : public TextMachine {
+class TokenizerPipeline : public TextPipeline {
  public:
   /// With `split_special_tokens`, special tokens in a text are text. Throws TokenizerError.
-  explicit Machine(Definition definition, bool split_special_tokens = false);
-  ~Machine() override;
+  explicit TokenizerPipeline(Definition definition, bool split_special_tokens = false);
+  ~TokenizerPipeline() override;
 
   /// Throws TokenizerError where `tokenizers` panics.
   void encode(std::string_view text, std::optional<std::string_view> pair,

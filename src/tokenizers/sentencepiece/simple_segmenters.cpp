@@ -11,9 +11,9 @@ PieceMatch looked_up(const PieceTable& table, std::string_view text) {
   return {text, is_unused ? table.unknown() : id};
 }
 
-class CharacterCutter : public PieceCutter {
+class CharacterSegmenter : public PieceSegmenter {
  public:
-  CharacterCutter(const PieceTable& table, const Spelling& spelling)
+  CharacterSegmenter(const PieceTable& table, const Spelling& spelling)
       : table_(table), spelling_(spelling) {}
 
   std::unique_ptr<PieceScratch> scratch() const override {
@@ -35,9 +35,9 @@ class CharacterCutter : public PieceCutter {
 };
 
 // A word begins at each U+2581.
-class WordCutter : public PieceCutter {
+class WordSegmenter : public PieceSegmenter {
  public:
-  explicit WordCutter(const PieceTable& table) : table_(table) {}
+  explicit WordSegmenter(const PieceTable& table) : table_(table) {}
 
   std::unique_ptr<PieceScratch> scratch() const override {
     return std::make_unique<PieceScratch>();
@@ -59,13 +59,13 @@ class WordCutter : public PieceCutter {
 
 }  // namespace
 
-std::unique_ptr<const PieceCutter> make_character_cutter(const PieceTable& table,
-                                                         const Spelling& spelling) {
-  return std::make_unique<CharacterCutter>(table, spelling);
+std::unique_ptr<const PieceSegmenter> make_character_segmenter(const PieceTable& table,
+                                                               const Spelling& spelling) {
+  return std::make_unique<CharacterSegmenter>(table, spelling);
 }
 
-std::unique_ptr<const PieceCutter> make_word_cutter(const PieceTable& table) {
-  return std::make_unique<WordCutter>(table);
+std::unique_ptr<const PieceSegmenter> make_word_segmenter(const PieceTable& table) {
+  return std::make_unique<WordSegmenter>(table);
 }
 
 }  // namespace posenc::text

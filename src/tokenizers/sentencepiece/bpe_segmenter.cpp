@@ -25,7 +25,7 @@ struct PiecePair {
   }
 };
 
-struct BpeCutterScratch : PieceScratch {
+struct BpeSegmenterScratch : PieceScratch {
   std::vector<PieceSymbol> symbols;
   std::vector<PiecePair> pairs;  // a heap
   // Of unused pieces that were found, the bytes of the first of the two parts.
@@ -34,18 +34,18 @@ struct BpeCutterScratch : PieceScratch {
 
 // SentencePiece's BPE: of two neighbours that are a piece, those of the best score are joined
 // first.
-class BpeCutter : public PieceCutter {
+class BpeSegmenter : public PieceSegmenter {
  public:
-  BpeCutter(const PieceTable& table, const Spelling& spelling)
+  BpeSegmenter(const PieceTable& table, const Spelling& spelling)
       : table_(table), spelling_(spelling) {}
 
   std::unique_ptr<PieceScratch> scratch() const override {
-    return std::make_unique<BpeCutterScratch>();
+    return std::make_unique<BpeSegmenterScratch>();
   }
 
   void cut(std::string_view text, PieceScratch& memory,
            std::vector<PieceMatch>& parts) const override {
-    auto& scratch = static_cast<BpeCutterScratch&>(memory);
+    auto& scratch = static_cast<BpeSegmenterScratch&>(memory);
     std::vector<PieceSymbol>& symbols = scratch.symbols;
     symbols.clear();
     scratch.pairs.clear();
@@ -86,7 +86,7 @@ class BpeCutter : public PieceCutter {
   }
 
  private:
-  bool add_pair(int32_t left, int32_t right, BpeCutterScratch& scratch) const {
+  bool add_pair(int32_t left, int32_t right, BpeSegmenterScratch& scratch) const {
     if (left < 0 || right < 0) return false;
     const PieceSymbol& first = scratch.symbols[static_cast<std::size_t>(left)];
     const PieceSymbol& second = scratch.symbols[static_cast<std::size_t>(right)];
@@ -98,12 +98,12 @@ class BpeCutter : public PieceCutter {
     if (table_.type(id) == SentencePiece::Type::Unused) scratch.halves[both] = first.text.size();
     return true;
   }
-  void push_pair(int32_t left, int32_t right, BpeCutterScratch& scratch) const {
+  void push_pair(int32_t left, int32_t right, BpeSegmenterScratch& scratch) const {
     if (add_pair(left, right, scratch)) std::push_heap(scratch.pairs.begin(), scratch.pairs.end());
   }
 
   // An unused piece is taken apart again.
-  void add_parts(std::string_view text, const BpeCutterScratch& scratch, int depth,
+  void add_parts(std::string_view text, const BpeSegmenterScratch& scratch, int depth,
                  std::vector<PieceMatch>& parts) const {
     constexpr int kDeepest = 100;  // as SentencePiece
     const int32_t id = table_.searched_id(text);
@@ -123,9 +123,9 @@ class BpeCutter : public PieceCutter {
 
 }  // namespace
 
-std::unique_ptr<const PieceCutter> make_bpe_cutter(const PieceTable& table,
-                                                   const Spelling& spelling) {
-  return std::make_unique<BpeCutter>(table, spelling);
+std::unique_ptr<const PieceSegmenter> make_bpe_segmenter(const PieceTable& table,
+                                                         const Spelling& spelling) {
+  return std::make_unique<BpeSegmenter>(table, spelling);
 }
 
 }  // namespace posenc::text
