@@ -38,13 +38,13 @@ function(posenc_internal_target target)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
 endfunction()
 
-# posenc_shared_library(target): how a library is named and finds others, if it is shared.
+# posenc_shared_library(target [folder...]): how a library is named and finds others, if it is shared: beside it, and in the folders.
 function(posenc_shared_library target)
   set_target_properties(${target} PROPERTIES
     LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION}
     SOVERSION ${posenc_compatible}
-    INSTALL_RPATH "${POSENC_ORIGIN};${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
+    INSTALL_RPATH "${POSENC_ORIGIN};${ARGN}"
     INSTALL_RPATH_USE_LINK_PATH ON)
 endfunction()
 

@@ -24,6 +24,29 @@ std::string version_text() {
   return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
 }
 
+// Fails if the subcommand is in a component that this build does not have.
+void refuse_absent(const std::string& command) {
+  const std::pair<const char*, const char*> absent[] = {POSENC_ABSENT_COMMANDS{"", ""}};
+  for (const auto& [name, component] : absent) {
+    if (command == name && !command.empty())
+      posenc::cli::fail(
+          "the subcommand {} is in the component {}, which this build does not have; it has {}",
+          name, component, POSENC_COMPONENTS);
+  }
+}
+
+// The subcommands of absent components, which the help does not list.
+void add_absent(CLI::App& app) {
+  const std::pair<const char*, const char*> absent[] = {POSENC_ABSENT_COMMANDS{"", ""}};
+  for (const auto& pair : absent) {
+    const std::string name = pair.first;
+    if (name.empty()) continue;
+    auto* const command = app.add_subcommand(name)->allow_extras()->group("");
+    command->set_help_flag();  // --help is an argument like any other
+    command->callback([name] { refuse_absent(name); });
+  }
+}
+
 // Users also try `version` and `help` as subcommands.
 void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
@@ -43,6 +66,7 @@ void add_version_and_help(CLI::App& app) {
       posenc::cli::print("{}", app.get_formatter()->make_help(&app, app.get_name(), mode));
       return;
     }
+    refuse_absent(*subject);
     const auto is_meant = [&](const CLI::App* sub) { return sub->get_name() == *subject; };
     const auto found = app.get_subcommands(is_meant);
     if (found.empty()) {
@@ -50,18 +74,6 @@ void add_version_and_help(CLI::App& app) {
     }
     posenc::cli::print("{}", found.front()->help(app.get_name()));
   });
-}
-
-// The subcommands of components that this build does not have, which the help does not list.
-void add_absent(CLI::App& app) {
-  const std::pair<const char*, const char*> absent[] = {POSENC_ABSENT_COMMANDS{"", ""}};
-  for (const auto& [name, component] : absent) {
-    if (*name == '\0') continue;
-    const std::string text = std::string("posenc ") + name + " is in the component " + component +
-                             ", which this build does not have";
-    app.add_subcommand(name)->allow_extras()->group("")->callback(
-        [text] { posenc::cli::fail("{}", text); });
-  }
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include "posenc/tokenizers/c_api.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -131,6 +133,8 @@ std::unique_ptr<posenc_encoding> encoding_of(const tokenizers::EncodedBatch& bat
   auto encoding = std::make_unique<posenc_encoding>();
   encoding->rows = static_cast<std::size_t>(batch.rows());
   encoding->columns = static_cast<std::size_t>(batch.columns());
+  constexpr std::size_t kMost = SIZE_MAX / (2 * sizeof(int64_t));  // offsets are two numbers each
+  if (encoding->columns > 0 && encoding->rows > kMost / encoding->columns) throw std::bad_alloc();
   const std::size_t slots = encoding->rows * encoding->columns;
   for (auto* const list :
        {&encoding->ids, &encoding->mask, &encoding->type_ids, &encoding->special_mask})
@@ -307,6 +311,7 @@ posenc_status posenc_decode(const posenc_tokenizer* tokenizer, const int64_t* id
     required(function, "text", text);
     if (count > 0) required(function, "ids", ids);
     std::vector<int64_t> list;
+    if (count > list.max_size()) throw std::bad_alloc();  // `ids + count` would be another address
     if (count > 0) list.assign(ids, ids + count);
     return_text(tokenizer->tokenizer.decode(list, skip_special_tokens != 0), text, size);
   });

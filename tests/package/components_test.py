@@ -74,6 +74,9 @@ class Plain(unittest.TestCase):
         (folder / "good.json").write_text(json.dumps(TOKENIZER))
         (folder / "bad.json").write_text("{}")
         self.assertEqual(run(folder / "by_pkg_config", folder / "good.json", folder / "bad.json").splitlines()[1], "hello world")
+        flags = run("pkg-config", "--static", "--cflags", "--libs", "posenc_tokenizers", PKG_CONFIG_PATH=str(path)).split()
+        run("cc", "-std=c99", HERE / "tokenizers_consumer/main.c", *flags, "-o", folder / "c_by_pkg_config")
+        self.assertEqual(run(folder / "c_by_pkg_config", folder / "good.json", folder / "bad.json").splitlines()[1], "hello world")
 
     def test_an_absent_component_is_named(self):
         prefix = self.installed("OFF")
@@ -87,6 +90,16 @@ class Plain(unittest.TestCase):
                               capture_output=True, text=True, check=False)
         self.assertNotEqual(said.returncode, 0)
         self.assertRegex(" ".join(said.stderr.split()), r"\[posenc\] POSENC_COMPONENTS must be all, or a list of these: base, kernels, .*\. Got sins")
+
+    def test_what_a_selection_cannot_have_is_refused(self):
+        for selection, option, rule in (("tokenizers", "CLI", "the command line needs the component models"),
+                                        ("tokenizers", "EXAMPLES", "POSENC_BUILD_EXAMPLES needs all components"),
+                                        ("tokenizers", "BENCHMARKS", "POSENC_BUILD_BENCHMARKS needs all components"),
+                                        ("", "CLI", "Got nothing")):
+            said = subprocess.run(["cmake", "-S", ROOT, "-B", folder / "refused", f"-DPOSENC_COMPONENTS={selection}", "-UPOSENC_BUILD_*",
+                                   f"-DPOSENC_BUILD_{option}=ON", self.WITHOUT], capture_output=True, text=True, check=False)  # fmt: skip
+            self.assertNotEqual(said.returncode, 0)
+            self.assertIn(f"[posenc] {rule}" if selection else rule, " ".join(said.stderr.split()))
 
 
 class Positions(unittest.TestCase):

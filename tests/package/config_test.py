@@ -186,6 +186,15 @@ class ConfigTest(unittest.TestCase):
         self.assertEqual(code, 1, output)
         self.assertIn(f"[posenc] LibTorch {BUILT} must be in CMAKE_PREFIX_PATH or Torch_DIR, in /nowhere", output)
 
+    def test_what_needs_no_libtorch_is_found_without_one(self):
+        without = f"-Dposenc_DIR={PACKAGE}", "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"
+        for lines in ("find_package(posenc REQUIRED COMPONENTS tokenizers OPTIONAL_COMPONENTS positions)",
+                      "find_package(posenc QUIET COMPONENTS positions)\nfind_package(posenc REQUIRED COMPONENTS tokenizers)",
+                      "find_package(posenc QUIET COMPONENTS positions nope)\nfind_package(posenc REQUIRED COMPONENTS tokenizers)"):
+            code, output = self.configure(f'{lines}\nmessage(STATUS "positions=${{posenc_positions_FOUND}}, ${{posenc_tokenizers_FOUND}}")', *without)
+            self.assertEqual(code, 0, output)
+            self.assertRegex(output, "TRUE" if "nope" in lines else "positions=FALSE, TRUE")
+
     def test_pythons_torch_is_the_last_resort(self):
         package = self.without_its_libtorch()
         self.write("path/python3", f"#!/bin/sh\necho {TORCH_DIR.parent}\n", executable=True)

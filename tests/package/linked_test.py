@@ -37,6 +37,7 @@ class Linked(unittest.TestCase):
             with self.subTest(path=path.name):
                 if path.name.startswith("libposenc_tokenizers."):
                     self.assertEqual(needed(path), set())
+                    self.assertRegex(run("readelf", "-d", path), r"RUNPATH.*\[\$ORIGIN\]")
                     continue
                 self.assertIn("torch_cpu", needed(path))
                 self.assertLessEqual(needed(path), {"torch_cpu", "c10"})

@@ -11,9 +11,9 @@ std::shared_ptr<const OptionsCopy> copy_of_model_options(const torch::nn::Module
 
 std::string first_with_other_options(const torch::nn::Module& got,
                                      const torch::nn::Module& expected) {
-  const auto expected = expected.named_modules("", /*include_self=*/false);
+  const auto modules = expected.named_modules("", /*include_self=*/false);
   for (const auto& item : got.named_modules("", /*include_self=*/false)) {
-    const auto* const found = expected.find(item.key());
+    const auto* const found = modules.find(item.key());
     if (found == nullptr) continue;
     const auto own = copy_of_model_options(*item.value());
     std::string where;

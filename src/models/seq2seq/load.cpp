@@ -26,15 +26,16 @@ void check_nulls(const Settings& config, const hf::ConfigClass& known) {
       config.refuse(name, "must be left out or have a value", value);
 }
 
-void check_seq2seq_layers(const std::string& folder, const Seq2SeqFamily& family,
-                          const TransformerOptions& options, const io::TensorSource& source) {
+void check_seq2seq_layers(const char* caller, const std::string& folder,
+                          const Seq2SeqFamily& family, const TransformerOptions& options,
+                          const io::TensorSource& source) {
   const std::tuple<const char*, std::string, int64_t> stacks[] = {
       {"encoder", family.encoder_layers, options.num_encoder_layers()},
       {"decoder", family.decoder_layers, options.num_decoder_layers()}};
   for (const auto& [stack, pattern, layers] : stacks) {
     const std::string number = std::to_string(layers - 1);
     const std::string last = io::fill_pattern(pattern, {number});
-    TORCH_CHECK_VALUE(has_tensors_of(source, last), "[", kCaller, "] ", folder,
+    TORCH_CHECK_VALUE(has_tensors_of(source, last), "[", caller, "] ", folder,
                       ": the layers of the ", stack,
                       " in config.json must be at most those of the weights, which lack ", last,
                       family.in_layer, ". Got ", layers);
@@ -129,7 +130,7 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
   return default_value;
 }
 
-void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,
+void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
                          const TransformerOptions& options, const Vocabulary& source) {
   std::vector<StatedSize> stated = {
       {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
@@ -137,8 +138,8 @@ void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,
       {"decoder_vocab_size", options.tgt_vocab(), {source.decoder()}, 0},
   };
   for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
-  check_stated_sizes(kCaller, folder, source, stated);
-  check_seq2seq_layers(folder, family, options, source);
+  check_stated_sizes(caller, folder, source, stated);
+  check_seq2seq_layers(caller, folder, family, options, source);
 }
 
 Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& load) {
@@ -164,7 +165,7 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions
     for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
       leftovers.add_read(name);
     options.tie(source.tying());
-    check_seq2seq_sizes(folder, family, options, source);
+    check_seq2seq_sizes(kCaller, folder, family, options, source);
     const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
     Transformer model = filled_seq2seq(path, options, family, source, leftovers);
     leftovers.finish();

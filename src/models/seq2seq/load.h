@@ -32,7 +32,7 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
 
 /// Checks the sizes in the configuration against the tensors, before allocating a model of these
 /// sizes. Throws c10::ValueError for a contradiction and WeightsError for a missing tensor.
-void check_seq2seq_sizes(const std::string& folder, const Seq2SeqFamily& family,
+void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
                          const TransformerOptions& options, const Vocabulary& source);
 
 /// Loads them. Throws as load_seq2seq().

@@ -122,14 +122,14 @@ std::vector<float> run(const InferenceKernels& use, const Case& c, int64_t split
 void check(const Case& c) {
   SCOPED_TRACE(std::to_string(c.rows) + " rows, " + std::to_string(c.inner) + " to " +
                std::to_string(c.outer));
-  const auto expected = expected(c);
+  const auto numbers = expected(c);
   for (const std::string& name : set_names()) {
     for (const int64_t split : {int64_t{1}, int64_t{1} << 40}) {
       const auto got = run(*find_inference(name), c, split);
-      ASSERT_EQ(got.size(), expected.size());
+      ASSERT_EQ(got.size(), numbers.size());
       for (size_t i = 0; i < got.size(); ++i)
-        ASSERT_TRUE(same(got[i], expected[i]))
-            << name << ", element " << i << ": " << got[i] << " instead of " << expected[i];
+        ASSERT_TRUE(same(got[i], numbers[i]))
+            << name << ", element " << i << ": " << got[i] << " instead of " << numbers[i];
     }
   }
 }

@@ -48,18 +48,18 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
   if (out.pooled.defined()) loss = loss + (out.pooled * given["pooled"]).sum();
   loss.backward();
   for (const auto& item : model->named_parameters()) {
-    const auto& expected = expected[item.key()];
-    if (!expected.requires_grad()) continue;
+    const auto& parameter = expected[item.key()];
+    if (!parameter.requires_grad()) continue;
     const auto& grad = item.value().grad();
-    const auto got = grad.defined() ? grad : torch::zeros_like(expected);
-    double largest = expected.abs().max().item<double>();
+    const auto got = grad.defined() ? grad : torch::zeros_like(parameter);
+    double largest = parameter.abs().max().item<double>();
     // It moves all scores of a query alike, so that its gradient is 0 but for rounding.
     constexpr std::string_view kNone = "pos_key.bias";
     if (item.key().ends_with(kNone)) {
       const auto module = item.key().substr(0, item.key().size() - std::string_view("bias").size());
       largest = expected[module + "weight"].abs().max().item<double>();
     }
-    EXPECT_LE((got - expected).abs().max().item<double>(), kBound * largest) << item.key();
+    EXPECT_LE((got - parameter).abs().max().item<double>(), kBound * largest) << item.key();
     const bool is_unused =
         item.key() == "embeddings.mask_token" || item.key().ends_with("mask_emb");
     EXPECT_TRUE(largest > 0.0 || is_unused) << item.key();

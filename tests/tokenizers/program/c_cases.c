@@ -156,6 +156,20 @@ static void check_errors(void) {
   /* No memory holds the list of so many texts, which are not read. */
   CHECK(posenc_encode(tokenizer, &text, NULL, SIZE_MAX, NULL, &encoding) == POSENC_MEMORY);
   CHECK(strcmp(posenc_last_error(), "out of memory") == 0);
+  {
+    /* Nor a batch of which rows times columns is more than 2^64, by 4 and by 0; nor so many ids. */
+    const posenc_text five[] = {text, text, text, text, text};
+    const int64_t id = 4;
+    posenc_encode_options_init(&options, sizeof options);
+    options.padding = POSENC_PAD_LENGTH;
+    options.max_length = INT64_C(3689348814741910324);
+    CHECK(posenc_encode(tokenizer, five, NULL, 5, &options, &encoding) == POSENC_MEMORY);
+    options.padding = POSENC_PAD_LONGEST;
+    options.pad_to_multiple_of = INT64_C(1) << 62;
+    CHECK(posenc_encode(tokenizer, five, NULL, 4, &options, &encoding) == POSENC_MEMORY);
+    CHECK(posenc_decode(tokenizer, &id, (size_t)1 << 61, 1, &out, NULL) == POSENC_MEMORY);
+    CHECK(out == NULL);
+  }
   CHECK(none == NULL && encoding == NULL);
 
   memset(&future, 1, sizeof future);

@@ -65,21 +65,20 @@ TEST(AttentionMask, SaysWhatTrueMeans) {
 // Hugging Face's attention_mask in all its dtypes, and torch.nn's key_padding_mask.
 TEST(AttentionMask, ReadsPaddingAsOneKeyARow) {
   const auto tokens = torch::tensor({{1, 1, 0, 0, 0}, {1, 1, 1, 1, 0}});
-  const auto expected = expected(tokens.view({2, 1, 1, 5}) != 0);
+  const auto bias = expected(tokens.view({2, 1, 1, 5}) != 0);
   for (const auto dtype : {torch::kLong, torch::kInt, torch::kShort, torch::kChar, torch::kByte,
                            torch::kUInt16, torch::kUInt32, torch::kUInt64, torch::kBool}) {
-    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(tokens.to(dtype))), expected))
-        << dtype;
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(tokens.to(dtype))), bias)) << dtype;
     const auto ids = (tokens * 7).to(dtype);
     if (dtype == torch::kBool) continue;
-    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::padding(ids, 0)), expected)) << dtype;
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::padding(ids, 0)), bias)) << dtype;
   }
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(tokens * -3)), expected));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding_torch_nn(tokens == 0)), expected));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(tokens * -3)), bias));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding_torch_nn(tokens == 0)), bias));
   const auto padded =
       functional::pad_sequences({torch::tensor({7, 8}), torch::tensor({1, 2, 3, 4})},
                                 functional::PadSequencesOptions().max_len(5));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(padded.mask)), expected));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(padded.mask)), bias));
 }
 
 // A pad id that does not fit the ids' dtype matches none of them.
