@@ -97,7 +97,7 @@ NEVER_FROZEN = {
 }
 
 # Where the options of modules are listed, and the classes that have them: those of stacks, and those of encoders and heads.
-FIELD_LISTS = ("src/inference/freeze/option_fields.h", "src/models/options/fields.h")
+FIELD_LISTS = ("src/inference/freeze/option_fields.h", "src/models/options/holders.h")
 OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/models/options/holders.h")
 
 # The first match counts.
