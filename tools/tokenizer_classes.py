@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src/tokenizers/folder/class_table.cpp"
 HEAD = """// Written by tools/tokenizer_classes.py from transformers {version}.
 // posenc-budget: a table
-#include "tokenizers/folder/class_table.h"
+#include "tokenizers/folder/tokenizer_class.h"
 
 namespace posenc::text {{
 

@@ -5,6 +5,7 @@
 #include "cli/arguments.h"
 #include "cli/classify_lines.h"
 #include "cli/command.h"
+#include "cli/prompt_options.h"
 
 namespace posenc::cli {
 namespace {

@@ -1,10 +1,12 @@
-#include "cli/describe.h"
+#include <CLI/App.hpp>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/help_format.h"
 
 namespace posenc::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include "cli/error.h"
 #include "cli/output.h"
 #include "cli/print.h"
+#include "cli/prompt_options.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/models/classifier.h"

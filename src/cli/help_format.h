@@ -21,4 +21,8 @@ class HelpFormat : public CLI::Formatter {
   std::string entry(const std::string& left, const std::string& text) const;
 };
 
+/// The command line as JSON, from CLI11's own objects: what `posenc --describe` prints, and what
+/// the man page and the completions are made from.
+std::string description_of(CLI::App& app);
+
 }  // namespace posenc::cli

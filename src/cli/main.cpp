@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "cli/describe.h"
 #include "cli/error.h"
 #include "cli/help_format.h"
 #include "cli/print.h"

@@ -1,4 +1,4 @@
-#include "tokenizers/token_bytes.h"
+#include "tokenizers/loaded_tokenizer.h"
 
 #include <algorithm>
 #include <optional>

@@ -8,7 +8,6 @@
 #include "tokenizers/pipeline/character_bytes.h"
 #include "tokenizers/pipeline/stream_state.h"
 #include "tokenizers/token_batch.h"
-#include "tokenizers/token_bytes.h"
 
 namespace posenc {
 namespace text {

@@ -16,7 +16,6 @@
 #include "train/check_run.h"
 #include "train/checkpoint/optimizer_options.h"
 #include "train/checkpoint/run_checks.h"
-#include "train/parallel/clip_norm.h"
 #include "train/parallel/collectives.h"
 #include "train/parallel/gradient_exchange.h"
 #include "train/shares.h"

@@ -23,7 +23,7 @@ Result posenc(const std::vector<std::string>& arguments);
 Result run_program(const std::vector<std::string>& command);
 
 /// run_program() for a program that uses LibTorch, which is loaded only for its first run
-/// (forked.h).
+/// (fork_server.cpp).
 Result run_loaded(const std::vector<std::string>& command);
 
 /// Gives each test its own temporary folder.

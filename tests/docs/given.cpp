@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "support/empty_folder.h"
+#include "support/temp_dir.h"
 
 namespace posenc::testing {
 namespace {
@@ -91,6 +91,21 @@ class Input : public Given {
  private:
   const Batch* batch_;
   std::map<std::string, int64_t> lengths_;
+};
+
+// Changes to a new temporary folder, which the destructor leaves and removes.
+class InEmptyFolder {
+ public:
+  InEmptyFolder() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder_.path());
+  }
+  ~InEmptyFolder() { std::filesystem::current_path(before_); }
+  InEmptyFolder(const InEmptyFolder&) = delete;
+  InEmptyFolder& operator=(const InEmptyFolder&) = delete;
+
+ private:
+  std::filesystem::path before_;
+  TempDir folder_;
 };
 
 class Documented : public ::testing::Test {

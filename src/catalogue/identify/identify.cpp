@@ -7,7 +7,6 @@
 #include <cctype>
 #include <string_view>
 
-#include "catalogue/identify/report.h"
 #include "catalogue/identify/search.h"
 
 namespace posenc {

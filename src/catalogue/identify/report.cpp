@@ -1,4 +1,4 @@
-#include "catalogue/identify/report.h"
+#include "catalogue/identify/search.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,11 +1,12 @@
 #pragma once
 
-// Compares one view of a tensor with all presets.
+// Compares one view of a tensor with all presets, and describes what it found.
 
 #include <optional>
 #include <vector>
 
 #include "catalogue/identify/candidate.h"
+#include "posenc/catalogue/identify.h"
 
 namespace posenc::identification {
 
@@ -29,5 +30,8 @@ struct SearchResult {
 
 /// The presets whose bits the table has, or else the nearest; nullopt if all are far away.
 std::optional<SearchResult> search(const TableView& view);
+
+/// Describes what a search found.
+Identification report(const SearchResult& found);
 
 }  // namespace posenc::identification

@@ -1,7 +1,7 @@
 #pragma once
 
 // The options of every struct that a module of a freezable stack or Transformer holds; lint
-// compares each list with the struct. Those of encoders and heads are in models/options/fields.h.
+// compares each list with the struct. Those of encoders and heads are in models/options/holders.h.
 //
 // posenc-budget: a list for each struct
 

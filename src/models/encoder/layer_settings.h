@@ -24,4 +24,10 @@ ReadLayers without_biases, without_wide_bias, read_beit, read_bloom, read_convbe
     read_modernbert, read_mpnet, read_mpt, read_qwen2, read_qwen3, read_squeezebert, read_t5,
     read_umt5, read_wav2vec2_conformer, read_xlm, read_xlnet;
 
+/// EncoderStructure::windows: all options of an encoder in windows, without the pooling. Each
+/// throws c10::ValueError for settings that are wrong, and for those with which transformers has a
+/// model that cannot be run.
+using ReadWindows = EncoderOptions(const Settings& config);
+ReadWindows read_donut_swin, read_sam, read_swin, read_swin_v2;
+
 }  // namespace posenc

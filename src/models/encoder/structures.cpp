@@ -2,7 +2,6 @@
 #include "models/types/encoder_structures.h"
 
 #include "models/encoder/layer_settings.h"
-#include "models/encoder/window_settings.h"
 
 namespace posenc::layers {
 namespace {

@@ -1,6 +1,6 @@
 // What encoders in windows read from config.json: Swin and SAM.
 
-#include "models/encoder/window_settings.h"
+#include "models/encoder/layer_settings.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,6 @@
 
 #include "models/config/setting_names.h"
 #include "models/embeddings/presets.h"
-#include "models/encoder/layer_settings.h"
 
 namespace posenc {
 namespace {

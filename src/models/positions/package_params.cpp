@@ -1,4 +1,4 @@
-#include "models/positions/package_params.h"
+#include "models/positions/rope_parameters.h"
 
 #include <c10/util/StringUtil.h>
 

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "models/positions/scaling.h"
+#include "posenc/positions/rotary/rotary.h"
 
 namespace posenc {
 
@@ -21,5 +24,15 @@ std::optional<int64_t> layer_number(const Settings& config, const std::string& l
 /// Width of a head that the frequencies are computed for.
 int64_t rotary_head_dim(const Settings& config, const hf::ModelType& model,
                         const std::string& layer_type);
+
+/// The parameters of the class that `preset` mirrors, by the names they have there, besides those
+/// of a config.json. Classes of transformers have none.
+std::vector<std::string> package_parameters(std::string_view preset);
+
+/// Sets those of them that `given` contains.
+///
+/// Errors: c10::ValueError for a value of the wrong kind.
+void apply_package_parameters(std::string_view preset, const Settings& given,
+                              RotaryOptions& options);
 
 }  // namespace posenc

@@ -8,7 +8,6 @@
 #include "core/named.h"
 #include "models/config/settings.h"
 #include "models/positions/model_options.h"
-#include "models/positions/package_params.h"
 #include "models/positions/rope_parameters.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 

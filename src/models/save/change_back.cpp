@@ -1,4 +1,4 @@
-#include "models/save/change_back.h"
+#include "models/save/tensors.h"
 
 #include <ATen/TensorOperators.h>
 

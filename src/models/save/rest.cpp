@@ -1,4 +1,4 @@
-#include "models/save/rest.h"
+#include "models/save/tensors.h"
 
 #include <algorithm>
 #include <charconv>

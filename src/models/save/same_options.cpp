@@ -1,14 +1,15 @@
-#include "models/save/same_options.h"
-
 #include <c10/util/Exception.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "models/encoder/config.h"
 #include "models/encoder/parts.h"
 #include "models/options/values.h"
+#include "models/save/same.h"
 #include "posenc/core/skip_init.h"
+#include "posenc/models/encoder.h"
 
 namespace posenc {
 namespace {

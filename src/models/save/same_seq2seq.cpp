@@ -1,10 +1,12 @@
-#include "models/save/same_seq2seq.h"
-
 #include <c10/util/Exception.h>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "models/config/settings.h"
+#include "models/save/same.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc {
 namespace {

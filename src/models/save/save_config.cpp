@@ -7,7 +7,7 @@
 #include "models/config/model_folder.h"
 #include "models/config/setting_names.h"
 #include "models/save/heads.h"
-#include "models/save/same_options.h"
+#include "models/save/same.h"
 #include "models/save/saved_settings.h"
 
 namespace posenc {

@@ -1,4 +1,4 @@
-#include "models/save/saved_generation.h"
+#include "models/save/saved_settings.h"
 
 #include <c10/util/Exception.h>
 
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/seq2seq/generation_config.h"
+#include "posenc/inference/generate_options.h"
 
 namespace posenc {
 namespace {

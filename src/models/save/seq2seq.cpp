@@ -7,8 +7,7 @@
 
 #include "models/save/input_files.h"
 #include "models/save/packed.h"
-#include "models/save/same_seq2seq.h"
-#include "models/save/saved_generation.h"
+#include "models/save/same.h"
 #include "models/save/saved_settings.h"
 #include "models/save/target.h"
 #include "models/save/write_folder.h"

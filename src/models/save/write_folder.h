@@ -13,6 +13,9 @@
 
 namespace posenc {
 
+class Encoder;
+struct SavePretrainedOptions;
+
 /// What the folder of a model has.
 struct PretrainedFolder {
   nlohmann::json config;  ///< config.json
@@ -70,5 +73,10 @@ class FolderWriter {
 /// WeightsError, naming the public function `caller`.
 void write_pretrained(const char* caller, const std::string& folder,
                       const PretrainedFolder& contents);
+
+/// What save_pretrained() writes into `folder` for an encoder. Nothing is written. Throws as
+/// save_pretrained() does.
+PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
+                                      const SavePretrainedOptions& options);
 
 }  // namespace posenc

@@ -1,5 +1,3 @@
-#include "models/sentence/convolved.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -10,6 +8,8 @@
 #include <torch/nn/modules/conv.h>
 
 #include <algorithm>
+
+#include "models/sentence/stage_module.h"
 
 namespace posenc {
 namespace {

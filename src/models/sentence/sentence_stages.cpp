@@ -12,9 +12,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "models/sentence/convolved.h"
 #include "models/sentence/stage_module.h"
-#include "models/sentence/stage_widths.h"
 #include "posenc/models/functional/pooling.h"
 
 namespace posenc {

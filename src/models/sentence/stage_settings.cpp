@@ -8,7 +8,6 @@
 
 #include "models/sentence/pooling.h"
 #include "models/sentence/transformer_settings.h"
-#include "models/sentence/word_weights.h"
 #include "weights/common/file.h"
 
 namespace posenc {

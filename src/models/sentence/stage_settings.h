@@ -43,4 +43,10 @@ Activation activation_at(const Settings& config, const char* name);
 /// The folder of a stage.
 std::string stage_folder(const SentenceModules& modules, const SentenceModule& stage);
 
+/// The weight (V) of each word of a WordWeights' `vocab`: that of the word or else of its
+/// lower-case form in `word_weights`, or `unknown_word_weight`. Throws c10::ValueError for settings
+/// that are none, and for a word of which only the lower-case form may have a weight and which has
+/// other letters than those of ASCII.
+at::Tensor word_weights_in(const Settings& config);
+
 }  // namespace posenc

@@ -1,8 +1,8 @@
-#include "models/sentence/stage_widths.h"
-
 #include <c10/util/Exception.h>
 
 #include "core/check.h"
+#include "models/sentence/stage_module.h"
+#include "posenc/models/sentence_stages.h"
 
 namespace posenc {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/sentence/word_weights.h"
+#include "models/sentence/stage_settings.h"
 
 #include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>

@@ -9,7 +9,6 @@
 #include "core/tensors.h"
 #include "posenc/positions/relative/resize.h"
 #include "positions/relative/limits.h"
-#include "positions/relative/rows_of_distances.h"
 #include "positions/relative/spread.h"
 
 namespace posenc {

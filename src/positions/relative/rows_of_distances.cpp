@@ -1,4 +1,4 @@
-#include "positions/relative/rows_of_distances.h"
+#include "positions/relative/spread.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>

@@ -1,5 +1,3 @@
-#include "positions/sinusoid/reference.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -15,6 +13,7 @@
 #include "core/torch_internals/parallel_for.h"
 #include "positions/sinusoid/columns.h"
 #include "positions/sinusoid/frequency.h"
+#include "positions/sinusoid/rows.h"
 
 namespace posenc {
 namespace {

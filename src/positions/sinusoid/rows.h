@@ -25,4 +25,17 @@ at::Tensor row_positions(const SinusoidOptions& options, int64_t length);
 /// The nominal length of a table with this many rows, or 0 if there is none.
 int64_t nominal_length(const SinusoidOptions& options, int64_t rows);
 
+/// The recipe itself, as ATen operations in the order of the reference implementation.
+///
+/// `positions` (N), float32 or float64 -> (N, options.channels()) float32 or, with
+/// sinusoid::Arithmetic::Float64, float64. `length` is L of angle_by_length. No zero rows, no Post.
+at::Tensor reference_rows(const SinusoidOptions& options, const at::Tensor& positions,
+                          int64_t length);
+
+/// The same for all cells of options.grid(), in row-major order.
+at::Tensor reference_grid(const SinusoidOptions& options);
+
+/// Applies the table's Post in place to float32 (rows, D).
+void finish(const SinusoidOptions& options, at::Tensor& table);
+
 }  // namespace posenc

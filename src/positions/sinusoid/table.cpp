@@ -10,7 +10,6 @@
 #include "core/check.h"
 #include "positions/sinusoid/columns.h"
 #include "positions/sinusoid/exact.h"
-#include "positions/sinusoid/reference.h"
 #include "positions/sinusoid/rows.h"
 
 namespace posenc {

@@ -3,11 +3,20 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tokenizers/decoders/decoded_end.h"
-
 namespace posenc::text {
+
+/// Follows tokens that come one by one, to know without decoding all of them again whether their
+/// text ends in U+FFFD.
+class DecodedEnd {
+ public:
+  virtual ~DecodedEnd() = default;
+
+  virtual void add(std::string_view token) = 0;
+  virtual bool is_replacement() const = 0;
+};
 
 /// Turns tokens into the pieces of a text.
 class Decoder {

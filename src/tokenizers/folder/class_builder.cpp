@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tokenizers/folder/mistral_regex.h"
 #include "tokenizers/folder/model_files.h"
 
 namespace posenc::text {

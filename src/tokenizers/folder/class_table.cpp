@@ -1,6 +1,6 @@
 // Written by tools/tokenizer_classes.py from transformers 5.23.0.
 // posenc-budget: a table
-#include "tokenizers/folder/class_table.h"
+#include "tokenizers/folder/tokenizer_class.h"
 
 namespace posenc::text {
 

@@ -6,7 +6,6 @@
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/folder/classes.h"
 #include "tokenizers/folder/python/constructors.h"
-#include "tokenizers/folder/refused_classes.h"
 #include "tokenizers/folder/tokenizer_class.h"
 
 namespace posenc::text {

@@ -9,9 +9,10 @@
 #include "tokenizers/definition/base64.h"
 #include "tokenizers/folder/components.h"
 #include "tokenizers/folder/language_codes.h"
-#include "tokenizers/folder/merges.h"
 #include "tokenizers/folder/model_files.h"
+#include "tokenizers/models/vocabulary.h"
 #include "tokenizers/sentencepiece/model_proto.h"
+#include "tokenizers/unicode/utf8.h"
 
 namespace posenc::text {
 namespace {
@@ -119,6 +120,28 @@ SentencePieceModel read_proto(const ClassBuilder& builder, const std::string& fi
     return read_sentencepiece_proto(builder.files().read(file));
   } catch (const TokenizerError& error) {
     throw error.in_file(builder.files().path(file));
+  }
+}
+
+// The merges of a vocabulary of SentencePiece's BPE, whose files have none: every split of a token
+// into two tokens, by the id of the token, then the length of the first, as transformers makes
+// them. Throws TokenizerError for a token that is too long.
+
+void make_merges(Definition& definition) {
+  constexpr std::size_t kLongest = 1000;  // in bytes, as the work goes by the square
+  const Vocabulary vocabulary(definition);
+  std::vector<Piece> pieces = definition.model.vocab;
+  std::ranges::stable_sort(pieces, {}, &Piece::id);
+  for (const Piece& piece : pieces) {
+    if (piece.text.size() > kLongest)
+      refuse("a piece", "have at most 1000 bytes", std::to_string(piece.text.size()));
+    for (std::size_t at = 0; at < piece.text.size();) {
+      next_character(piece.text, at);
+      if (at == piece.text.size()) break;
+      const std::string_view left = piece.text.substr(0, at), right = piece.text.substr(at);
+      if (vocabulary.id(left) && vocabulary.id(right))
+        definition.model.merges.push_back({left, right});
+    }
   }
 }
 

@@ -1,8 +1,7 @@
-#include "tokenizers/folder/mistral_regex.h"
-
 #include <algorithm>
 #include <string_view>
 
+#include "tokenizers/folder/class_builder.h"
 #include "tokenizers/folder/components.h"
 
 namespace posenc::text {

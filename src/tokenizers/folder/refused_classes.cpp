@@ -1,4 +1,4 @@
-#include "tokenizers/folder/refused_classes.h"
+#include "tokenizers/folder/tokenizer_class.h"
 
 #include <algorithm>
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "tokenizers/folder/class_table.h"
-
 namespace posenc::text {
 namespace {
 

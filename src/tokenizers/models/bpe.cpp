@@ -1,4 +1,4 @@
-#include "tokenizers/models/bpe.h"
+#include "tokenizers/models/kinds.h"
 
 #include <algorithm>
 #include <string>

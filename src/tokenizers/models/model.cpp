@@ -2,11 +2,8 @@
 
 #include "base/text.h"
 #include "posenc/tokenizers/error.h"
-#include "tokenizers/models/bpe.h"
-#include "tokenizers/models/unigram.h"
+#include "tokenizers/models/kinds.h"
 #include "tokenizers/models/vocabulary_model.h"
-#include "tokenizers/models/word_level.h"
-#include "tokenizers/models/word_piece.h"
 
 namespace posenc::text {
 

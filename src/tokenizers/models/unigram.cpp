@@ -1,4 +1,4 @@
-#include "tokenizers/models/unigram.h"
+#include "tokenizers/models/kinds.h"
 
 #include <algorithm>
 #include <limits>

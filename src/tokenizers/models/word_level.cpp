@@ -1,4 +1,4 @@
-#include "tokenizers/models/word_level.h"
+#include "tokenizers/models/kinds.h"
 
 #include "tokenizers/models/vocabulary_model.h"
 

@@ -1,4 +1,4 @@
-#include "tokenizers/models/word_piece.h"
+#include "tokenizers/models/kinds.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "tokenizers/normalizers/bert.h"
+#include "tokenizers/normalizers/kinds.h"
 
 #include <vector>
 

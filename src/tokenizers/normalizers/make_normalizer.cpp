@@ -4,9 +4,8 @@
 
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/definition/component.h"
-#include "tokenizers/normalizers/bert.h"
 #include "tokenizers/normalizers/character_map.h"
-#include "tokenizers/normalizers/precompiled.h"
+#include "tokenizers/normalizers/kinds.h"
 #include "tokenizers/regex/pattern.h"
 #include "tokenizers/unicode/unicode.h"
 #include "tokenizers/unicode/utf8.h"

@@ -1,4 +1,4 @@
-#include "tokenizers/normalizers/precompiled.h"
+#include "tokenizers/normalizers/kinds.h"
 
 #include <array>
 #include <optional>

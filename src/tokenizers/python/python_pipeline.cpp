@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "posenc/tokenizers/error.h"
 #include "tokenizers/pipeline/settings.h"
-#include "tokenizers/python/truncation.h"
+#include "tokenizers/pipeline/truncation.h"
 
 namespace posenc::text {
 namespace {

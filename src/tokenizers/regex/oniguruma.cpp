@@ -7,7 +7,6 @@
 
 #include "base/text.h"
 #include "posenc/tokenizers/error.h"
-#include "tokenizers/regex/rewrite.h"
 
 namespace posenc::text {
 namespace {

@@ -1,4 +1,4 @@
-#include "tokenizers/regex/rewrite.h"
+#include "tokenizers/regex/oniguruma.h"
 
 #include <optional>
 #include <utility>

@@ -1,5 +1,3 @@
-#include "train/parallel/clip_norm.h"
-
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "posenc/train/clip_grad_norm.h"
+#include "train/parallel/gradient_exchange.h"
 
 namespace posenc {
 namespace parallel {

@@ -12,6 +12,10 @@
 #include "train/parallel/buckets.h"
 #include "train/parallel/collectives.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace posenc::parallel {
 
 /// Sums the gradients of parameters over the processes of a group, step by step: ready() for the
@@ -98,5 +102,9 @@ class GradientExchange {
   std::exception_ptr error_;          // of this process alone, until finish() throws it
   at::Tensor counts_;                 // by kind and parameter, of processes; on the CPU
 };
+
+/// clip_grad_norm(), but returns the norm as a tensor without dimensions, and reads no value back
+/// from a device. `max_norm` is positive. Messages name `caller`.
+at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const char* caller);
 
 }  // namespace posenc::parallel

@@ -13,7 +13,6 @@
 #include "weights/common/file.h"
 #include "weights/common/module_state.h"
 #include "weights/common/tensor.h"
-#include "weights/torch/pickle/writer.h"
 #include "weights/torch/zip/writer.h"
 
 namespace posenc::io {

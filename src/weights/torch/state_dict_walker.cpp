@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "weights/common/tensor_list.h"
-#include "weights/torch/text.h"
 
 namespace posenc::io {
 namespace {

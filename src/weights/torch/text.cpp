@@ -1,10 +1,9 @@
-#include "weights/torch/text.h"
-
 #include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "base/text.h"
+#include "weights/torch/tensors.h"
 
 namespace posenc::io {
 namespace {

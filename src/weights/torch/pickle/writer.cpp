@@ -1,8 +1,7 @@
-#include "weights/torch/pickle/writer.h"
-
 #include <map>
 
 #include "weights/common/dtype_facts.h"
+#include "weights/torch/save_writer.h"
 
 namespace posenc::io {
 namespace {

@@ -1,9 +1,17 @@
 #pragma once
 
+// The tensors of a folder that are not the encoder's own, or not as the encoder has them.
+
 #include "models/encoder/config.h"
+#include "posenc/weights/load.h"
 #include "posenc/weights/state_dict.h"
 
 namespace posenc {
+
+/// Undoes what the rules of `names` change besides names, where a file has a weight otherwise than
+/// the encoder: convolutions, and linear layers in groups. Throws c10::ValueError for a weight that
+/// is not zero between its groups.
+void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConfig& config);
 
 /// What a folder has beside its encoder: the tensors of a head, of a decoder or of a second
 /// encoder, all in float32, and how the encoder's are called there. Copies of the table of tokens
