@@ -1,4 +1,5 @@
 # Installation and export. Consumers need LibTorch, which posencConfig.cmake finds itself.
+# posenc-budget: the export sets, the package and the pkg-config files are of the same targets
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/posenc")
 

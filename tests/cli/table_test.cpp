@@ -125,7 +125,7 @@ TEST_F(Table, MakesManyAtOnce) {
   EXPECT_EQ(made.tensors["d"].size(0), 4);
   for (const auto& [name, text] : Settings{{"odd", "Got 7"},
                                            {"typo", "whisper"},
-                                           {"long", "whole number"},
+                                           {"long", "integer"},
                                            {"none", "length must be given"},
                                            {"more", "lenght"}}) {
     ASSERT_TRUE(made.metadata.count(name)) << name;

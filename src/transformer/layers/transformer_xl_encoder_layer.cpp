@@ -17,7 +17,7 @@ TransformerXLEncoderLayerImpl::TransformerXLEncoderLayerImpl(TransformerLayerOpt
 void TransformerXLEncoderLayerImpl::reset() {
   constexpr const char* kLayer = "TransformerXLEncoderLayer";
   TORCH_CHECK_VALUE(options.transformer_xl(), "[", kLayer,
-                    "] transformer_xl must be set. Got none");
+                    "] transformer_xl must be set. It is not");
   check_layer(kLayer, options);
   check_defaults(kLayer, options, {"transformer_xl", "bias", "window"});
   const LayerDropouts drops = dropouts_of(options);

@@ -36,7 +36,7 @@ TransformerXLPositionsImpl::TransformerXLPositionsImpl(TransformerLayerOptions o
 
 void TransformerXLPositionsImpl::reset() {
   TORCH_CHECK_VALUE(options.transformer_xl(),
-                    "[TransformerXLPositions] transformer_xl must be set. Got none");
+                    "[TransformerXLPositions] transformer_xl must be set. It is not");
   if (options.transformer_xl()->mask_embedding())
     mask_emb = register_parameter("mask_emb", torch::empty({1, 1, options.d_model()}));
   const double p = options.conformer() ? 0.0 : dropouts_of(options).output;

@@ -36,7 +36,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 WeightsError bad_info(const std::string& tensor) {
   return WeightsError(Code::Corrupt, std::string("must have saved_offsets in the metadata ") +
-                                         kInfo + ", one whole number for each dimension")
+                                         kInfo + ", one integer for each dimension")
       .in_tensor(tensor);
 }
 
