@@ -195,7 +195,7 @@ TEST(GroupedQueries, AreThoseOfRepeatedHeads) {
   torch::manual_seed(3);
   const torch::NoGradGuard no_grad;
   MultiheadAttention grouped(MultiheadAttentionOptions(24, 6).num_kv_heads(2));
-  MultiheadAttention integer(24, 6);
+  MultiheadAttention whole(24, 6);
   const auto repeated = [](const torch::Tensor& t) {  // (2 * 4, ...) -> (6 * 4, ...)
     return t.unflatten(0, {2, 4}).repeat_interleave(3, 0).flatten(0, 1);
   };

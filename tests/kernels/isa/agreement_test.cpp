@@ -455,7 +455,7 @@ TEST(KernelBits, Gates) {
   expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90,
                 [](const InferenceKernels& use, Hash& hash) {
                   const auto y = Numbers(12).floats(1001);
-                  for (const ActivationKernel& one : activations(use)) {
+                  for (const inference::ActivationKernel& one : inference::activations(use)) {
                     auto x = Numbers(11).floats(1001);
                     one.gate(x.data(), y.data(), 1001);
                     hash.add(x);
@@ -466,7 +466,7 @@ TEST(KernelBits, Gates) {
 TEST(KernelBits, Activations) {
   expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8,
                 [](const InferenceKernels& use, Hash& hash) {
-                  for (const ActivationKernel& one : activations(use)) {
+                  for (const inference::ActivationKernel& one : inference::activations(use)) {
                     auto x = Numbers(11).floats(1001);
                     for (size_t i = 0; i < x.size(); i += 5) x[i] *= 32.0F;
                     one.activate(x.data(), 1001);
