@@ -100,6 +100,14 @@ NEVER_FROZEN = {
 FIELD_LISTS = ("src/inference/freeze/option_fields.h", "src/models/options/holders.h")
 OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/models/options/holders.h")
 
+# A private header of fewer lines needs two readers: files of other stems that include it.
+SMALL_HEADER = 25
+SMALL_MAY = {
+    "src/pch.h": "the build includes it",
+    "src/positions/nn/rms_norm.h": "RMSNorm and TransformerNorm have a source each, as modules have, and what one computes is the other's",
+    "src/tokenizers/unicode/expand.h": "read by a table that tools/unicode_tables.py writes",
+}
+
 # The first match counts.
 BUDGETS = [
     (r"include/.*\.h$", 150),
@@ -446,6 +454,23 @@ def check_circles(tree, graph):
             visit(name, [name])
 
 
+def check_small_headers(tree):
+    """A header earns its file: one of a few lines that one source needs is merged with that source's header, or with others like it."""
+    readers = {}
+    for name in tree.matching(r"(include|src|tests|tools)/.*\.(h|cpp|inc)$"):
+        for match in filter(None, map(INCLUDE.match, tree.lines(name))):
+            in_tests = f"tests/{match.group(2)}"
+            found = in_tests if name.startswith("tests/") and in_tests in tree.files else resolve(tree, name, *match.groups())
+            if found and os.path.splitext(name)[0] != os.path.splitext(found)[0]:
+                readers.setdefault(found, set()).add(name)
+    for name in tree.matching(r"(src|tests)/.*\.h$"):
+        declares = any(text and not re.match(r"\s*(#|//|$)", text) for text in tree.lines(name))
+        count = len(readers.get(name, ()))
+        if declares and len(tree.lines(name)) < SMALL_HEADER and count < 2 and name not in SMALL_MAY:
+            tree.say(name, 1, "small", f"a header of fewer than {SMALL_HEADER} lines that two files of other names include, or SMALL_MAY "
+                     f"with the reason; this has {count}")
+
+
 # --- lists: all files are built, tested and in the umbrella header ---------------------------------
 
 
@@ -664,7 +689,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_includes, check_components, check_internals, check_factories, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_fields, check_text, check_english):
+        for check in (check_format, check_includes, check_components, check_small_headers, check_internals, check_factories, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_fields, check_text, check_english):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

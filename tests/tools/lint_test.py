@@ -219,6 +219,16 @@ class Lint(unittest.TestCase):
         self.rejects({**good, "src/inference/x.h": '#pragma once\n#include "posenc/nn/gate.h"\n'},
                      "include: posenc/positions/nn/gate.h; posenc/nn/gate.h is its name until 0.2")
 
+    def test_small_headers(self):
+        small = {"src/inference/small.h": "#pragma once\n\nint f();\n", "src/inference/small.cpp": '#include "inference/small.h"\n', "src/inference/a.cpp": '#include "inference/small.h"\n',
+                 **listing("inference", "small.cpp a.cpp b.cpp")}
+        self.rejects(small, "src/inference/small.h:1: small: a header of fewer than 25 lines that two files of other names include, or SMALL_MAY with the reason; this has 1")
+        self.assertEqual(self.lint({**small, "src/inference/b.cpp": '#include "inference/small.h"\n'})[0], 0)
+        self.assertEqual(self.lint({**small, "src/inference/small.h": small["src/inference/small.h"] + "int g();\n" * 22})[0], 0)
+        test = {"tests/parity/small.h": "#pragma once\n\nint f();\n", "tests/parity/gate_test.cpp": '// Gate: weight\n#include "small.h"\n'}
+        self.rejects(test, "tests/parity/small.h:1: small: ")
+        self.assertEqual(self.lint({**test, "tests/parity/b.cpp": '#include "parity/small.h"\n'})[0], 0)
+
     def test_what_a_shared_library_would_hide(self):
         def header(namespaces):
             return {"include/posenc/base/error.h": f"#pragma once\n{namespaces}\nint f();\n\n}}  // namespace posenc\n"}
