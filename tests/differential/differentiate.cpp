@@ -56,7 +56,7 @@ TransformerLayerOptions layer_options(const Json& options) {
   return TransformerLayerOptions(options.at("width"), options.at("heads"))
       .d_ff(options.at("d_ff"))
       .dropout(options.at("dropout"))
-      .activation(activation_of(options.at("activation")))
+      .activation(activation_of(options.at("activation").get<std::string>()))
       .norm_first(options.at("norm_first"))
       .layer_norm_eps(options.at("eps"))
       .bias(options.at("bias"))

@@ -20,7 +20,7 @@ Transformer model_of(const Json& options) {
                          .max_len(options.at("max_len"))
                          .dropout(options.at("dropout"))
                          .tie(tying_of(options.at("tying")))
-                         .activation(activation_of(options.at("activation")))
+                         .activation(activation_of(options.at("activation").get<std::string>()))
                          .norm_first(options.at("norm_first"))
                          .final_norm(options.at("norm"))
                          .layer_norm_eps(options.at("eps"))

@@ -16,6 +16,7 @@
 #include "base/platform/memory.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
+#include "kernels/isa/sets.h"
 #include "kernels/weights.h"
 
 namespace posenc::kernels {
