@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/program.h"
 #include "posenc/models/encoder_embeddings_preset.h"
@@ -55,6 +56,24 @@ TEST_F(Embeddings, AreTheLastPartsOfTheList) {
                                  [](const auto& one) { return one["model_type"] == "bert"; });
   ASSERT_NE(bert, listed.end());
   EXPECT_EQ((*bert)["heads"], nlohmann::json({"sequence", "token", "question", "masked"}));
+}
+
+// A script may take the first word of each line that is neither empty nor begins with `#`.
+TEST_F(Embeddings, HeadingsAreNoPresets) {
+  const char* const tables[] = {"",         "--rotary",  "--relative", "--embeddings",
+                                "--vision", "--encoders"};
+  for (const std::string table : tables) {
+    SCOPED_TRACE(table);
+    const auto result = table.empty() ? posenc({"presets"}) : posenc({"presets", table});
+    EXPECT_EQ(result.status, 0);
+    std::istringstream lines(result.out);
+    int headings = 0;
+    for (std::string line; std::getline(lines, line);) {
+      headings += line.rfind("# ", 0) == 0 ? 1 : 0;
+      EXPECT_TRUE(line.empty() || line[0] == '#' || line.rfind("  ", 0) == 0) << line;
+    }
+    EXPECT_GT(headings, 0);
+  }
 }
 
 }  // namespace

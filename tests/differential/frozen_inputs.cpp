@@ -9,12 +9,16 @@
 namespace posenc::differential {
 namespace {
 
-// A bias of any layout: contiguous, broadcast, transposed, lazily negated, with a NaN.
-at::Tensor any_bias(Drawn& drawn, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+// A bias of any layout: contiguous, broadcast, transposed, lazily negated, with a NaN. That is not
+// of padding: a row of padding that is NaN reaches all tokens in the next layer of a module, as in
+// PyTorch, since attention multiplies it by 0; a frozen model drops it.
+at::Tensor any_bias(Drawn& drawn, int64_t batch, int64_t heads, int64_t queries, int64_t keys,
+                    const at::Tensor& tokens) {
   auto bias = torch::randn({drawn.coin() ? batch : 1, drawn.coin() ? heads : 1, queries, keys});
   if (drawn.coin(0.2)) bias = torch::imag(torch::conj(torch::complex(bias * 0.1, bias)));
   if (drawn.coin(0.2)) bias = bias.transpose(2, 3).contiguous().transpose(2, 3);
-  if (drawn.coin(0.1) && bias.numel() > 0 && !bias.is_neg())
+  const bool has_nan = drawn.coin(0.1) && bias.numel() > 0 && !bias.is_neg();
+  if (has_nan && (!tokens.defined() || tokens.select(1, 0).ne(0).all().item<bool>()))
     bias.select(0, 0).select(0, 0).select(0, 0).select(0, 0).copy_(any_nan(drawn));
   if (drawn.coin(0.1)) bias.select(3, drawn.below(keys)).fill_(-INFINITY);
   return bias;
@@ -48,7 +52,7 @@ AttentionMask any_mask(Drawn& drawn, int64_t batch, int64_t heads, int64_t queri
     mask = mask & AttentionMask::key_padding(tokens), made += " padding";
   if (drawn.coin(0.3)) mask = mask & AttentionMask::causal(drawn.below(3)), made += " causal";
   if (drawn.coin(0.3)) {
-    mask = mask & AttentionMask::additive(any_bias(drawn, batch, heads, queries, keys));
+    mask = mask & AttentionMask::additive(any_bias(drawn, batch, heads, queries, keys, tokens));
     made += " bias";
   }
   if (drawn.coin(0.2)) {

@@ -22,6 +22,7 @@ from harness import Draw, Failure, Programs
 SEARCHES, NUDGES = 3, 12  # of each model type
 SAMPLES = 3000
 TOLERANCE = 2e-5
+MOST = 1e8  # of scores in a beam search
 LEAST_PROBABLE = 1e-7  # of frequencies that are far from the probabilities by chance
 
 
@@ -76,8 +77,6 @@ def settings_of(draw: Draw, vocab: int, pad: int, end: int) -> dict:
         found["suppress_tokens"] = [*some_ids(draw, vocab, 1, 8), vocab + 5]
     if draw.coin(0.2):
         found["begin_suppress_tokens"] = some_ids(draw, vocab, 1, 20)
-    if "exponential_decay_length_penalty" in found:  # of scores of -inf: one of some hundred differs, which is open
-        found.pop("remove_invalid_values", None)
     return with_other_numbers(draw, found)
 
 
@@ -129,6 +128,9 @@ def is_void(settings: dict) -> bool:
     """What transformers refuses itself."""
     forced = [settings.get("forced_bos_token_id"), settings.get("forced_eos_token_id")]
     lists = [set([one] if isinstance(one, int) else one) for one in forced if one is not None]
+    ends = settings.get("eos_token_id")
+    if settings.get("exponential_decay_length_penalty") and isinstance(ends, list) and min(ends) < 0:
+        return True
     return any(one <= set(settings.get("suppress_tokens") or []) for one in lists)
 
 
@@ -270,6 +272,14 @@ def is_forced_tie(settings: dict, ours: list[int], theirs: list[int]) -> bool:
     return same and ours[-1] in forced and theirs[-1] in forced
 
 
+def loses_marks(subject: Subject, given: dict, settings: dict) -> bool:
+    """Whether a step has scores above the 1e9 by which transformers' beam search marks the sequences that have ended: it goes on
+    with these, and returns others that have not. A decay raises the -3.4e38 that `remove_invalid_values` makes of -inf to +inf."""
+    model, kept = without_nulls(subject.model, settings | subject.options)
+    out = model.generate(**given, **kept, return_dict_in_generate=True, output_scores=True)
+    return hasattr(out, "sequences_scores") and any(bool(((step > MOST) | step.isnan()).any()) for step in out.scores)
+
+
 def runs_out(subject: Subject, given: dict, settings: dict) -> bool:
     """Whether a row has no token left, which transformers writes as tokens of probability 0."""
     model, kept = without_nulls(subject.model, settings | subject.options)
@@ -384,6 +394,7 @@ def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool
             why = check_samples(subject, given, settings, got["sequences"])
         else:
             why = compare(subject, given, settings, got, fills_of(subject, settings))
+            why = why if why and not loses_marks(subject, given, settings) else ""
     except (ValueError, RuntimeError, IndexError) as error:  # of transformers itself
         why = "" if isinstance(got, str) else f"transformers refuses it: {error}"
     what = f"{subject.kind} {json.dumps(settings)} {' '.join(more)}; of the folder: {json.dumps(subject.settings)}"

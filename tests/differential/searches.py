@@ -205,7 +205,7 @@ def expect_search(model: Table, case: Case, noise: float = 0.0) -> bool:
     except (ValueError, RuntimeError, IndexError):
         return False
     scores = getattr(out, "sequences_scores", torch.zeros(len(out.sequences)))
-    case.expected = {"sequences": out.sequences[:, tensors["prefix"].shape[1] :], "scores": scores}
+    case.expected = {"sequences": out.sequences[:, tensors["prefix"].shape[1] :], "scores": scores, "largest": max(step.max() for step in out.scores)}
     return not any(bool(step.isneginf().all(1).any() or step.isnan().any()) for step in out.scores)
 
 
@@ -298,6 +298,9 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         for number, (case, got) in enumerate(zip(searches + steps, results)):
             is_search = number < len(searches)
             why = search_differs(case, got) if is_search else step_differs(case, got)
+            # Of larger scores the beam search of transformers does not know which have ended (generation.py).
+            if why and is_search and case.options["settings"].get("num_beams", 1) > 1 and case.expected["largest"] > -LOST:
+                why = ""
             # Which of two is found may be a matter of rounding.
             if why and is_search and any(expect_search(model, case, NOISE) and not search_differs(case, got) for _ in range(NUDGES)):
                 why = ""

@@ -147,6 +147,25 @@ TEST(Padding, IsNotSeenByATokenThatMaySeeNothingElse) {
   }
 }
 
+// In a module it reaches all tokens, as in PyTorch: attention multiplies it by 0.
+TEST(Padding, OfAFrozenStackMayBeNaN) {
+  const torch::NoGradGuard no_grad;
+  const auto tokens = some_tokens(), x = torch::randn({kBatch, kLength, kWidth});
+  const auto other = x.masked_fill(tokens.eq(0).unsqueeze(-1), NAN);
+  for (const auto& [name, stack] : layer_kinds(kWidth, kHeads)) {
+    if (stack.layer().mixing() != Mixing::Attention || stack.layer().conformer()) continue;
+    SCOPED_TRACE(name);
+    const auto frozen = freeze(drawn(TransformerEncoder(stack)));
+    for (const AttentionMask& mask : masks_of(stack, tokens)) {
+      const auto bias = torch::zeros({kBatch, 1, kLength, kLength})
+                            .masked_fill(tokens.eq(0).unsqueeze(1).unsqueeze(3), NAN);
+      const auto expected = frozen.forward(x, mask);
+      EXPECT_TRUE(near(frozen.forward(other, mask), expected));
+      EXPECT_TRUE(near(frozen.forward(x, mask & AttentionMask::additive(bias)), expected));
+    }
+  }
+}
+
 TEST(Padding, GradientsOfATokenWithoutKeysAreThoseOfItsSequence) {
   for (const auto& [name, stack] : layer_kinds(kWidth, kHeads)) {
     if (!stack.layer().disentangled() && !stack.layer().transformer_xl()) continue;

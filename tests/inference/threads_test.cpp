@@ -134,9 +134,8 @@ TEST(FrozenThreads, AreAtMostTheLimitWithAnyBackend) {
   EXPECT_GT(new_threads([&] { at::set_num_threads(4), product(); }), 0) << "LibTorch has threads";
   for (const auto gemm : {GemmBackend::Native, GemmBackend::ATen, GemmBackend::Autotune}) {
     for (const int limit : {1, 2}) {
-      if (limit > 1 && gemm != GemmBackend::Native) continue;
       const auto frozen = freeze(model, FreezeOptions().gemm(gemm).threads(limit));
-      for (const int64_t length : {16, 180}) {
+      for (const int64_t length : {4, 16, 180}) {  // products alone have threads, loops, both
         const auto own = ids(4, length);
         EXPECT_LE(new_threads([&] {
                     at::set_num_threads(4);

@@ -33,9 +33,11 @@ struct LibTorchThreads {
   int mkl;     ///< 0: those of the process
 };
 
-/// Returns those before. In a new thread, at::get_num_threads() sets its number first.
+/// Returns those before. In a new thread LibTorch sets its own number before the first loop: each
+/// library that loops has a flag for that, LibTorch's in at::get_num_threads(), this one's below.
 inline LibTorchThreads exchange_threads(LibTorchThreads threads) {
   const int openmp = at::get_num_threads();
+  at::internal::lazy_init_num_threads();
   omp_set_num_threads(threads.openmp);
   const bool has_mkl = MKL_Set_Num_Threads_Local != nullptr;
   return {openmp, has_mkl ? MKL_Set_Num_Threads_Local(threads.mkl) : 0};

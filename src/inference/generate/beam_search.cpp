@@ -9,6 +9,9 @@ namespace posenc {
 namespace {
 
 constexpr float kDead = -std::numeric_limits<float>::infinity();
+// What transformers gives to beams that do not live: a candidate that is worse becomes none, unless
+// there is nothing better.
+constexpr float kLeast = -1e9F;
 
 // The beams of one source, sorted by log probability.
 struct Beams {
@@ -57,8 +60,10 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   next.attention.resize(width);
   origin.assign(width, 0);
   size_t live = 0, rank = 0;
+  const bool has_better = !next.finished.empty() || candidates.front().log_probability > kLeast;
+  const float least = has_better ? kLeast : kDead;
   for (const Candidate& candidate : candidates) {
-    if (candidate.log_probability == kDead || live == width) break;
+    if (candidate.log_probability <= least || live == width) break;
     auto columns = beams.columns[candidate.beam];
     columns.push_back(candidate.token);
     if (search.ends(columns, length)) {

@@ -162,5 +162,22 @@ TEST(Search, AForcedEndCostsNothing) {
     }
 }
 
+// A forced token makes the others impossible. remove_invalid_values makes large numbers of their
+// scores, and the decay makes the score of an end that was impossible infinite.
+TEST(Search, ImpossibleTokensThatHaveANumberMakeNoBeams) {
+  for (const int64_t beams : {1, 2, 3}) {
+    const auto options = up_to(6, beams)
+                             .forced_bos_id(kEnd)
+                             .min_new_tokens(3)
+                             .remove_invalid_values(true)
+                             .exponential_decay_length_penalty(LengthDecay{0, 1.5});
+    Script script(1, options, all_alike);
+    const auto found = script.search()[0];
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].tokens, Tokens{kEnd});
+    EXPECT_EQ(found[0].score, 0.0);
+  }
+}
+
 }  // namespace
 }  // namespace posenc::search_test

@@ -3,8 +3,8 @@
 
     make_models.py --out FOLDER
 
-`bert`, `emotions`, a classifier, `entities`, which labels tokens, `answers`, which answers questions, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer
-of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
+`bert`, `emotions`, a classifier, `entities`, which labels tokens, `answers`, which answers questions, `choices`, a DeBERTa that chooses
+what follows, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
 In `gradients/`, NAME is a model, and NAME.safetensors has its input, its outputs (`value.last_hidden_state`, and
@@ -60,6 +60,12 @@ def answers():
     from transformers import BertConfig, BertForQuestionAnswering
 
     return BertForQuestionAnswering(BertConfig(**SIZES, max_position_embeddings=64))
+
+
+def choices():
+    from transformers import DebertaV2Config, DebertaV2ForMultipleChoice
+
+    return DebertaV2ForMultipleChoice(DebertaV2Config(**SIZES, max_position_embeddings=64, type_vocab_size=2))
 
 
 def masked():
@@ -245,7 +251,8 @@ def main() -> None:
     drawn(masked()).save_pretrained(out / "masked")
     drawn(entities()).save_pretrained(out / "entities")
     drawn(answers()).save_pretrained(out / "answers")
-    for name in ("bert", "emotions", "masked", "entities", "answers"):
+    drawn(choices()).save_pretrained(out / "choices")
+    for name in ("bert", "emotions", "masked", "entities", "answers", "choices"):
         save_tokenizer(out / name)
     for name, make in trained().items():
         torch.manual_seed(7)
