@@ -244,12 +244,10 @@ TEST(RotaryConfig, ErrorsNameTheKey) {
   EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters":
                         {"mrope_section": [1, 2.5, 3]}})"),
             "[rotary_options_from_hf] the configuration: rope_parameters.mrope_section must be a "
-            "list of whole "
-            "numbers. Got [1,2.5,3]");
+            "list of integers. Got [1,2.5,3]");
   EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters": {"mrope_section": 3}})"),
             "[rotary_options_from_hf] the configuration: rope_parameters.mrope_section must be a "
-            "list of whole "
-            "numbers. Got 3");
+            "list of integers. Got 3");
 }
 
 // The expected numbers are those of transformers 5.23 for the same configuration.

@@ -119,7 +119,7 @@ TEST(SearchOptions, JsonMayHaveNumbersOfOtherTools) {
   for (const auto& [text, rule] : std::vector<std::pair<const char*, const char*>>{
            {R"({"bos_token_id": 3, "num_beams": 2.0})", "num_beams must be an integer"},
            {R"({"bos_token_id": 3, "min_length": 2.0})", "min_length must be an integer"},
-           {R"({"bos_token_id": 3, "max_new_tokens": 5.5})", "max_new_tokens must be a whole"},
+           {R"({"bos_token_id": 3, "max_new_tokens": 5.5})", "max_new_tokens must be an integer"},
            {R"({"bos_token_id": 3, "do_sample": "yes"})", "do_sample must be true or false"},
            {R"({"decoder_start_token_id": -1})", "decoder_start_token_id must be a token"}}) {
     EXPECT_ERROR(read(text), c10::ValueError, rule);
