@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   try {
     const text::TokenizerPipeline pipeline(text::read_definition(file));
     text::EncodeRequest request;
-    request.expected = {.offsets = true, .tokens = true};
+    request.requested = {.offsets = true, .tokens = true};
     text::EncodedRows rows;
     pipeline.encode(given, std::nullopt, request, 0, rows);
     promise(rows.ids.size() == rows.offsets.size() && rows.ids.size() == rows.tokens.size(),
