@@ -316,11 +316,11 @@ def main() -> int:
         return 0
     status = 0
     written = {"config/config_classes.inc": table(), "types/model_classes.inc": model_classes(), "types/decoder_types.inc": decoder_types()}
-    for name, wanted in written.items():
+    for name, text in written.items():
         file = FOLDER / name
         if options.write:
-            file.write_text(wanted)
-        elif not file.exists() or file.read_text() != wanted:
+            file.write_text(text)
+        elif not file.exists() or file.read_text() != text:
             print(f"{name} is not what the installed transformers has; tools/hf_config_classes.py --write")
             status = 1
     return status

@@ -112,10 +112,10 @@ def main() -> int:
     except ImportError:
         print("skipped: transformers is not installed")
         return 0
-    file, wanted = FOLDER / "types/file_names.inc", table()
+    file, text = FOLDER / "types/file_names.inc", table()
     if options.write:
-        file.write_text(wanted)
-    elif not file.exists() or file.read_text() != wanted:
+        file.write_text(text)
+    elif not file.exists() or file.read_text() != text:
         print(f"{file.name} is not what the installed transformers has; tools/hf_file_names.py --write")
         return 1
     return 0

@@ -57,7 +57,7 @@ def figure(width: int, height: int, title: str = "") -> Figure:
     return result
 
 
-def whole(axis) -> None:
+def integer_ticks(axis) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
@@ -65,8 +65,8 @@ def image(axes, matrix: np.ndarray, **options):
     """A map of a matrix with row 0 on top, in which the centre of a cell is its index."""
     axes.grid(False)
     axes.spines[:].set_visible(True)
-    whole(axes.xaxis)
-    whole(axes.yaxis)
+    integer_ticks(axes.xaxis)
+    integer_ticks(axes.yaxis)
     return axes.imshow(matrix, **{"aspect": "auto", **options})
 
 
@@ -212,7 +212,7 @@ class Table:
             axes.set(title=f"Dimension {k}{function}", xlim=(-0.5, len(self.values) - 0.5),
                      xlabel=self.row_name if i + 2 >= len(channels) else "")  # fmt: skip
             axes.tick_params(labelleft=True)
-            whole(axes.xaxis)
+            integer_ticks(axes.xaxis)
             if self.limits()["vmax"] == 1:
                 axes.set(ylim=(-1.15, 1.15), yticks=[-1, 0, 1])
         return fig

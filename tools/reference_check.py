@@ -95,9 +95,9 @@ def garbled_documents(pages: "dict[str, str]") -> "list[str]":
         page = page_of(path) + ".html"
         shown, text = Code(pages.get(page, "")), path.read_text()
         blocks = {plain(block) for block in shown.blocks}
-        wanted = [(block, plain(block) in blocks) for block in FENCE.findall(text)]
-        wanted += [(span, plain(span) in shown.spans) for _, span in SPAN.findall(FENCE.sub("", text))]
-        found += [f"{path.relative_to(ROOT)}: this code is not on {page}:\n{code}" for code, is_shown in wanted if not is_shown]
+        pieces = [(block, plain(block) in blocks) for block in FENCE.findall(text)]
+        pieces += [(span, plain(span) in shown.spans) for _, span in SPAN.findall(FENCE.sub("", text))]
+        found += [f"{path.relative_to(ROOT)}: this code is not on {page}:\n{code}" for code, is_shown in pieces if not is_shown]
     return found
 
 
@@ -109,9 +109,9 @@ def garbled_headers(pages: "dict[str, str]") -> "list[str]":
     for path in sorted((ROOT / "include").rglob("*.h")):
         for comment in COMMENT.findall(path.read_text()):
             text = re.sub(r"(?m)^\s*/// ?", "", comment)
-            wanted = [(block, plain(block) in blocks) for block in FENCE.findall(text)]
-            wanted += [(span, plain(span) in spans) for _, span in SPAN.findall(FENCE.sub("", text))]
-            found += [f"{path.relative_to(ROOT)}: this code is on no page:\n{code}" for code, is_shown in wanted if not is_shown]
+            pieces = [(block, plain(block) in blocks) for block in FENCE.findall(text)]
+            pieces += [(span, plain(span) in spans) for _, span in SPAN.findall(FENCE.sub("", text))]
+            found += [f"{path.relative_to(ROOT)}: this code is on no page:\n{code}" for code, is_shown in pieces if not is_shown]
     return found
 
 

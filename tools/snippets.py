@@ -58,7 +58,7 @@ def example(source: str, line: int, lines: "list[str]", default: "tuple[str, ...
 def examples_of(name: str, text: str) -> "list[Example]":
     """The examples of a document or of a header, whose comment marks are removed."""
     header = name.endswith(".h")
-    usual = (UMBRELLA,) if header else ()
+    implied = (UMBRELLA,) if header else ()
     found, block, language = [], None, ""
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*/// ?(.*)", line) if header else None
@@ -71,7 +71,7 @@ def examples_of(name: str, text: str) -> "list[Example]":
                 raise ValueError(f"{name}:{number}: code in a comment must be between ```cpp and ```, so that it is compiled")
         elif content == "```" or content is None:
             if language == "```cpp" and not any(text.startswith("TEST(") for text in block[1]):
-                found.append(example(name, *block, usual))
+                found.append(example(name, *block, implied))
             block = None
         else:
             block[1].append(content)

@@ -28,8 +28,8 @@ void print_nearest(const std::string& folder, const std::string& path, const std
   const auto model = posenc::load_sentence_encoder(folder);
   const auto options = posenc::SentenceEncodeOptions().normalize(true);
   const torch::Tensor vectors = model.encode_document(lines, options);  // (N, D), each of length 1
-  const torch::Tensor expected = model.encode_query({query}, options);  // (1, D)
-  const torch::Tensor cosines = expected.matmul(vectors.t()).squeeze(0);  // (N)
+  const torch::Tensor query_vector = model.encode_query({query}, options);    // (1, D)
+  const torch::Tensor cosines = query_vector.matmul(vectors.t()).squeeze(0);  // (N)
   const auto [best, indices] = cosines.topk(std::min<int64_t>(count, cosines.size(0)));
   for (int64_t i = 0; i < best.size(0); ++i) {
     const auto index = static_cast<std::size_t>(indices[i].item<int64_t>());

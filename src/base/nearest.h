@@ -8,7 +8,7 @@
 
 namespace posenc::detail {
 
-/// Returns up to `most` names with the smallest edit distance from `wanted`, nearest first, for the
+/// Returns up to `most` names with the smallest edit distance from `given`, nearest first, for the
 /// "did you mean" of an error message. Names more than `farthest` edits away are left out.
 std::vector<std::string> nearest(std::string_view given, const std::vector<std::string>& names,
                                  size_t most = 3, size_t farthest = SIZE_MAX);

@@ -55,20 +55,20 @@ constexpr Input kFeatures = {"inputs_embeds", "features", "float32 features (B, 
 // The ids, the pixels or the features.
 at::Tensor encoder_input(const StateDict& given, const EncoderOptions& options,
                          const std::string& path) {
-  const Input requested = options.embeddings() ? kIds : options.patches() ? kPixels : kFeatures;
+  const Input expected = options.embeddings() ? kIds : options.patches() ? kPixels : kFeatures;
   std::vector<std::string> known = {kIds.name, kPixels.name, kFeatures.name};
   known.insert(known.end(), std::begin(kOptionalInputs), std::end(kOptionalInputs));
   refuse_unknown(given, path, "an encoder", known);
   for (const Input& other : {kIds, kPixels, kFeatures}) {
-    if (given.contains(other.name) && std::string_view(other.name) != requested.name)
-      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, requested.of, other.name,
-           requested.name);
+    if (given.contains(other.name) && std::string_view(other.name) != expected.name)
+      fail("{}: an encoder of {} takes no `{}`, but `{}`", path, expected.of, other.name,
+           expected.name);
   }
-  if (!given.contains(requested.name)) {
-    fail("{} must have a tensor `{}`, {}; it contains {}", path, requested.name, requested.what,
+  if (!given.contains(expected.name)) {
+    fail("{} must have a tensor `{}`, {}; it contains {}", path, expected.name, expected.what,
          described(given));
   }
-  return given[requested.name];
+  return given[expected.name];
 }
 
 // The result of a model, encoder or classifier, for the tensors of a file.

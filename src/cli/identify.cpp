@@ -27,8 +27,8 @@ struct IdentifyOptions {
 Json value_of(const std::string& text) {
   const auto number = real_number(text);
   if (!number) return text;
-  const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
-  return whole ? Json(static_cast<int64_t>(*number)) : Json(*number);
+  const bool is_integer = text.find_first_not_of("-0123456789") == std::string::npos;
+  return is_integer ? Json(static_cast<int64_t>(*number)) : Json(*number);
 }
 
 Json json_of(const std::string& name, const Identification& found) {

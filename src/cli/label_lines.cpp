@@ -28,10 +28,10 @@ void refuse_other_heads(const std::string& command, const std::string& folder,
                         const std::vector<Kind>& kinds) {
   const auto kind = inspect_head(read_cross_encoder_folder(folder).model);
   if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) return;
-  std::string requested;
+  std::string expected;
   for (const Kind one : kinds)
-    requested += (requested.empty() ? "" : " or ") + std::string(kind_in_words(one));
-  fail("{}: posenc {} must be given a model with {}. Got one with {}", folder, command, requested,
+    expected += (expected.empty() ? "" : " or ") + std::string(kind_in_words(one));
+  fail("{}: posenc {} must be given a model with {}. Got one with {}", folder, command, expected,
        kind_in_words(*kind));
 }
 

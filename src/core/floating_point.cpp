@@ -23,8 +23,8 @@ at::Tensor bits_of(const at::Tensor& x) { return x.contiguous().view(integer_of(
 
 at::Tensor ordinals(const at::Tensor& bits) {
   const int64_t lowest = std::numeric_limits<int64_t>::min() >> (64 - 8 * bits.element_size());
-  const at::Tensor whole = bits.to(at::kLong);
-  return at::where(whole < 0, lowest - whole, whole);
+  const at::Tensor integers = bits.to(at::kLong);
+  return at::where(integers < 0, lowest - integers, integers);
 }
 
 }  // namespace posenc

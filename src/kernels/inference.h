@@ -7,7 +7,7 @@
 //   attention_step.cpp      one query per row, over keys and values anywhere in memory
 //   attention_sequence.cpp  all queries of contiguous sequences
 //   add_norm.cpp            residual and norm in one pass
-//   activation.cpp          ReLU, GELU and its approximations, Swish; alone and as gates
+//   activation.cpp          ReLU, GELU and its approximations, SiLU; alone and as gates
 //   topk.cpp                log-sum-exp of a row, and its top entries
 //
 // Each result depends only on its own row's inputs and on which of the two linear kernels computes

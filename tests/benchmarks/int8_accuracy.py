@@ -84,11 +84,11 @@ def compared(title: str, wide: Outcome, narrow: Outcome, references: "list | Non
     equal = np.mean([a == b for a, b in zip(narrow.found, wide.found)])
     line = f"| {title} | {rms(off):.4f} |"
     if references:
-        wanted = sum(map(len, references))
+        total = sum(map(len, references))
         for outcome in (wide, narrow):
             line += f" {np.mean([p for row in outcome.log_probs for p in row]):.4f} |"
         for outcome in (wide, narrow):
-            line += f" {100 * sum(edits(a, b) for a, b in zip(outcome.found, references)) / wanted:.2f}% |"
+            line += f" {100 * sum(edits(a, b) for a, b in zip(outcome.found, references)) / total:.2f}% |"
     return line + f" {100 * equal:.1f}% |"
 
 

@@ -31,9 +31,9 @@ def presets(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             continue
         found = [c for c in zoo.generate(name, draw.getrandbits(31)) if c.length * c.dim <= LARGEST]
         chosen += draw.sample(found, min(len(found), 12))
-    wanted, out = programs.folder / "cases.json", programs.folder / "tables.safetensors"
-    wanted.write_text(json.dumps([{"name": f"case{k}", **c.record()} for k, c in enumerate(chosen)]))
-    done = programs.posenc("table", "--cases", wanted, "--out", out)
+    cases, out = programs.folder / "cases.json", programs.folder / "tables.safetensors"
+    cases.write_text(json.dumps([{"name": f"case{k}", **c.record()} for k, c in enumerate(chosen)]))
+    done = programs.posenc("table", "--cases", cases, "--out", out)
     if done.returncode:
         return 1, [Failure("posenc table --cases", done.stderr.strip())]
     with safe_open(out, "pt") as file:

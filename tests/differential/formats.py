@@ -147,15 +147,15 @@ def check(draw: Draw, programs: Programs, number: int) -> list[str]:
     done = programs.posenc("convert", path, out)
     if not expected:  # nothing that could replace the file
         return [] if done.returncode == 1 and not out.exists() else [f"{kind} {path}: converted without a tensor"]
-    wanted = {one["name"]: one for one in expected}
+    by_name = {one["name"]: one for one in expected}
     if any(x.dtype == torch.complex128 for _, x in tensors):  # not in safetensors
         return [] if "has dtype complex128" in done.stderr else [f"{kind} {path}: complex128 was converted"]
     if done.returncode:
         return [f"{kind} {path}: convert: {done.stderr.strip()}"]
     back = {name: seen(name, x) for name, x in load_file(out).items()}
-    if back != wanted:
+    if back != by_name:
         return [f"{kind} {path}: converted, Python reads something else: "
-                f"{[n for n in wanted if back.get(n) != wanted[n]][:3]}, {sorted(set(back) - set(wanted))[:3]}"]  # fmt: skip
+                f"{[n for n in by_name if back.get(n) != by_name[n]][:3]}, {sorted(set(back) - set(by_name))[:3]}"]  # fmt: skip
     return []
 
 

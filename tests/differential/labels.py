@@ -325,8 +325,8 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         if isinstance(result, str):
             failures.append(Failure(f"{what}, {case['folder']}", result))
             continue
-        for call, got, wanted in zip(case["calls"], result, expected):
+        for call, got, theirs in zip(case["calls"], result, expected):
             got = got["all"] if isinstance(got, dict) else got
-            if why := differs(got, wanted):
+            if why := differs(got, theirs):
                 failures.append(Failure(f"{what}, {case['folder']}, {call}", why))
     return count, failures

@@ -22,11 +22,11 @@ class FeaturesModel(torch.nn.Module):
         super().__init__()
         self.model, self.config = model, model.config
 
-    def forward(self, inputs_embeds, attention_mask=None, **wanted):
+    def forward(self, inputs_embeds, attention_mask=None, **requested):
         tokens = None if attention_mask is None else attention_mask.bool()
         self.model.feature_projection.forward = lambda _: (inputs_embeds.clone(), None)
         self.model._get_feature_vector_attention_mask = lambda *_, **__: tokens
-        return self.model(torch.zeros(len(inputs_embeds), 64), attention_mask=attention_mask, **wanted)
+        return self.model(torch.zeros(len(inputs_embeds), 64), attention_mask=attention_mask, **requested)
 
 
 def drawn_model(draw: Draw, kind_name: str):

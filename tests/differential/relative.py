@@ -14,7 +14,7 @@ import relative_configs as configs
 from harness import Case, Draw, Failure, Programs, judge
 
 sys.path.append(str(Path(__file__).parents[1] / "catalogue/relative"))
-for name in ("alibi", "axes", "blocks", "buckets", "clamped", "deberta", "documents", "packages", "shifted", "windows"):
+for name in ("alibi", "axes", "blocks", "buckets", "clamped", "deberta", "documents", "packages", "transformer_xl", "windows"):
     importlib.import_module(name)
 RELATIVE = importlib.import_module("relative_registry").RELATIVE
 T5, modeling = importlib.import_module("buckets").PREFIXES, importlib.import_module("buckets").modeling

@@ -63,7 +63,7 @@ StateDict train_classifier(const Json& options, const StateDict& tensors) {
   torch::optim::SGD optimizer(model->parameters(), /*lr=*/0.1);
   const auto inputs = encoder_inputs(tensors);
   torch::nn::functional::cross_entropy(model->forward(tensors["input_ids"], inputs).logits,
-                                       tensors["wanted"])
+                                       tensors["targets"])
       .backward();
   optimizer.step();
   SavePretrainedOptions how;

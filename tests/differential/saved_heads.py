@@ -35,7 +35,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     options = {"folder": str(folder), "out": f"{folder}-saved", "keeps_rest": keeps_rest}
     # Training changes the zeros between the groups of a layer.
     if head.endswith("ForSequenceClassification") and kind_name not in ("convbert", "squeezebert") and draw.coin():
-        given["wanted"] = draw.integers(len(LABELS), len(given["input_ids"]))
+        given["targets"] = draw.integers(len(LABELS), len(given["input_ids"]))
         options |= {"op": "train_classifier", "seed": draw.getrandbits(31), "labels": LABELS}
     else:
         options |= {"op": "save_classifier", "max_shard_bytes": draw.choice([4000, 10**9])}
@@ -63,7 +63,7 @@ def judged(case: Case, got, head: str, dialect: str) -> str:
     missing = [key for key in info["missing_keys"] if "embed_positions" not in key]  # RoFormer's table is computed
     if missing or unexpected or info["mismatched_keys"]:
         return f"missing {missing}, unexpected {unexpected}, of another size {info['mismatched_keys']}"
-    given = {name: value for name, value in case.tensors.items() if name != "wanted"}
+    given = {name: value for name, value in case.tensors.items() if name != "targets"}
     if "input_ids" in given:
         take_length(model.config, given["input_ids"].shape[-1])
     return compare(got["logits"], logits_of(model.eval(), expected, dialect, given), given.get("attention_mask"))

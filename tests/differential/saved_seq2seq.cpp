@@ -16,7 +16,7 @@ at::Tensor logits_of(Transformer model, const StateDict& tensors) {
 void train_a_step(Transformer model, const StateDict& tensors) {
   torch::optim::SGD optimizer(model->parameters(), /*lr=*/0.05);
   const at::Tensor logits = logits_of(model, tensors);
-  torch::nn::functional::cross_entropy(logits.flatten(0, 1), tensors["wanted"].flatten())
+  torch::nn::functional::cross_entropy(logits.flatten(0, 1), tensors["targets"].flatten())
       .backward();
   optimizer.step();
 }

@@ -30,7 +30,7 @@ def case_of(draw: Draw, programs: Programs, kind: str) -> Case:
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"decoder_start_token_id": model.config.decoder_start_token_id}))
     case, _ = seq2seq.case_of(draw, folder, kind, model)
-    case.tensors["wanted"] = draw.integers(model.get_output_embeddings().weight.shape[0], *case.tensors["tgt"].shape)
+    case.tensors["targets"] = draw.integers(model.get_output_embeddings().weight.shape[0], *case.tensors["tgt"].shape)
     case.options = {"op": "save_seq2seq", "folder": str(folder), "out": f"{folder}-saved", "trains": draw.coin(), "by_hand": draw.coin(0.4),
                     "max_shard_bytes": draw.choice([2000, 10**9])}  # fmt: skip
     if draw.coin(0.7) or case.options["by_hand"]:

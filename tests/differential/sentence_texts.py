@@ -123,10 +123,10 @@ def call(draw: Draw, config: dict) -> dict:
             "texts": texts(draw, TEXTS, least=3)}  # fmt: skip
 
 
-def by_package(model, wanted: dict) -> torch.Tensor:
-    encode = getattr(model, wanted["method"])
-    vectors = [encode([text], prompt=wanted["prompt"], prompt_name=wanted["prompt_name"], normalize_embeddings=wanted["normalize"],
-                      truncate_dim=wanted["truncate_dim"], convert_to_tensor=True) for text in wanted["texts"]]  # fmt: skip
+def by_package(model, arguments: dict) -> torch.Tensor:
+    encode = getattr(model, arguments["method"])
+    vectors = [encode([text], prompt=arguments["prompt"], prompt_name=arguments["prompt_name"], normalize_embeddings=arguments["normalize"],
+                      truncate_dim=arguments["truncate_dim"], convert_to_tensor=True) for text in arguments["texts"]]  # fmt: skip
     return torch.cat(vectors)
 
 
@@ -143,7 +143,7 @@ def sentence_cases(draw: Draw, programs: Programs, number: int) -> list[tuple[Ca
     cases = []
     for folder in folders:
         model = SentenceTransformer(str(folder), device="cpu")
-        expected = {str(i): by_package(model, wanted) for i, wanted in enumerate(calls)}
+        expected = {str(i): by_package(model, arguments) for i, arguments in enumerate(calls)}
         cases.append((Case({"op": "sentence_texts", "folder": str(folder), "calls": calls}, {}, expected), f"{what}, {folder.name}"))
     return cases
 

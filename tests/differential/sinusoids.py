@@ -38,10 +38,10 @@ def options(draw: Draw) -> dict:
           "cos_first": draw.coin(0.3), "raw_first": draw.coin(0.15), "start": draw.choice([0.0, 0.0, 1.0, -3.0, 0.25]),
           "step": draw.choice([1.0, 1.0, -1.0, 3.0, 0.1]), "cls_row": draw.coin(0.15), "grid": [], "channel_axes": [],
           "base_size": draw.choice([1.0, 16.0]), "interpolation_scale": draw.choice([1.0, 2.0]), "coordinates": []}  # fmt: skip
-    usual = "quotient" if o["frequency"] in RISING else "product"
+    default = "quotient" if o["frequency"] in RISING else "product"
     if draw.coin(0.8):
-        o["phase"] = usual
-    if o["phase"] != usual:
+        o["phase"] = default
+    if o["phase"] != default:
         o["base"] = 2.5  # angles of a million turns are dominated by rounding
     places = draw.choice(["row", "row", "row", "grid", "points"])
     if places == "grid":
@@ -127,11 +127,11 @@ def refused(o: dict, length: int) -> str:
     if axes(o) > 1 and o["axis_depth"] != "outer" and (len(set(all_widths)) > 1 or all_widths[0] % 2):
         return "axis_depth"
     if o["precision"] == "exact":
-        whole_shift = 2 * o["shift"] == math.trunc(2 * o["shift"])
+        integer_shift = 2 * o["shift"] == math.trunc(2 * o["shift"])
         falls = o["phase"] == ("quotient" if o["frequency"] in ("power", "power_of_product") else "product")
         powers = all(math.frexp(abs(factor))[0] == 0.5 for _, factor in o["coordinates"])
         if (o["frequency"] in ("exp_floored", "linear") or o["angle_by_length"] or o["post"] != "none"
-                or o["axis_values"] not in ("plain", "one_based") or not whole_shift or not powers
+                or o["axis_values"] not in ("plain", "one_based") or not integer_shift or not powers
                 or not falls):  # fmt: skip
             return "Precision::Exact is not defined"
     return ""

@@ -44,10 +44,10 @@ class Input : public Given {
 
   at::Tensor tensor(const char* name, const at::Tensor& as_it_is) override {
     if (!batch_) return as_it_is;
-    const std::string expected = name;
-    if (expected == "tgt") return padded(batch_->targets);
+    const std::string requested = name;
+    if (requested == "tgt") return padded(batch_->targets);
     const auto ids = padded(batch_->sources);
-    return expected == "mask" ? (ids != 0).to(as_it_is.dtype()) : ids;
+    return requested == "mask" ? (ids != 0).to(as_it_is.dtype()) : ids;
   }
 
   at::Tensor vectors(const char*, const at::Tensor& own) override {

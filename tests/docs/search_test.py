@@ -50,9 +50,9 @@ class Search(unittest.TestCase):
         return json.loads(run.stdout)
 
     def test_words_lead_to_the_pages_that_explain_them(self):
-        for (query, wanted), entries in zip(FOUND.items(), self.found(list(FOUND))):
+        for (query, expected), entries in zip(FOUND.items(), self.found(list(FOUND))):
             with self.subTest(query):
-                self.assertIn(wanted, [title for title, _ in entries[:5]])
+                self.assertIn(expected, [title for title, _ in entries[:5]])
 
     def test_a_name_is_the_first_entry(self):
         names = ["TokenEmbedding", "KeyValueCache", "mean_pool", "load_weights", "FusedAdam"]

@@ -193,7 +193,7 @@ class Reference(unittest.TestCase):
 
     def test_documents_refer_to_each_other(self):
         page = ROOT / "docs/cli.md"
-        for text, wanted in [
+        for text, expected in [
             ("[a](weights.md)", "[a](@ref weights)"),
             ("[a](../README.md#how-fast)", "[a](@ref index-how-fast)"),
             ("[a](https://x.y/z.md)", "[a](https://x.y/z.md)"),
@@ -206,7 +206,7 @@ class Reference(unittest.TestCase):
             ("```\n# a [b](c)\n```", "```\n# a [b](c)\n```"),
             ("# A\n## B, `c`\n## B, c", "# A {#cli}\n## B, `c` {#cli-b-c}\n## B, c {#cli-b-c-1}"),
         ]:
-            self.assertEqual(reference_filter.document(page, text), wanted)
+            self.assertEqual(reference_filter.document(page, text), expected)
 
     def test_a_link_that_leads_nowhere_is_found(self):
         with tempfile.TemporaryDirectory() as name:

@@ -62,11 +62,11 @@ def header(data):
     return [data[8:8 + length]] if 2 <= length <= len(data) - 8 else []
 
 
-def records(data, wanted):
-    """The records of a zip archive whose names end with `wanted`; none for a broken archive."""
+def records(data, ending):
+    """The records of a zip archive whose names end with `ending`; none for a broken archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return [archive.read(name) for name in archive.namelist() if name.endswith(wanted)]
+            return [archive.read(name) for name in archive.namelist() if name.endswith(ending)]
     except Exception:  # zipfile raises many kinds
         return []
 

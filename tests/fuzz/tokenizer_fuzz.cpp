@@ -24,9 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     text::EncodedRows rows;
     pipeline.encode(given, std::nullopt, request, 0, rows);
     promise(rows.ids.size() == rows.offsets.size() && rows.ids.size() == rows.tokens.size(),
-            "a place and a name for each id");
+            "a span and a token for each id");
     for (const text::Span& span : rows.offsets) {
-      promise(span.begin <= span.end, "places in order");
+      promise(span.begin <= span.end, "spans in order");
     }
     pipeline.decode(rows.ids, /*skip_special_tokens=*/false);
   } catch (const posenc::Error&) {  // TokenizerError, and ArgumentError for what cannot be encoded

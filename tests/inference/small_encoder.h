@@ -8,7 +8,7 @@
 
 namespace posenc::testing {
 
-/// The distance of `got` from `wanted`, relative to the size of the latter.
+/// The distance of `got` from `expected`, relative to the size of the latter.
 inline double distance(const torch::Tensor& got, const torch::Tensor& expected) {
   return ((got - expected).norm() / expected.norm()).item<double>();
 }

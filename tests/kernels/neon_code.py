@@ -28,11 +28,11 @@ def main():
         return 77
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for kernel, wanted in FMLA.items():
-            found = len(re.findall(wanted, code(kernel, folder)))
+        for kernel, pattern in FMLA.items():
+            found = len(re.findall(pattern, code(kernel, folder)))
             if found < LEAST:
                 failed = 1
-                print(f"{kernel}.cpp for NEON must have at least {LEAST} instructions `{wanted}`. Got {found}")
+                print(f"{kernel}.cpp for NEON must have at least {LEAST} instructions `{pattern}`. Got {found}")
     return failed
 
 

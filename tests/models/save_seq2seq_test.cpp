@@ -62,6 +62,25 @@ std::vector<std::string> files_in(const std::string& folder) {
   return names;
 }
 
+// ACT2FN of transformers 5.23 has no name for these.
+TEST(SaveSeq2Seq, AnActivationThatTransformersLacksIsRefused) {
+  const TempDir out;
+  for (const Activation activation : {Activation::ELU, Activation::LogSigmoid, Activation::SELU,
+                                      Activation::Softplus, Activation::Softsign}) {
+    EXPECT_ERROR(
+        save_pretrained(small_marian(marian_options().activation(activation)), out / "new"),
+        c10::ValueError,
+        "activation of the model must be one that transformers has. Got " + to_string(activation));
+    EXPECT_FALSE(fs::exists(out / "new"));
+  }
+  for (const Activation activation :
+       {Activation::Identity, Activation::GELUTanh, Activation::Tanh}) {
+    save_pretrained(small_marian(marian_options().activation(activation)), out / "new");
+    EXPECT_EQ(load_seq2seq(out / "new").model->options.activation(), activation);
+    fs::remove_all(out / "new");
+  }
+}
+
 TEST(SaveSeq2Seq, AModelMadeByHandBecomesAFolderOfItsModelType) {
   const Seq2SeqModel made = small_marian();
   const TempDir out;

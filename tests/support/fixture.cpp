@@ -44,9 +44,9 @@ std::vector<Fixture> fixtures(const std::string& stem, const std::string& start)
     if (!fs::is_directory(root / stem)) continue;
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(root / stem)) {
-      const bool expected = entry.path().extension() == ".safetensors" &&
-                            entry.path().stem().string().rfind(start, 0) == 0;
-      if (expected) files.push_back(entry.path());
+      const bool is_requested = entry.path().extension() == ".safetensors" &&
+                                entry.path().stem().string().rfind(start, 0) == 0;
+      if (is_requested) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {

@@ -20,9 +20,9 @@ def symbols(*options):
 class NoLibTorch(unittest.TestCase):
     def test_no_symbol_of_libtorch(self):
         dynamic = ["-D"] if ".so" in library else []
-        wanted = symbols(*dynamic, "--undefined-only")
-        self.assertTrue(any(name.startswith("std::") for name in wanted), "nm lists what the library needs")
-        self.assertEqual([name for name in wanted if re.search(r"\b(c10|at|torch|caffe2)::", name)], [])
+        undefined = symbols(*dynamic, "--undefined-only")
+        self.assertTrue(any(name.startswith("std::") for name in undefined), "nm lists what the library needs")
+        self.assertEqual([name for name in undefined if re.search(r"\b(c10|at|torch|caffe2)::", name)], [])
 
 
 if __name__ == "__main__":

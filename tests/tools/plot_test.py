@@ -71,16 +71,16 @@ class Table(PlotTest):
 
     def test_the_three_pictures_show_the_table_of_the_notebooks(self):
         drawn = self.figures_of("--dim", 16, "--length", 24)
-        wanted = sinusoid(np.arange(24), 16)
-        np.testing.assert_allclose(images(drawn["heat_map"])[0], wanted, atol=1e-5)
-        np.testing.assert_allclose(images(drawn["similarity"])[0], wanted @ wanted.T, atol=1e-4)
+        expected = sinusoid(np.arange(24), 16)
+        np.testing.assert_allclose(images(drawn["heat_map"])[0], expected, atol=1e-5)
+        np.testing.assert_allclose(images(drawn["similarity"])[0], expected @ expected.T, atol=1e-4)
         self.assertEqual(titles(drawn["waveforms"]), [f"Dimension {k} ({kind})" for k, kind in
                          [(0, "sin"), (1, "cos"), (4, "sin"), (5, "cos"), (6, "sin"), (7, "cos")]])  # fmt: skip
         for axes, k in zip(drawn["waveforms"].axes, (0, 1, 4, 5, 6, 7)):
             x, y = line(axes, 0)  # a smooth curve through the table's points
             self.assertEqual(len(x), 231)
             np.testing.assert_allclose(y, sinusoid(x, 16)[:, k], atol=1e-5)
-            np.testing.assert_allclose(line(axes, 1)[1], wanted[:, k], atol=1e-5)
+            np.testing.assert_allclose(line(axes, 1)[1], expected[:, k], atol=1e-5)
         self.assertEqual(drawn["heat_map"].axes[0].get_ylabel(), "Position")
 
     def test_each_kind_of_table_has_its_names(self):

@@ -137,9 +137,9 @@ for name, tensor in types.items():
     elif name.endswith(".empty"):
         assert tensor.shape == (0, 2), name
     else:
-        wanted = torch.arange(6.).view(2, 3)
-        wanted = wanted % 2 if tensor.dtype == torch.bool else wanted
-        assert torch.equal(tensor.to(torch.complex64), wanted.to(torch.complex64)), name
+        expected = torch.arange(6.).view(2, 3)
+        expected = expected % 2 if tensor.dtype == torch.bool else expected
+        assert torch.equal(tensor.to(torch.complex64), expected.to(torch.complex64)), name
 assert types["UInt64"].dtype == torch.uint64 and types["Float8_e5m2"].dtype == torch.float8_e5m2
 base = torch.arange(24.).view(4, 6)
 assert torch.equal(views["base"], base) and torch.equal(views["transposed"], base.t())

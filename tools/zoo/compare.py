@@ -38,10 +38,10 @@ class Binary:
     def tables(self, chosen: list[cases.Case]) -> list[torch.Tensor | str]:
         """The table of each case, or its error message."""
         with tempfile.TemporaryDirectory() as folder:
-            wanted, out = Path(folder) / "cases.json", Path(folder) / "out.safetensors"
-            wanted.write_text(json.dumps([{"name": f"case{k}", **c.record()} for k, c in enumerate(chosen)]))
+            cases_file, out = Path(folder) / "cases.json", Path(folder) / "out.safetensors"
+            cases_file.write_text(json.dumps([{"name": f"case{k}", **c.record()} for k, c in enumerate(chosen)]))
             done = subprocess.run(
-                [self.path, "table", "--cases", str(wanted), "--out", str(out)],
+                [self.path, "table", "--cases", str(cases_file), "--out", str(out)],
                 capture_output=True, text=True, timeout=TIMEOUT,
                 env={**os.environ, "OMP_NUM_THREADS": str(self.threads)},
             )  # fmt: skip
@@ -82,11 +82,11 @@ def judge(want: torch.Tensor | None, got: torch.Tensor | str) -> str:
     return "" if same(want, got) else explain(want, got)
 
 
-def problems_of(chosen, wanted, binaries: list[Binary]) -> dict[int, str]:
+def problems_of(chosen, expected, binaries: list[Binary]) -> dict[int, str]:
     """Maps case numbers to problems, each for the first number of threads at which it occurs."""
     found: dict[int, str] = {}
     for binary in binaries:
-        for k, (want, got) in enumerate(zip(wanted, binary.tables(chosen))):
+        for k, (want, got) in enumerate(zip(expected, binary.tables(chosen))):
             problem = judge(want, got)
             if problem:
                 found.setdefault(k, f"{' '.join(chosen[k].arguments())}: {problem} ({binary.threads} threads)")
@@ -141,7 +141,7 @@ def main() -> int:
     for reference in (r for name in args.preset for r in all_of(name)):
         name = f"{reference.name} ({reference.system})"
         try:
-            chosen, wanted = collect(reference, args.seed)
+            chosen, expected = collect(reference, args.seed)
         except sources.MissingSource as e:
             print(f"{name}: skipped, {e}", flush=True)
             skipped += 1
@@ -150,7 +150,7 @@ def main() -> int:
             print(f"{name}: the system's own table failed: {type(e).__name__}: {e}", flush=True)
             failed += 1
             continue
-        problems = list(problems_of(chosen, wanted, binaries).values())
+        problems = list(problems_of(chosen, expected, binaries).values())
         print(line(reference, len(chosen) - len(problems), len(chosen)), flush=True)
         for text in problems[:3] + [f"... {len(problems) - 3} more"] * (len(problems) > 3):
             print(f"    {text}")

@@ -200,8 +200,8 @@ def arrange(blocks: list[tuple[torch.Tensor, torch.Tensor]], order: str, first: 
         return out
     stacked = torch.stack([torch.stack((c, s) if swap else (s, c), dim=1) for s, c in blocks], dim=1)
     names = ["axis", "function", "frequency"]  # dimensions 1, 2, 3 of `stacked`
-    wanted = order.split() if "axis" in order else ["axis", *order.split()]
-    return stacked.permute(0, *(1 + names.index(w) for w in wanted)).flatten(1)
+    dims = order.split() if "axis" in order else ["axis", *order.split()]
+    return stacked.permute(0, *(1 + names.index(w) for w in dims)).flatten(1)
 
 
 def axis_channels(kind: str, dim: int, count: int) -> list[int]:

@@ -49,10 +49,10 @@ def step(what: str, command: list[str]) -> bool:
 def install(python: str) -> list[str]:
     """Installs the packages; returns those that could not be installed."""
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    wanted = requirements()
-    if step(f"installing {len(wanted)} packages with their dependencies", [*pip, *wanted]):
+    pins = requirements()
+    if step(f"installing {len(pins)} packages with their dependencies", [*pip, *pins]):
         return []
-    return [pin for pin in wanted if not step(f"installing {pin}", [*pip, pin])]  # one failure must not hide the rest
+    return [pin for pin in pins if not step(f"installing {pin}", [*pip, pin])]  # one failure must not hide the rest
 
 
 def main() -> int:

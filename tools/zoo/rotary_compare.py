@@ -60,7 +60,7 @@ def difference(want: torch.Tensor, got: torch.Tensor) -> str:
     """"" if the bits are equal."""
     want, got = wide(want), wide(got)
     if want.dtype != got.dtype or want.shape != got.shape:
-        return f"{got.dtype} {tuple(got.shape)}, wanted {want.dtype} {tuple(want.shape)}"
+        return f"{got.dtype} {tuple(got.shape)}, expected {want.dtype} {tuple(want.shape)}"
     unequal = as_bits(want) != as_bits(got)
     if not unequal.any():
         return ""

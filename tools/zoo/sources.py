@@ -92,15 +92,15 @@ def _groups(pins: list[str]) -> list[tuple[list[str], list[str]]]:
 
 def fetch() -> list[str]:
     """Downloads missing packages; one that cannot be downloaded is reported, but is not fatal."""
-    wanted = {p: f for p, f in read_list().items() if not all((ROOT / p / x).is_file() for x in f)}
+    missing = {p: f for p, f in read_list().items() if not all((ROOT / p / x).is_file() for x in f)}
     failed = []
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
-        for options, pins in _groups(list(wanted)):
+        for options, pins in _groups(list(missing)):
             if not _download(pins, options, folder) and len(pins) > 1:
                 for pin in pins:  # one failure must not hide the rest
                     _download([pin], options, folder)
-        for pin, files in wanted.items():
+        for pin, files in missing.items():
             try:
                 _unpack(_archive(folder, pin), pin, files)
             except (MissingSource, KeyError, OSError) as e:
@@ -195,7 +195,7 @@ def installed(name: str) -> types.ModuleType:
     except importlib.metadata.PackageNotFoundError:
         raise MissingSource(f"{package} is not installed (run make_env.py)") from None
     if found != pinned(package):
-        raise MissingSource(f"{package} is {found}, wanted {pinned(package)} (run make_env.py)")
+        raise MissingSource(f"{package} is {found}, expected {pinned(package)} (run make_env.py)")
     return importlib.import_module(name)
 
 

@@ -27,7 +27,7 @@ struct GenerateProgress {
 /// A token that generate() has just chosen.
 struct GeneratedToken {
   int64_t source;          ///< which source
-  int64_t sequence;        ///< the place among the source's hypotheses that generate() returns
+  int64_t sequence;        ///< the index among the source's hypotheses that generate() returns
   int64_t token;           ///< the id
   double log_probability;  ///< given the source and the tokens before it
   bool is_last = false;    ///< whether its sequence ends with it, unless a callback ends it earlier

@@ -30,7 +30,7 @@ std::function<bool(const std::vector<int64_t>& columns)> stop_strings(
 /// A piece of a target's text.
 struct GeneratedText {
   int64_t source;        ///< which source
-  int64_t sequence;      ///< the place among the source's hypotheses that generate() returns
+  int64_t sequence;      ///< the index among the source's hypotheses that generate() returns
   std::string text;      ///< what is complete with the last token; empty inside a character
   bool is_last = false;  ///< whether the target's text ends with it
 };

@@ -144,7 +144,7 @@ POSENC_EXPORT const int64_t* posenc_encoding_row_texts(const posenc_encoding* en
 /// Begin and end of each token in its text, in characters (rows, columns, 2); null if not asked
 /// for.
 POSENC_EXPORT const int64_t* posenc_encoding_offsets(const posenc_encoding* encoding);
-/// How the tokenizer spells a token; of null and 0 bytes for a place outside, and if tokens were
+/// How the tokenizer spells a token; of null and 0 bytes for an index outside, and if tokens were
 /// not asked for. Valid as long as the encoding.
 POSENC_EXPORT posenc_text posenc_encoding_token(const posenc_encoding* encoding, size_t row,
                                                 size_t column);

@@ -46,7 +46,7 @@ class EncodedBatch {
   /// Writes the rows. Throws ArgumentError for offsets that were not asked for.
   void write(const BatchMemory& into) const;
   /// How the tokenizer spells a token, or the padding token; with TokenizerOptions::tokens.
-  /// Throws ArgumentError for a place outside, and if the tokens were not asked for.
+  /// Throws ArgumentError for an index outside, and if the tokens were not asked for.
   std::string token(int64_t row, int64_t column) const;
 
  private:

@@ -104,12 +104,12 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
   const char* name = takes(preset_, "start_index")      ? "start_index"
                      : takes(preset_, "legacy_pad_idx") ? "legacy_pad_idx"
                                                         : nullptr;
-  const bool whole = line->start == std::trunc(line->start);
-  if (name && whole && line->step == 1.0 && line->start >= -1) {
+  const bool is_integer = line->start == std::trunc(line->start);
+  if (name && is_integer && line->step == 1.0 && line->start >= -1) {
     set(c, name, line->start);
     return try_candidate(with_refit_parameters(c));
   }
-  const bool plain = line->step == 1.0 && whole &&
+  const bool plain = line->step == 1.0 && is_integer &&
                      o.position_range() == sinusoid::PositionRange::Up && line->start > o.start();
   if (!plain && !edited_) return;
   c.options.position_range(sinusoid::PositionRange::Up).start(line->start).step(line->step);

@@ -85,12 +85,12 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
   const ScoreMask rest = layers.mask_of(packing, mask, rows);
   std::vector<torch::Tensor> outputs;
-  auto* const expected = record.output_hidden_states ? &outputs : nullptr;
+  auto* const requested = record.output_hidden_states ? &outputs : nullptr;
   const auto sequences = [&](const torch::Tensor& packed) {
     const torch::Tensor out = packing.unpack(packed);
     return layer.batch_first() ? out : out.transpose(0, 1);
   };
-  const torch::Tensor out = sequences(layers.run(rows, packing, rest, inputs, expected));
+  const torch::Tensor out = sequences(layers.run(rows, packing, rest, inputs, requested));
   if (record.output_hidden_states) record.hidden_states.push_back(x);
   for (const torch::Tensor& output : outputs) record.hidden_states.push_back(sequences(output));
   return out;

@@ -141,10 +141,10 @@ Best best_candidates(Search& search, const std::vector<Beams>& sources,
   const int64_t vocab = logits.size(1);
   // Each beam may end with any of these, or by the criteria, and `width` live beams must remain.
   const auto ends = static_cast<int64_t>(search.options().eos_ids().size());
-  const int64_t requested = width * std::max<int64_t>(2, 1 + ends);
+  const int64_t candidates = width * std::max<int64_t>(2, 1 + ends);
   const auto top =
       functional::beam_topk(logits, sum, torch::tensor(before, torch::kFloat).to(logits.device()),
-                            width, std::min(requested, width * vocab));
+                            width, std::min(candidates, width * vocab));
   return {top.scores.cpu().contiguous(), top.indices.cpu().contiguous(), vocab};
 }
 

@@ -1,14 +1,29 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <string>
 
-#include "posenc/transformer/layers/transformer_layer_options.h"
+#include "models/config/settings.h"
+#include "posenc/transformer/functional/activation.h"
 
 namespace posenc {
 
-/// The name that configurations of transformers have for it.
-inline std::string hf_name(Activation activation) {
-  return activation == Activation::GELUTanh ? "gelu_new" : to_string(activation);
+/// The name that configurations of transformers have for it. Throws c10::ValueError for one that
+/// ACT2FN lacks, since transformers could not open the folder.
+inline std::string hf_name(const Settings& config, Activation activation) {
+  switch (activation) {
+    case Activation::ELU:
+    case Activation::LogSigmoid:
+    case Activation::SELU:
+    case Activation::Softplus:
+    case Activation::Softsign:
+      TORCH_CHECK_VALUE(false, config.where(),
+                        "activation of the model must be one that transformers has. Got ",
+                        to_string(activation));
+    case Activation::GELUTanh: return "gelu_new";
+    default: return to_string(activation);
+  }
 }
 
 }  // namespace posenc

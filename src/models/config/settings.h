@@ -105,7 +105,7 @@ class Settings {
   /// Adds the settings of another object, which replace equal ones.
   void update(const Settings& other) { object_.update(other.object_); }
 
-  /// Names of one setting in different classes, as models/hf/setting_names.h has them.
+  /// Names of one setting in different classes, as models/config/setting_names.h has them.
   using Names = std::span<const char* const>;
   /// That of this class; null if it has no such setting.
   const char* name_of(Names names) const;

@@ -43,7 +43,7 @@ void set_t5_layer(const Settings& config, TransformerLayerOptions& layer) {
     layer.activation(activation_of(network.activation));
   } catch (const c10::ValueError&) {
     config.refuse(config.has("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj",
-                  "must have the name of an activation in transformers");
+                  "must have the name of an activation of transformers that posenc has");
   }
   constexpr const char* kRate[] = {"dropout_rate"};
   constexpr const char* kEpsilon[] = {"layer_norm_epsilon"};
@@ -65,7 +65,7 @@ nlohmann::json changed_t5_network(const Settings& config, Activation activation,
   const bool is_gated = structure == FeedForward::Gated;
   if (activation_of(network.activation) == activation && network.is_gated == is_gated)
     return nlohmann::json::object();
-  const std::string name = hf_name(activation);
+  const std::string name = hf_name(config, activation);
   return {{"feed_forward_proj", (is_gated ? "gated-" : "") + name},
           {"dense_act_fn", name},
           {"is_gated_act", is_gated}};

@@ -178,15 +178,15 @@ Activation activation_in(const Settings& config) {
   try {
     return activation_of(name);
   } catch (const c10::ValueError&) {
-    config.refuse(key, "must be the name of an activation in transformers");
+    config.refuse(key, "must be the name of an activation of transformers that posenc has");
   }
 }
 
-EncoderConfig read_encoder_config(const Settings& config, const std::string& expected) {
+EncoderConfig read_encoder_config(const Settings& config, const std::string& requested) {
   const std::string type = config.text("model_type", "");
   const hf::ModelType* whole = hf::find_model_type(type);
   const bool is_pair = whole != nullptr && *whole->part != '\0';
-  const std::string part = !is_pair ? "" : expected.empty() ? whole->part : expected;
+  const std::string part = !is_pair ? "" : requested.empty() ? whole->part : requested;
   const auto& of_type = encoder_model(
       config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
   const Settings own = (part.empty() ? config : config.part(part)).of(of_type.type);

@@ -465,7 +465,7 @@ Activation conv_act_in(const Settings& config) {
   try {
     return activation_of(config.text("conv_act", "tanh"));
   } catch (const c10::ValueError&) {
-    config.refuse("conv_act", "must be the name of an activation in transformers");
+    config.refuse("conv_act", "must be the name of an activation of transformers that posenc has");
   }
 }
 

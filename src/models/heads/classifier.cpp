@@ -80,9 +80,9 @@ torch::Tensor class_probabilities(const ClassifierOptions& options, const torch:
   if (options.kind() == head::Kind::Choice) return at::softmax(logits, 0);
   if (options.kind() != head::Kind::Sequence && options.kind() != head::Kind::Image)
     return at::softmax(logits, -1);
-  const auto default_value =
+  const auto default_problem =
       options.head().outputs() == 1 ? head::Problem::MultiLabel : head::Problem::SingleLabel;
-  switch (options.problem().value_or(default_value)) {
+  switch (options.problem().value_or(default_problem)) {
     case head::Problem::Regression: return logits;
     case head::Problem::MultiLabel: return at::sigmoid(logits);
     case head::Problem::SingleLabel: break;

@@ -188,7 +188,7 @@ Activation activation_if(const Settings& config, const char* setting) {
   try {
     return activation_of(name.empty() ? "linear" : name);
   } catch (const c10::ValueError&) {
-    config.refuse(setting, "must be the name of an activation in transformers");
+    config.refuse(setting, "must be the name of an activation of transformers that posenc has");
   }
 }
 
@@ -273,21 +273,21 @@ std::string head_part(const Settings& config, std::optional<Kind> kind) {
 
 HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Settings& config = encoder.settings;
-  const Kind expected = kind ? *kind : kind_in(encoder.whole);
-  const KindRow& row = kKinds[static_cast<std::size_t>(expected)];
+  const Kind chosen = kind ? *kind : kind_in(encoder.whole);
+  const KindRow& row = kKinds[static_cast<std::size_t>(chosen)];
   const HeadStructure& structure = structure_of(encoder, row);
   if (structure.check != nullptr) structure.check(config);
   std::vector<std::string> labels;
-  if (has_labels(expected)) labels = labels_in(encoder.whole);
+  if (has_labels(chosen)) labels = labels_in(encoder.whole);
   int64_t outputs = static_cast<int64_t>(labels.size());
-  if (expected == Kind::Question) outputs = 2;
-  if (expected == Kind::Choice) outputs = 1;
-  if (expected == Kind::Masked) outputs = config.integer("vocab_size", 1, INT64_MAX);
+  if (chosen == Kind::Question) outputs = 2;
+  if (chosen == Kind::Choice) outputs = 1;
+  if (chosen == Kind::Masked) outputs = config.integer("vocab_size", 1, INT64_MAX);
   EncoderHeadOptions options = head_options(config, structure, encoder.options, outputs);
   TORCH_CHECK_VALUE(
       options.rows() != Rows::Pooled || encoder.options.pooling() != encoder::Pooling::None,
       config.where(), "model_type ", encoder.model.type, " must have a pooler for its head");
-  return {structure, expected, options, std::move(labels), problem_in(encoder.whole)};
+  return {structure, chosen, options, std::move(labels), problem_in(encoder.whole)};
 }
 
 }  // namespace posenc

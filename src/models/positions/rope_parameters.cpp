@@ -168,8 +168,9 @@ std::optional<double> partial_beside(const Settings& config, const hf::ModelType
   if (const auto width = config.integer_if(s.rotary_dim_key)) {
     return static_cast<double>(*width) / static_cast<double>(rotary_head_dim(config, model, ""));
   }
-  const nlohmann::json& defaults = config.default_of("partial_rotary_factor");
-  return defaults.is_number() ? std::optional<double>(defaults.get<double>()) : std::nullopt;
+  const nlohmann::json& default_share = config.default_of("partial_rotary_factor");
+  return default_share.is_number() ? std::optional<double>(default_share.get<double>())
+                                   : std::nullopt;
 }
 
 Settings layer_parameters(const Settings& config, const hf::ModelType& model, const Layer& layer) {

@@ -70,8 +70,8 @@ std::vector<std::string> input_files_in(const std::string& folder) {
 }  // namespace
 
 void copy_input_files(PretrainedFolder& contents, const std::string& folder,
-                      const std::optional<std::string>& chosen, const std::string& default_value) {
-  const std::string& source = chosen.value_or(default_value);
+                      const std::optional<std::string>& chosen, const std::string& default_folder) {
+  const std::string& source = chosen.value_or(default_folder);
   auto files = input_files_in(source);
   TORCH_CHECK_VALUE(!chosen || chosen->empty() || !files.empty(),
                     "[save_pretrained] SavePretrainedOptions::tokenizer_from must be a folder with "

@@ -12,7 +12,7 @@ struct TransformerOptions;
 void check_same(const EncoderConfig& saved, const EncoderImpl& model);
 
 /// Throws c10::ValueError, naming the option, if `saved`, which `config` says, computes something
-/// else than `wanted`.
+/// else than `expected`.
 void check_same(const TransformerOptions& saved, const TransformerOptions& expected,
                 const Settings& config);
 

@@ -91,17 +91,17 @@ bool is_unread(const fs::path& file) {
          (name.starts_with("sentence_") && name.ends_with("_config.json"));
 }
 
-// Adds those files of the folder `inner` of a source, if there is one, for which `is_wanted` is
+// Adds those files of the folder `inner` of a source, if there is one, for which `is_copied` is
 // true.
 template <typename Condition>
 void add_copies(FolderWriter& written, const fs::path& source, const std::string& inner,
-                const Condition& is_expected) {
+                const Condition& is_copied) {
   const fs::path from = source / inner;
   std::error_code error;
   if (!fs::is_directory(from, error)) return;
   error.clear();
   for (const auto& entry : fs::directory_iterator(from, error)) {
-    if (!entry.is_regular_file() || !is_expected(entry.path())) continue;
+    if (!entry.is_regular_file() || !is_copied(entry.path())) continue;
     written.add_copy((fs::path(inner) / entry.path().filename()).generic_string(),
                      entry.path().string());
   }

@@ -43,10 +43,10 @@ sentence::Feature feature_in(const Settings& config, const char* name,
 // The input and the output of a stage, of which the latter is the former unless it is given.
 template <typename Stage>
 void set_features(const Settings& config, Stage& stage) {
-  const std::string defaults = "sentence_embedding";
-  stage.input = feature_in(config, "module_input_name", defaults);
+  const std::string default_name = "sentence_embedding";
+  stage.input = feature_in(config, "module_input_name", default_name);
   stage.output =
-      feature_in(config, "module_output_name", config.text("module_input_name", defaults));
+      feature_in(config, "module_output_name", config.text("module_input_name", default_name));
 }
 
 // Without the setting it is Tanh.
@@ -98,8 +98,8 @@ sentence::Stage word_weights_stage_in(const Settings& config) {
 }
 
 std::vector<int64_t> sizes_in(const Settings& config, const char* name,
-                              const std::vector<int64_t>& defaults) {
-  const std::vector<int64_t> sizes = config.integers_if(name).value_or(defaults);
+                              const std::vector<int64_t>& default_sizes) {
+  const std::vector<int64_t> sizes = config.integers_if(name).value_or(default_sizes);
   for (const int64_t size : sizes) {
     if (size < 1 || size > kWidestStage) config.refuse(name, "must be positive numbers");
   }

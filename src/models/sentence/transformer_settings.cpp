@@ -189,9 +189,8 @@ std::string named_prompt(const std::map<std::string, std::string>& prompts,
                     known.empty() ? "it has none" : known, "). Got ", name);
 }
 
-PromptSettings prompts_in(const Settings& config,
-                          std::map<std::string, std::string> default_value) {
-  PromptSettings result = {std::move(default_value), config.text_if("default_prompt_name")};
+PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> defaults) {
+  PromptSettings result = {std::move(defaults), config.text_if("default_prompt_name")};
   if (config.has("prompts")) {
     const Settings prompts = config.inside("prompts");
     for (const auto& [name, text] : prompts.object().items()) {

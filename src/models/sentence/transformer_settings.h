@@ -44,8 +44,8 @@ struct PromptSettings {
   std::optional<std::string> default_name;
 };
 
-/// Those of a config_sentence_transformers.json, added to `usual` ones, which every model of a kind
+/// Those of a config_sentence_transformers.json, added to `defaults`, which every model of a kind
 /// has. Throws c10::ValueError for a default that is none of them.
-PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> default_value);
+PromptSettings prompts_in(const Settings& config, std::map<std::string, std::string> defaults);
 
 }  // namespace posenc

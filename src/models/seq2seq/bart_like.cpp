@@ -21,7 +21,8 @@ Activation bart_activation(const Settings& config) {
   try {
     return activation_of(name);
   } catch (const c10::ValueError&) {
-    config.refuse("activation_function", "must be the name of an activation in transformers");
+    config.refuse("activation_function",
+                  "must be the name of an activation of transformers that posenc has");
   }
 }
 
@@ -126,7 +127,7 @@ nlohmann::json bart_settings(const TransformerOptions& options, const Settings& 
       {"activation_dropout", dropouts.activation},
   };
   if (bart_activation(config) != options.activation())
-    settings["activation_function"] = hf_name(options.activation());
+    settings["activation_function"] = hf_name(config, options.activation());
   if (structure.has_two_vocabularies) {
     settings.update({{"src_vocab_size", source}, {"tgt_vocab_size", target}});
   } else {

@@ -108,8 +108,8 @@ void read_as_python(Settings& settings) {
   }
   for (const char* const name : kIntegers) change(name, as_integer);
   for (const auto& [name, neutral] : kNeutral) {
-    change(name, [expected = neutral](const nlohmann::json& value) {
-      return value.is_number_float() && value == expected ? nlohmann::json(expected) : value;
+    change(name, [number = neutral](const nlohmann::json& value) {
+      return value.is_number_float() && value == number ? nlohmann::json(number) : value;
     });
   }
   for (const char* const name : kTokenLists) change(name, without_negative);

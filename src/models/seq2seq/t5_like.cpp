@@ -22,8 +22,8 @@ bool scales_output(const Settings& config, const Seq2SeqStructure& structure) {
     return structure.output_factor == Factor::Always;
   const nlohmann::json& object = config.object();
   const auto tied = object.find("tie_word_embeddings");
-  const bool default_value = tied == object.end() || *tied != false;
-  if (!config.mentions("scale_decoder_outputs")) return default_value;
+  const bool is_tied = tied == object.end() || *tied != false;
+  if (!config.mentions("scale_decoder_outputs")) return is_tied;
   return config.flag("scale_decoder_outputs");
 }
 

@@ -48,10 +48,10 @@ void check_boxes(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
   if (!bbox.defined()) return;
   TORCH_CHECK_VALUE(weights.x_positions.defined(),
                     "[EncoderEmbeddings] these embeddings have no boxes. Got bbox ", bbox.sizes());
-  at::DimVector requested(ids.sizes());
-  requested.push_back(4);
-  TORCH_CHECK_VALUE(bbox.sizes() == requested, "[EncoderEmbeddings] bbox must be ",
-                    at::IntArrayRef(requested), ", x0, y0, x1 and y1 of each token. Got ",
+  at::DimVector expected(ids.sizes());
+  expected.push_back(4);
+  TORCH_CHECK_VALUE(bbox.sizes() == expected, "[EncoderEmbeddings] bbox must be ",
+                    at::IntArrayRef(expected), ", x0, y0, x1 and y1 of each token. Got ",
                     bbox.sizes());
   TORCH_CHECK_TYPE(at::isIntegralType(bbox.scalar_type(), /*includeBool=*/false),
                    "[EncoderEmbeddings] bbox must be integers. Got ", bbox.scalar_type());

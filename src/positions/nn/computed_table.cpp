@@ -41,9 +41,8 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
 
 at::Tensor grown_table(const at::Tensor& table, const SinusoidOptions& sinusoid, int64_t rows) {
   const int64_t present = table.size(1);
-  const int64_t expected = std::min(std::max(rows, 2 * present), kPositionLimit);
-  const auto more =
-      module_table(sinusoid, expected, table.options()).slice(0, present).unsqueeze(0);
+  const int64_t length = std::min(std::max(rows, 2 * present), kPositionLimit);
+  const auto more = module_table(sinusoid, length, table.options()).slice(0, present).unsqueeze(0);
   return at::cat({table, more}, 1);
 }
 
@@ -53,9 +52,9 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length) {
 
 at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positions,
                        at::ScalarType dtype) {
-  const at::TensorOptions expected(dtype);
+  const at::TensorOptions requested(dtype);
   const bool exact = sinusoid.precision() == Precision::Exact;
-  return sinusoid_rows(sinusoid, positions, exact ? expected : at::TensorOptions()).to(expected);
+  return sinusoid_rows(sinusoid, positions, exact ? requested : at::TensorOptions()).to(requested);
 }
 
 std::vector<ComputedTable> TableTraits::computed_tables() const {

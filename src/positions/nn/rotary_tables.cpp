@@ -60,8 +60,8 @@ RotaryCosSin RotaryTables::rows(int64_t count, int64_t most, torch::Dtype dtype,
   const c10::InferenceMode off(false);
   const torch::NoGradGuard no_grad;
   const int64_t more = std::clamp(present, kFewestNewRows, kMostNewRows);
-  const int64_t expected = std::max(count, std::min(present + more, most));
-  const RotaryCosSin next = compute(present, expected);
+  const int64_t total = std::max(count, std::min(present + more, most));
+  const RotaryCosSin next = compute(present, total);
   if (table == tables_.end()) table = tables_.insert(table, Table{dtype, device, length, {}});
   table->rows = joined(table->rows, next);
   return table->rows;

@@ -59,8 +59,8 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
   TORCH_CHECK_VALUE(options.grid().empty() || length == cells(options),
                     "[sinusoid_table] length must be the number of cells ", cells(options),
                     " of the grid ", at::IntArrayRef(options.grid()), ". Got ", length);
-  const auto expected = complete(tensor_options);
-  at::Tensor rows = plain_rows(options, length, c10::typeMetaToScalarType(expected.dtype()));
+  const auto requested = complete(tensor_options);
+  at::Tensor rows = plain_rows(options, length, c10::typeMetaToScalarType(requested.dtype()));
   rows = rounded(options, rows, tensor_options);
   if (options.zero_row() && *options.zero_row() >= 0 && *options.zero_row() < rows.size(0)) {
     rows.select(0, *options.zero_row()).zero_();
@@ -116,8 +116,8 @@ at::Tensor convert_table(const SinusoidOptions& options, const at::Tensor& table
   const auto exact = options.precision() == Precision::Exact;
   const auto rows = sinusoid_table(options, length, exact ? table.options() : at::TensorOptions());
   if (!at::equal(rows.to(table.options()).expand_as(table), table)) return table.to(dtype);
-  const auto expected = table.options().dtype(dtype);
-  return (exact ? sinusoid_table(options, length, expected) : rows.to(expected))
+  const auto requested = table.options().dtype(dtype);
+  return (exact ? sinusoid_table(options, length, requested) : rows.to(requested))
       .view(table.sizes());
 }
 

@@ -89,9 +89,9 @@ std::string vocabulary_file(const ClassBuilder& builder, const VocabularyFiles& 
   }
   if (files.has("tokenizer.model")) return "tokenizer.model";
   if (of_class.vocab && files.has(of_class.vocab)) return of_class.vocab;
-  std::string requested = "include tokenizer.json";
-  if (of_class.vocab) requested += std::string(" or ") + of_class.vocab;
-  refuse("its files", requested, "neither, for class " + builder.settings.tokenizer_class,
+  std::string required = "include tokenizer.json";
+  if (of_class.vocab) required += std::string(" or ") + of_class.vocab;
+  refuse("its files", required, "neither, for class " + builder.settings.tokenizer_class,
          TokenizerErrorCode::File);
 }
 

@@ -117,11 +117,11 @@ class Bpe : public VocabularyModel {
   void tokenize_part(std::string_view piece, BpeScratch& scratch,
                      std::vector<Token>& tokens) const {
     uint64_t hash = 0;
-    const bool is_cached = piece.size() <= WordCache::kLongest;
-    if (is_cached && scratch.cache.find(piece, hash, tokens)) return;
+    const bool is_cacheable = piece.size() <= WordCache::kLongest;
+    if (is_cacheable && scratch.cache.find(piece, hash, tokens)) return;
     const std::size_t before = tokens.size();
     split(piece, scratch, tokens);
-    if (is_cached) {
+    if (is_cacheable) {
       scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
     }
   }

@@ -1,10 +1,11 @@
 #pragma once
 
+// The makers of models, one for each kind. All throw TokenizerError, as make_model() does.
+
 #include <memory>
 
 #include "tokenizers/models/model.h"
 
-/// Each makes the model of one kind. All throw TokenizerError, as make_model() does.
 namespace posenc::text {
 
 /// Begins with characters, and joins again and again the leftmost of the pairs that come first in

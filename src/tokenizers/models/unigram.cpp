@@ -62,12 +62,12 @@ class Unigram : public VocabularyModel {
                 std::vector<Token>& tokens) const override {
     auto& scratch = static_cast<UnigramScratch&>(memory);
     uint64_t hash = 0;
-    const bool is_cached = piece.size() <= WordCache::kLongest;
-    if (is_cached && scratch.cache.find(piece, hash, tokens)) return;
+    const bool is_cacheable = piece.size() <= WordCache::kLongest;
+    if (is_cacheable && scratch.cache.find(piece, hash, tokens)) return;
     const std::size_t before = tokens.size();
     find_path(piece, scratch.steps);
     add_tokens(piece, scratch.steps, tokens);
-    if (is_cached)
+    if (is_cacheable)
       scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
   }
 

@@ -1,9 +1,10 @@
 #pragma once
 
+// The makers of those normalisers that have sources of their own.
+
 #include "tokenizers/definition/component.h"
 #include "tokenizers/normalizers/normalizer.h"
 
-/// The makers of those normalisers that have sources of their own.
 namespace posenc::text {
 
 /// BertNormalizer: cleans the text, puts blanks around Chinese characters, strips accents and

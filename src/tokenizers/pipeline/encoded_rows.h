@@ -15,10 +15,10 @@ namespace posenc::text {
 struct EncodedRows {
   std::vector<uint32_t> ids, type_ids;
   std::vector<uint8_t> special_tokens_mask;
-  std::vector<Span> offsets;        ///< empty unless wanted
-  std::vector<std::string> tokens;  ///< empty unless wanted
+  std::vector<Span> offsets;        ///< empty unless requested
+  std::vector<std::string> tokens;  ///< empty unless requested
   /// Of each token the word in its text, and whether that is the first, 0, or the second, 1; -1 for
-  /// tokens that a template adds. Empty unless wanted.
+  /// tokens that a template adds. Empty unless requested.
   std::vector<int64_t> words;
   std::vector<int> sequences;
   std::vector<std::size_t> ends;   ///< of each row

@@ -26,10 +26,10 @@ struct Requested {
 class TextTokens {
  public:
   std::vector<uint32_t> ids;
-  std::vector<Span> offsets;  ///< in characters; empty unless wanted
-  /// Empty unless wanted; valid as long as the text, and until the next one.
+  std::vector<Span> offsets;  ///< in characters; empty unless requested
+  /// Empty unless requested; valid as long as the text, and until the next one.
   std::vector<std::string_view> tokens;
-  std::vector<uint32_t> words;  ///< the part of the text before the model; empty unless wanted
+  std::vector<uint32_t> words;  ///< the part of the text before the model; empty unless requested
 
   /// The steps of a tokenizer. The normaliser and the pre-tokenizer may be null.
   struct Steps {

@@ -12,11 +12,11 @@ constexpr char32_t kLastCharacter = 0x10FFFF;
 
 }  // namespace
 
-template <typename Requested>
-CharacterSet CharacterSet::of_kinds(Requested requested) {
+template <typename Predicate>
+CharacterSet CharacterSet::of_kinds(Predicate is_in) {
   std::array<bool, 256> kinds{};
   for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-    kinds[kind] = requested(unicode::kRecords[kind]);
+    kinds[kind] = is_in(unicode::kRecords[kind]);
   CharacterSet set;
   const auto extend = [&set](char32_t first, char32_t last) {
     if (!set.ranges_.empty() && set.ranges_.back().last + 1 == first) {

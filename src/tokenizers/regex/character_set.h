@@ -30,8 +30,8 @@ class CharacterSet {
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
-  template <typename Requested>
-  static CharacterSet of_kinds(Requested requested);
+  template <typename Predicate>
+  static CharacterSet of_kinds(Predicate is_in);
   void sort();
 
   std::vector<Range> ranges_;

@@ -113,10 +113,10 @@ struct StateSlot {
   std::string prefix;  // of its fields' names
 
   void check(const char* name, const at::Tensor& tensor) const {
-    const auto refused = [&](Code code, const std::string& what, const std::string& requested,
+    const auto refused = [&](Code code, const std::string& what, const std::string& expected,
                              const std::string& got) {
       return WeightsError(
-                 code, "must have the " + what + " of its parameter, " + requested + ". Got " + got)
+                 code, "must have the " + what + " of its parameter, " + expected + ". Got " + got)
           .in_tensor(prefix + name);
     };
     if (tensor.sizes() != parameter.sizes()) {

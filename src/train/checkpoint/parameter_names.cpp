@@ -62,11 +62,11 @@ namespace {
 using torch::optim::Optimizer;
 using Code = WeightsErrorCode;
 
-void check_count(const std::string& what, int64_t requested, const Values& values,
+void check_count(const std::string& what, int64_t expected, const Values& values,
                  const std::string& key) {
   const int64_t count = read_count(values, key);
-  if (count == requested) return;
-  throw WeightsError(Code::ShapeMismatch, "must have " + std::to_string(requested) + " " + what +
+  if (count == expected) return;
+  throw WeightsError(Code::ShapeMismatch, "must have " + std::to_string(expected) + " " + what +
                                               ", as the optimiser has. Got " +
                                               std::to_string(count));
 }

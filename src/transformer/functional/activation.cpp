@@ -82,12 +82,13 @@ const Row& row_of(Activation activation) {
 
 }  // namespace
 
-Activation activation_of(std::string_view name) {
+Activation activation_of(const std::string& name) {
   std::vector<OtherName> all(std::begin(kOtherNames), std::end(kOtherNames));
   for (const Row& row : kActivations) all.push_back({row.name, row.activation});
-  return detail::find_named(all, name, "[activation_of] ",
-                            "the name must be that of an activation in transformers; the nearest "
-                            "are {1}. Got {0}")
+  return detail::find_named(
+             all, name, "[activation_of] ",
+             "the name must be that of an activation of transformers that posenc has; the nearest "
+             "are {1}. Got {0}")
       .activation;
 }
 

@@ -5,7 +5,7 @@ from unittest import mock
 import torch
 from buckets import configuration, modeling
 from relative_registry import Case, Draw, Given, flat, parameters, relative, softmax_inputs
-from shifted import named, sizes_of
+from transformer_xl import named, sizes_of
 
 
 @relative("gemma3n_audio")

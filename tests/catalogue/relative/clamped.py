@@ -3,7 +3,7 @@
 import torch
 from buckets import bucket_settings, configuration, modeling
 from relative_registry import Case, Draw, additive_mask, flat, parameters, relative, softmax_inputs
-from shifted import named, sizes_of
+from transformer_xl import named, sizes_of
 
 KEYS = {
     "wav2vec2_bert_relative_key": ("wav2vec2_bert", "Wav2Vec2BertSelfAttention"),

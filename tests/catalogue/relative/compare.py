@@ -28,7 +28,7 @@ import clamped  # noqa: F401
 import deberta  # noqa: F401
 import documents  # noqa: F401
 import packages
-import shifted  # noqa: F401
+import transformer_xl  # noqa: F401
 import windows  # noqa: F401
 from relative_registry import RELATIVE, Case
 
@@ -49,7 +49,7 @@ def run(binary: str, threads: int, case: Case) -> dict[str, torch.Tensor] | str:
 def difference(want: torch.Tensor, got: torch.Tensor) -> str:
     """"" if the bits are equal."""
     if want.dtype != got.dtype or want.shape != got.shape:
-        return f"{got.dtype} {tuple(got.shape)}, wanted {want.dtype} {tuple(want.shape)}"
+        return f"{got.dtype} {tuple(got.shape)}, expected {want.dtype} {tuple(want.shape)}"
     kind = {2: torch.int16, 4: torch.int32, 8: torch.int64}[want.element_size()]
     unequal = (want.contiguous().view(kind) != got.contiguous().view(kind)) & ~(want.isnan() & got.isnan())
     if not unequal.any():

@@ -40,11 +40,11 @@ class NoTorchvision:
 
 def missing() -> str:
     """Which package is not installed in its version; "" if all are."""
-    for package, wanted in VERSIONS.items():
+    for package, version in VERSIONS.items():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            if importlib.metadata.version(package) == wanted:
+            if importlib.metadata.version(package) == version:
                 continue
-        return f"{package}=={wanted}"
+        return f"{package}=={version}"
     return ""
 
 

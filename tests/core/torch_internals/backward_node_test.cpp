@@ -18,7 +18,7 @@ struct Scaled : BackwardNode {
   Gradients backward(const at::Tensor& grad) override {
     ++calls;
     check_not_released(!released);
-    expected = {wants(0), wants(1)};
+    requested = {wants(0), wants(1)};
     return {wants(0) ? grad * factor.unpack() : at::Tensor(), at::Tensor()};
   }
   void release() override {
@@ -26,7 +26,7 @@ struct Scaled : BackwardNode {
     factor.reset_data();
   }
   SavedVariable factor;
-  std::vector<bool> expected;
+  std::vector<bool> requested;
   int calls = 0;
   bool released = false;
 };
@@ -55,12 +55,12 @@ TEST(BackwardNode, SendsGradientsAlongItsEdges) {
   EXPECT_TRUE(testing::bit_equal(x.grad(), factor));
 }
 
-TEST(BackwardNode, KnowsWhichGradientsAreWanted) {
+TEST(BackwardNode, KnowsWhichGradientsAreRequested) {
   const auto x = torch::randn({3}, torch::requires_grad()), factor = torch::randn({3});
   const auto other = torch::randn({2}, torch::requires_grad());
   const Scaling scaling(x, factor, other);
   torch::autograd::grad({scaling.y.sum()}, {x}, {}, /*retain_graph=*/true);
-  EXPECT_EQ(scaling.node->expected, (std::vector<bool>{true, false}));
+  EXPECT_EQ(scaling.node->requested, (std::vector<bool>{true, false}));
   const Scaling constant(torch::randn({3}), factor);  // an input without gradient
   EXPECT_FALSE(constant.node->next_edge(0).is_valid());
 }

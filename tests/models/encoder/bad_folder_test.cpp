@@ -56,7 +56,8 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
   const std::vector<std::tuple<const char*, json, const char*>> cases = {
       {"is_decoder", true, "is_decoder must be false, the only value that posenc has. Got true"},
       {"position_embedding_type", "relative_key", "position_embedding_type must be \"absolute\""},
-      {"hidden_act", "xielu", "hidden_act must be the name of an activation in transformers"},
+      {"hidden_act", "xielu",
+       "hidden_act must be the name of an activation of transformers that posenc has"},
       {"num_attention_heads", 3, "num_attention_heads must divide hidden_size 8. Got 3"},
       {"hidden_size", -8, "hidden_size must be an integer from 1 to 1048576. Got -8"},
       {"num_hidden_layers", 0, "num_hidden_layers must be an integer from 1 to 1000. Got 0"},

@@ -256,8 +256,9 @@ TEST(Classifier, RefusesSummariesWithoutLabels) {
                   "summary_type must be first, last, mean or cls_index");
   EXPECT_CONTAINS(refused("summary_use_proj", false), "summary_use_proj must be true");
   EXPECT_CONTAINS(refused("summary_proj_to_labels", false), "summary_proj_to_labels must be true");
-  EXPECT_CONTAINS(refused("summary_activation", "loud"),
-                  "summary_activation must be the name of an activation in transformers");
+  EXPECT_CONTAINS(
+      refused("summary_activation", "loud"),
+      "summary_activation must be the name of an activation of transformers that posenc has");
 }
 
 // tests/differential/saved_heads.py opens the folders in transformers.

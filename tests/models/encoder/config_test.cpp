@@ -36,11 +36,10 @@ TEST(EncoderConfig, BartTakesTheUsualNames) {
   const auto options = of({{"model_type", "bart"}, {"d_model", 512}, {"num_attention_heads", 8}});
   EXPECT_EQ(options.encoder().layer().num_heads(), 8);
   EXPECT_EQ(options.embeddings()->d_model(), 512);
-  const auto default_value =
-      of({{"model_type", "bart"}, {"hidden_size", 512}, {"num_hidden_layers", 2}});
-  EXPECT_EQ(default_value.encoder().layer().d_model(), 512);
-  EXPECT_EQ(default_value.encoder().num_layers(), 2);
-  EXPECT_EQ(default_value.embeddings()->d_model(), 512);
+  const auto generic = of({{"model_type", "bart"}, {"hidden_size", 512}, {"num_hidden_layers", 2}});
+  EXPECT_EQ(generic.encoder().layer().d_model(), 512);
+  EXPECT_EQ(generic.encoder().num_layers(), 2);
+  EXPECT_EQ(generic.embeddings()->d_model(), 512);
 }
 
 // BloomConfig has no such setting, but takes it for hidden_size: the files of BLOOM itself.
@@ -162,7 +161,7 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
        "position_buckets must be at least 2"},
       {small("deberta-v2", {{"conv_kernel_size", 2}}), "conv_kernel_size must be odd, or 0. Got 2"},
       {small("deberta-v2", {{"conv_kernel_size", 3}, {"conv_act", "none"}}),
-       "conv_act must be the name of an activation in transformers"},
+       "conv_act must be the name of an activation of transformers that posenc has"},
       {small("deberta-v2", {{"pooler_hidden_size", 5}}), "pooler_hidden_size must be"},
       {small("fnet", {{"use_tpu_fourier_optimizations", true}}),
        "use_tpu_fourier_optimizations must be false with a max_position_embeddings of at most "

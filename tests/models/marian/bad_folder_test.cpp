@@ -104,7 +104,8 @@ TEST_F(BadMarianFolder, AnotherArchitecture) {
   copy("shared");
   set("config.json", "activation_function", "gelu_10");
   expect_value_error(
-      "activation_function must be the name of an activation in transformers. Got \"gelu_10\"");
+      "activation_function must be the name of an activation of transformers that posenc has. Got "
+      "\"gelu_10\"");
 }
 
 TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {

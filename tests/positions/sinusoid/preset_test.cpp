@@ -178,8 +178,8 @@ TEST(PresetParams, AreCheckedByNameAndType) {
 // Whether a value of the parameter, beside those that the shape needs, changes the options.
 bool changes_options(const Preset& entry, const std::string& name) {
   for (const int64_t dim : {48, 63}) {
-    const auto default_value = case_of(entry, dim);
-    if (!default_value) continue;
+    const auto defaults = case_of(entry, dim);
+    if (!defaults) continue;
     for (const char* value : {"0", "1", "2", "3", "uni"}) {
       PresetParams params = {{"depth", 2},
                              {"height", 5},
@@ -192,7 +192,7 @@ bool changes_options(const Preset& entry, const std::string& name) {
       });
       params.insert_or_assign(name, value);
       try {
-        if (preset(entry.name, dim, params) != default_value->options) return true;
+        if (preset(entry.name, dim, params) != defaults->options) return true;
       } catch (const c10::ValueError& error) {
         const std::string text = error.what_without_backtrace();
         if (text.find(": " + name + " must be (dim") != std::string::npos) return true;

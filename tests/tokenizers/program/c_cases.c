@@ -387,7 +387,7 @@ struct work {
   const posenc_tokenizer* tokenizer;
   const posenc_text* texts;
   size_t count;
-  const posenc_encoding* requested;
+  const posenc_encoding* expected;
   int is_equal;
 };
 
@@ -397,11 +397,11 @@ static void* encode_again(void* given) {
   int round;
   work->is_equal = 1;
   for (round = 0; round < 3; ++round) {
-    const size_t columns = posenc_encoding_columns(work->requested);
+    const size_t columns = posenc_encoding_columns(work->expected);
     posenc_encoding* all = NULL;
     if (posenc_encode(work->tokenizer, work->texts, NULL, work->count, NULL, &all) != POSENC_OK ||
         posenc_encoding_columns(all) != columns ||
-        memcmp(posenc_encoding_ids(all), posenc_encoding_ids(work->requested),
+        memcmp(posenc_encoding_ids(all), posenc_encoding_ids(work->expected),
                work->count * columns * sizeof(int64_t)) != 0)
       work->is_equal = 0;
     posenc_encoding_free(all);
@@ -415,9 +415,9 @@ static void* encode_again(void* given) {
       for (at = 0; one != NULL && at < posenc_encoding_columns(one); ++at) {
         /* padded at one of its ends */
         const size_t missing = columns - posenc_encoding_columns(one);
-        const size_t begin = posenc_encoding_mask(work->requested)[i * columns] == 0 ? missing : 0;
+        const size_t begin = posenc_encoding_mask(work->expected)[i * columns] == 0 ? missing : 0;
         if (posenc_encoding_ids(one)[at] !=
-            posenc_encoding_ids(work->requested)[i * columns + begin + at])
+            posenc_encoding_ids(work->expected)[i * columns + begin + at])
           work->is_equal = 0;
       }
       posenc_encoding_free(one);
@@ -434,13 +434,13 @@ static void answer_threads(const posenc_tokenizer* tokenizer) {
   unsigned long count;
   int threads, i, equal = 0;
   posenc_text* texts;
-  posenc_encoding* requested = NULL;
+  posenc_encoding* expected = NULL;
   pthread_t started[kMost];
   struct work work[kMost];
   posenc_status status;
   if (scanf("%lu %d", &count, &threads) != 2 || threads > kMost) abort();
   texts = read_texts(count);
-  status = posenc_encode(tokenizer, texts, NULL, count, NULL, &requested);
+  status = posenc_encode(tokenizer, texts, NULL, count, NULL, &expected);
   if (status != POSENC_OK) {
     print_error(status);
   } else {
@@ -448,7 +448,7 @@ static void answer_threads(const posenc_tokenizer* tokenizer) {
       work[i].tokenizer = tokenizer;
       work[i].texts = texts;
       work[i].count = count;
-      work[i].requested = requested;
+      work[i].expected = expected;
       if (pthread_create(&started[i], NULL, encode_again, &work[i]) != 0) abort();
     }
     for (i = 0; i < threads; ++i) {
@@ -457,7 +457,7 @@ static void answer_threads(const posenc_tokenizer* tokenizer) {
     }
     printf("ok %d\n", equal);
   }
-  posenc_encoding_free(requested);
+  posenc_encoding_free(expected);
   free_texts(texts, count);
 }
 

@@ -14,7 +14,7 @@ using Names = std::vector<std::string>;
 class Message : public ::testing::Test {
  protected:
   // Saves these names, each with a tensor of shape (2), and returns the error of loading them into
-  // a module that has `wanted`.
+  // a module that has the names `expected`.
   WeightsError error(const Names& expected, const Names& given, const LoadOptions& options = {}) {
     StateDict tensors;
     for (const auto& name : given) tensors.insert(name, at::ones({2}));

@@ -25,8 +25,9 @@ namespace posenc POSENC_EXPORT {
 /// ids: (B, L) or (L)  ->  (..., d_model).
 ///
 /// ```cpp
-/// posenc::EncoderEmbeddings embeddings(posenc::encoder_embeddings_preset("bert",
-/// R"({"hidden_size": 8})")); torch::Tensor ids = torch::tensor({{101, 7592, 2088, 102}});
+/// const auto options = posenc::encoder_embeddings_preset("bert", R"({"hidden_size": 8})");
+/// posenc::EncoderEmbeddings embeddings(options);
+/// torch::Tensor ids = torch::tensor({{101, 7592, 2088, 102}});
 /// torch::Tensor x = embeddings->forward(ids);  // (B, L, 8)
 /// ```
 ///

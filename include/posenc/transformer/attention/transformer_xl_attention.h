@@ -54,10 +54,12 @@ struct TransformerXLAttentionOptions {
 /// 0 .. B / G - 1, and so on, segments: integers (B, L) or undefined  ->  (B, L, E).
 ///
 /// ```cpp
-/// posenc::TransformerXLOptions positions(posenc::SinusoidOptions(/*dim=*/32));
-/// posenc::TransformerXLAttention attention(posenc::TransformerXLAttentionOptions(32, 4,
-/// positions)); torch::Tensor table = posenc::sinusoid_rows(positions.sinusoid(), torch::arange(4,
-/// -5, -1)); torch::Tensor y = attention->forward(torch::randn({2, 5, 32}), table.unsqueeze(0));
+/// const posenc::TransformerXLOptions positions(posenc::SinusoidOptions(/*dim=*/32));
+/// const posenc::TransformerXLAttentionOptions options(32, /*num_heads=*/4, positions);
+/// posenc::TransformerXLAttention attention(options);
+/// const torch::Tensor distances = torch::arange(4, -5, -1);
+/// torch::Tensor table = posenc::sinusoid_rows(positions.sinusoid(), distances).unsqueeze(0);
+/// torch::Tensor y = attention->forward(torch::randn({2, 5, 32}), table);
 /// ```
 ///
 /// Keys: `in_proj_weight` (3 E, E), `in_proj_bias` (3 E) with bias, `out_proj.weight` (E, E),

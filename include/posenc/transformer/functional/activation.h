@@ -11,7 +11,8 @@ namespace posenc POSENC_EXPORT {
 
 /// A function of each element: the activation of a feed-forward network, of a gate, of a head, or
 /// of a stage of sentence-transformers. Frozen layers have kernels for ReLU, GELU, GELUTanh,
-/// QuickGELU and SiLU; the others are LibTorch's there too.
+/// QuickGELU and SiLU, which have the same bits on all processors with fused multiply-add; the
+/// others are LibTorch's there too, which may round differently on another processor.
 enum class Activation {
   Identity,      ///< x
   ELU,           ///< x, below zero exp(x) - 1
@@ -33,11 +34,11 @@ enum class Activation {
   Tanh,          ///< tanh(x)
 };
 
-/// The activation of a name in transformers' ACT2FN, such as `gelu_new`, `silu` or `tanh`, or of
-/// one that to_string() returns.
+/// The activation of a name in transformers' ACT2FN, such as `gelu_new`, `silu` or `tanh`, if the
+/// enumeration has it, or of one that to_string() returns.
 ///
 /// Errors: c10::ValueError for an unknown name, with the nearest ones.
-Activation activation_of(std::string_view name);
+Activation activation_of(const std::string& name);
 
 /// The activation that a class of torch.nn computes when it is made without arguments, such as
 /// `Tanh`; nothing is known of other names.
@@ -45,7 +46,8 @@ Activation activation_of(std::string_view name);
 /// Errors: c10::ValueError for a name that is no such class, with the nearest ones.
 Activation activation_of_class(std::string_view name);
 
-/// Returns the name in lower case: `relu`, `gelu_tanh`, `silu` and so on.
+/// Returns a name that activation_of() takes: `relu`, `gelu_tanh`, `swish` for SiLU, `linear` for
+/// Identity and so on.
 std::string to_string(Activation activation);
 
 namespace functional {

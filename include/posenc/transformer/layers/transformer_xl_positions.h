@@ -16,8 +16,9 @@ namespace posenc POSENC_EXPORT {
 ///
 /// ```cpp
 /// const posenc::TransformerXLOptions options(posenc::SinusoidOptions(/*dim=*/32));
-/// posenc::TransformerXLPositions positions(posenc::TransformerLayerOptions(32,
-/// 4).transformer_xl(options)); torch::Tensor table = positions->forward(torch::randn({2, 5, 32}));
+/// const auto layer = posenc::TransformerLayerOptions(32, /*num_heads=*/4).transformer_xl(options);
+/// posenc::TransformerXLPositions positions(layer);
+/// torch::Tensor table = positions->forward(torch::randn({2, 5, 32}));
 /// ```
 ///
 /// Keys: with mask_embedding `mask_emb` (1, 1, D), initialised from N(0, 0.02), which forward()

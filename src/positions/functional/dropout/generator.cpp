@@ -58,13 +58,13 @@ bool DropoutBits::draws(Source source, at::ScalarType dtype, const at::Tensor& l
   const at::Generator ours = theirs.clone();
   const at::Tensor drawn = at::empty_like(like).bernoulli_(kKeep, theirs);
   const at::Tensor sample = drawn.to(at::kFloat);  // in the same layout
-  const float* requested = sample.const_data_ptr<float>();
+  const float* expected = sample.const_data_ptr<float>();
   std::vector<uint8_t> bits(static_cast<size_t>(mask_bytes(sample.numel())));
   DropoutBits(ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(sample.numel());
   bool equal = torch_internals::CpuGenerator(ours).engine() ==
                torch_internals::CpuGenerator(theirs).engine();
   for (int64_t i = 0; i < sample.numel(); ++i)
-    equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (requested[i] != 0.0f);
+    equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (expected[i] != 0.0f);
   return equal;
 }
 

@@ -192,7 +192,7 @@ void Frequencies::fill(int64_t k, const Big& t) {
     fixed -= rounded * (static_cast<Wide>(1) << below);
     if (j == 1) rest = std::ldexp(static_cast<double>(fixed), ldexp_range(frame - 128));
   }
-  // 190 bits of w leave at least 110 of its fraction, unless w is nearly an integer of turns:
+  // 190 bits of w leave at least 110 of its fraction, unless w is nearly a whole number of turns:
   // that case is left to the Ziv fallback.
   const bool cancelled = fraction.sign == 0 ? t.sign != 0 : fraction.exponent < t.exponent - 80;
   const double guard = cancelled && !turns_are_exact(k) ? NAN : 0.0;
