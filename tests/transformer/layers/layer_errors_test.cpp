@@ -30,9 +30,10 @@ TEST(LayerErrors, RejectOptionsThatNoLayerHas) {
                  "[TransformerEncoder] order must have indices of layers, in [0, 2). Got " +
                      std::to_string(outside));
   }
-  EXPECT_ERROR(activation_of("gelo"), c10::ValueError,
-               "[activation_of] the name must be that of an activation in transformers; the "
-               "nearest are gelu");
+  EXPECT_ERROR(
+      activation_of("gelo"), c10::ValueError,
+      "[activation_of] the name must be that of an activation of transformers that posenc has; "
+      "the nearest are gelu");
   EXPECT_ERROR(activation_of_class("GELUTanh"), c10::ValueError,
                "[activation_of_class] the name must be that of an activation in torch.nn");
 }
