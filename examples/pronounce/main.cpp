@@ -69,8 +69,8 @@ CLI::Validator number(Number least, Number most) {
   const auto check = [=](const std::string& text) {
     const auto value = parse<Number>(text);
     if (value && *value >= least && *value <= most) return std::string();
-    return fmt::format("must be a {}number from {} to {}. Got {}",
-                       std::is_integral_v<Number> ? "whole " : "", least, most,
+    return fmt::format("must be {} from {} to {}. Got {}",
+                       std::is_integral_v<Number> ? "an integer" : "a number", least, most,
                        text.empty() ? "an empty string" : text);
   };
   return {check, ""};
