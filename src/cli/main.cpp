@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/error.h"
@@ -23,26 +24,25 @@ std::string version_text() {
   return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
 }
 
-// Fails if the subcommand is in a component that this build does not have.
+// The subcommands of components that this build does not have, with the component.
+const std::vector<std::pair<std::string, std::string>> kAbsent = {POSENC_ABSENT_COMMANDS};
+
+// Fails if the subcommand is one of these.
 void refuse_absent(const std::string& command) {
-  const std::pair<const char*, const char*> absent[] = {POSENC_ABSENT_COMMANDS{"", ""}};
-  for (const auto& [name, component] : absent) {
-    if (command == name && !command.empty())
+  for (const auto& [name, component] : kAbsent) {
+    if (command == name)
       posenc::cli::fail(
           "the subcommand {} is in the component {}, which this build does not have; it has {}",
           name, component, POSENC_COMPONENTS);
   }
 }
 
-// The subcommands of absent components, which the help does not list.
+// The help does not list them.
 void add_absent(CLI::App& app) {
-  const std::pair<const char*, const char*> absent[] = {POSENC_ABSENT_COMMANDS{"", ""}};
-  for (const auto& pair : absent) {
-    const std::string name = pair.first;
-    if (name.empty()) continue;
-    auto* const command = app.add_subcommand(name)->allow_extras()->group("");
+  for (const auto& absent : kAbsent) {
+    auto* const command = app.add_subcommand(absent.first)->allow_extras()->group("");
     command->set_help_flag();  // --help is an argument like any other
-    command->callback([name] { refuse_absent(name); });
+    command->callback([&absent] { refuse_absent(absent.first); });
   }
 }
 

@@ -36,10 +36,17 @@ const kernel::ActivationKernel* kernel_of(Activation activation) {
   }
 }
 
+// x = activation(x); `own` is its kernel.
+void activate(Activation activation, const kernel::ActivationKernel* own, float* x, int64_t n) {
+  if (own != nullptr) return own->activate(x, n);
+  activate_by_row(at::from_blob(x, {1, n}, at::kFloat), activation);
+}
+
 // x = activation(x) * y
-void gate(Activation activation, float* x, const float* y, int64_t n) {
-  if (const auto* const own = kernel_of(activation)) return own->gate(x, y, n);
-  activate(activation, x, n);
+void gate(Activation activation, const kernel::ActivationKernel* own, float* x, const float* y,
+          int64_t n) {
+  if (own != nullptr) return own->gate(x, y, n);
+  activate(activation, own, x, n);
   for (int64_t i = 0; i < n; ++i) x[i] *= y[i];
 }
 
@@ -165,8 +172,7 @@ void add_projected(const Stream& stream, const Projection& projection, const flo
 }
 
 void activate(Activation activation, float* x, int64_t n) {
-  if (const auto* const own = kernel_of(activation)) return own->activate(x, n);
-  activate_by_row(at::from_blob(x, {1, n}, at::kFloat), activation);
+  activate(activation, kernel_of(activation), x, n);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
@@ -179,11 +185,12 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& po
     const int64_t floats = Int8Rows::floats(stream.rows, width);
     hidden_int8 = {platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
   }
+  const kernel::ActivationKernel* const own = kernel_of(layer.activation);
   split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* const x = hidden + row * stride;
-      layer.is_gated ? gate(layer.activation, x, x + width, width)
-                     : activate(layer.activation, x, width);
+      layer.is_gated ? gate(layer.activation, own, x, x + width, width)
+                     : activate(layer.activation, own, x, width);
       if (hidden_int8) hidden_int8.convert(hidden, stride, row, row + 1);
     }
   });

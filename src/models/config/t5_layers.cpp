@@ -39,12 +39,9 @@ T5Network network_in(const Settings& config) {
 
 void set_t5_layer(const Settings& config, TransformerLayerOptions& layer) {
   const T5Network network = network_in(config);
-  try {
-    layer.activation(activation_of(network.activation));
-  } catch (const c10::ValueError&) {
-    config.refuse(config.has("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj",
-                  "must have the name of an activation of transformers that posenc has");
-  }
+  layer.activation(named_activation(
+      config, config.has("dense_act_fn") ? "dense_act_fn" : "feed_forward_proj", network.activation,
+      "must have the name of an activation of transformers that posenc has"));
   constexpr const char* kRate[] = {"dropout_rate"};
   constexpr const char* kEpsilon[] = {"layer_norm_epsilon"};
   const double rate = config.probability(kRate, 0.0);

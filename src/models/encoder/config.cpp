@@ -1,4 +1,5 @@
 #include "models/encoder/config.h"
+#include "models/config/activation_name.h"
 
 #include <c10/util/Exception.h>
 
@@ -174,12 +175,7 @@ const hf::ModelType& encoder_model(const std::string& where, std::string_view ty
 Activation activation_in(const Settings& config) {
   const char* key = config.name_of(hf::kActivation);
   if (key == nullptr) return Activation::GELU;
-  const std::string name = config.text(key);
-  try {
-    return activation_of(name);
-  } catch (const c10::ValueError&) {
-    config.refuse(key, "must be the name of an activation of transformers that posenc has");
-  }
+  return named_activation(config, key, config.text(key));
 }
 
 EncoderConfig read_encoder_config(const Settings& config, const std::string& requested) {

@@ -1,4 +1,5 @@
 #include "models/heads/config.h"
+#include "models/config/activation_name.h"
 
 #include <c10/util/Exception.h>
 
@@ -185,11 +186,7 @@ Rows rows_in(const Settings& config, const HeadStructure& structure, EncoderOpti
 // A setting with the name of an activation, or none.
 Activation activation_if(const Settings& config, const char* setting) {
   const std::string name = config.text_if(setting).value_or("");
-  try {
-    return activation_of(name.empty() ? "linear" : name);
-  } catch (const c10::ValueError&) {
-    config.refuse(setting, "must be the name of an activation of transformers that posenc has");
-  }
+  return named_activation(config, setting, name.empty() ? "linear" : name);
 }
 
 Activation activation_in_head(const Settings& config, const HeadStructure& structure) {

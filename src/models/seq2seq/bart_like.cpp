@@ -17,13 +17,8 @@ constexpr int64_t kBartMostTokens = 1 << 24;
 constexpr int64_t kBartMostLayers = 1000;
 
 Activation bart_activation(const Settings& config) {
-  const std::string name = config.text("activation_function");
-  try {
-    return activation_of(name);
-  } catch (const c10::ValueError&) {
-    config.refuse("activation_function",
-                  "must be the name of an activation of transformers that posenc has");
-  }
+  constexpr const char* kSetting = "activation_function";
+  return named_activation(config, kSetting, config.text(kSetting));
 }
 
 // Marian alone may have two vocabularies or one.
