@@ -208,6 +208,27 @@ def allocator() -> str:
     return table(["one thread, float32, D = 512, ms", *run["settings"]], rows)
 
 
+def server_busy() -> str:
+    """What a call takes beside programs that keep a processor busy."""
+    run = recorded("performance/server.json")
+    head = ["8 bits, milliseconds, threads", *(f"{loops} busy, {threads}" for loops in run["busy_loops"] for threads in run["threads"])]
+    rows = ((title, *(f"{time:,.3g}" if time < 1000 else f"{time:,.0f}" for times in of_loops for time in times))
+            for title, of_loops in run["milliseconds"].items())  # fmt: skip
+    about = f"Medians of {run['rounds']} rounds on {run['processor']}, {run['cores']} cores, load average before the run {run['load']}.\n"
+    return table(head, rows) + "\n" + about
+
+
+def server_callers() -> str:
+    """How many calls a second several callers get."""
+    run = recorded("performance/server.json")
+    head = ["8 bits, calls a second", *(f"{counted(callers, 'caller')}, {counted(threads, 'thread')}" for callers in run["callers"] for threads in run["threads"])]
+    return table(head, ((title, *(f"{calls:,.0f}" if calls >= 100 else f"{calls:.3g}" for calls in of_callers)) for title, of_callers in run["calls_a_second"].items()))
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def pronounce() -> str:
     head = ["`make pronounce`", "parameters", "steps", "phoneme error rate", "error rate to the first pronunciation", "with beams", "correct words", "time", "memory"]
     runs, rows = recorded("pronounce.json"), []
@@ -245,6 +266,7 @@ def documents() -> dict[Path, str]:
                             "not tables": not_tables},
         "docs/pronounce.md": {"table": pronounce},
         "docs/rotary.md": {"presets": rotary_presets, "model types": rotary_model_types},
+        "docs/server.md": {"busy": server_busy, "callers": server_callers},
         "docs/vision_embeddings.md": {"presets": vision_embeddings},
     }  # fmt: skip
     made = {ROOT / page: filled((ROOT / page).read_text(), tables) for page, tables in pages.items()}

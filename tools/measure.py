@@ -3,7 +3,7 @@
 
     tools/measure.py allocator BINARY [--rounds N]   settings of the C library's allocator, into docs/performance/allocator.json;
                                                      BINARY: posenc_benchmark, as built by `make bench`
-    tools/measure.py server BINARY [--seconds N]     prints what calls of frozen models take beside other programs;
+    tools/measure.py server BINARY [--rounds N]      calls of frozen models beside other programs, into docs/performance/server.json;
                                                      BINARY: posenc-serve, as built by `make bench`
     tools/measure.py pronounce MINUTES...            trainings of that many minutes each, by tools/pronounce.sh --fresh, into
                                                      docs/pronounce.json
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench import Process, processor
@@ -51,29 +52,35 @@ def allocator(options: argparse.Namespace) -> None:
 CALLS = {"MiniLM, 16 tokens": ("minilm", 1, 16), "MiniLM, 128 tokens": ("minilm", 1, 128), "MiniLM, 8 x 128 tokens": ("minilm", 8, 128),
          "Marian's shape, a search of 8 sources": ("marian", 8, 32)}  # fmt: skip
 BUSY_LOOPS = [0, 1, 4, 8]
-CALLERS = [(1, 1), (1, 2), (2, 1), (2, 2), (8, 1), (8, 2)]  # threads that call, and the most threads of a call
+CALLERS, THREADS = [1, 2, 8], [1, 2]  # threads that call, and the most threads of a call
 
 
 def server(options: argparse.Namespace) -> None:
-    """The mean time of a call, beside programs that keep a processor busy; and the calls a second of several callers."""
-    def ask(call: tuple[str, int, int], callers: int, threads: int) -> tuple[int, float]:
+    """A call beside programs that keep a processor busy, with one thread and with two; and the calls a second of several callers. Medians."""
+    def ask(call: tuple[str, int, int], callers: int, threads: int) -> float:
         command = [options.binary, *map(str, call), "int8", str(callers), str(threads), str(options.seconds)]
-        calls, mean, _ = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-        return int(calls), float(mean)
+        return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1])
 
+    def medians(ask_all: Callable[[], list[float]]) -> list[float]:
+        rounds = [ask_all() for _ in range(options.rounds)]
+        return [float(f"{statistics.median(times):.3g}") for times in zip(*rounds)]
+
+    load = os.getloadavg()[0]
+    milliseconds: dict[str, list[list[float]]] = {title: [] for title in CALLS}
     for loops in BUSY_LOOPS:
         running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
         try:
             for title, call in CALLS.items():
-                times = [1e3 * ask(call, 1, threads)[1] for threads in (1, 2)]
-                print(f"{loops} busy loops, {title}: {times[0]:.3g} ms with one thread, {times[1]:.3g} with two", flush=True)
+                milliseconds[title].append(medians(lambda: [1e3 * ask(call, 1, threads) for threads in THREADS]))
         finally:
             for one in running:
                 one.kill()
                 one.wait()
-    for title, call in CALLS.items():
-        for callers, threads in CALLERS:
-            print(f"{callers} callers, {threads} threads each, {title}: {callers / ask(call, callers, threads)[1]:.3g} calls a second", flush=True)
+    each_second = {title: medians(lambda: [callers / ask(call, callers, threads) for callers in CALLERS for threads in THREADS])
+                   for title, call in CALLS.items()}  # fmt: skip
+    write(DOCS / "performance/server.json", {"processor": processor(), "cores": os.cpu_count(), "load": round(load, 1), "rounds": options.rounds,
+                                             "threads": THREADS, "busy_loops": BUSY_LOOPS, "milliseconds": milliseconds, "callers": CALLERS,
+                                             "calls_a_second": each_second})  # fmt: skip
 
 
 def pronounce(options: argparse.Namespace) -> None:
@@ -106,6 +113,7 @@ def main() -> None:
     sub.set_defaults(measure=allocator)
     sub = subcommands.add_parser("server")
     sub.add_argument("binary")
+    sub.add_argument("--rounds", type=int, default=3)
     sub.add_argument("--seconds", type=float, default=2.0)
     sub.set_defaults(measure=server)
     sub = subcommands.add_parser("pronounce")
