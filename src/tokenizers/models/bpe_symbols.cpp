@@ -1,12 +1,32 @@
 #include "tokenizers/models/bpe_symbols.h"
 
-#include <algorithm>
-
 namespace posenc::text {
 namespace {
 
 constexpr std::size_t kScanned = 24;  // more symbols are joined faster by a queue
-constexpr uint32_t kEnd = UINT32_MAX;
+
+// By ids. As in the package, a pair holds as long as its place has one that joins to the same
+// token, which is its mark.
+struct RulesOfIds {
+  std::vector<Symbol>& symbols;
+  const PairTable& pairs;
+
+  using Pair = Joiner<uint32_t>::Pair;
+  bool find(uint32_t left, uint32_t right, Pair& pair) const {
+    const auto [rank, id] = pairs.find(symbols[left].id, symbols[right].id);
+    pair.rank = rank;
+    pair.mark = id;
+    return rank != PairTable::kNoRank;
+  }
+  bool holds(const Pair& pair, uint32_t right) const {
+    Pair now = pair;
+    return find(pair.left, right, now) && now.mark == pair.mark;
+  }
+  void join(const Pair& pair, uint32_t right) {
+    symbols[pair.left] = {pair.mark, symbols[pair.left].size + symbols[right].size};
+    symbols[right].size = 0;
+  }
+};
 
 }  // namespace
 
@@ -16,7 +36,8 @@ void SymbolMerger::merge(std::vector<Symbol>& symbols, const PairTable& pairs,
   if (symbols.size() <= kScanned && !always_by_queue) {
     merge_by_scan(symbols, pairs);
   } else {
-    merge_by_queue(symbols, pairs);
+    joiner_.join(symbols.size(), RulesOfIds{symbols, pairs});
+    std::erase_if(symbols, [](const Symbol& symbol) { return symbol.size == 0; });
   }
 }
 
@@ -43,53 +64,6 @@ void SymbolMerger::merge_by_scan(std::vector<Symbol>& symbols, const PairTable& 
     if (at > 0) merged[at - 1] = pairs.find(symbols[at - 1].id, symbols[at].id, before);
   }
   symbols.resize(last + 1);
-}
-
-// Queues the pair of symbol `at` and the next.
-void SymbolMerger::propose(const std::vector<Symbol>& symbols, const PairTable& pairs,
-                           uint32_t at) {
-  const auto [rank, id] = pairs.find(symbols[at].id, symbols[next_[at]].id);
-  if (rank == PairTable::kNoRank) return;
-  queue_.push_back({rank, at, id});
-}
-
-void SymbolMerger::merge_by_queue(std::vector<Symbol>& symbols, const PairTable& pairs) {
-  const auto count = static_cast<uint32_t>(symbols.size());
-  previous_.resize(count);
-  next_.resize(count);
-  for (uint32_t i = 0; i < count; ++i) {
-    previous_[i] = i - 1;  // kEnd at the begin
-    next_[i] = i + 1 == count ? kEnd : i + 1;
-  }
-  queue_.clear();
-  for (uint32_t i = 0; i + 1 < count; ++i) propose(symbols, pairs, i);
-  std::make_heap(queue_.begin(), queue_.end());
-  const auto push = [&](uint32_t at) {
-    const std::size_t before = queue_.size();
-    propose(symbols, pairs, at);
-    if (queue_.size() > before) std::push_heap(queue_.begin(), queue_.end());
-  };
-  while (!queue_.empty()) {
-    std::pop_heap(queue_.begin(), queue_.end());
-    const Candidate best = queue_.back();
-    queue_.pop_back();
-    Symbol& left = symbols[best.at];
-    const uint32_t next = next_[best.at];
-    if (left.size == 0 || next == kEnd) continue;
-    // As in the package, a candidate holds as long as its place has a pair that joins to the same
-    // token.
-    const PairTable::Merged merged = pairs.find(left.id, symbols[next].id);
-    if (merged.rank == PairTable::kNoRank || merged.id != best.id) continue;
-    left = {best.id, left.size + symbols[next].size};
-    symbols[next].size = 0;
-    next_[best.at] = next_[next];
-    if (next_[next] != kEnd) previous_[next_[next]] = best.at;
-    if (previous_[best.at] != kEnd) push(previous_[best.at]);
-    if (next_[best.at] != kEnd) push(best.at);
-  }
-  symbols.erase(
-      std::remove_if(symbols.begin(), symbols.end(), [](const Symbol& s) { return s.size == 0; }),
-      symbols.end());
 }
 
 }  // namespace posenc::text

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tokenizers/models/joiner.h"
 #include "tokenizers/models/pair_table.h"
 
 namespace posenc::text {
@@ -19,21 +20,9 @@ class SymbolMerger {
   void merge(std::vector<Symbol>& symbols, const PairTable& pairs, bool always_by_queue);
 
  private:
-  // A pair of neighbours that may be joined: to `id`, at the symbol `at`.
-  struct Candidate {
-    uint32_t rank, at, id;
-
-    bool operator<(const Candidate& other) const {  // the largest of a heap comes first
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
-  };
-
   void merge_by_scan(std::vector<Symbol>& symbols, const PairTable& pairs);
-  void merge_by_queue(std::vector<Symbol>& symbols, const PairTable& pairs);
-  void propose(const std::vector<Symbol>& symbols, const PairTable& pairs, uint32_t at);
 
-  std::vector<Candidate> queue_;
-  std::vector<uint32_t> previous_, next_;
+  Joiner<uint32_t> joiner_;
 };
 
 }  // namespace posenc::text
