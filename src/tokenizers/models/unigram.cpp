@@ -5,28 +5,19 @@
 
 #include "base/text.h"
 #include "posenc/tokenizers/error.h"
+#include "tokenizers/models/best_path.h"
 #include "tokenizers/models/byte_tokens.h"
-#include "tokenizers/models/trie.h"
 #include "tokenizers/models/vocabulary_model.h"
 #include "tokenizers/models/word_cache.h"
-#include "tokenizers/unicode/utf8.h"
 
 namespace posenc::text {
 namespace {
 
-constexpr uint32_t kNowhere = UINT32_MAX;
 constexpr double kUnknownPenalty = 10;
-
-// The best path to a place in the word: its last piece.
-struct Step {
-  double score = 0;
-  uint32_t begin = kNowhere;
-  uint32_t id = 0;
-};
 
 struct UnigramScratch : Scratch {
   WordCache cache;
-  std::vector<Step> steps;
+  BestPath<double> path;
 };
 
 class Unigram : public VocabularyModel {
@@ -65,55 +56,31 @@ class Unigram : public VocabularyModel {
     const bool is_cacheable = piece.size() <= WordCache::kLongest;
     if (is_cacheable && scratch.cache.find(piece, hash, tokens)) return;
     const std::size_t before = tokens.size();
-    find_path(piece, scratch.steps);
-    add_tokens(piece, scratch.steps, tokens);
+    scratch.path.find(
+        trie_, root_, piece, [&](uint32_t id, std::size_t) { return scores_[id]; }, unk_score_,
+        [&](std::string_view character) {
+          if (!unk_id_) refuse_without_unk_id(character);
+          return *unk_id_;
+        });
+    add_tokens(piece, scratch.path, tokens);
     if (is_cacheable)
       scratch.cache.add(piece, hash, tokens.data() + before, tokens.data() + tokens.size());
   }
 
  private:
-  void find_path(std::string_view text, std::vector<Step>& steps) const {
-    steps.assign(text.size() + 1, {});
-    const auto reach = [&](std::size_t end, double score, std::size_t begin, uint32_t id) {
-      Step& step = steps[end];
-      if (step.begin == kNowhere || score > step.score)
-        step = {score, static_cast<uint32_t>(begin), id};
-    };
-    for (std::size_t begin = 0; begin < text.size();) {
-      const double so_far = steps[begin].score;
-      const std::size_t next = begin + utf8_length(static_cast<unsigned char>(text[begin]));
-      bool is_character_known = false;
-      trie_.for_each_key(root_, text, begin, [&](std::size_t end, uint32_t id) {
-        reach(end, scores_[id] + so_far, begin, id);
-        is_character_known = is_character_known || end == next;
-      });
-      if (!is_character_known) reach_unknown(text, begin, next, unk_score_ + so_far, steps);
-      begin = next;
-    }
-  }
-
-  void reach_unknown(std::string_view text, std::size_t begin, std::size_t end, double score,
-                     std::vector<Step>& steps) const {
-    Step& step = steps[end];
-    if (step.begin != kNowhere && !(score > step.score)) return;
-    if (!unk_id_) refuse_without_unk_id(text.substr(begin, end - begin));
-    step = {score, static_cast<uint32_t>(begin), *unk_id_};
-  }
-
   [[noreturn]] static void refuse_without_unk_id(std::string_view character);
 
   // Neighbouring unknown pieces are one token.
-  void add_tokens(std::string_view text, const std::vector<Step>& steps,
+  void add_tokens(std::string_view text, const BestPath<double>& path,
                   std::vector<Token>& tokens) const {
     const std::size_t first = tokens.size();
     for (auto end = static_cast<uint32_t>(text.size()); end > 0;) {
-      const Step& last = steps[end];
-      uint32_t begin = last.begin;
-      if (unk_id_ && last.id == *unk_id_) {
-        while (begin > 0 && steps[begin].id == *unk_id_) begin = steps[begin].begin;
+      auto [score, begin, id] = path.to(end);
+      if (unk_id_ && id == *unk_id_) {
+        while (begin > 0 && path.to(begin).id == *unk_id_) begin = path.to(begin).begin;
         add_unknown(text.substr(begin, end - begin), begin, tokens);
       } else {
-        tokens.push_back({last.id, begin, end});
+        tokens.push_back({id, begin, end});
       }
       end = begin;
     }

@@ -2,29 +2,19 @@
 #include <limits>
 
 #include "posenc/tokenizers/error.h"
-#include "tokenizers/models/trie.h"
+#include "tokenizers/models/best_path.h"
 #include "tokenizers/sentencepiece/pieces.h"
-#include "tokenizers/unicode/utf8.h"
 
 namespace posenc::text {
 namespace {
 
 constexpr float kUnknownPiecePenalty = 10;
-constexpr float kLargestScore = 100000;  // sums beyond are moved back, to keep their precision
-
-// The best path to a place: its last piece.
-struct PieceStep {
-  float score = 0;
-  int32_t begin = -1;
-  int32_t id = PieceMatch::kNoPiece;
-};
 
 struct UnigramSegmenterScratch : PieceScratch {
-  std::vector<PieceStep> steps;
+  BestPath<float> path;
 };
 
-// The pieces with the greatest sum of scores. SentencePiece adds them in float32, from the left of
-// the whole text, which decides between paths that are nearly equal.
+// SentencePiece's Unigram, which adds the scores in float32.
 class UnigramSegmenter : public PieceSegmenter {
  public:
   explicit UnigramSegmenter(const PieceTable& table) : table_(table) {
@@ -49,55 +39,24 @@ class UnigramSegmenter : public PieceSegmenter {
 
   void cut(std::string_view text, PieceScratch& scratch,
            std::vector<PieceMatch>& parts) const override {
-    std::vector<PieceStep>& steps = static_cast<UnigramSegmenterScratch&>(scratch).steps;
-    find_path(text, steps);
+    BestPath<float>& path = static_cast<UnigramSegmenterScratch&>(scratch).path;
+    path.find(
+        trie_, root_, text, [&](uint32_t id, std::size_t size) { return score_of(id, size); },
+        unknown_score_, [&](std::string_view) { return static_cast<uint32_t>(table_.unknown()); });
     parts.clear();
-    for (auto end = static_cast<int32_t>(text.size()); end > 0;) {
-      const PieceStep& last = steps[static_cast<std::size_t>(end)];
-      parts.push_back({text.substr(static_cast<std::size_t>(last.begin),
-                                   static_cast<std::size_t>(end - last.begin)),
-                       last.id});
-      end = last.begin;
+    for (std::size_t end = text.size(); end > 0;) {
+      const auto& [score, begin, id] = path.to(end);
+      parts.push_back({text.substr(begin, end - begin), static_cast<int32_t>(id)});
+      end = begin;
     }
     std::reverse(parts.begin(), parts.end());
   }
 
  private:
-  float score_of(int32_t id, std::size_t length) const {
+  float score_of(uint32_t piece, std::size_t size) const {
+    const auto id = static_cast<int32_t>(piece);
     if (table_.type(id) != SentencePiece::Type::UserDefined) return table_.score(id);
-    return static_cast<float>(0.1 * (static_cast<double>(length) - 1));
-  }
-
-  void find_path(std::string_view text, std::vector<PieceStep>& steps) const {
-    steps.assign(text.size() + 1, {});
-    std::size_t furthest = 0;
-    const auto reach = [&](std::size_t begin, std::size_t end, float score, int32_t id) {
-      furthest = std::max(furthest, end);
-      PieceStep& step = steps[end];
-      if (step.begin == -1 || score > step.score) step = {score, static_cast<int32_t>(begin), id};
-    };
-    for (std::size_t begin = 0; begin < text.size();) {
-      if (steps[begin].score < -kLargestScore || steps[begin].score > kLargestScore)
-        move_back(steps, begin, furthest);
-      const float so_far = steps[begin].score;
-      const std::size_t next = begin + utf8_length(static_cast<unsigned char>(text[begin]));
-      bool is_character_known = false;
-      trie_.for_each_key(root_, text, begin, [&](std::size_t end, uint32_t value) {
-        const auto id = static_cast<int32_t>(value);
-        reach(begin, end, score_of(id, end - begin) + so_far, id);
-        is_character_known = is_character_known || end == next;
-      });
-      if (!is_character_known) reach(begin, next, unknown_score_ + so_far, table_.unknown());
-      begin = next;
-    }
-  }
-
-  static void move_back(std::vector<PieceStep>& steps, std::size_t begin, std::size_t furthest) {
-    const float offset = steps[begin].score;
-    for (std::size_t at = begin; at <= furthest; ++at) {
-      if (at == begin || steps[at].begin != -1) steps[at].score -= offset;
-    }
-    steps[begin].score = 0;
+    return static_cast<float>(0.1 * (static_cast<double>(size) - 1));
   }
 
   const PieceTable& table_;
