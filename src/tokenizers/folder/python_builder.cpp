@@ -195,6 +195,7 @@ PythonTemplate PythonBuilder::around(std::string_view single, std::string_view p
 
 FolderTokenizer PythonBuilder::result() && {
   write_special_tokens();
+  parts_.added.finish();
   return {{}, std::move(parts_), std::move(settings)};
 }
 

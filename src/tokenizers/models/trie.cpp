@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace posenc::text {
 namespace {
@@ -100,6 +101,18 @@ Trie::Node Trie::find_base(const Branches& branches) {
   }
   add_block();
   return static_cast<Node>(nodes_.size() - kBlock);
+}
+
+std::vector<Trie::Edge> Trie::by_depth(const std::vector<Edge>& edges) {
+  std::vector<std::size_t> ends;  // of each depth, in the result
+  for (const Edge& edge : edges) {
+    if (ends.size() <= edge.depth) ends.resize(edge.depth + std::size_t{1});
+    ++ends[edge.depth];
+  }
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Edge> sorted(edges.size());
+  for (const Edge& edge : edges) sorted[--ends[edge.depth]] = edge;
+  return sorted;
 }
 
 Trie::Node Trie::add(const std::vector<Key>& keys, const Visit& visit) {

@@ -29,6 +29,8 @@ class Trie {
     unsigned char byte;
   };
   using Visit = std::function<void(const Edge&)>;
+  /// Edges below one root, those near it first.
+  static std::vector<Edge> by_depth(const std::vector<Edge>& edges);
 
   Trie();
   /// Adds a root with these keys; returns it. `visit` is called for each edge below it, after that

@@ -1,7 +1,6 @@
 #include "tokenizers/models/kinds.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "tokenizers/models/trie.h"
@@ -41,7 +40,7 @@ class WordPiece : public VocabularyModel {
     // The link of a node goes by those of its parent, and of nodes of lesser depth below later_.
     std::vector<Trie::Edge> edges;
     later_ = trie_.add(later, [&](const Trie::Edge& edge) { edges.push_back(edge); });
-    for (const Trie::Edge& edge : by_depth(edges)) add_link(edge);
+    for (const Trie::Edge& edge : Trie::by_depth(edges)) add_link(edge);
     first_ = prefix_.empty() ? later_
                              : trie_.add(first, [&](const Trie::Edge& edge) { add_link(edge); });
     links_.resize(trie_.limit());
@@ -67,18 +66,6 @@ class WordPiece : public VocabularyModel {
     uint32_t id, size;  // of a token, in bytes of the text
     uint32_t previous;
   };
-
-  static std::vector<Trie::Edge> by_depth(const std::vector<Trie::Edge>& edges) {
-    std::vector<std::size_t> ends;  // of each depth, in the result
-    for (const Trie::Edge& edge : edges) {
-      if (ends.size() <= edge.depth) ends.resize(edge.depth + std::size_t{1});
-      ++ends[edge.depth];
-    }
-    std::partial_sum(ends.begin(), ends.end(), ends.begin());
-    std::vector<Trie::Edge> sorted(edges.size());
-    for (const Trie::Edge& edge : edges) sorted[--ends[edge.depth]] = edge;
-    return sorted;
-  }
 
   bool is_short(std::string_view word) const {
     if (word.size() <= max_input_chars_) return true;

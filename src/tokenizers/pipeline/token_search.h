@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <unordered_map>
 #include <vector>
+
+#include "tokenizers/models/trie.h"
 
 namespace posenc::text {
 
@@ -26,36 +28,32 @@ class TokenSearch {
   void finish();
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kNone = Trie::kNoValue;
 
-  // Tokens that share a begin share its nodes.
-  struct Trie {
-    struct Node {
-      std::vector<std::pair<char, uint32_t>> children;  // in the order of the bytes
-      uint32_t token = kNone;
-      uint32_t link = 0;  // the node of the longest other begin that this one ends with
-    };
-    std::vector<Node> nodes = std::vector<Node>(1);
-
-    /// The child, or 0.
-    uint32_t child(uint32_t node, char byte) const;
-    uint32_t make_child(uint32_t node, char byte);
-    void add_links();
-  };
   struct Token {
     std::string text;
     uint32_t value;
+  };
+  // Of a node of the reversed tokens: that of the longest other begin which it ends with, and its
+  // longest token.
+  struct Link {
+    Trie::Node node = Trie::kNone;
+    uint32_t token = kNone;
   };
 
   std::size_t next_begin(std::string_view text, std::size_t from) const;
   uint32_t longest(std::string_view text, std::size_t at) const;
   std::vector<uint32_t> longest_everywhere(std::string_view text) const;
+  void add_links(const std::vector<Trie::Edge>& edges);
 
   std::vector<Token> tokens_;
-  Trie forward_, backward_;
-  bool is_backward_ = false;
-  std::array<bool, 256> begins_{};  // whether a token begins with this byte
-  std::string first_bytes_;         // those bytes
+  std::unordered_map<std::string, uint32_t> indices_;  // in tokens_
+  Trie trie_;                                          // whose values are indices
+  Trie::Node forward_ = Trie::kNone;
+  Trie::Node backward_ = Trie::kNone;  // of the reversed tokens; none if all are short
+  std::vector<Link> links_;            // of the nodes below it
+  std::array<bool, 256> begins_{};     // whether a token begins with this byte
+  std::string first_bytes_;            // those bytes
 };
 
 /// The tokens of one text, from its begin to its end.

@@ -6,15 +6,6 @@
 #include "tokenizers/unicode/utf8.h"
 
 namespace posenc::text {
-namespace {
-
-std::u32string letters_of(std::string_view text) {
-  std::u32string letters;
-  for (std::size_t at = 0; at < text.size();) letters += next_character(text, at);
-  return letters;
-}
-
-}  // namespace
 
 void PythonAddedTokens::add(uint32_t id, const AddedToken& token) {
   tokens_.insert_or_assign(id, token);
@@ -25,15 +16,12 @@ void PythonAddedTokens::update_cuts() {
   for (const auto& [id, token] : tokens_) add_cut(token.content);
 }
 
-void PythonAddedTokens::add_cut(std::string_view text) {
-  if (text.empty()) return;
-  std::size_t node = 0;
-  for (const char32_t letter : letters_of(text)) {
-    const auto [next, is_new] = nodes_[node].next.emplace(letter, nodes_.size());
-    node = next->second;
-    if (is_new) nodes_.emplace_back();
+void PythonAddedTokens::finish() {
+  std::vector<Trie::Key> keys;
+  for (const std::string& text : cut_texts_) {
+    if (!text.empty()) keys.push_back({text, 0});
   }
-  nodes_[node].is_token = true;
+  if (!keys.empty()) root_ = trie_.add(keys);
 }
 
 const AddedToken* PythonAddedTokens::find(uint32_t id) const {
@@ -46,10 +34,15 @@ const uint32_t* PythonAddedTokens::id(std::string_view text) const {
   return found == ids_.end() ? nullptr : &found->second;
 }
 
-bool PythonAddedTokens::follow(std::size_t& node, char32_t letter) const {
-  const auto found = nodes_[node].next.find(letter);
-  if (found == nodes_[node].next.end()) return false;
-  node = found->second;
+// Goes on by the character at `at`, if some text goes on so.
+bool PythonAddedTokens::follow(Trie::Node& node, std::string_view text, std::size_t& at) const {
+  const std::size_t end = at + utf8_length(static_cast<unsigned char>(text[at]));
+  Trie::Node next = node;
+  for (std::size_t i = at; i < end && next != Trie::kNone; ++i)
+    next = trie_.child(next, static_cast<unsigned char>(text[i]));
+  if (next == Trie::kNone) return false;
+  node = next;
+  at = end;
   return true;
 }
 
@@ -57,51 +50,53 @@ bool PythonAddedTokens::follow(std::size_t& node, char32_t letter) const {
 // token that begins there or earlier, adds its cuts, and returns its end. A start whose next letter
 // did not match still takes part, continuing after that letter. That follows transformers'
 // Trie.split, because the ids must be the same.
-std::size_t PythonAddedTokens::longest(std::u32string_view text, const std::vector<Start>& starts,
+std::size_t PythonAddedTokens::longest(std::string_view text, const std::vector<Start>& starts,
                                        std::size_t which, std::size_t current,
                                        std::vector<std::size_t>& cuts) const {
   std::size_t start = starts[which].at, end = current;
+  const std::size_t after = current + utf8_length(static_cast<unsigned char>(text[current]));
   for (const auto& earlier : starts) {
     if (earlier.at > start) break;
-    std::size_t ahead = earlier.at < start ? current + 1 : current, node = earlier.node;
+    std::size_t ahead = earlier.at < start ? after : current;
+    Trie::Node node = earlier.node;
     end = ahead;
     const auto take_if_token = [&] {
-      if (nodes_[node].is_token) start = earlier.at, end = ahead;
+      if (is_cut(node)) start = earlier.at, end = ahead;
     };
     take_if_token();
-    while (ahead < text.size() && follow(node, text[ahead])) {
-      ++ahead;
-      take_if_token();
-    }
+    while (ahead < text.size() && follow(node, text, ahead)) take_if_token();
   }
   cuts.push_back(start);
   cuts.push_back(end);
   return end;
 }
 
-std::vector<std::size_t> PythonAddedTokens::cuts(std::u32string_view text) const {
+std::vector<std::size_t> PythonAddedTokens::cuts(std::string_view text) const {
   std::vector<std::size_t> cuts;
   std::vector<Start> starts, going_on;
   std::size_t skip = 0;
-  for (std::size_t current = 0; current < text.size(); ++current) {
+  for (std::size_t current = 0, next; current < text.size(); current = next) {
+    next = current + utf8_length(static_cast<unsigned char>(text[current]));
     if (current < skip) continue;
     going_on.clear();
     bool is_found = false;
     for (std::size_t i = 0; i < starts.size() && !is_found; ++i) {
-      if (nodes_[starts[i].node].is_token) {
+      std::size_t at = current;
+      if (is_cut(starts[i].node)) {
         skip = longest(text, starts, i, current, cuts);
         is_found = true;
-      } else if (follow(starts[i].node, text[current])) {
+      } else if (follow(starts[i].node, text, at)) {
         going_on.push_back(starts[i]);
       }
     }
     if (is_found) going_on.clear();
     starts.swap(going_on);
-    std::size_t node = 0;
-    if (current >= skip && follow(node, text[current])) starts.push_back({current, node});
+    std::size_t at = current;
+    Trie::Node node = root_;
+    if (current >= skip && follow(node, text, at)) starts.push_back({current, node});
   }
   const auto last = std::find_if(starts.begin(), starts.end(),
-                                 [&](const Start& start) { return nodes_[start.node].is_token; });
+                                 [&](const Start& start) { return is_cut(start.node); });
   if (last != starts.end()) {
     cuts.push_back(last->at);
     cuts.push_back(text.size());
@@ -112,16 +107,15 @@ std::vector<std::size_t> PythonAddedTokens::cuts(std::u32string_view text) const
 
 void PythonAddedTokens::split(std::string_view text, std::vector<std::string>& parts) const {
   parts.clear();
-  if (nodes_.size() == 1) {
+  if (root_ == Trie::kNone) {
     if (!text.empty()) parts.emplace_back(text);
     return;
   }
-  const std::u32string letters = letters_of(text);
-  std::size_t letter = 0, byte = 0;
-  for (const std::size_t cut : cuts(letters)) {
-    const std::size_t begin = byte;
-    for (; letter < cut; ++letter) byte += utf8_length(static_cast<unsigned char>(text[byte]));
-    if (byte > begin) parts.emplace_back(text.substr(begin, byte - begin));
+  std::size_t begin = 0;
+  for (const std::size_t cut : cuts(text)) {
+    if (cut <= begin) continue;
+    parts.emplace_back(text.substr(begin, cut - begin));
+    begin = cut;
   }
   apply_flags(parts);
   std::erase(parts, "");

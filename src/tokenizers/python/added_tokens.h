@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "tokenizers/definition/definition.h"
+#include "tokenizers/models/trie.h"
 
 namespace posenc::text {
 
@@ -21,7 +24,9 @@ class PythonAddedTokens {
   /// Cuts texts at the tokens that there are now, and still at those before.
   void update_cuts();
   /// A text at which texts are cut without being one of these tokens.
-  void add_cut(std::string_view text);
+  void add_cut(std::string_view text) { cut_texts_.emplace(text); }
+  /// Is called once, when texts have all their cuts.
+  void finish();
   /// Says that a token is special.
   void add_special(const std::string& text) { specials_.insert(text); }
 
@@ -42,25 +47,25 @@ class PythonAddedTokens {
       return std::hash<std::string_view>()(text);
     }
   };
-  struct Node {
-    std::map<char32_t, std::size_t> next;
-    bool is_token = false;
-  };
   // A possible start of a token.
   struct Start {
-    std::size_t at, node;
+    std::size_t at;
+    Trie::Node node;
   };
 
-  bool follow(std::size_t& node, char32_t letter) const;
-  std::vector<std::size_t> cuts(std::u32string_view text) const;
-  std::size_t longest(std::u32string_view text, const std::vector<Start>& starts, std::size_t which,
+  bool follow(Trie::Node& node, std::string_view text, std::size_t& at) const;
+  bool is_cut(Trie::Node node) const { return trie_.value(node) != Trie::kNoValue; }
+  std::vector<std::size_t> cuts(std::string_view text) const;
+  std::size_t longest(std::string_view text, const std::vector<Start>& starts, std::size_t which,
                       std::size_t current, std::vector<std::size_t>& cuts) const;
   void apply_flags(std::vector<std::string>& parts) const;
 
   std::map<uint32_t, AddedToken> tokens_;
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> ids_;
   std::unordered_set<std::string, Hash, std::equal_to<>> specials_;
-  std::vector<Node> nodes_ = std::vector<Node>(1);
+  std::set<std::string, std::less<>> cut_texts_;
+  Trie trie_;  // of these
+  Trie::Node root_ = Trie::kNone;
 };
 
 }  // namespace posenc::text
