@@ -42,6 +42,11 @@ void BaseConstructor::set_extra(std::vector<GivenToken> tokens) {
   arguments.set_default("extra_special_tokens", std::move(list));
 }
 
+BaseConstructor::Named BaseConstructor::passed(const char* name) const {
+  const auto found = std::ranges::find(named_, name, &std::pair<std::string, Named>::first);
+  return found == named_.end() ? Named() : found->second;
+}
+
 bool BaseConstructor::is_passed(const char* name) const {
   return std::ranges::count(named_, name, &std::pair<std::string, Named>::first) > 0;
 }

@@ -27,6 +27,13 @@ class BaseConstructor {
                 std::optional<bool> normalized = std::nullopt, bool special = false);
   /// The token's text; "None" for none, as Python's str().
   static std::string text_of(const Named& token) { return token ? token->content : "None"; }
+  /// A token that the constructor has named, and its text.
+  Named passed(const char* name) const;
+  std::string passed_text(const char* name) const { return text_of(passed(name)); }
+  /// The folder's additional_special_tokens.
+  std::vector<GivenToken> given_extra() const {
+    return arguments.tokens("additional_special_tokens").value_or(std::vector<GivenToken>());
+  }
   /// Tokens beside the named ones, unless the folder has its own list in extra_special_tokens.
   void set_extra(std::vector<GivenToken> tokens);
 

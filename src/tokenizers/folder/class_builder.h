@@ -80,8 +80,6 @@ class ClassBuilder : public BaseConstructor {
   /// The template of the beginning and the end token, as far as they are added.
   void update_post_processor();
   using TokenId = std::pair<std::string, uint64_t>;
-  void set_roberta(const TokenId& sep, const TokenId& cls, bool trim_offsets,
-                   bool add_prefix_space);
 
   /// The tokenizer that was made.
   FolderTokenizer result() &&;

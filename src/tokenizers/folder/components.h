@@ -23,13 +23,9 @@ inline Component decoders(std::vector<Component> parts) {
 
 Component plain(const char* type);  ///< one without options
 Component replace(const std::string& text, const std::string& content);
-Component replace_regex(const std::string& expression, const std::string& content);
 Component precompiled(const std::string& charsmap);
-Component strip(bool left, bool right);
 
-/// The decoder and the pre-tokenizer have the same fields.
-Component byte_level(bool add_prefix_space, bool trim_offsets = true, bool use_regex = true);
-Component metaspace(const char* prepend_scheme, bool split = true);
+Component byte_level(bool add_prefix_space, bool trim_offsets, bool use_regex);
 Component split(Component pattern, const char* behavior, bool invert);
 
 }  // namespace posenc::text::components

@@ -48,8 +48,8 @@ FolderTokenizer read_folder(const FolderFiles& files) {
     construct(builder);
     return std::move(builder).result();
   }
-  const Constructor construct = constructor_of(name);
-  if (!construct) refuse("tokenizer_class", "be one that posenc has", refused_class(name));
+  if (!has_constructor(name))
+    refuse("tokenizer_class", "be one that posenc has", refused_class(name));
 
   std::optional<Definition> file;
   const std::string file_name = name_of_tokenizer_file(tokenizer_config);

@@ -8,7 +8,6 @@ namespace posenc::text {
 
 const std::vector<std::string>& mbart_codes();
 const std::vector<std::string>& mbart50_codes();
-const std::vector<std::string>& nllb_codes();
 
 struct WhisperLanguage {
   std::string code, name;

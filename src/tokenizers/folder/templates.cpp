@@ -105,13 +105,4 @@ void ClassBuilder::update_post_processor() {
   set_template(pieces_of(single), pieces_of(pair), specials);
 }
 
-void ClassBuilder::set_roberta(const TokenId& sep, const TokenId& cls, bool trim_offsets,
-                               bool add_prefix_space) {
-  definition.post_processor = {{"type", "RobertaProcessing"},
-                               {"sep", json::array({sep.first, sep.second})},
-                               {"cls", json::array({cls.first, cls.second})},
-                               {"trim_offsets", trim_offsets},
-                               {"add_prefix_space", add_prefix_space}};
-}
-
 }  // namespace posenc::text
