@@ -184,23 +184,6 @@ void Arguments::set_default(const char* name, Settings value) {
   if (!has(name)) values_[name] = std::move(value);
 }
 
-bool Arguments::flag(const char* name, bool otherwise) const {
-  const Settings* const value = find(name);
-  if (!value) return otherwise;
-  if (!value->is_boolean()) refuse(name, "be true or false", shown(*value));
-  return value->get<bool>();
-}
-
-std::optional<bool> Arguments::optional_flag(const char* name) const {
-  const Settings* const value = find(name);
-  if (!value || value->is_null()) return std::nullopt;
-  return flag(name, false);
-}
-
-std::string Arguments::text(const char* name, const std::string& otherwise) const {
-  return string_of(values_, name).value_or(otherwise);
-}
-
 int64_t Arguments::number(const char* name, int64_t otherwise) const {
   const Settings* const value = find(name);
   if (!value || value->is_null()) return otherwise;

@@ -30,11 +30,17 @@ class Arguments {
   void set_default(const char* name, Settings value);
   void set(const char* name, Settings value) { values_[name] = std::move(value); }
   /// True or false. Throws TokenizerError for another value.
-  bool flag(const char* name, bool otherwise) const;
+  bool flag(const char* name, bool otherwise) const {
+    return SettingFields(values_).boolean(name, otherwise);
+  }
   /// The same, with null for nothing, which is also the value where there is none.
-  std::optional<bool> optional_flag(const char* name) const;
+  std::optional<bool> optional_flag(const char* name) const {
+    return SettingFields(values_).optional_boolean(name);
+  }
   /// A string; `otherwise` where there is none or null. Throws TokenizerError.
-  std::string text(const char* name, const std::string& otherwise) const;
+  std::string text(const char* name, const std::string& otherwise) const {
+    return string_of(values_, name).value_or(otherwise);
+  }
   int64_t number(const char* name, int64_t otherwise) const;
   /// Tokens of a list; nothing where there is none or null. Throws TokenizerError.
   std::optional<std::vector<GivenToken>> tokens(const char* name) const;

@@ -99,10 +99,11 @@ std::string shown(const Settings& value) {
 }
 
 std::optional<std::string> string_of(const Settings& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || found->is_null()) return std::nullopt;
-  if (!found->is_string()) refuse(name, "be a string", shown(*found));
-  return found->get<std::string>();
+  return SettingFields(object).optional_string(name);
+}
+
+void SettingFields::refuse(const char* field, const std::string& rule) const {
+  text::refuse(field, "be " + rule, shown(at(field)));
 }
 
 void refuse(std::string_view name, std::string_view rule, std::string_view value,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "posenc/tokenizers/error.h"
+#include "tokenizers/definition/json_fields.h"
 
 namespace posenc::text {
 
@@ -52,6 +53,13 @@ std::string shown(const Settings& value);
 /// The string `name` of an object; nothing where it is missing or null. Throws TokenizerError for
 /// another type.
 std::optional<std::string> string_of(const Settings& object, const char* name);
+
+/// Settings of a folder, checked: their errors name the setting alone.
+class SettingFields : public JsonFields<SettingFields, Settings> {
+ public:
+  using JsonFields::JsonFields;
+  [[noreturn]] void refuse(const char* field, const std::string& rule) const;
+};
 
 /// Throws the TokenizerError "NAME: must RULE. Got VALUE".
 [[noreturn]] void refuse(std::string_view name, std::string_view rule, std::string_view value,
