@@ -79,9 +79,10 @@ class KeySource {
   }
 
   /// Makes Linear's (out, in) of the matrices (groups, in / groups, out / groups) of a linear layer
-  /// in groups: zeros where an output does not see an input.
-  static KeySource block_diagonal(std::string pattern) {
-    return {std::move(pattern), Change::BlockDiagonal, 0, 0};
+  /// in groups: zeros where an output does not see an input. `groups`: how many the file must have;
+  /// 0: any number.
+  static KeySource block_diagonal(std::string pattern, int64_t groups = 0) {
+    return {std::move(pattern), Change::BlockDiagonal, groups, 0};
   }
 
   /// Reorders the rows (heads, parts, Dh) to (parts, heads, Dh): a projection whose rows are the

@@ -179,9 +179,11 @@ void add_conformer(KeyMap& map, const EncoderConfig& config, const std::string& 
 // Its feed-forward network, if it is in groups.
 void add_groups(KeyMap& map, const EncoderLayerKeys& keys, const EncoderConfig& config,
                 const std::string& from, const std::string& to) {
-  if (config.settings.integer("num_groups", 1, INT32_MAX) == 1) return;
-  map.emplace_back(KeySource::block_diagonal(from + keys.wide + ".weight"), to + "linear1.weight");
-  map.emplace_back(KeySource::block_diagonal(from + keys.narrow + ".weight"),
+  const int64_t groups = config.settings.integer("num_groups", 1, INT32_MAX);
+  if (groups == 1) return;
+  map.emplace_back(KeySource::block_diagonal(from + keys.wide + ".weight", groups),
+                   to + "linear1.weight");
+  map.emplace_back(KeySource::block_diagonal(from + keys.narrow + ".weight", groups),
                    to + "linear2.weight");
 }
 

@@ -83,8 +83,6 @@ void add_window_indices(StateDict& tensors, const EncoderImpl& model,
 StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config) {
   const LoadOptions names = encoder_save_options(config);
   const io::FormatNames format = encoder_format_names(config);
-  const EncoderLayerKeys& keys =
-      config.structure.keys[static_cast<std::size_t>(config.options.origin().layout)];
   StateDict tensors;
   const auto parameters = model.named_parameters();
   for (const auto& item : parameters) {
@@ -98,11 +96,6 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     auto in_file = io::names_in_file(item.key(), names);
     if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
     if (in_file.empty()) in_file = {names.prefix() + item.key()};
-    if (keys.gate_first && item.key().find(".linear1.") != std::string::npos) {
-      const auto halves = tensor.chunk(2);
-      add_packed(tensors, in_file, at::cat({halves[1], halves[0]}), 0);
-      continue;
-    }
     const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
     const auto* const out = parameters.find(layer + "out_proj.weight");
     const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
@@ -112,7 +105,7 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     if (item.key().find(".batch_norm.") == std::string::npos) continue;
     add_packed(tensors, io::names_in_file(item.key(), names), item.value(), 0);
   }
-  change_back(tensors, names, config);
+  change_back(tensors, names);
   add_frequencies(tensors, model, config.structure, names.prefix());
   return without_absent_biases(tensors, config, names.prefix());
 }

@@ -10,6 +10,7 @@
 #include "models/save/same.h"
 #include "models/save/saved_settings.h"
 #include "models/save/target.h"
+#include "models/save/tensors.h"
 #include "models/save/write_folder.h"
 #include "models/seq2seq/load.h"
 #include "models/types/model_class.h"
@@ -155,7 +156,7 @@ void add_positions(StateDict& tensors, const TransformerImpl& model,
     const PositionalEncodingImpl& positions = *embedding->position_encoding;
     if (!structure.saves_positions && is_computed(positions)) continue;
     tensors.insert(std::string("model.") + stack + ".embed_positions.weight",
-                   positions.pe.detach().squeeze(0).slice(0, 0, rows).to(at::kFloat));
+                   positions.pe.detach().slice(1, 0, rows).to(at::kFloat));
   }
 }
 
@@ -173,13 +174,12 @@ StateDict seq2seq_tensors(const TransformerImpl& model, const SavedSeq2Seq& save
     TORCH_CHECK_VALUE(!in_file.empty(), "[save_pretrained] the model must be one of model_type ",
                       saved.type.type, ", which has no ", item.key());
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
-    const bool is_bias_of_logits = item.key() == "final_layer.bias";  // (1, V) there
-    add_packed(tensors, in_file, is_bias_of_logits ? tensor.unsqueeze(0) : tensor,
-               tensor.size(0) / 3);
+    add_packed(tensors, in_file, tensor, tensor.size(0) / 3);
   }
   return tensors;
 }
 
+  change_back(tensors, names);
 }  // namespace
 
 void save_pretrained(const Seq2SeqModel& model, const std::string& folder,

@@ -9,9 +9,9 @@
 namespace posenc {
 
 /// Undoes what the rules of `names` change besides names, where a file has a weight otherwise than
-/// the encoder: convolutions, and linear layers in groups. Throws c10::ValueError for a weight that
-/// is not zero between its groups.
-void change_back(StateDict& tensors, const LoadOptions& names, const EncoderConfig& config);
+/// the model. Throws c10::ValueError for a weight that is not zero between the groups that it has
+/// there.
+void change_back(StateDict& tensors, const LoadOptions& names);
 
 /// What a folder has beside its encoder: the tensors of a head, of a decoder or of a second
 /// encoder, all in float32, and how the encoder's are called there. Copies of the table of tokens

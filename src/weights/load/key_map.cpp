@@ -1,186 +1,15 @@
 #include "weights/load/key_map.h"
 
-#include <ATen/ops/block_diag.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "base/match_pattern.h"
 #include "base/text.h"
-#include "core/head_channels.h"
 
 namespace posenc::io {
-namespace {
-
-// The channels that are reordered in a head of `width`; all of them unless the source specifies a
-// number.
-int64_t rotary_dim_of(const KeySource& source, int64_t width) {
-  return source.second() == 0 ? width : source.second();
-}
-
-bool has_heads(const KeySource& source, at::IntArrayRef sizes) {
-  if ((sizes.size() != 1 && sizes.size() != 2) || sizes[0] % source.first() != 0) return false;
-  const int64_t width = sizes[0] / source.first(), rotating = rotary_dim_of(source, width);
-  return rotating <= width && rotating % 2 == 0;
-}
-
-// Whether the sizes of the matrix that such groups make can be computed.
-bool fits_int64(const std::vector<int64_t>& groups) {
-  const int64_t most = std::numeric_limits<int64_t>::max() / groups[0];
-  return groups[1] <= most && groups[2] <= most;
-}
-
-}  // namespace
-
-std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::IntArrayRef sizes) {
-  std::vector<int64_t> changed = sizes.vec();
-  const auto axis0 = static_cast<std::size_t>(source.first());
-  const auto axis1 = static_cast<std::size_t>(source.second());
-  const auto begin = changed.begin();
-  switch (source.change()) {
-    case KeySource::Change::None: break;
-    case KeySource::Change::Transpose:
-      if (axis0 >= changed.size() || axis1 >= changed.size()) return std::nullopt;
-      std::swap(changed[axis0], changed[axis1]);
-      break;
-    case KeySource::Change::Squeeze:
-      if (axis0 >= changed.size() || changed[axis0] != 1) return std::nullopt;
-      changed.erase(begin + source.first());
-      break;
-    case KeySource::Change::Unsqueeze:
-      if (axis0 > changed.size()) return std::nullopt;
-      changed.insert(begin + source.first(), 1);
-      break;
-    case KeySource::Change::AdjacentToHalves:
-    case KeySource::Change::HalvesToAdjacent:
-      if (!has_heads(source, sizes)) return std::nullopt;
-      break;
-    case KeySource::Change::Ungroup:
-      if (changed.size() != 3 || changed[2] != 1 || changed[0] % source.first() != 0 ||
-          changed[1] > std::numeric_limits<int64_t>::max() / source.first()) {
-        return std::nullopt;
-      }
-      changed = {changed[0], changed[1] * source.first()};
-      break;
-    case KeySource::Change::BlockDiagonal:
-      if (changed.size() != 3 || changed[0] == 0 || !fits_int64(changed)) return std::nullopt;
-      changed = {changed[0] * changed[2], changed[0] * changed[1]};
-      break;
-    case KeySource::Change::HeadsToParts:
-      if (changed.empty() || changed[0] % source.first() != 0 ||
-          changed[0] / source.first() % source.second() != 0) {
-        return std::nullopt;
-      }
-      break;
-    case KeySource::Change::HeadsToRows:
-    case KeySource::Change::HeadsToColumns:
-      if (changed.size() != 3 || changed[1] != source.first() ||
-          changed[2] > std::numeric_limits<int64_t>::max() / source.first()) {
-        return std::nullopt;
-      }
-      changed = source.change() == KeySource::Change::HeadsToRows
-                    ? std::vector<int64_t>{changed[1] * changed[2], changed[0]}
-                    : std::vector<int64_t>{changed[0], changed[1] * changed[2]};
-      break;
-    case KeySource::Change::SwapHalves:
-      if (changed.empty() || changed[0] % 2 != 0) return std::nullopt;
-      break;
-  }
-  return changed;
-}
-
-std::string change_rule(const KeySource& source) {
-  const std::string axis0 = std::to_string(source.first());
-  switch (source.change()) {
-    case KeySource::Change::None: break;
-    case KeySource::Change::Transpose:
-      return "must have axes " + axis0 + " and " + std::to_string(source.second()) +
-             " to be transposed";
-    case KeySource::Change::Squeeze: return "must have length 1 along axis " + axis0;
-    case KeySource::Change::Unsqueeze:
-      return "must have at least " + axis0 + " axes to get one at " + axis0;
-    case KeySource::Change::AdjacentToHalves:
-    case KeySource::Change::HalvesToAdjacent: {
-      const std::string rows = std::to_string(source.first()) + " * Dh";
-      return "must be (" + rows + ", in) or (" + rows + ") with " +
-             (source.second() == 0 ? "an even Dh"
-                                   : "a Dh of at least " + std::to_string(source.second())) +
-             " for its rows to be reordered";
-    }
-    case KeySource::Change::Ungroup:
-      return "must be the weight (out, in / groups, 1) of a convolution with " + axis0 +
-             " groups, which divide out";
-    case KeySource::Change::BlockDiagonal:
-      return "must be the matrices (groups, in / groups, out / groups) of a linear layer in groups";
-    case KeySource::Change::HeadsToParts:
-      return "must have " + axis0 + " * " + std::to_string(source.second()) +
-             " * Dh rows, the parts of one head after another";
-    case KeySource::Change::HeadsToRows:
-    case KeySource::Change::HeadsToColumns:
-      return "must have three axes, the second of them of " + axis0 + " heads";
-    case KeySource::Change::SwapHalves:
-      return "must have an even number of rows for their halves to be swapped";
-  }
-  return "";
-}
-
-at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed) {
-  switch (source.change()) {
-    case KeySource::Change::None:
-    case KeySource::Change::AdjacentToHalves:
-    case KeySource::Change::HalvesToAdjacent:
-    case KeySource::Change::SwapHalves:
-    case KeySource::Change::HeadsToParts:
-    case KeySource::Change::BlockDiagonal:
-    case KeySource::Change::Ungroup: break;
-    case KeySource::Change::HeadsToRows:
-      return changed.unflatten(0, {source.first(), -1}).permute({2, 0, 1});
-    case KeySource::Change::HeadsToColumns: return changed.unflatten(1, {source.first(), -1});
-    case KeySource::Change::Transpose: return changed.transpose(source.first(), source.second());
-    case KeySource::Change::Squeeze: return changed.unsqueeze(source.first());
-    case KeySource::Change::Unsqueeze: return changed.squeeze(source.first());
-  }
-  return changed;
-}
-
-namespace {
-
-bool reorders_heads(const KeySource& source) {
-  return source.change() == KeySource::Change::AdjacentToHalves ||
-         source.change() == KeySource::Change::HalvesToAdjacent;
-}
-
-}  // namespace
-
-bool reorders_rows(const KeySource& source) {
-  return reorders_heads(source) || source.change() == KeySource::Change::SwapHalves ||
-         source.change() == KeySource::Change::Ungroup ||
-         source.change() == KeySource::Change::HeadsToParts ||
-         source.change() == KeySource::Change::BlockDiagonal;
-}
-
-at::Tensor reordered(const KeySource& source, const at::Tensor& in_file) {
-  if (source.change() == KeySource::Change::Ungroup) {
-    return at::block_diag(in_file.squeeze(2).chunk(source.first(), 0));
-  }
-  if (source.change() == KeySource::Change::BlockDiagonal) {
-    return at::block_diag(in_file.transpose(1, 2).unbind(0));
-  }
-  if (source.change() == KeySource::Change::HeadsToParts) {
-    return in_file.unflatten(0, {source.first(), source.second(), -1})
-        .transpose(0, 1)
-        .reshape(in_file.sizes());
-  }
-  if (source.change() == KeySource::Change::SwapHalves) return in_file.roll(in_file.size(0) / 2, 0);
-  const int64_t width = in_file.size(0) / source.first();
-  const bool to_halves = source.change() == KeySource::Change::AdjacentToHalves;
-  return reorder_head_channels(in_file, source.first(), rotary_dim_of(source, width),
-                               to_halves ? PairOrder::Halves : PairOrder::Adjacent);
-}
-
 namespace {
 
 std::ptrdiff_t stars(std::string_view text) { return std::count(text.begin(), text.end(), '*'); }
@@ -191,6 +20,13 @@ bool become(const std::vector<std::string>& names, std::string_view name, const 
     const auto found = find_rule(own, map);
     return found && fill_pattern(map[found->rule].name, found->runs) == name;
   });
+}
+
+bool counts_heads(const KeySource& source) {
+  using Change = KeySource::Change;
+  const Change change = source.change();
+  return change == Change::AdjacentToHalves || change == Change::HalvesToAdjacent ||
+         change == Change::HeadsToRows || change == Change::HeadsToColumns;
 }
 
 void check_heads(const KeySource& source) {
@@ -227,10 +63,7 @@ void check_rule(const KeyRule& rule) {
       in_quotes(first), ". Got ", in_quotes(rule.name));
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
-    const bool joins_heads = source.change() == KeySource::Change::HeadsToRows ||
-                             source.change() == KeySource::Change::HeadsToColumns;
-    const bool has_count =
-        reorders_heads(source) || joins_heads || source.change() == KeySource::Change::Ungroup;
+    const bool has_count = counts_heads(source) || source.change() == KeySource::Change::Ungroup;
     if (source.change() == KeySource::Change::HeadsToParts) {
       check_parts(source);
     } else {

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "weights/common/tensor.h"
+#include "weights/load/key_change.h"
 #include "weights/load/key_map.h"
 #include "weights/load/mismatch.h"
 
@@ -30,24 +31,6 @@ Sizes with_rows(at::IntArrayRef sizes, int64_t rows) {
   Sizes result = sizes.vec();
   result.front() = rows;
   return result;
-}
-
-const char* after_change(const KeySource* key_source) {
-  switch (key_source == nullptr ? KeySource::Change::None : key_source->change()) {
-    case KeySource::Change::Transpose: return ", transposed,";
-    case KeySource::Change::Squeeze: return ", squeezed,";
-    case KeySource::Change::Unsqueeze: return ", unsqueezed,";
-    case KeySource::Change::AdjacentToHalves:
-    case KeySource::Change::HalvesToAdjacent:
-    case KeySource::Change::HeadsToParts:
-    case KeySource::Change::HeadsToRows:
-    case KeySource::Change::HeadsToColumns:
-    case KeySource::Change::SwapHalves: return ", reordered,";
-    case KeySource::Change::BlockDiagonal:
-    case KeySource::Change::Ungroup: return ", ungrouped,";
-    case KeySource::Change::None: break;
-  }
-  return "";
 }
 
 }  // namespace
@@ -94,7 +77,8 @@ MappedSource::MappedSource(const TensorSource& source, const LoadOptions& option
 void MappedSource::finish(Entry& entry) {
   for (auto& part : entry.parts) {
     if (part.key_source == nullptr) continue;
-    if (auto sizes = changed_sizes(*part.key_source, part.sizes)) part.sizes = std::move(*sizes);
+    const KeyChange& change = change_of(*part.key_source);
+    if (auto sizes = change.sizes(*part.key_source, part.sizes)) part.sizes = std::move(*sizes);
   }
   entry.sizes = entry.parts.front().sizes;
   if (entry.sizes.empty()) return;
@@ -142,15 +126,17 @@ std::optional<Fault> MappedSource::fault(const Part& part, std::size_t index,
     return Fault{WeightsErrorCode::Unsupported,
                  (is_packed ? name : in_quotes(target)) + " " + entry.fault, ""};
   }
-  if (part.key_source != nullptr && !changed_sizes(*part.key_source, entry.sizes)) {
+  const KeyChange* const change =
+      part.key_source == nullptr ? nullptr : &change_of(*part.key_source);
+  if (change != nullptr && !change->sizes(*part.key_source, entry.sizes)) {
     return Fault{
         WeightsErrorCode::ShapeMismatch,
-        name + " " + change_rule(*part.key_source) + ". Got shape " + shape_text(entry.sizes), ""};
+        name + " " + change->rule(*part.key_source) + ". Got shape " + shape_text(entry.sizes), ""};
   }
   if (!is_packed) return std::nullopt;
   const auto mismatch = [&](const std::string& rule, const std::string& more = "") {
     return Fault{WeightsErrorCode::ShapeMismatch,
-                 name + after_change(part.key_source) + " must have " + rule +
+                 name + (change == nullptr ? "" : change->done) + " must have " + rule +
                      " to become rows of " + in_quotes(target) + more + ". Got " +
                      shape_text(part.sizes),
                  ""};
@@ -191,7 +177,8 @@ at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) co
   const Entry& entry = entries_[index];
   const Part& part = entry.parts.front();
   if (is_as_in_source(entry)) return source_.head(part.index, axis, count).cpu();
-  if (entry.parts.size() > 1 || count == entry.sizes[axis] || reorders_rows(*part.key_source)) {
+  if (entry.parts.size() > 1 || count == entry.sizes[axis] ||
+      change_of(*part.key_source).apply != nullptr) {
     return tensor(index, at::kDouble).narrow(axis, 0, count);
   }
   // Reads only the rows that are needed, because a file may claim any number of them.
@@ -199,7 +186,7 @@ at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) co
   sizes[axis] = count;
   const at::NoGradGuard no_grad;
   auto result = at::empty(sizes, at::TensorOptions(at::kDouble));
-  const at::Tensor view = as_in_file(*part.key_source, result);
+  const at::Tensor view = change_of(*part.key_source).undo(*part.key_source, result);
   const auto& in_file = entry_of(part).sizes;
   int64_t cut = 0;
   while (view.size(cut) == in_file[cut]) ++cut;
@@ -212,11 +199,12 @@ void MappedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   int64_t row = 0;
   for (const auto& part : parts) {
     at::Tensor into = parts.size() == 1 ? target : target.narrow(0, row, part.sizes[0]);
-    if (part.key_source != nullptr && reorders_rows(*part.key_source)) {
-      into.copy_(reordered(*part.key_source, source_.tensor(part.index)));
+    const KeyChange* const change =
+        part.key_source == nullptr ? nullptr : &change_of(*part.key_source);
+    if (change != nullptr && change->apply != nullptr) {
+      into.copy_(change->apply(*part.key_source, source_.tensor(part.index)));
     } else {
-      source_.copy_to(part.index,
-                      part.key_source == nullptr ? into : as_in_file(*part.key_source, into));
+      source_.copy_to(part.index, change == nullptr ? into : change->undo(*part.key_source, into));
     }
     if (parts.size() > 1) row += part.sizes[0];
   }
