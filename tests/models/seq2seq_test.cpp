@@ -178,10 +178,10 @@ TEST_F(Seq2SeqFolder, OtherModelsAreRefusedByName) {
 
 TEST_F(Seq2SeqFolder, SettingsThatContradictTheWeights) {
   config_["max_position_embeddings"] = 7;
-  expect_value_error("max_position_embeddings + 2 in config.json must be axis 0 of");
+  expect_value_error("max_position_embeddings in config.json must fit the weights:");
   config_["max_position_embeddings"] = kSeq2SeqPositions;
   config_["vocab_size"] = 12;
-  expect_value_error("vocab_size in config.json must be axis 0 of model.shared.weight, (11, 8)");
+  expect_value_error("'model.shared.weight' must have shape (12, 8). Got (11, 8)");
   config_["vocab_size"] = kSeq2SeqVocab;
   config_["decoder_layers"] = 2;
   expect_value_error("which lack model.decoder.layers.1.fc1.weight. Got 2");

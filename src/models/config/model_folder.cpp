@@ -132,22 +132,6 @@ WeightsError missing_tensor(const io::TensorSource& source, const std::string& n
       .in_tensor(name);
 }
 
-void check_stated_sizes(const char* caller, const std::string& folder,
-                        const io::TensorSource& source, const std::vector<StatedSize>& stated) {
-  for (const auto& [setting, value, tensors, axis, rank, may_be_absent] : stated) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& name) {
-      return find_entry(source, name) != nullptr;
-    });
-    if (found == tensors.end() && may_be_absent) continue;
-    if (found == tensors.end()) throw missing_tensor(source, tensors.front());
-    io::refuse_unreadable_entry(*find_entry(source, *found));
-    const auto& sizes = find_entry(source, *found)->sizes;
-    TORCH_CHECK_VALUE(sizes.size() == rank && sizes[axis] == value, "[", caller, "] ", folder, ": ",
-                      setting, " in config.json must be axis ", axis, " of ", *found, ", (",
-                      c10::Join(", ", sizes), "). Got ", value);
-  }
-}
-
 void check_finite(const char* caller, const torch::nn::Module& model, const std::string& path,
                   const std::function<std::string(const std::string&)>& name_in_file,
                   const std::function<bool(const std::string&)>& may_be_minus_infinity) {

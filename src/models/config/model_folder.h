@@ -54,21 +54,6 @@ bool has_tensors_of(const io::TensorSource& source, const std::string& stem);
 WeightsError missing_tensor(const std::string& name);
 WeightsError missing_tensor(const io::TensorSource& source, const std::string& name);
 
-/// A size in config.json that a tensor of the file has along an axis.
-struct StatedSize {
-  std::string setting;
-  int64_t value;
-  std::vector<std::string> tensors;  ///< the file has at least one of them
-  std::size_t axis;
-  std::size_t rank = 2;
-  bool may_be_absent = false;  ///< whether the file may have none of them
-};
-
-/// Checks sizes against the tensors, before a model of these sizes is allocated. Throws
-/// c10::ValueError for a contradiction and WeightsError for a missing tensor.
-void check_stated_sizes(const char* caller, const std::string& folder,
-                        const io::TensorSource& source, const std::vector<StatedSize>& stated);
-
 /// Throws WeightsError unless all parameters, and the statistics of batch norms, are finite
 /// numbers; those for which `may_be_minus_infinity` is true may also be -inf. `name_in_file`
 /// translates names for the message.

@@ -146,6 +146,22 @@ void Settings::set(std::string_view name, nlohmann::json value) {
   object_[std::string(name)] = std::move(value);
 }
 
+Settings Settings::with_value(std::string_view name, nlohmann::json value) const {
+  Settings result = *this;
+  result.set(key(name), std::move(value));
+  return result;
+}
+
+std::vector<std::string> Settings::names_of_integers() const {
+  std::vector<std::string> names;
+  for (const auto& setting : class_->defaults().items())
+    if (value(setting.key()).is_number_integer()) names.push_back(setting.key());
+  for (const auto& setting : object_.items())
+    if (setting.value().is_number_integer() && !is_known(setting.key()))
+      names.push_back(setting.key());
+  return names;
+}
+
 void Settings::replace(std::string_view name, nlohmann::json value, std::string label) {
   set(name, std::move(value));
   labels_[std::string(name)] = std::move(label);

@@ -102,6 +102,10 @@ class Settings {
   /// The same unless it has a value.
   void set_default(std::string_view name, nlohmann::json value);
   void erase(std::string_view name) { object_.erase(std::string(name)); }
+  /// The same settings with another value of one.
+  Settings with_value(std::string_view name, nlohmann::json value) const;
+  /// The names of those whose values are integers, by the file or by the class.
+  std::vector<std::string> names_of_integers() const;
   /// Adds the settings of another object, which replace equal ones.
   void update(const Settings& other) { object_.update(other.object_); }
 

@@ -135,15 +135,6 @@ EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType
   return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
 }
 
-EncoderOptions options_in(const Settings& config, const hf::ModelType& model) {
-  EncoderOptions options = embeddings_and_layers(config, model);
-  options.causal(model.layers->is_causal)
-      .hidden_states_before_norm(model.layers->raw_hidden_states);
-  set_pooling(config, *model.layers, options);
-  if (model.layers->more != nullptr) model.layers->more(config, model, options);
-  return options;
-}
-
 // What posenc knows of a model other than its layers.
 std::string known_parts(const hf::ModelType& model) {
   if (*model.lacks != '\0') return std::string("it needs ") + model.lacks;
@@ -178,6 +169,15 @@ Activation activation_in(const Settings& config) {
   return named_activation(config, key, config.text(key));
 }
 
+EncoderOptions encoder_options_of(const Settings& config, const hf::ModelType& model) {
+  EncoderOptions options = embeddings_and_layers(config, model);
+  options.causal(model.layers->is_causal)
+      .hidden_states_before_norm(model.layers->raw_hidden_states);
+  set_pooling(config, *model.layers, options);
+  if (model.layers->more != nullptr) model.layers->more(config, model, options);
+  return options;
+}
+
 EncoderConfig read_encoder_config(const Settings& config, const std::string& requested) {
   const std::string type = config.text("model_type", "");
   const hf::ModelType* whole = hf::find_model_type(type);
@@ -197,7 +197,7 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& req
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }
   }
-  EncoderOptions options = options_in(own, model);
+  EncoderOptions options = encoder_options_of(own, model);
   options.origin().config = config.object().dump();
   options.origin().layout = model.layers->original_keys;
   return {model, *model.layers, own, options, config};

@@ -21,4 +21,7 @@ struct EncoderConfig {
 /// is empty.
 EncoderConfig read_encoder_config(const Settings& config, const std::string& part = "");
 
+/// The options of the encoder of such a model by these settings of its own.
+EncoderOptions encoder_options_of(const Settings& config, const hf::ModelType& model);
+
 }  // namespace posenc

@@ -32,12 +32,9 @@ std::string stem_of_layer(const std::string& name, const std::string& other) {
   return {name.begin(), end == name.end() ? end : end + 1};
 }
 
-// Before a model of these sizes is allocated. A layer that lacks some tensors is one: the load
-// names those.
-void check_encoder_sizes(const EncoderFolder& open) {
+// A layer that lacks some tensors is one: the load names those.
+void check_layers(const EncoderFolder& open) {
   const EncoderConfig& config = open.config;
-  check_stated_sizes(open.caller, open.folder, open.source,
-                     encoder_stated_sizes(config, open.prefix));
   const int64_t layers = config.options.encoder().num_layers();
   if (layers == 1) return;  // which encoder_prefix() has found
   const auto part = first_part_of_layer(config);
@@ -54,9 +51,10 @@ void check_encoder_sizes(const EncoderFolder& open) {
                     names.front(), ". Got ", layers);
 }
 
-Encoder empty_encoder(const EncoderConfig& config, const io::FormatNames& names) {
+Encoder empty_encoder(const EncoderConfig& config) {
+  const io::FormatNames names = encoder_format_names(config);
   const SkipInit skip;
-  Encoder model = config.settings.placing_errors([&] { return Encoder(config.options); });
+  Encoder model(config.options);
   for (auto& item : model->named_parameters()) {
     if (names.optional.count(item.key()) != 0) torch::nn::init::zeros_(item.value());
   }
@@ -184,15 +182,14 @@ bool lacks_pooler(const EncoderFolder& open) {
 }
 
 Encoder encoder_in(const EncoderFolder& open, const std::string& part) {
-  check_encoder_sizes(open);
+  check_layers(open);
   const ZeroBiases source(open.source, absent_biases(open.config, open.prefix));
   const LoadOptions load =
       encoder_load_options(open.config, source, open.prefix).allow_unexpected(true);
-  const io::FormatNames names = encoder_format_names(open.config);
-  Encoder model = empty_encoder(open.config, names);
-  const io::LoadPlan plan(*model, source, load, names);
-  plan.apply();
-  open.leftovers.add_model(plan, open.prefix, part);
+  const auto plan = encoder_plan(open.caller, open.folder, open.config, source, load);
+  Encoder model = empty_encoder(open.config);
+  plan->apply_to(*model);
+  open.leftovers.add_model(*plan, open.prefix, part);
   read_saved_tables(open.config, open.source, open.prefix, *model);
   if (open.config.structure.zeroes_padding_row) zero_padding_row(*model);
   const auto name_in_file = [&](const std::string& name) {

@@ -537,6 +537,15 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
   return {prefix + config.structure.pooler + ".weight", prefix + config.structure.pooler + ".bias"};
 }
 
+std::vector<std::string> encoder_token_table_names(const EncoderConfig& config,
+                                                   const std::string& prefix) {
+  if (!config.options.embeddings()) return {};
+  const std::string own = config.options.embeddings()->names().tokens;
+  std::vector<std::string> names = {prefix + config.structure.embeddings + own + ".weight"};
+  if (is_named(config.structure.shared)) names.push_back(prefix + config.structure.shared);
+  return names;
+}
+
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix) {
   KeyMap map = key_map_of(config, config.structure.keys);
@@ -579,6 +588,20 @@ io::FormatNames encoder_format_names(const EncoderConfig& config) {
     }
   }
   return names;
+}
+
+std::unique_ptr<io::LoadPlan> encoder_plan(const char* caller, const std::string& folder,
+                                           const EncoderConfig& config,
+                                           const io::TensorSource& source,
+                                           const LoadOptions& load) {
+  const auto make = [&](const Settings* changed) {
+    EncoderOptions options = config.options;
+    if (changed != nullptr) options = encoder_options_of(*changed, config.model);
+    options.pooling(config.options.pooling());
+    return config.settings.placing_errors([&] { return Encoder(options).ptr(); });
+  };
+  return plan_of({caller, folder, &config.settings, make}, source, load,
+                 encoder_format_names(config));
 }
 
 }  // namespace posenc

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "models/config/described_module.h"
 #include "models/config/model_folder.h"
 #include "models/encoder/config.h"
 #include "weights/load/load_plan.h"
@@ -39,14 +41,19 @@ std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const 
 std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix);
 
-/// The sizes in config.json that decide how much memory an Encoder needs.
-std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
-                                             const std::string& prefix);
+/// The names that the table of tokens may have in a file; none for an encoder without one.
+std::vector<std::string> encoder_token_table_names(const EncoderConfig& config,
+                                                   const std::string& prefix);
 
 /// How the tensors of a file become an Encoder's. Those of a head beside it are dropped.
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix);
 io::FormatNames encoder_format_names(const EncoderConfig& config);
+
+/// The plan to load an Encoder from a file in `folder` with these tensors.
+std::unique_ptr<io::LoadPlan> encoder_plan(const char* caller, const std::string& folder,
+                                           const EncoderConfig& config,
+                                           const io::TensorSource& source, const LoadOptions& load);
 
 /// The names of an Encoder's tensors in a file with the layout and the prefix of the origin in its
 /// options, for io::names_in_file(); a name that is not found there has only the prefix before it.

@@ -5,12 +5,12 @@
 
 #include <memory>
 
+#include "models/config/described_module.h"
 #include "models/config/model_folder.h"
 #include "models/encoder/folder.h"
 #include "models/encoder/names.h"
 #include "models/heads/config.h"
 #include "posenc/core/skip_init.h"
-#include "weights/load/load_plan.h"
 
 namespace posenc {
 namespace {
@@ -98,44 +98,17 @@ bool has_own_table(const EncoderFolder& open, const HeadConfig& config, const at
   return !at::equal(open.source.tensor(index).to(table.scalar_type()), table);
 }
 
-void check_head_sizes(const EncoderFolder& open, const HeadConfig& config) {
-  const auto& options = config.options;
-  const std::string prefix = open.options.prefix();
-  const std::string out = prefix + config.structure.out + ".weight";
-  const int64_t wide = options.dense().value_or(options.d_model());
-  const Settings& settings = open.config.settings;
-  const std::string setting = config.structure.dense_setting;
-  const bool has_two = options.rows() == head::Rows::FirstAndMean;
-  const std::string width =
-      (has_two ? "2 * " : "") + settings.key(setting.empty() ? "hidden_size" : setting);
-  std::vector<StatedSize> sizes;
-  if (!options.tied()) {
-    const char* count = config.labels.empty() ? "the number of outputs" : "the number of labels";
-    sizes.push_back({config.kind == head::Kind::Masked ? settings.key("vocab_size") : count,
-                     options.outputs(),
-                     {out},
-                     0});
-    const int64_t beside = options.columns_beside_table();
-    sizes.push_back({beside > 0 ? "embedding_size" : width, wide - beside, {out}, 1});
-  }
-  if (options.dense()) {
-    const std::string dense = prefix + config.structure.dense + ".weight";
-    sizes.push_back({width, wide, {dense}, 0});
-  }
-  check_stated_sizes(open.caller, open.folder, open.source, sizes);
-}
-
 EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
   const HeadNames names(open, config);
-  check_head_sizes(open, config);
-  const SkipInit skip;
-  EncoderHead head(config.options);
-  const io::LoadPlan plan(
-      *head, open.source,
+  const auto make = [&](const Settings*) { return EncoderHead(config.options).ptr(); };
+  const auto plan = plan_of(
+      {open.caller, open.folder, nullptr, make, "labels and sizes of the head"}, open.source,
       LoadOptions().prefix(open.options.prefix()).cast(true).key_map(names.map()),
       {.tied = {}, .optional = {}, .is_new = true});
-  plan.apply();
-  open.leftovers.add_head(plan, "head.");
+  const SkipInit skip;
+  EncoderHead head(config.options);
+  plan->apply_to(*head);
+  open.leftovers.add_head(*plan, "head.");
   for (const std::string& name : names.tied()) open.leftovers.add_read(name);
   check_finite(
       open.caller, *head, open.path, [&](const std::string& name) { return names.in_file(name); },

@@ -182,6 +182,16 @@ void add_all(StateDict& tensors, const StateDict& more) {
   }
 }
 
+// A program may have changed modules, whose sizes are then not those of the configuration.
+void check_sizes(const StateDict& tensors, const EncoderConfig& config, const std::string& folder) {
+  const std::string& prefix = config.options.origin().prefix;
+  const io::MemorySource memory(tensors, torch::nn::Module());
+  const ZeroBiases source(memory, absent_biases(config, prefix));
+  encoder_plan(
+      kSavePretrained, folder, config, source,
+      encoder_load_options(config, source, prefix).allow_missing(true).allow_unexpected(true));
+}
+
 // Where the encoder's tensors go: as in the folder whose rest is kept, below the prefix of models
 // with a head if there is one, and else as they came. The part of a pair that is saved alone has no
 // prefix. Llama's and Qwen's class for questions alone has the old prefix.
@@ -274,8 +284,7 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
                    has_class ? head_class(base_class, classifier->options.kind())
                              : class_without_decoder(saved.object, base_class));
   StateDict tensors = encoder_tensors(model, saved.encoder);
-  check_stated_sizes(kSavePretrained, folder, io::MemorySource(tensors, torch::nn::Module()),
-                     encoder_stated_sizes(saved.encoder, saved.encoder.options.origin().prefix));
+  check_sizes(tensors, saved.encoder, folder);
   const StateDict head = classifier == nullptr
                              ? options.head()
                              : head_tensors(*classifier, *saved.head, saved.encoder.settings);

@@ -99,12 +99,8 @@ std::set<std::size_t> own_entries(const EncoderConfig& config, const io::TensorS
 const io::TensorSource::Entry* token_table(const EncoderConfig& config,
                                            const io::TensorSource& source,
                                            const std::string& prefix) {
-  if (!config.options.embeddings()) return nullptr;
-  for (const StatedSize& size : encoder_stated_sizes(config, prefix)) {
-    if (size.setting != config.settings.key("vocab_size")) continue;
-    for (const std::string& name : size.tensors) {
-      if (const auto* entry = find_entry(source, name)) return entry;
-    }
+  for (const std::string& name : encoder_token_table_names(config, prefix)) {
+    if (const auto* entry = find_entry(source, name)) return entry;
   }
   return nullptr;
 }

@@ -29,6 +29,7 @@ constexpr const char* kSaveSeq2Seq = "save_pretrained";
 struct SavedSeq2Seq {
   const hf::ModelType& type;
   json object;
+  Settings settings;           // in it
   TransformerOptions options;  // as the configuration has them
   VocabularyNames names;
   bool has_other_pad = false;  // than the configuration that the model came from
@@ -95,7 +96,11 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
       seq2seq_settings(Settings::of_object(kSaveSeq2Seq, json::parse(object.dump())), type.type);
   TransformerOptions read = family.options(saved, structure);
   check_same(read, expected, saved);
-  return {type, std::move(object), read.tie(expected.tie()), family.vocabulary(saved, structure),
+  return {type,
+          std::move(object),
+          saved,
+          read.tie(expected.tie()),
+          family.vocabulary(saved, structure),
           has_other_pad};
 }
 
@@ -176,10 +181,10 @@ StateDict seq2seq_tensors(const TransformerImpl& model, const SavedSeq2Seq& save
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
     add_packed(tensors, in_file, tensor, tensor.size(0) / 3);
   }
+  change_back(tensors, names);
   return tensors;
 }
 
-  change_back(tensors, names);
 }  // namespace
 
 void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
@@ -191,8 +196,10 @@ void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
   PretrainedFolder contents;
   contents.tensors = seq2seq_tensors(*model.model, saved);
   const io::MemorySource source(contents.tensors, torch::nn::Module());
-  check_seq2seq_sizes(kSaveSeq2Seq, folder, *saved.type.seq2seq->family, saved.options,
-                      Vocabulary(source, saved.names));
+  const Vocabulary vocabulary(source, saved.names);
+  const Seq2SeqStructure& structure = *saved.type.seq2seq;
+  seq2seq_plan(kSaveSeq2Seq, folder, saved.settings, structure, saved.options, vocabulary,
+               seq2seq_load_options(*structure.family, saved.options, vocabulary));
   const Settings config =
       model.origin.config.empty()
           ? Settings::of_object(kSaveSeq2Seq, {{"pad_token_id", model.pad}})

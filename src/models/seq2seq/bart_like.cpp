@@ -200,29 +200,15 @@ KeyMap bart_keys(const TransformerOptions& options) {
   return keys;
 }
 
-std::vector<StatedSize> bart_sizes(const TransformerOptions& options) {
-  std::vector<StatedSize> sizes = {
-      {"encoder_ffn_dim", options.d_ff(), {"model.encoder.layers.0.fc1.weight"}, 0},
-      {"decoder_ffn_dim", *options.decoder_d_ff(), {"model.decoder.layers.0.fc1.weight"}, 0}};
-  const int64_t offset = options.position_offset();
-  const std::string rows = offset == 0 ? "" : " + " + std::to_string(offset);
-  if (options.position_ids() == PositionIds::Arange) {
-    for (const char* name :
-         {"model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"})
-      sizes.push_back({"max_position_embeddings" + rows,
-                       options.max_len() + offset,
-                       {name},
-                       0,
-                       2,
-                       /*may_be_absent=*/!options.learned_positions()});
-  }
-  return sizes;
-}
-
-const Seq2SeqFamily kBartLike = {
-    bart_options, bart_settings, bart_vocabulary,           bart_renames,
-    bart_keys,    bart_sizes,    "model.encoder.layers.*.", "model.decoder.layers.*.",
-    "fc1.weight", "model."};
+const Seq2SeqFamily kBartLike = {bart_options,
+                                 bart_settings,
+                                 bart_vocabulary,
+                                 bart_renames,
+                                 bart_keys,
+                                 "model.encoder.layers.*.",
+                                 "model.decoder.layers.*.",
+                                 "fc1.weight",
+                                 "model."};
 
 }  // namespace
 

@@ -54,31 +54,6 @@ Transformer empty_seq2seq(const TransformerOptions& options) {
   return model;
 }
 
-Transformer filled_seq2seq(const std::string& path, const TransformerOptions& options,
-                           const Seq2SeqFamily& family, const Vocabulary& source,
-                           Leftovers& leftovers) {
-  KeyMap map = source.keys();
-  for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
-  drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
-  drop_later_layers(map, source, "", family.decoder_layers, {options.num_decoder_layers()});
-  const LoadOptions load = LoadOptions().cast(true).allow_unexpected(true).key_map(std::move(map));
-  Transformer model = empty_seq2seq(options);
-  io::FormatNames names;  // transformers computes the first two and uses zeros for the third
-  names.is_new = true;
-  names.optional = {"src_embedding.position_encoding.pe", "tgt_embedding.position_encoding.pe",
-                    kSeq2SeqLogitsBias};
-  const io::LoadPlan plan(*model, source, load, names);
-  plan.apply();
-  leftovers.add_model(plan, family.prefix, "");
-  // -inf in final_logits_bias means "never".
-  check_finite(
-      kCaller, *model, path,
-      [&](const std::string& name) { return io::names_in_file(name, load).front(); },
-      [](const std::string& name) { return name == kSeq2SeqLogitsBias; });
-  model->eval();
-  return model;
-}
-
 }  // namespace
 
 const hf::ModelType& seq2seq_type(const Settings& config) {
@@ -130,16 +105,39 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
   return default_value;
 }
 
-void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
-                         const TransformerOptions& options, const Vocabulary& source) {
-  std::vector<StatedSize> stated = {
-      {"vocab_size", options.src_vocab(), {source.encoder()}, 0},
-      {"d_model", options.d_model(), {source.encoder()}, 1},
-      {"decoder_vocab_size", options.tgt_vocab(), {source.decoder()}, 0},
+LoadOptions seq2seq_load_options(const Seq2SeqFamily& family, const TransformerOptions& options,
+                                 const Vocabulary& source) {
+  KeyMap map = source.keys();
+  for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
+  drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
+  drop_later_layers(map, source, "", family.decoder_layers, {options.num_decoder_layers()});
+  return LoadOptions().cast(true).allow_unexpected(true).key_map(std::move(map));
+}
+
+std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string& folder,
+                                           const Settings& config,
+                                           const Seq2SeqStructure& structure,
+                                           const TransformerOptions& options,
+                                           const Vocabulary& source, const LoadOptions& load) {
+  check_seq2seq_layers(caller, folder, *structure.family, options, source);
+  const auto make = [&](const Settings* changed) {
+    if (changed == nullptr) return Transformer(options).ptr();
+    return Transformer(structure.family->options(*changed, structure).tie(options.tie())).ptr();
   };
-  for (auto& size : family.sizes(options)) stated.push_back(std::move(size));
-  check_stated_sizes(caller, folder, source, stated);
-  check_seq2seq_layers(caller, folder, family, options, source);
+  io::FormatNames names;  // transformers computes the first two and uses zeros for the third
+  names.is_new = true;
+  names.optional = {"src_embedding.position_encoding.pe", "tgt_embedding.position_encoding.pe",
+                    kSeq2SeqLogitsBias};
+  auto plan = plan_of({caller, folder, &config, make}, source, load, names);
+  // Positions that count tokens have no limit.
+  if (options.position_ids() != embeddings::PositionIds::Arange) return plan;
+  for (const TableReport& table : plan->report().tables) {
+    TORCH_CHECK_VALUE(table.rows == table.file_rows, "[", caller, "] ", folder,
+                      ": max_position_embeddings in config.json must fit the weights: ",
+                      io::names_in_file(table.name, load).front(), " must have ", table.rows,
+                      " rows. Got ", table.file_rows);
+  }
+  return plan;
 }
 
 Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& load) {
@@ -165,9 +163,18 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions
     for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
       leftovers.add_read(name);
     options.tie(source.tying());
-    check_seq2seq_sizes(kCaller, folder, family, options, source);
+    const LoadOptions names_in = seq2seq_load_options(family, options, source);
+    const auto plan = seq2seq_plan(kCaller, folder, own, structure, options, source, names_in);
     const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
-    Transformer model = filled_seq2seq(path, options, family, source, leftovers);
+    Transformer model = empty_seq2seq(options);
+    plan->apply_to(*model);
+    leftovers.add_model(*plan, family.prefix, "");
+    // -inf in final_logits_bias means "never".
+    check_finite(
+        kCaller, *model, path,
+        [&](const std::string& name) { return io::names_in_file(name, names_in).front(); },
+        [](const std::string& name) { return name == kSeq2SeqLogitsBias; });
+    model->eval();
     leftovers.finish();
     return Seq2SeqWeights{std::move(model), pad, type.type, config};
   });

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "models/config/described_module.h"
 #include "models/config/settings.h"
 #include "models/seq2seq/vocabulary.h"
 #include "models/types/model_types.h"
@@ -30,10 +32,16 @@ Settings seq2seq_settings(const Settings& config, const std::string& type);
 /// The padding id of sources. Throws c10::ValueError for one outside the vocabulary.
 int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab);
 
-/// Checks the sizes in the configuration against the tensors, before allocating a model of these
-/// sizes. Throws c10::ValueError for a contradiction and WeightsError for a missing tensor.
-void check_seq2seq_sizes(const char* caller, const std::string& folder, const Seq2SeqFamily& family,
-                         const TransformerOptions& options, const Vocabulary& source);
+/// How the tensors of a file become those of a model with these options.
+LoadOptions seq2seq_load_options(const Seq2SeqFamily& family, const TransformerOptions& options,
+                                 const Vocabulary& source);
+
+/// The plan to load such a model, which `config` describes, from a file in `folder`.
+std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string& folder,
+                                           const Settings& config,
+                                           const Seq2SeqStructure& structure,
+                                           const TransformerOptions& options,
+                                           const Vocabulary& source, const LoadOptions& load);
 
 /// Loads them. Throws as load_seq2seq().
 Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& options = {});

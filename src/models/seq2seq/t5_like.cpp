@@ -148,32 +148,10 @@ KeyMap t5_keys(const TransformerOptions& options) {
   return keys;
 }
 
-std::vector<StatedSize> t5_sizes(const TransformerOptions& options) {
-  const std::string layer = "encoder.block.0.layer.", of_decoder = "decoder.block.0.layer.";
-  const std::string dense = "DenseReluDense.wo.weight";
-  const std::string bias = "0.SelfAttention.relative_attention_bias.weight";
-  const int64_t rows = relative_rows(*options.relative());
-  return {{"d_ff", options.d_ff(), {layer + "1." + dense}, 1},
-          {"d_ff", options.d_ff(), {of_decoder + "2." + dense}, 1},
-          {"num_heads * d_kv",
-           options.num_heads() * *options.head_dim(),
-           {layer + "0.SelfAttention.q.weight"},
-           0},
-          {"relative_attention_num_buckets", rows, {layer + bias}, 0},
-          {"num_heads", options.num_heads(), {layer + bias}, 1},
-          {"relative_attention_num_buckets", rows, {of_decoder + bias}, 0}};
-}
-
-const Seq2SeqFamily kT5Like = {t5_options,
-                               t5_settings,
-                               t5_vocabulary,
-                               t5_renames,
-                               t5_keys,
-                               t5_sizes,
-                               "encoder.block.*.",
-                               "decoder.block.*.",
-                               "layer.0.SelfAttention.q.weight",
-                               ""};
+const Seq2SeqFamily kT5Like = {
+    t5_options, t5_settings,        t5_vocabulary,      t5_renames,
+    t5_keys,    "encoder.block.*.", "decoder.block.*.", "layer.0.SelfAttention.q.weight",
+    ""};
 
 }  // namespace
 

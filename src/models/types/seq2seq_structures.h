@@ -35,8 +35,6 @@ struct Seq2SeqFamily {
   KeyMap (*renames)(const Seq2SeqStructure& structure);
   /// All other tensors than those of the vocabulary.
   KeyMap (*keys)(const TransformerOptions& options);
-  /// Sizes to be checked against the tensors, other than those of the vocabulary.
-  std::vector<StatedSize> (*sizes)(const TransformerOptions& options);
   /// The names of the layers of the encoder and the decoder, such as `model.encoder.layers.*.`.
   const char *encoder_layers, *decoder_layers;
   /// The same of a tensor of each layer, after those.

@@ -1,6 +1,7 @@
 #include "positions/nn/computed_table.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "core/position_limit.h"
 #include "core/tensors.h"
+#include "core/torch_internals/without_memory.h"
 #include "posenc/positions/nn/table_module.h"
 #include "posenc/positions/sinusoid/table.h"
 
@@ -33,6 +35,8 @@ at::Tensor compute(const SinusoidOptions& sinusoid, int64_t length, const at::Te
 
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
                         const at::TensorOptions& options) {
+  if (torch_internals::WithoutMemory::is_active())
+    return at::empty({sinusoid.row_count(length), sinusoid.channels()}, options);
   const auto here = options.requires_grad(false).device(at::kCPU);
   const bool exact = sinusoid.precision() == Precision::Exact;
   const at::Tensor table = sinusoid_table(sinusoid, length, exact ? here : at::TensorOptions());

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/torch_internals/without_memory.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/bias.h"
 
@@ -22,7 +23,10 @@ void RelativePositionBiasImpl::reset() {
   TORCH_CHECK_VALUE(rows > 0,
                     "[RelativePositionBias] the index must have a number of rows, at least 1. Got ",
                     rows);
-  relative_index(torch::zeros({0}, torch::kLong), options.index());  // checks its members
+  {
+    const torch_internals::WithMemory has_memory;
+    relative_index(torch::zeros({0}, torch::kLong), options.index());  // checks its members
+  }
   weight = register_parameter("weight", torch::empty({rows, options.num_heads()}));
   if (!SkipInit::is_active()) reset_parameters();
 }

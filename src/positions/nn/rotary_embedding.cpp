@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/opaque_definitions.h"
 #include "core/tensors.h"
+#include "core/torch_internals/without_memory.h"
 #include "core/uncopied.h"
 #include "positions/functional/rotary/compose.h"
 #include "positions/nn/rotary_embedding_internals.h"
@@ -89,6 +90,7 @@ void RotaryEmbeddingImpl::reset() {
       "[RotaryEmbedding] persistent and learned_scale must be false with AngleType::Input, whose "
       "frequencies are computed for each dtype. Got true");
   const c10::InferenceMode off(false);  // whose tensors do not count their changes
+  const torch_internals::WithMemory has_memory;
   const RotaryFrequencies f = rotary_frequencies(o);
   state_->attention_scaling = f.attention_scaling;
   state_->lengths = {};

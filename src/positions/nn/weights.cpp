@@ -7,11 +7,13 @@
 #include <cmath>
 
 #include "core/torch_internals/fresh_memory.h"
+#include "core/torch_internals/without_memory.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
 
 torch::Tensor new_weight(at::IntArrayRef sizes) {
+  if (torch_internals::WithoutMemory::is_active()) return torch::empty(sizes);
   return torch_internals::fresh_output(sizes, c10::get_default_dtype_as_scalartype());
 }
 

@@ -92,6 +92,7 @@ void LoadPlan::check_pair(std::size_t target, bool cast) {
 bool LoadPlan::check_memory(const Target& target) {
   const at::Tensor& tensor = target.tensor;
   std::string text;
+  if (mismatch_.is_of_folder) return true;  // it has or will have memory of its own
   if (!is_dense_with_data(tensor)) {
     text = "must be dense and have memory in the module. Got a " +
            std::string(tensor.is_meta() ? "tensor on the meta device"
@@ -149,7 +150,9 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
     text += ", a table whose common rows differ from the module's recipe by up to " +
             short_number(check.report.max_abs);
   }
-  if (!same) fault(WeightsErrorCode::ShapeMismatch, name, text);
+  const bool is_in_file = mismatch_.is_of_folder && entry.parts.size() == 1;
+  if (!same)
+    fault(WeightsErrorCode::ShapeMismatch, is_in_file ? entry.parts.front().name : name, text);
 }
 
 // The map that drops an entry's tensors, for messages.

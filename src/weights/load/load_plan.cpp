@@ -42,10 +42,9 @@ WeightsError not_copied(const std::exception& error) {
 
 LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
                    const LoadOptions& options, const FormatNames& names)
-    : source_(source, options) {
-  ModuleState state = module_state(module, names.tied);
-  targets_ = targets_of(state);
-  sharing_ = sharing_of(targets_);
+    : source_(source, options), tied_(names.tied) {
+  ModuleState state = module_state(module, tied_);
+  set_targets(state);
   matches_.resize(targets_.size());
   for (auto& table : state.tables) tables_.emplace(table.name, table);
   non_persistent_ = std::move(state.non_persistent);
@@ -72,6 +71,13 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   report_.missing.insert(report_.missing.end(), mismatch_.missing.begin(), mismatch_.missing.end());
   report_.unexpected = mismatch_.unexpected;
   report_.unused_patterns = source_.unused_patterns();
+}
+
+void LoadPlan::set_targets(const ModuleState& state) {
+  targets_ = targets_of(state);
+  const bool has_memory = std::none_of(targets_.begin(), targets_.end(),
+                                       [](const Target& one) { return one.tensor.is_meta(); });
+  sharing_ = has_memory ? sharing_of(targets_) : Sharing(targets_.size());
 }
 
 void LoadPlan::match_names() {
@@ -195,6 +201,11 @@ void LoadPlan::write(std::size_t target) const {
   } else {
     source_.copy_to(match.source, tensor);
   }
+}
+
+void LoadPlan::apply_to(const torch::nn::Module& module) {
+  set_targets(module_state(module, tied_));
+  apply();
 }
 
 void LoadPlan::apply() const {

@@ -18,7 +18,7 @@ struct FormatNames {
   std::vector<TiedName> tied;      ///< additional names in files for tensors of the module
   std::set<std::string> optional;  ///< tensors of the module that a file may lack
   /// Whether the module has been made for this load, of a configuration: errors then do not speak
-  /// of it, which the user does not know.
+  /// of it, which the user does not know. It may be without memory then, for apply_to().
   bool is_new = false;
 };
 
@@ -34,6 +34,8 @@ class LoadPlan {
   void stage();
   /// Writes to the module. Its errors name the tensors that have already been written.
   void apply() const;
+  /// Writes to another module with the same tensors, where that of the constructor has no memory.
+  void apply_to(const torch::nn::Module& module);
 
   const LoadReport& report() const { return report_; }
   /// The names in the source of what it reads.
@@ -47,6 +49,7 @@ class LoadPlan {
     at::Tensor value;            // if it has been read already: a table, or any after stage()
   };
 
+  void set_targets(const ModuleState& state);
   void match_names();
   void list_missing(const LoadOptions& options, const std::set<std::string>& optional);
   bool is_batch_counter(const Target& target) const;
@@ -68,6 +71,7 @@ class LoadPlan {
   std::vector<Target> targets_;
   std::vector<Match> matches_;  // one per target
   Sharing sharing_;
+  std::vector<TiedName> tied_;
   std::map<std::string, ComputedTable> tables_;
   std::set<std::string> non_persistent_;
   Mismatch mismatch_;

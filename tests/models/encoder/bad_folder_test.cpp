@@ -71,19 +71,25 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
   }
 }
 
-TEST(BadEncoderFolder, StatisticsThatAreNotFinite) {
+// The folder of a new encoder.
+TinyFolder folder_of(const json& config) {
   TinyFolder folder;
-  folder.config = {{"model_type", "wav2vec2-conformer"},
-                   {"hidden_size", 8},
-                   {"num_attention_heads", 2},
-                   {"num_hidden_layers", 1},
-                   {"intermediate_size", 6},
-                   {"conv_depthwise_kernel_size", 3}};
+  folder.config = config;
   const TempDir whole;
   save_pretrained(Encoder(encoder_options_from_hf(folder.config.dump())), whole / "whole",
                   SavePretrainedOptions().allow_missing(true));
   for (const auto& item : load_safetensors(whole / "whole/model.safetensors").tensors)
     folder.tensors.insert(item.key(), item.value().clone());
+  return folder;
+}
+
+TEST(BadEncoderFolder, StatisticsThatAreNotFinite) {
+  TinyFolder folder = folder_of({{"model_type", "wav2vec2-conformer"},
+                                 {"hidden_size", 8},
+                                 {"num_attention_heads", 2},
+                                 {"num_hidden_layers", 1},
+                                 {"intermediate_size", 6},
+                                 {"conv_depthwise_kernel_size", 3}});
   EXPECT_NO_THROW(load_encoder(folder.write()));
   for (const char* const part : {"running_mean", "running_var"}) {
     const std::string name = std::string("encoder.layers.0.conv_module.batch_norm.") + part;
@@ -106,57 +112,74 @@ TEST(BadEncoderFolder, SettingsOfTheEmbeddings) {
   }
 }
 
-TEST(BadEncoderFolder, SizesOfImages) {
-  const std::vector<std::tuple<const char*, json, const char*>> cases = {
-      {"patch_size", 6, "patch_size in config.json must be axis 2 of embeddings.patch_embeddings"},
-      {"num_channels", 1, "num_channels in config.json must be axis 1 of embeddings.patch_embed"},
-      {"image_size", 1 << 15, "image_size / patch_size)^2 + 1 in config.json must be axis 1 of"},
-      {"pooler_output_size", 9, "pooler_output_size in config.json must be axis 0 of pooler.dense"},
-  };
-  for (const auto& [name, value, text] : cases) {
+// Sizes in a config.json that are not those of the weights: the settings, and a tensor.
+struct OtherSize {
+  const char* name;
+  json value;
+  const char* settings;
+  const char* tensor;
+};
+
+void expect_other_sizes(const TinyFolder& folder, const std::vector<OtherSize>& cases) {
+  EXPECT_NO_THROW(load_encoder(folder.write()));
+  for (const auto& [name, value, settings, tensor] : cases) {
     SCOPED_TRACE(name);
-    TinyFolder folder;
-    folder.config = {{"model_type", "vit"},      {"hidden_size", 8},
-                     {"num_attention_heads", 2}, {"num_hidden_layers", 1},
-                     {"intermediate_size", 12},  {"image_size", 12},
-                     {"patch_size", 4},          {"num_channels", 3}};
-    folder.add("embeddings.patch_embeddings.projection.weight", {8, 3, 4, 4});
-    folder.add("embeddings.position_embeddings", {1, 10, 8});
-    folder.add("encoder.layer.0.attention.attention.query.weight", {8, 8});
-    folder.add("encoder.layer.0.intermediate.dense.weight", {12, 8});
-    folder.add("pooler.dense.weight", {8, 8});
-    folder.config[name] = value;
-    EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
+    TinyFolder other = folder;
+    other.config[name] = value;
+    const auto path = other.write();
+    EXPECT_ERROR(
+        load_encoder(path), c10::ValueError,
+        "[load_encoder] " + path + ": " + settings + " in config.json must fit the weights:");
+    EXPECT_ERROR(load_encoder(path), c10::ValueError, tensor);
   }
 }
 
+TEST(BadEncoderFolder, SizesOfImages) {
+  const auto folder = folder_of({{"model_type", "vit"},
+                                 {"hidden_size", 8},
+                                 {"num_attention_heads", 2},
+                                 {"num_hidden_layers", 1},
+                                 {"intermediate_size", 12},
+                                 {"image_size", 12},
+                                 {"patch_size", 4},
+                                 {"num_channels", 3}});
+  expect_other_sizes(
+      folder,
+      {{"patch_size", 6, "image_size, patch_size",
+        "'embeddings.patch_embeddings.projection.weight' must have shape (8, 3, 6, 6). Got "
+        "(8, 3, 4, 4)"},
+       {"num_channels", 1, "num_channels", "must have shape (8, 1, 4, 4). Got (8, 3, 4, 4)"},
+       {"image_size", 1 << 15, "image_size",
+        "'embeddings.position_embeddings' must have shape (1, 67108865, 8). Got (1, 10, 8)"},
+       {"pooler_output_size", 9, "pooler_output_size",
+        "'pooler.dense.weight' must have shape (9, 8). Got (8, 8)"}});
+}
+
 TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
-  const std::vector<std::tuple<const char*, json, const char*>> cases = {
-      {"vocab_size", 12, "vocab_size in config.json must be axis 0 of embeddings.word_embeddings"},
-      {"hidden_size", 1 << 20,
-       "hidden_size in config.json must be axis 1 of encoder.layer.0.inter"},
-      {"intermediate_size", 1 << 20, "intermediate_size in config.json must be axis 0 of encoder."},
-      {"max_position_embeddings", 10, "max_position_embeddings in config.json must be axis 0 of"},
-      {"type_vocab_size", 3,
-       "type_vocab_size in config.json must be axis 0 of embeddings.token_ty"},
-      {"num_hidden_layers", 3,
-       "at most how many layers the weights have, which lack "
-       "encoder.layer.2.attention.self.query.weight. Got 3"},
-  };
-  for (const auto& [name, value, text] : cases) {
-    SCOPED_TRACE(name);
-    auto folder = TinyFolder::bert();
-    folder.config[name] = value;
-    EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
-  }
-  TinyFolder dinov2;
-  dinov2.config = {{"model_type", "dinov2"},   {"hidden_size", 8},       {"mlp_ratio", 3},
-                   {"num_attention_heads", 2}, {"num_hidden_layers", 1}, {"image_size", 14}};
-  dinov2.add("encoder.layer.0.attention.attention.query.weight", {8, 8});
-  dinov2.add("encoder.layer.0.mlp.fc1.weight", {32, 8});
-  EXPECT_ERROR(load_encoder(dinov2.write()), c10::ValueError,
-               "mlp_ratio * hidden_size in config.json must be axis 0 of "
-               "encoder.layer.0.mlp.fc1.weight, (32, 8). Got 24");
+  expect_other_sizes(
+      TinyFolder::bert(),
+      {{"vocab_size", 12, "vocab_size",
+        "'embeddings.word_embeddings.weight' must have shape (12, 8). Got (11, 8)"},
+       {"hidden_size", 1 << 20, "hidden_size", "must have shape (11, 1048576). Got (11, 8)"},
+       {"intermediate_size", 1 << 20, "intermediate_size",
+        "'encoder.layer.0.intermediate.dense.weight' must have shape (1048576, 8). Got (12, 8)"},
+       {"max_position_embeddings", 10, "max_position_embeddings",
+        "'embeddings.position_embeddings.weight' must have shape (10, 8). Got (9, 8)"},
+       {"type_vocab_size", 3, "type_vocab_size",
+        "'embeddings.token_type_embeddings.weight' must have shape (3, 8). Got (2, 8)"}});
+  auto layers = TinyFolder::bert();
+  layers.config["num_hidden_layers"] = 3;
+  EXPECT_ERROR(load_encoder(layers.write()), c10::ValueError,
+               "at most how many layers the weights have, which lack "
+               "encoder.layer.2.attention.self.query.weight. Got 3");
+  expect_other_sizes(folder_of({{"model_type", "dinov2"},
+                                {"hidden_size", 8},
+                                {"mlp_ratio", 4},
+                                {"num_attention_heads", 2},
+                                {"num_hidden_layers", 1},
+                                {"image_size", 14}}),
+                     {{"mlp_ratio", 3, "mlp_ratio",
+                       "'encoder.layer.0.mlp.fc1.weight' must have shape (24, 8). Got (32, 8)"}});
 }
 
 TEST(BadEncoderFolder, WeightsThatAreNotAWholeModel) {

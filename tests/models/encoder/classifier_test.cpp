@@ -112,12 +112,13 @@ TEST(Classifier, RefusesLabelsThatAreNotThoseOfTheHead) {
   auto folder = sequence_folder();
   folder.config["id2label"] = {{"0", "bad"}, {"1", "good"}};
   EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError,
-               "the number of labels in config.json must be axis 0 of classifier.weight");
+               "labels and sizes of the head in config.json must fit the weights:\n"
+               "  'classifier.weight' must have shape (2, 8). Got (3, 8)");
   folder.config["id2label"] = {{"0", "bad"}, {"2", "good"}};
   EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError,
                "id2label must have a label for each number from 0 to 1");
   folder.config.erase("id2label");
-  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "Got 2");
+  EXPECT_ERROR(load_classifier(folder.write()), c10::ValueError, "must have shape (2, 8)");
 }
 
 TEST(Classifier, RefusesWhatHasNoHead) {

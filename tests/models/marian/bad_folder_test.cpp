@@ -113,13 +113,13 @@ TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {
   expect_value_error("pad_token_id must be a token in [0, 90)");
   set("config.json", "pad_token_id", 5);
   expect_value_error(
-      "vocab_size in config.json must be axis 0 of model.shared.weight, (98, 48). "
-      "Got 90");
+      "vocab_size in config.json must fit the weights:\n"
+      "  'model.shared.weight' must have shape (90, 48). Got (98, 48)");
   copy("separate");
   set("config.json", "decoder_vocab_size", 62);
   expect_value_error(
-      "decoder_vocab_size in config.json must be axis 0 of "
-      "model.decoder.embed_tokens.weight");
+      "decoder_vocab_size in config.json must fit the weights:\n"
+      "  'model.decoder.embed_tokens.weight' must have shape (62, 48)");
   copy("shared");
   set("config.json", "tie_word_embeddings", false);
   set("config.json", "decoder_vocab_size", 90);
@@ -130,9 +130,9 @@ TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {
 
 TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
   const std::vector<std::tuple<const char*, json, const char*>> cases = {
-      {"d_model", 64, "d_model in config.json must be axis 1 of model.shared.weight"},
-      {"encoder_ffn_dim", 32, "encoder_ffn_dim in config.json must be axis 0 of model.encoder"},
-      {"decoder_ffn_dim", 1 << 20, "decoder_ffn_dim in config.json must be axis 0 of model.dec"},
+      {"d_model", 64, "d_model in config.json must fit the weights:"},
+      {"encoder_ffn_dim", 32, "encoder_ffn_dim in config.json must fit the weights:"},
+      {"decoder_ffn_dim", 1 << 20, "decoder_ffn_dim in config.json must fit the weights:"},
       {"encoder_layers", 3,
        "at most those of the weights, which lack model.encoder.layers.2.fc1.weight. Got 3"},
       {"decoder_layers", 999, "which lack model.decoder.layers.998.fc1.weight. Got 999"},
@@ -390,9 +390,9 @@ TEST_F(BadMarianFolder, APositionTableOfAnotherLength) {
       tensors.insert("model.decoder.embed_positions.weight", sinusoid_table(options, rows));
     });
     expect_value_error(
-        "max_position_embeddings in config.json must be axis 0 of "
-        "model.decoder.embed_positions.weight, (" +
-        std::to_string(rows) + ", 48). Got 48");
+        "max_position_embeddings in config.json must fit the weights: "
+        "model.decoder.embed_positions.weight must have 48 rows. Got " +
+        std::to_string(rows));
   }
 }
 
