@@ -44,6 +44,19 @@ class Folders(unittest.TestCase):
         for name, found in outcomes.items():
             self.assertGreater(found["same"], options.folders * 0.5, f"--seed {seed}: {name} {found}")
 
+    def test_unknown_token_added_with_another_id(self):
+        """The mask of special tokens leaves out unk_token_id, which is that of an added token before that of the vocabulary."""
+        with tempfile.TemporaryDirectory() as models, tempfile.TemporaryDirectory() as folder:
+            files = folder_cases.sentencepiece_models(Path(models))
+            config = python_cases.marian(random.Random(1), Path(folder), files)
+            vocabulary = json.loads(Path(folder, "vocab.json").read_text("utf-8"))
+            other = next(index for token, index in vocabulary.items() if token not in ("<unk>", "</s>"))
+            unknown = {"content": "<unk>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+            config |= {"tokenizer_class": "MarianTokenizer", "pad_token": "<unknown>", "added_tokens_decoder": {str(other): unknown}}
+            folder_cases.write(Path(folder), "tokenizer_config.json", config)
+            for seed in range(5):
+                self.assertEqual(self.folder(random.Random(seed), folder, f"rng {seed}"), "same")
+
     def folder(self, rng, folder, where):
         shown = [file for file in sorted(Path(folder).iterdir()) if file.suffix in (".json", ".txt")]
         where += "".join(f"\n{file.name}: {file.read_text('utf-8', 'replace')[:2500]}" for file in shown)

@@ -31,6 +31,15 @@ Plan plan_of(const PythonTemplate::Items& items, bool add_special_tokens, bool i
   return plan;
 }
 
+// transformers' unk_token_id: that of an added token before that of the vocabulary.
+std::optional<uint32_t> unknown_id(const PythonParts& parts, const FolderSettings& settings) {
+  for (const auto& [name, text] : settings.special_tokens) {
+    const uint32_t* const added = name == "unk_token" ? parts.added.id(text) : nullptr;
+    if (added != nullptr) return *added;
+  }
+  return parts.python_class->unknown_id();
+}
+
 }  // namespace
 
 // What a call needs; it is kept for the next one.
@@ -46,7 +55,7 @@ struct PythonPipeline::Workspace {
 PythonPipeline::PythonPipeline(PythonParts parts, const FolderSettings& settings)
     : parts_(std::move(parts)),
       name_(settings.tokenizer_class),
-      unknown_(parts_.python_class->unknown_id()),
+      unknown_(unknown_id(parts_, settings)),
       special_ids_(parts_.special_ids.begin(), parts_.special_ids.end()),
       splits_specials_(settings.split_special_tokens) {
   size_ = parts_.python_class->size();
