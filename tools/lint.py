@@ -96,8 +96,7 @@ NEVER_FROZEN = {
     "SinusoidalTimestepsImpl": "a front", "TimestepEmbeddingImpl": "a front", "TokenEmbeddingImpl": "a front",
 }
 
-# Where the options of modules are listed, and the classes that have them: those of stacks, and those of encoders and heads.
-FIELD_LISTS = ("src/inference/freeze/option_fields.h", "src/models/options/holders.h")
+# The classes with options in frozen models: those of stacks, and those of encoders and heads.
 OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/models/options/holders.h")
 
 # A private header of fewer lines needs two readers: files of other stems that include it.
@@ -625,45 +624,49 @@ def check_budgets(tree):
                      f"at most {budget} lines, or `// posenc-budget: reason` in the first 20; this has {len(lines)}")
 
 
-def option_args(tree):
-    """The TORCH_ARGs of each struct of the public headers, and of its bases: name -> type."""
-    own, bases = {}, {}
+def structs_with_fields(tree):
+    """The structs of the public headers by their names: where, the TORCH_ARGs or members with those of bases, and what POSENC_FIELDS lists."""
+    found = {}
     for name in tree.matching(r"include/posenc/.*\.h$"):
-        parts = re.split(r"^(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{", tree.text(name), flags=re.M)
+        parts = re.split(r"^(?:template <\w+ \w+>\n)?(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{", tree.text(name), flags=re.M)
+        begin = tree.text(name)[:len(parts[0])].count("\n") + 1
         for struct, base, body in zip(parts[1::3], parts[2::3], parts[3::3]):
-            own[struct] = {arg: kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
-            bases[struct] = [found for found in re.findall(rf"(\w+)<(?:Derived|{struct})>", base or "") if found != struct]
-
-    def whole(struct):
-        return {arg: kind for base in bases.get(struct, []) for arg, kind in whole(base).items()} | own.get(struct, {})
-    return {struct: whole(struct) for struct in own}
+            body = body.split("\n};")[0]
+            args = {f"{arg}_": kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
+            members = {member: kind for kind, member in re.findall(r"^  ([\w:<>, ]+) (\w+)(?: = [^;]*)?;", body, re.M) if not kind.startswith(("static", "using", "return"))}
+            lists = re.findall(r"POSENC(?:_TRAINING)?_FIELDS\(([^()]*)\);", body)
+            listed = {field for one in lists for field in re.findall(r"\w+", one)} - {struct}
+            where = name, begin
+            key = struct if struct not in found or "Options" in struct else f"{name}:{struct}"
+            found[key] = where, args or members, lists and listed, [one for one in re.findall(rf"(\w+)<(?:Derived|{struct})>", base or "") if one != struct]
+    return found
 
 
 def check_fields(tree):
-    """What a frozen model compares of its source is whole: each TORCH_ARG of each options struct, each module with options."""
-    lists = [name for name in FIELD_LISTS if name in tree.files]
-    copies = [name for name in OPTION_HOLDERS if name in tree.files]
-    if not lists:
-        return
-    args = option_args(tree)
-    listed, places = {}, {}
-    for name in lists:
-        for match in re.finditer(r"^POSENC_FIELDS\(posenc::(\w+),((?:[^()]|\([^()]*\))*)\)", tree.text(name), re.M):
-            listed[match.group(1)] = set(re.findall(r"\w+", match.group(2)))
-            places[match.group(1)] = name, tree.text(name)[:match.start()].count("\n") + 1
-    for struct, fields in sorted(listed.items()):
-        where = places[struct]
-        for arg in sorted(set(args.get(struct, {})) ^ fields):
-            tree.say(*where, "fields", f"the list of {struct} has {arg if arg in fields else 'no ' + arg}, the struct "
-                     f"{'does not' if arg in fields else 'has'}")
-        for arg, kind in sorted(args.get(struct, {}).items()):
+    """Each options struct of a module lists all its fields, and each struct in one; what a frozen model compares of its source is whole."""
+    structs = structs_with_fields(tree)
+
+    def whole(struct):
+        _, own, _, bases = structs[struct]
+        return {arg: kind for base in bases if base in structs for arg, kind in whole(base).items()} | own
+    for struct, (where, _, listed, _) in structs.items():
+        if not listed:
+            continue
+        for field in sorted(set(whole(struct)) ^ listed):
+            tree.say(*where, "fields", f"the list of {struct} has {field if field in listed else 'no ' + field}, the struct "
+                     f"{'does not' if field in listed else 'has'}")
+        for field, kind in sorted(whole(struct).items()):
             for inner in re.findall(r"\w+Options\b", kind):
-                if inner not in listed:
-                    tree.say(*where, "fields", f"{struct} has {arg}, so that {inner} needs a list")
+                if inner in structs and not structs[inner][2]:
+                    tree.say(*where, "fields", f"{struct} has {field}, so that {inner} needs POSENC_FIELDS")
+    copies = [name for name in OPTION_HOLDERS if name in tree.files]
     for name in tree.matching(r"include/posenc/.*\.h$"):
         for module, body in re.findall(r"^class (\w+Impl)\b[^;{]*\{(.*?)^\};", tree.text(name), re.M | re.S):
-            if re.search(r"^  \w+Options options;", body, re.M) and module not in NEVER_FROZEN and not any(re.search(rf"\b{module}\b", tree.text(one)) for one in copies):
-                tree.say(copies[0], 1, "fields", f"lists {module}, or NEVER_FROZEN in tools/lint.py with the reason")
+            for options in re.findall(r"^  (\w+Options) options;", body, re.M):
+                if options in structs and not structs[options][2]:
+                    tree.say(*structs[options][0], "fields", f"{options} needs POSENC_FIELDS: {module} has it")
+                if copies and module not in NEVER_FROZEN and not any(re.search(rf"\b{module}\b", tree.text(one)) for one in copies):
+                    tree.say(copies[0], 1, "fields", f"lists {module}, or NEVER_FROZEN in tools/lint.py with the reason")
 
 
 def check_text(tree):

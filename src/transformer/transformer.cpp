@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "positions/nn/embed_module.h"
 #include "transformer/layers/layer_parts.h"
@@ -175,25 +176,7 @@ std::shared_ptr<torch::nn::Module> TransformerImpl::clone(
 }
 
 void TransformerImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::Transformer(src_vocab=" << options.src_vocab()
-         << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << to_string(options.tie())
-         << ", num_encoder_layers=" << options.num_encoder_layers()
-         << ", num_decoder_layers=" << options.num_decoder_layers()
-         << ", max_len=" << options.max_len() << ", ";
-  print(stream, encoder->options.layer());
-  if (!options.scale().is_sqrt_dim()) {
-    stream << ", scale=" << options.scale().factor(options.d_model());
-  }
-  print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
-  if (options.learned_positions()) stream << ", learned_positions=true";
-  if (options.position_ids() == embeddings::PositionIds::FromIds)
-    stream << ", position_ids=FromIds";
-  if (options.position_ids() == embeddings::PositionIds::None) stream << ", position_ids=None";
-  if (!options.output_bias()) stream << ", output_bias=false";
-  if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
-  if (options.output_scale() != 1.0) stream << ", output_scale=" << options.output_scale();
-  if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
-  stream << ")";
+  fields::print_module(stream, "Transformer", options, TransformerOptions(-1, -1));
 }
 
 torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Tensor& tgt,

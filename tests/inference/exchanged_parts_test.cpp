@@ -50,6 +50,10 @@ TEST(ExchangedPartsErrors, NameTheLayerTheOptionAndItsValue) {
        "Got true"},
       {small().batch_first(false), "layers.2.self_attn: batch_first must be true, as in the rest"},
       {LayerOptions(8, 2).d_ff(24), "layers.2.self_attn: embed_dim must be 16"},
+      {small().disentangled(DisentangledOptions(8)),
+       "layers.2: disentangled must be false, as in the rest of the model. Got true"},
+      {small().transformer_xl(TransformerXLOptions(SinusoidOptions(16))),
+       "layers.2: transformer_xl must be false, as in the rest of the model. Got true"},
   };
   for (const auto& [own, text] : cases)
     EXPECT_ERROR(freeze(encoder_of(own)), c10::ValueError, text);
@@ -178,17 +182,33 @@ TEST(ExchangedPartsErrors, NameTheAttentionOfOtherKindsOfLayers) {
   const auto refused = [](const TransformerEncoder& encoder, const char* text) {
     EXPECT_ERROR(freeze(encoder), c10::ValueError, text);
   };
-  using Disentangled = DisentangledEncoderLayerImpl;
+  using Plain = TransformerEncoderLayerImpl;
   const auto distances = small().disentangled(DisentangledOptions(8));
-  refused(one_layer<Disentangled>(
+  refused(one_layer<Plain>(
               distances,
-              [](Disentangled& layer) {
+              [](Plain& layer) {
                 const auto other = DisentangledOptions(40).position_buckets(8);  // as many rows
-                layer.self_attn = layer.replace_module(
+                layer.disentangled_attn = layer.replace_module(
                     "self_attn", DisentangledAttention(DisentangledAttentionOptions(16, 2, other)));
               }),
           "layers.0.self_attn: max_relative_positions must be 8, as in the rest of the model. Got "
           "40");
+  const auto scaled = [](Plain& layer) {
+    layer.layer_scale1 =
+        layer.register_module("layer_scale1", LayerScale(LayerScaleOptions(16).init(0.3)));
+  };
+  const auto normed = [](Plain& layer) {
+    layer.post_norm1 = layer.register_module("post_norm1", TransformerNorm(16));
+  };
+  const auto keys_of_distances = small().transformer_xl(TransformerXLOptions(SinusoidOptions(16)));
+  for (const LayerOptions& own :
+       {distances, keys_of_distances, small().mixing(Mixing::Convolution)}) {
+    refused(one_layer<Plain>(own, scaled), "layers.0 must be without layer_scale1 and post_norm1");
+    refused(one_layer<Plain>(own, normed), "layers.0 must be without layer_scale1 and post_norm1");
+  }
+  refused(one_layer<Plain>(small(), normed), "except with norm_first. Got one");
+  refused(one_layer<Plain>(distances, [](Plain& layer) { layer.options.mixing(Mixing::Fourier); }),
+          "layers.0: mixing must be Mixing::Attention, as in the rest of the model");
   using Bottleneck = BottleneckEncoderLayerImpl;
   const auto narrow = small().bottleneck(BottleneckOptions(16));
   refused(one_layer<Bottleneck>(narrow,
@@ -199,7 +219,6 @@ TEST(ExchangedPartsErrors, NameTheAttentionOfOtherKindsOfLayers) {
                                           relative::Buckets{})));
                                 }),
           "layers.0.self_attn must be without a rotary embedding, norms of heads and a relative");
-  using Plain = TransformerEncoderLayerImpl;
   refused(one_layer<Plain>(small().mixing(Mixing::Convolution),
                            [](Plain& layer) { layer.conv_attn->options.conv_kernel_size(99); }),
           "layers.0.conv_attn.depthwise_weight must be [16, 99]. Got");

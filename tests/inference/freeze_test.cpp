@@ -291,8 +291,7 @@ TEST(Freeze, SaysWhatItIs) {
   std::ostringstream text;
   text << freeze(TransformerEncoder(TransformerEncoderOptions({8, 2}, 1)));
   EXPECT_EQ(text.str(),
-            "posenc::FrozenTransformerEncoder(num_layers=1, d_model=8, num_heads=2, d_ff=2048, "
-            "dropout=0.1)");
+            "posenc::FrozenTransformerEncoder(layer=(d_model=8, num_heads=2), num_layers=1)");
 }
 
 TEST(FreezeErrors, NamesWhatIsWrong) {

@@ -75,14 +75,19 @@ void change_each(torch::ExpandingArray<D>& value, const std::string& where, bool
 }
 template <typename T>
 void change_each(T& value, const std::string& where, bool is_read, const Try& with) {
-  if constexpr (fields::Listed<T>) {
+  if constexpr (std::is_same_v<T, Scale>) {
+    change_to(value, Scale(0.7), where, is_read, with);
+  } else if constexpr (fields::IsListed<T>::value) {
     const auto visit = [&](bool reads) {
-      return [&, reads](const char* name, auto& own, auto&) {
-        change_each(own, where + "." + name, is_read && reads, with);
+      return [&, reads](const char* names, const auto&... own) {
+        std::size_t index = 0;
+        (change_each(const_cast<std::decay_t<decltype(own)>&>(own),
+                     where + "." + fields::field_name(names, index++), is_read && reads, with),
+         ...);
       };
     };
-    fields::List<T>::visit_read(value, value, visit(true));
-    fields::List<T>::visit_unread(value, value, visit(false));
+    fields::List<T>::visit(value, visit(true));
+    if constexpr (fields::HasTrainingFields<T>::value) value.visit_training_fields(visit(false));
   } else if constexpr (std::is_same_v<T, bool>) {
     change_to(value, !value, where, is_read, with);
   } else if constexpr (std::is_integral_v<T>) {
@@ -93,12 +98,8 @@ void change_each(T& value, const std::string& where, bool is_read, const Try& wi
     change_to(value, static_cast<T>(static_cast<int>(value) == 0 ? 1 : 0), where, is_read, with);
   } else if constexpr (std::is_same_v<T, std::string>) {
     change_to(value, value + "x", where, is_read, with);
-  } else if constexpr (std::is_same_v<T, Scale>) {
-    change_to(value, Scale(0.7), where, is_read, with);
   } else {
-    static_assert(std::is_empty_v<T> || std::is_same_v<T, torch::Tensor> ||
-                  std::is_same_v<T, LayerDropouts> || std::is_same_v<T, encoder::Origin> ||
-                  std::is_same_v<T, embeddings::Names> || std::is_same_v<T, vision::Names>);
+    static_assert(std::is_empty_v<T>);
   }
 }
 

@@ -118,9 +118,6 @@ std::multimap<std::string, Module> modules() {
            TransformerLayerOptions(layer).bottleneck(BottleneckOptions(4)))},
       {"DisentangledAttention",
        make<DisentangledAttentionImpl>(DisentangledAttentionOptions(8, 2, DisentangledOptions(4)))},
-      {"DisentangledEncoderLayer",
-       make<DisentangledEncoderLayerImpl>(
-           TransformerLayerOptions(layer).disentangled(DisentangledOptions(4)))},
       {"RelativeEmbeddings",
        make<RelativeEmbeddingsImpl>(TransformerLayerOptions(layer).disentangled(
            DisentangledOptions(4).norm_relative_embeddings(true)))},
@@ -128,9 +125,6 @@ std::multimap<std::string, Module> modules() {
                                      TransformerXLAttentionOptions(8, 2, transformer_xl_options())
                                          .bias(true)
                                          .out_bias(true))},
-      {"TransformerXLEncoderLayer",
-       make<TransformerXLEncoderLayerImpl>(
-           TransformerLayerOptions(layer).transformer_xl(transformer_xl_options()))},
       {"TransformerXLPositions",
        make<TransformerXLPositionsImpl>(
            TransformerLayerOptions(layer).transformer_xl(transformer_xl_options()))},

@@ -114,14 +114,14 @@ inline const Kind kModules[] = {
      },
      forward<TokenEmbeddingImpl>},
     {"FrozenTokenEmbedding", "embedding.weight", "embedding.weight",
-     "posenc::TokenEmbedding(vocab_size=9, d_model=6, scale=0.5, frozen)",
+     "posenc::TokenEmbedding(vocab_size=9, d_model=6, scale=0.5, freeze=true)",
      [] {
        return std::make_shared<TokenEmbeddingImpl>(
            TokenEmbeddingOptions(9, 6).scale(0.5).freeze(true));
      },
      forward<TokenEmbeddingImpl>},
     {"PositionalEncoding", "pe", "",
-     "posenc::PositionalEncoding(d_model=6, max_len=7, dropout=0.5, grow=true)",
+     "posenc::PositionalEncoding(max_len=7, grow=true, d_model=6, sinusoid=(dim=6), dropout=0.5)",
      [] {
        return std::make_shared<PositionalEncodingImpl>(
            PositionalEncodingOptions(6, 7).dropout(0.5).grow(true));
@@ -132,11 +132,13 @@ inline const Kind kModules[] = {
        return self.forward(torch::ones(shape, self.pe.options()));
      }},
     {"PositionEmbedding", "embedding.weight", "embedding.weight",
-     "posenc::PositionEmbedding(d_model=6, max_len=9, register_as=parameter)",
+     "posenc::PositionEmbedding(d_model=6, max_len=9, sinusoid=(dim=6, frequency=Power, "
+     "power_shape=Grid, phase=Quotient))",
      [] { return std::make_shared<PositionEmbeddingImpl>(PositionEmbeddingOptions(6).max_len(9)); },
      forward<PositionEmbeddingImpl>},
     {"PositionEmbeddingBuffer", "pos_enc", "",
-     "posenc::PositionEmbedding(d_model=6, max_len=9, register_as=buffer)",
+     "posenc::PositionEmbedding(d_model=6, max_len=9, register_as=Buffer, sinusoid=(dim=6, "
+     "frequency=PowerReciprocal))",
      [] {
        return std::make_shared<PositionEmbeddingImpl>(
            PositionEmbeddingOptions(6).max_len(9).register_as(RegisterAs::Buffer));
@@ -146,8 +148,8 @@ inline const Kind kModules[] = {
      "word_embeddings.weight position_embeddings.weight token_type_embeddings.weight "
      "LayerNorm.weight LayerNorm.bias projection.weight projection.bias",
      "",
-     "posenc::EncoderEmbeddings(vocab_size=9, d_model=6, embedding_dim=4, max_tokens=8, "
-     "type_vocab_size=2, padding_idx=0)",
+     "posenc::EncoderEmbeddings(norm=AfterSum, projection=Last, padding_idx=0, vocab_size=9, "
+     "d_model=6, embedding_dim=4, position_rows=8, type_vocab_size=2)",
      [] {
        return std::make_shared<EncoderEmbeddingsImpl>(
            EncoderEmbeddingsOptions(9, 6)
@@ -161,7 +163,8 @@ inline const Kind kModules[] = {
      forward<EncoderEmbeddingsImpl>},
     {"EncoderEmbeddingsOfSinusoids", "word_embeddings.weight position_embeddings.weight",
      "position_embeddings.weight",
-     "posenc::EncoderEmbeddings(vocab_size=9, d_model=6, max_tokens=8, scale=sqrt(d_model))",
+     "posenc::EncoderEmbeddings(scale=sqrt(d_model), vocab_size=9, d_model=6, position_rows=8, "
+     "sinusoid=(dim=6))",
      [] {
        return std::make_shared<EncoderEmbeddingsImpl>(EncoderEmbeddingsOptions(9, 6)
                                                           .position_rows(8)
@@ -180,8 +183,7 @@ inline const Kind kModules[] = {
      "posenc::InputEmbedding(vocab_size=9, d_model=6, max_len=8)",
      [] { return std::make_shared<InputEmbeddingImpl>(9, 6, 8); }, forward<InputEmbeddingImpl>},
     {"TokenAndPositionEmbedding", "token_embedding.weight position_encoding.pe", "",
-     "posenc::TokenAndPositionEmbedding(vocab_size=9, d_model=6, max_len=8, scale=sqrt(d_model), "
-     "dropout=0.1)",
+     "posenc::TokenAndPositionEmbedding(vocab_size=9, d_model=6, max_len=8)",
      [] { return std::make_shared<TokenAndPositionEmbeddingImpl>(9, 6, 8); },
      forward<TokenAndPositionEmbeddingImpl>},
     {"TimestepEmbedding",
@@ -194,15 +196,18 @@ inline const Kind kModules[] = {
        return dynamic_cast<TimestepEmbeddingImpl&>(module).forward(ids.select(1, 0));
      }},
     {"GridPositionalEncoding", "pos_embed", "pos_embed",
-     "posenc::GridPositionalEncoding(grid=[2, 2], d_model=8, cls_row=true, key=pos_embed, "
-     "register_as=parameter)",
+     "posenc::GridPositionalEncoding(sinusoid=(dim=8, frequency=PowerReciprocal, index=Half, "
+     "divisor=HalfChannels, arithmetic=Float64, layout=Halves, cls_row=true, grid=[2, 2], "
+     "channel_axes=[1, 0]))",
      [] {
        return std::make_shared<GridPositionalEncodingImpl>(
            preset("mae_2d", 8, {{"height", 2}, {"cls_token", 1}}));
      },
      on_patches},
     {"GridPositionalEncodingBuffer", "grid", "",
-     "posenc::GridPositionalEncoding(grid=[2, 3], d_model=8, key=grid, register_as=buffer)",
+     "posenc::GridPositionalEncoding(sinusoid=(dim=8, frequency=PowerReciprocal, index=Half, "
+     "divisor=Pairs, layout=Halves, grid=[2, 3], channel_axes=[1, 0]), register_as=Buffer, "
+     "key=grid)",
      [] {
        return std::make_shared<GridPositionalEncodingImpl>(
            GridPositionalEncodingOptions(preset("monai_2d", 8, {{"height", 2}, {"width", 3}}))
@@ -211,7 +216,7 @@ inline const Kind kModules[] = {
      },
      on_patches},
     {"SinePositionEmbedding2d", "", "",
-     "posenc::SinePositionEmbedding2d(d_model=8, temperature=20, scale=6.28319, offset=-0.5)",
+     "posenc::SinePositionEmbedding2d(d_model=8, temperature=20, offset=-0.5)",
      [] {
        return std::make_shared<SinePositionEmbedding2dImpl>(
            SinePositionEmbedding2dOptions(8).temperature(20).offset(-0.5));
@@ -220,7 +225,8 @@ inline const Kind kModules[] = {
        return dynamic_cast<SinePositionEmbedding2dImpl&>(module).forward((ids == 0).unsqueeze(0));
      }},
     {"RotaryPositionEmbedding2d", "", "",
-     "posenc::RotaryPositionEmbedding2d(dim=8, base=10000, prefix_tokens=1)",
+     "posenc::RotaryPositionEmbedding2d(rotary=(dim=8, frequency=PowerOfSteps, planes=Axial, "
+     "position_scale=6.28319, grid=(coordinates=Midpoints)), prefix_tokens=1)",
      [] {
        return std::make_shared<RotaryPositionEmbedding2dImpl>(
            RotaryPositionEmbedding2dOptions(rotary_preset("dinov3", 8)).prefix_tokens(1));
@@ -231,13 +237,17 @@ inline const Kind kModules[] = {
        return std::get<0>(self.forward(q, {}, 1, ids.size(1) - 1));
      }},
     {"SinusoidalTimesteps", "linear_1.weight linear_1.bias linear_2.weight linear_2.bias", "",
-     "posenc::SinusoidalTimesteps(d_model=6, hidden=5, channels=5)",
+     "posenc::SinusoidalTimesteps(d_model=6, hidden=5, channels=5, sinusoid=(dim=6, "
+     "frequency=ExpDividedLast, index=Half, divisor=Pairs, layout=Halves, cos_first=true, "
+     "odd_dim=ZeroColumn))",
      [] { return std::make_shared<SinusoidalTimestepsImpl>(6, 5); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<SinusoidalTimestepsImpl&>(module).forward(ids.select(1, 0));
      }},
     {"SinusoidalTimestepsSequential", "mlp.0.weight mlp.0.bias mlp.2.weight mlp.2.bias", "",
-     "posenc::SinusoidalTimesteps(d_model=7, hidden=5, channels=4, sequential=mlp)",
+     "posenc::SinusoidalTimesteps(d_model=7, hidden=5, channels=4, sequential=mlp, "
+     "sinusoid=(dim=7, frequency=ExpDividedLast, index=Half, divisor=Pairs, layout=Halves, "
+     "cos_first=true, odd_dim=ZeroColumn))",
      [] {
        return std::make_shared<SinusoidalTimestepsImpl>(
            SinusoidalTimestepsOptions(7, 5).channels(4).sequential("mlp"));
@@ -254,7 +264,7 @@ inline const Kind kModules[] = {
      }},
     {"MultiheadAttentionSeparate",
      "q_proj_weight k_proj_weight v_proj_weight in_proj_bias out_proj.weight out_proj.bias", "",
-     "posenc::MultiheadAttention(embed_dim=8, num_heads=2, dropout=0.5, kdim=3)",
+     "posenc::MultiheadAttention(embed_dim=8, num_heads=2, kdim=3, dropout=0.5)",
      [] {
        return std::make_shared<MultiheadAttentionImpl>(
            MultiheadAttentionOptions(8, 2).kdim(3).dropout(0.5));
@@ -263,29 +273,28 @@ inline const Kind kModules[] = {
        const auto x = as_vectors(module, ids);
        return dynamic_cast<MultiheadAttentionImpl&>(module).forward(x, x.narrow(2, 0, 3), x);
      }},
-    {"LayerNorm", "weight bias", "", "posenc::LayerNorm(d_model=8, eps=1e-05)",
+    {"LayerNorm", "weight bias", "", "posenc::LayerNorm(d_model=8)",
      [] { return std::make_shared<LayerNormImpl>(8); }, on_vectors<LayerNormImpl>},
-    {"LayerNormWithoutBias", "weight", "", "posenc::LayerNorm(d_model=8, eps=1e-05, bias=false)",
+    {"LayerNormWithoutBias", "weight", "", "posenc::LayerNorm(d_model=8, bias=false)",
      [] { return std::make_shared<LayerNormImpl>(LayerNormOptions(8).bias(false)); },
      on_vectors<LayerNormImpl>},
     {"LayerScale", "lambda1", "", "posenc::LayerScale(d_model=8, init=0.5)",
      [] { return std::make_shared<LayerScaleImpl>(LayerScaleOptions(8).init(0.5)); },
      on_vectors<LayerScaleImpl>},
     {"TransformerEncoderLayer", layer_keys("", false), "",
-     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5)",
      [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer()); },
      on_vectors<TransformerEncoderLayerImpl>},
-    {"TransformerNorm", "weight bias", "", "posenc::TransformerNorm(d_model=8, eps=1e-05)",
+    {"TransformerNorm", "weight bias", "", "posenc::TransformerNorm(d_model=8)",
      [] { return std::make_shared<TransformerNormImpl>(8); }, on_vectors<TransformerNormImpl>},
-    {"TransformerNormOfGemma", "weight", "",
-     "posenc::TransformerNorm(d_model=8, eps=1e-05, kind=rms_plus_one)",
+    {"TransformerNormOfGemma", "weight", "", "posenc::TransformerNorm(d_model=8, kind=RMSPlusOne)",
      [] {
        return std::make_shared<TransformerNormImpl>(
            TransformerNormOptions(8).kind(NormKind::RMSPlusOne));
      },
      on_vectors<TransformerNormImpl>},
     {"TransformerNormThatIsAffine", "weight bias", "",
-     "posenc::TransformerNorm(d_model=8, eps=1e-05, kind=affine)",
+     "posenc::TransformerNorm(d_model=8, kind=Affine)",
      [] {
        return std::make_shared<TransformerNormImpl>(
            TransformerNormOptions(8).kind(NormKind::Affine));
@@ -310,8 +319,8 @@ inline const Kind kModules[] = {
      "last_ffn.norm.weight last_ffn.norm.bias output.weight output.bias output_norm.weight "
      "output_norm.bias",
      "",
-     "posenc::BottleneckEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, bottleneck=6, "
-     "num_feedforward_networks=2)",
+     "posenc::BottleneckEncoderLayer(d_model=8, num_heads=2, d_ff=5, "
+     "bottleneck=(intra_bottleneck_size=6, num_feedforward_networks=2))",
      [] {
        return std::make_shared<BottleneckEncoderLayerImpl>(
            small_layer().bottleneck(BottleneckOptions(6).num_feedforward_networks(2)));
@@ -327,7 +336,7 @@ inline const Kind kModules[] = {
      "stages.0.layers.0.norm2.weight stages.0.layers.0.norm2.bias "
      "stages.0.downsample.reduction.weight stages.0.downsample.norm.weight "
      "stages.0.downsample.norm.bias norm.weight norm.bias",
-     "", "posenc::WindowEncoder(stages=1, layers=1, d_model=8, norm=true, neck=false)",
+     "", "posenc::WindowEncoder()",
      [] {
        const WindowOptions windows = WindowOptions({2, 2}).shift(1).needs_room(false);
        return std::make_shared<WindowEncoderImpl>(WindowEncoderOptions(
@@ -343,9 +352,16 @@ inline const Kind kModules[] = {
      "self_attn.k_norm.weight linear1.weight linear2.weight "
      "norm1.weight norm2.weight post_norm1.weight post_norm2.weight",
      "",
-     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "norm_first=true, bias=false, feed_forward=gated, post_norms=true, norm_kind=rms, "
-     "num_kv_heads=1, head_dim=6, rotary=true, qk_norm=true, attention_scale=0.5, window=2)",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, feed_forward=Gated, "
+     "norm_first=true, post_norms=true, norm_kind=RMS, bias=false, num_kv_heads=1, head_dim=6, "
+     "rotary=(rotary=(dim=6, pairing=Halves, base=10000, scaling=Default, frequency=Power, "
+     "angle_type=Float32, precision=Reference, planes=One, sections=[], axes=2, axis_dims=[], "
+     "axis_bases=[], last_plane_first=false, rest_first=false, position_scale=1, angle_divisor=1, "
+     "modulated=false, grid=(), cos_layout=Halves, cos_type=Input, arithmetic=Input, part=Whole, "
+     "rotary_heads=0, applied_to=Heads, rotary_value=false, xpos_scale_base=0, xpos_middle=none, "
+     "reversed=false, head_axis=BeforeLength), head_axis=BeforeLength, length_rule=System, "
+     "length=0, learned_scale=false, persistent=false, casts_frequencies=false, cache_rows=32768), "
+     "qk_norm=true, attention_scale=0.5, window=2)",
      [] {
        return std::make_shared<TransformerEncoderLayerImpl>(
            small_layer()
@@ -363,8 +379,8 @@ inline const Kind kModules[] = {
      },
      on_vectors<TransformerEncoderLayerImpl>},
     {"TransformerDecoderLayer", layer_keys("", true), "",
-     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "activation=gelu, norm_first=true)",
+     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, activation=GELU, "
+     "norm_first=true)",
      [] {
        return std::make_shared<TransformerDecoderLayerImpl>(
            small_layer().activation(Activation::GELU).norm_first(true));
@@ -372,39 +388,37 @@ inline const Kind kModules[] = {
      on_memory<TransformerDecoderLayerImpl>},
     {"ScaledTransformerEncoderLayer",
      layer_keys("", false) + " layer_scale1.lambda1 layer_scale2.lambda1", "",
-     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "layer_scale=0.5)",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, layer_scale=0.5)",
      [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer().layer_scale(0.5)); },
      on_vectors<TransformerEncoderLayerImpl>},
     {"ScaledTransformerDecoderLayer",
      layer_keys("", true) + " layer_scale1.lambda1 layer_scale2.lambda1 layer_scale3.lambda1", "",
-     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "layer_scale=0.5)",
+     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, layer_scale=0.5)",
      [] { return std::make_shared<TransformerDecoderLayerImpl>(small_layer().layer_scale(0.5)); },
      on_memory<TransformerDecoderLayerImpl>},
     {"TransformerEncoder",
      layer_keys("layers.0.", false) + " " + layer_keys("layers.1.", false) +
          " norm.weight norm.bias",
-     "",
-     "posenc::TransformerEncoder(num_layers=2, d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "norm=true)",
+     "", "posenc::TransformerEncoder(num_layers=2, norm=true)",
      [] {
        return std::make_shared<TransformerEncoderImpl>(
            TransformerEncoderOptions(small_layer(), 2).norm(true));
      },
      on_vectors<TransformerEncoderImpl>},
     {"TransformerDecoder", layer_keys("layers.0.", true) + " " + layer_keys("layers.1.", true), "",
-     "posenc::TransformerDecoder(num_layers=2, d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
+     "posenc::TransformerDecoder(num_layers=2)",
      [] {
        return std::make_shared<TransformerDecoderImpl>(TransformerDecoderOptions(small_layer(), 2));
      },
      on_memory<TransformerDecoderImpl>},
-    {"RelativePositionBias", "weight", "", "posenc::RelativePositionBias(rows=8, num_heads=2)",
+    {"RelativePositionBias", "weight", "",
+     "posenc::RelativePositionBias(index=Buckets(num_buckets=8, max_distance=20), num_heads=2)",
      [] { return std::make_shared<RelativePositionBiasImpl>(relative::Buckets{8, 20}, 2); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<RelativePositionBiasImpl&>(module).at_positions(ids, ids);
      }},
-    {"RelativeAttention", "weight", "", "posenc::RelativeAttention(rows=4, head_dim=8)",
+    {"RelativeAttention", "weight", "",
+     "posenc::RelativeAttention(index=Clamp(left=2, right=1), head_dim=8)",
      [] {
        return std::make_shared<RelativeAttentionImpl>(
            RelativeAttentionOptions(relative::Clamp{2, 1}, 8));
@@ -413,13 +427,13 @@ inline const Kind kModules[] = {
        const auto heads = as_vectors(module, ids).unsqueeze(1);
        return dynamic_cast<RelativeAttentionImpl&>(module).forward(heads, heads);
      }},
-    {"RotaryEmbedding", "", "", "posenc::RotaryEmbedding(dim=8, base=10000)",
+    {"RotaryEmbedding", "", "", "posenc::RotaryEmbedding(rotary=(dim=8))",
      [] { return std::make_shared<RotaryEmbeddingImpl>(rotary_preset("llama", 8)); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        const auto heads = torch::one_hot(ids, 8).to(torch::kFloat).unsqueeze(1);
        return std::get<0>(dynamic_cast<RotaryEmbeddingImpl&>(module).forward(heads, {}, 3));
      }},
-    {"RMSNorm", "weight", "", "posenc::RMSNorm(d_model=8, eps=1e-06)",
+    {"RMSNorm", "weight", "", "posenc::RMSNorm(d_model=8)",
      [] { return std::make_shared<RMSNormImpl>(8); }, on_vectors<RMSNormImpl>},
     {"GemmaRMSNorm", "weight", "", "posenc::RMSNorm(d_model=8",
      [] { return std::make_shared<RMSNormImpl>(RMSNormOptions::gemma(8)); },
@@ -439,10 +453,14 @@ inline const Kind kModules[] = {
     {"VisionEmbeddings",
      "cls_token position_embeddings patch_embeddings.projection.weight "
      "patch_embeddings.projection.bias",
-     "", "posenc::VisionEmbeddings(image=2x3, patch=1x1, channels=1, d_model=4, resize=bicubic)",
+     "",
+     "posenc::VisionEmbeddings(image_height=2, image_width=3, patch_height=1, patch_width=1, "
+     "d_model=4, num_channels=1)",
      [] { return std::make_shared<VisionEmbeddingsImpl>(one_pixel_patches()); }, on_image},
     {"VisionEmbeddingsInTable", "conv.weight position_embeddings.weight", "",
-     "posenc::VisionEmbeddings(image=2x3, patch=1x1, channels=1, d_model=4, class_tokens=0",
+     "posenc::VisionEmbeddings(image_height=2, image_width=3, patch_height=1, patch_width=1, "
+     "d_model=4, num_channels=1, patch_bias=false, class_tokens=0, position_table=Embedding, "
+     "names=(patches=conv))",
      [] {
        vision::Names names;
        names.patches = "conv";

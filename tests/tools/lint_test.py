@@ -352,22 +352,24 @@ class Lint(unittest.TestCase):
         self.assertEqual(code, 0, output)
 
     def test_fields(self):
-        struct = "#pragma once\nstruct GateOptions : Base<GateOptions> {\n  TORCH_ARG(int64_t, width) = 1;\n  TORCH_ARG(InnerOptions, inner);\n};\n"
-        inner = "template <typename D>\nclass Base {\n  POSENC_BASE_ARG(bool, bias);\n};\nstruct InnerOptions {\n  TORCH_ARG(double, eps);\n};\n"
+        struct = ("struct GateOptions : Base<GateOptions> {\n  TORCH_ARG(int64_t, width) = 1;\n  TORCH_ARG(InnerOptions, inner);\n\n"
+                  "  POSENC_FIELDS(GateOptions, width_,\n                inner_);\n  POSENC_TRAINING_FIELDS(bias_);\n};\n")  # fmt: skip
+        inner = ("template <typename Derived>\nclass Base {\n  POSENC_BASE_ARG(bool, bias);\n};\nstruct InnerOptions {\n  TORCH_ARG(double, eps);\n\n"
+                 "  POSENC_FIELDS(InnerOptions, eps_);\n};\nstruct Grid {\n  int64_t height = 0;  ///< rows\n\n  POSENC_FIELDS(Grid, height);\n};\n")  # fmt: skip
         module = "class GateImpl : public Cloneable<GateImpl> {\n  GateOptions options;  ///< given\n};\n"
-        lists = "#pragma once\nPOSENC_FIELDS(posenc::GateOptions, (width, inner),\n              (bias))\nPOSENC_FIELDS(posenc::InnerOptions, (eps), ())\n"
-        good = {"include/posenc/positions/nn/gate.h": GOOD["include/posenc/positions/nn/gate.h"] + (struct + inner + module).replace("#pragma once\n", ""),
-                "src/inference/freeze/option_fields.h": lists, "src/inference/freeze/option_holders.h": "#pragma once\nusing A = B<GateImpl>;\n",
-                }
+        header = "include/posenc/positions/nn/gate.h"
+        good = {header: GOOD[header] + inner + struct + module, "src/inference/freeze/option_holders.h": "#pragma once\nusing A = B<GateImpl>;\n"}
 
         def changed(name, old, new):
             return {**good, name: good[name].replace(old, new)}
         self.assertNotIn(" fields: ", self.lint(good)[1])
-        fields = "src/inference/freeze/option_fields.h"
-        self.rejects(changed(fields, "(width, ", "("), "fields: the list of GateOptions has no width, the struct has")
-        self.rejects(changed(fields, "(bias)", "()"), "fields: the list of GateOptions has no bias, the struct has")
-        self.rejects(changed(fields, "(eps)", "(eps, bits)"), "fields: the list of InnerOptions has bits, the struct does not")
-        self.rejects(changed(fields, "POSENC_FIELDS(posenc::InnerOptions, (eps), ())\n", ""), "fields: GateOptions has inner, so that InnerOptions needs a list")
+        self.rejects(changed(header, "GateOptions, width_,", "GateOptions,"), "fields: the list of GateOptions has no width_, the struct has")
+        self.rejects(changed(header, "  POSENC_TRAINING_FIELDS(bias_);\n", ""), "fields: the list of GateOptions has no bias_, the struct has")
+        self.rejects(changed(header, "eps_);", "eps_, bits_);"), "fields: the list of InnerOptions has bits_, the struct does not")
+        self.rejects(changed(header, "(Grid, height)", "(Grid, width)"), "fields: the list of Grid has no height, the struct has")
+        self.rejects(changed(header, "  POSENC_FIELDS(InnerOptions, eps_);\n", ""), "fields: GateOptions has inner_, so that InnerOptions needs POSENC_FIELDS")
+        without = good[header][:good[header].rindex("  POSENC_FIELDS(GateOptions")] + "};\n" + module
+        self.rejects({**good, header: without}, "fields: GateOptions needs POSENC_FIELDS: GateImpl has it")
         self.rejects(changed("src/inference/freeze/option_holders.h", "GateImpl", "DoorImpl"), "fields: lists GateImpl, or NEVER_FROZEN")
 
     def test_text(self):

@@ -168,11 +168,12 @@ TEST(Transformer, KeepsDefaultArguments) {
 TEST(Transformer, PrintsItsOptions) {
   std::ostringstream text;
   text << *tiny_model(tiny(Tying::ThreeWay));
-  EXPECT_EQ(text.str().rfind("posenc::Transformer(src_vocab=9, tgt_vocab=9, tie=three_way, "
-                             "num_encoder_layers=2, num_decoder_layers=2, max_len=16, d_model=8, "
-                             "num_heads=2, d_ff=12, dropout=0)",
-                             0),
-            0u)
+  EXPECT_EQ(
+      text.str().rfind("posenc::Transformer(src_vocab=9, tgt_vocab=9, d_model=8, num_heads=2, "
+                       "num_encoder_layers=2, num_decoder_layers=2, d_ff=12, max_len=16, "
+                       "tie=ThreeWay, dropout=0)",
+                       0),
+      0u)
       << text.str();
 }
 
@@ -197,7 +198,8 @@ TEST(Transformer, ItsDecoderAndItsEmbeddingsMayBeOthers) {
   }
   std::ostringstream text;
   text << *model;
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, ", scale=1, decoder_num_heads=4, decoder_d_ff=20)",
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                      ", decoder_num_heads=4, decoder_d_ff=20, max_len=16, scale=none, ",
                       text.str());
 }
 

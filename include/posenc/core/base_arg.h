@@ -12,5 +12,5 @@
   const T& name() const noexcept { return this->name##_; } \
   T& name() noexcept { return this->name##_; }             \
                                                            \
- private:                                                  \
+ protected:                                                \
   T name##_

@@ -4,6 +4,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/layer_norm.h"
 #include "posenc/transformer/attention/multihead_attention.h"
@@ -27,6 +28,8 @@ struct AttentionPoolingOptions {
   TORCH_ARG(Activation, activation) = Activation::GELUTanh;
   /// Added to the variance in the norm.
   TORCH_ARG(double, layer_norm_eps) = 1e-6;
+
+  POSENC_FIELDS(AttentionPoolingOptions, d_model_, num_heads_, d_ff_, activation_, layer_norm_eps_);
 };
 
 /// The vector of a whole sequence: a trained query attends to all rows, y = attention(probe, x, x),

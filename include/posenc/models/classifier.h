@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_head.h"
@@ -44,6 +45,9 @@ struct ClassifierOptions {
   /// `problem_type` of config.json; nothing if it has none: one label is then MultiLabel, and
   /// several are SingleLabel.
   TORCH_ARG(std::optional<head::Problem>, problem) = std::nullopt;
+
+  POSENC_FIELDS(ClassifierOptions, encoder_, head_);
+  POSENC_TRAINING_FIELDS(kind_, labels_, problem_);
 };
 
 /// The result of a Classifier.

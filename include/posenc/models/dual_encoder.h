@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/models/encoder.h"
 
@@ -28,6 +29,8 @@ struct DualEncoderOptions {
   TORCH_ARG(std::optional<int64_t>, projection_dim) = std::nullopt;
   /// Whether a trained number is added to the logits: SigLIP.
   TORCH_ARG(bool, logit_bias) = false;
+
+  POSENC_FIELDS(DualEncoderOptions, text_, vision_, projection_dim_, logit_bias_);
 };
 
 /// The result of a DualEncoder.

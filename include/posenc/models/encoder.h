@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/models/attention_pooling.h"
 #include "posenc/positions/nn/document_position_bias.h"
@@ -48,6 +49,8 @@ struct Origin {
   std::string folder;  ///< that it was loaded from; empty if it was not loaded
   std::string prefix;  ///< of the names of its tensors there, such as `bert.`
   int64_t layout = 0;  ///< which of the names that transformers knows its layers had there
+
+  POSENC_FIELDS(Origin, config, folder, prefix, layout);
 };
 
 }  // namespace encoder
@@ -112,6 +115,12 @@ struct EncoderOptions {
   TORCH_ARG(bool, hidden_states_before_norm) = false;
   /// Set by encoder_options_from_hf() and load_encoder(); changes nothing that is computed.
   TORCH_ARG(encoder::Origin, origin) = {};
+
+  POSENC_FIELDS(EncoderOptions, embeddings_, patches_, encoder_, windows_, causal_, zero_padding_,
+                zero_hidden_padding_, token_dropout_id_, raw_inputs_embeds_, pad_token_id_,
+                pos_embed_shift_, pos_embed_jitter_, pos_embed_rescale_, document_bias_, pooling_,
+                pooler_dim_, eos_token_id_, hidden_states_before_norm_);
+  POSENC_TRAINING_FIELDS(origin_);
 };
 
 /// Whether padding changes the rows of real tokens, whatever the attention_mask, as in FNet, whose

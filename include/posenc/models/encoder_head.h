@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/models/encoder.h"
 #include "posenc/positions/nn/layer_norm.h"
@@ -72,6 +73,10 @@ struct EncoderHeadOptions {
   TORCH_ARG(int64_t, columns_beside_table) = 0;
   /// What the logits go through: `summary_activation` of XLM.
   TORCH_ARG(Activation, output_activation) = Activation::Identity;
+
+  POSENC_FIELDS(EncoderHeadOptions, d_model_, outputs_, rows_, first_row_, dense_, dense_bias_,
+                activation_, norm_, norm_bias_, bias_, tied_, columns_beside_table_,
+                output_activation_);
 };
 
 /// What turns the output of an encoder into logits: y = activation(dense(rows)), normalised, and

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/functional/activation.h"
 
@@ -25,6 +26,8 @@ enum class Feature {
 struct Pooling {
   std::vector<PoolingMode> modes = {PoolingMode::Mean};  ///< in the order of the result
   bool include_prompt = true;  ///< false: the tokens of the prompt do not count
+
+  POSENC_FIELDS(Pooling, modes, include_prompt);
 };
 
 /// y = activation(x W^T + b); with a residual connection + x, or + x R^T if the widths differ.
@@ -36,22 +39,30 @@ struct Dense {
   bool use_residual = false;                 ///< whether there is a residual connection
   Feature input = Feature::Sentence;         ///< x
   Feature output = Feature::Sentence;        ///< y
+
+  POSENC_FIELDS(Dense, in_features, out_features, bias, activation, use_residual, input, output);
 };
 
 /// x / max(|x|, 1e-12).
 struct Normalize {
   Feature input = Feature::Sentence;   ///< x
   Feature output = Feature::Sentence;  ///< the result
+
+  POSENC_FIELDS(Normalize, input, output);
 };
 
 /// Layer normalisation of the sentences, with eps 1e-5.
 struct LayerNorm {
   int64_t dimension;  ///< their width
+
+  POSENC_FIELDS(LayerNorm, dimension);
 };
 
 /// Dropout of the sentences, which acts in training alone.
 struct Dropout {
   double p = 0.2;  ///< its probability
+
+  POSENC_FIELDS(Dropout, p);
 };
 
 /// Tokens become the weighted mean of the encoder's hidden states from layer_start on, of which the
@@ -59,12 +70,16 @@ struct Dropout {
 struct WeightedLayerPooling {
   int64_t num_hidden_layers = 12;  ///< the encoder's layers
   int64_t layer_start = 4;         ///< the first hidden state that counts
+
+  POSENC_FIELDS(WeightedLayerPooling, num_hidden_layers, layer_start);
 };
 
 /// Each token is multiplied by the weight of its id. Means of the tokens are then sums divided by
 /// the sum of the weights in place of the number of tokens.
 struct WordWeights {
   int64_t vocab_size;  ///< ids that have a weight
+
+  POSENC_FIELDS(WordWeights, vocab_size);
 };
 
 /// Convolutions over the tokens, side by side, each padded by (kernel - 1) / 2 zeros: out_channels
@@ -74,6 +89,8 @@ struct CNN {
   int64_t out_channels = 256;                     ///< of each convolution
   std::vector<int64_t> kernel_sizes = {1, 3, 5};  ///< a convolution for each
   std::vector<int64_t> stride_sizes = {};         ///< of each convolution; empty: 1
+
+  POSENC_FIELDS(CNN, in_embedding_dimension, out_channels, kernel_sizes, stride_sizes);
 };
 
 /// One stage.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/models/sentence_stage.h"
 
@@ -22,6 +23,8 @@ struct SentenceStagesOptions {
   TORCH_ARG(std::vector<sentence::Stage>, stages);
   /// Whether the encoder already gives sentences (B, D), as static embeddings do.
   TORCH_ARG(bool, takes_sentences) = false;
+
+  POSENC_FIELDS(SentenceStagesOptions, d_model_, stages_, takes_sentences_);
 };
 
 /// The stages of a model of sentence-transformers after its encoder: what makes a sentence vector

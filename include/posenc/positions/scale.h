@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <ostream>
 
 #include "posenc/export.h"
 
@@ -29,6 +30,16 @@ class Scale {
   /// and not by sqrt(), as Python computes `dim ** 0.5`: the last bit of the two may differ.
   double factor(int64_t dim) const {
     return is_sqrt_dim() ? std::pow(static_cast<double>(dim), 0.5) : value_;
+  }
+
+  /// Whether both are the same factor for every width.
+  friend bool operator==(const Scale& a, const Scale& b) {
+    return a.kind_ == b.kind_ && a.value_ == b.value_;
+  }
+  /// Writes `none`, `sqrt(d_model)` or the value.
+  friend std::ostream& operator<<(std::ostream& stream, const Scale& scale) {
+    if (scale.kind_ == Kind::Value) return stream << scale.value_;
+    return stream << (scale.is_none() ? "none" : "sqrt(d_model)");
   }
 
  private:

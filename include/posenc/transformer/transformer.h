@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
@@ -110,6 +111,15 @@ struct TransformerOptions {
   TORCH_ARG(double, output_scale) = 1.0;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
+
+  POSENC_FIELDS(TransformerOptions, src_vocab_, tgt_vocab_, d_model_, num_heads_,
+                num_encoder_layers_, num_decoder_layers_, d_ff_, decoder_num_heads_, decoder_d_ff_,
+                max_len_, tie_, scale_, decoder_scale_, padding_idx_, position_ids_,
+                learned_positions_, position_offset_, embedding_norm_, decoder_embedding_norm_,
+                sinusoid_, head_dim_, attention_scale_, relative_, decoder_relative_,
+                relative_in_each_layer_, alibi_, feed_forward_, activation_, norm_first_,
+                final_norm_, norm_kind_, layer_norm_eps_, bias_, output_bias_, output_scale_);
+  POSENC_TRAINING_FIELDS(dropout_, dropouts_, embedding_init_, python_dropout_order_);
 };
 
 /// An encoder-decoder Transformer, from token ids to logits:

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "inference/freeze/checks.h"
 #include "inference/freeze/model.h"
 #include "inference/rows/frozen_scope.h"
@@ -82,14 +83,10 @@ const TransformerOptions& FrozenTransformer::options() const { return model_->op
 FrozenBytes FrozenTransformer::bytes() const { return model_->stale_check.bytes(); }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
-  const auto& options = model.options();
-  return stream << "posenc::FrozenTransformer(src_vocab=" << options.src_vocab()
-                << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << to_string(options.tie())
-                << ", num_encoder_layers=" << options.num_encoder_layers()
-                << ", num_decoder_layers=" << options.num_decoder_layers()
-                << ", d_model=" << options.d_model() << ", num_heads=" << options.num_heads()
-                << ", d_ff=" << options.d_ff() << inference::FrozenAccess::model(model)->weights
-                << ")";
+  const TransformerOptions defaults(-1, -1);
+  stream << "posenc::FrozenTransformer(";
+  fields::print_fields(stream, model.options(), defaults);
+  return stream << inference::FrozenAccess::model(model)->weights << ")";
 }
 
 }  // namespace posenc

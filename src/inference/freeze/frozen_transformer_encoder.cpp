@@ -1,5 +1,6 @@
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "inference/freeze/checks.h"
 #include "inference/freeze/model.h"
 #include "inference/rows/frozen_scope.h"
@@ -102,9 +103,9 @@ const TransformerEncoderOptions& FrozenTransformerEncoder::options() const {
 FrozenBytes FrozenTransformerEncoder::bytes() const { return model_->stale_check.bytes(); }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformerEncoder& model) {
-  const auto& options = model.options();
-  stream << "posenc::FrozenTransformerEncoder(num_layers=" << options.num_layers() << ", ";
-  print(stream, options.layer());
+  const TransformerEncoderOptions defaults(TransformerLayerOptions(-1, -1), -1);
+  stream << "posenc::FrozenTransformerEncoder(";
+  fields::print_fields(stream, model.options(), defaults);
   return stream << inference::FrozenAccess::weights(model) << ")";
 }
 

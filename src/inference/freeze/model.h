@@ -6,7 +6,8 @@
 #include "core/torch_internals/parts.h"
 #include "inference/freeze/embedding.h"
 #include "inference/freeze/stale_check.h"
-#include "inference/layers/layers.h"
+#include "inference/layers/decoder_stack.h"
+#include "inference/layers/frozen_layers.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc::inference {

@@ -9,11 +9,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "inference/freeze/option_fields.h"
 #include "inference/freeze/option_values.h"
+#include "inference/freeze/torch_fields.h"
+#include "posenc/positions/nn/document_position_bias.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/vision_embeddings.h"
+#include "posenc/transformer/layers/window_encoder.h"
 #include "posenc/transformer/output_projection.h"
+#include "posenc/transformer/transformer.h"
 
 namespace posenc {
 
@@ -36,16 +39,15 @@ struct ModuleClasses {
 using OptionHolders = ModuleClasses<
     BottleneckEncoderLayerImpl, BottleneckFeedForwardImpl, ConformerConvolutionImpl,
     ConformerEncoderLayerImpl, ConformerFeedForwardImpl, ConvolutionBesideImpl, ConvolutionNeckImpl,
-    ConvolutionalAttentionImpl, DisentangledAttentionImpl, DisentangledEncoderLayerImpl,
-    DocumentPositionBiasImpl, EncoderEmbeddingsImpl, GridPositionBiasImpl, LayerNormImpl,
-    LayerScaleImpl, LearnedPositionEmbeddingImpl, MultiheadAttentionImpl, OutputProjectionImpl,
-    PatchMergingImpl, PatchProjectionImpl, PositionalEncodingImpl, RelativeEmbeddingsImpl,
-    RelativePositionBiasImpl, RotaryEmbeddingImpl, TransformerXLAttentionImpl,
-    TransformerXLEncoderLayerImpl, TransformerXLPositionsImpl, TokenAndPositionEmbeddingImpl,
-    TransformerDecoderImpl, TransformerDecoderLayerImpl, TransformerEncoderImpl,
-    TransformerEncoderLayerImpl, TransformerImpl, TransformerNormImpl, VisionEmbeddingsImpl,
-    WindowAttentionImpl, WindowEncoderImpl, WindowEncoderLayerImpl, WindowStageImpl,
-    torch::nn::BatchNorm1dImpl, torch::nn::Conv1dImpl, torch::nn::Conv2dImpl,
+    ConvolutionalAttentionImpl, DisentangledAttentionImpl, DocumentPositionBiasImpl,
+    EncoderEmbeddingsImpl, GridPositionBiasImpl, LayerNormImpl, LayerScaleImpl,
+    LearnedPositionEmbeddingImpl, MultiheadAttentionImpl, OutputProjectionImpl, PatchMergingImpl,
+    PatchProjectionImpl, PositionalEncodingImpl, RelativeEmbeddingsImpl, RelativePositionBiasImpl,
+    RotaryEmbeddingImpl, TransformerXLAttentionImpl, TransformerXLPositionsImpl,
+    TokenAndPositionEmbeddingImpl, TransformerDecoderImpl, TransformerDecoderLayerImpl,
+    TransformerEncoderImpl, TransformerEncoderLayerImpl, TransformerImpl, TransformerNormImpl,
+    VisionEmbeddingsImpl, WindowAttentionImpl, WindowEncoderImpl, WindowEncoderLayerImpl,
+    WindowStageImpl, torch::nn::BatchNorm1dImpl, torch::nn::Conv1dImpl, torch::nn::Conv2dImpl,
     torch::nn::EmbeddingImpl>;
 
 /// What decides the results of a module beside its tensors: of an OutputProjection, which weight it
@@ -65,7 +67,8 @@ class CopyOf : public OptionsCopy {
 
   bool differs_from(const torch::nn::Module& module, std::string& where) const override {
     const auto* const other = module.as<Impl>();
-    return other == nullptr || fields::differ(options_, options_of(*other), where);
+    return other == nullptr ||
+           fields::differ(options_, options_of(*other), fields::Which::EvalMode, &where);
   }
 
  private:

@@ -5,21 +5,17 @@
 #include <ATen/ops/empty.h>
 
 #include "base/platform/memory.h"
-#include "inference/layers/check_freezable.h"
+#include "inference/layers/freeze_parts.h"
 #include "inference/rows/layer_ends.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc::inference {
 namespace {
 
-Projection frozen_linear(const torch::nn::Linear& module, WeightConverter& convert) {
-  return convert.projection(module->weight, module->bias);
-}
-
 NormedProjection normed(const torch::nn::Linear& module, const TransformerNorm& norm,
                         WeightConverter& convert) {
   if (!module) return {};
-  return {frozen_linear(module, convert), Norm(norm), true};
+  return {linear(module, convert), Norm(norm), true};
 }
 
 // The projection of queries (0), keys (1) or values (2), which the module has in one tensor or
@@ -44,8 +40,7 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
   const HeadSizes sizes = HeadSizes::of(attention.options);
   BottleneckLayer frozen = {
       .sizes = sizes,
-      .score_scale =
-          static_cast<float>(attention.options.scale().value_or(score_scale(sizes.head_dim))),
+      .score_scale = scale_of(attention),
       .input = normed(layer.input, layer.input_norm, convert),
       .shared = own.use_bottleneck_attention() ? NormedProjection()
                                                : normed(layer.shared, layer.shared_norm, convert),
@@ -58,8 +53,7 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
       .network_norms = {},
       .output = normed(layer.output, layer.output_norm, convert)};
   const auto add = [&](const BottleneckFeedForwardImpl& one) {
-    frozen.networks.push_back({frozen_linear(one.linear1, convert),
-                               frozen_linear(one.linear2, convert), one.options.activation()});
+    frozen.networks.push_back(network_of(one, convert));
     frozen.network_norms.emplace_back(one.norm);
   };
   for (const auto& network : *layer.ffn) add(*network->as<BottleneckFeedForwardImpl>());

@@ -110,6 +110,70 @@ void check_attention(const std::string& name, const MultiheadAttention& holder,
   if (attention.q_norm) check_norm(name + ".k_norm", attention.k_norm, sizes.head_dim);
 }
 
+void check_disentangled(const std::string& name, const DisentangledAttention& holder,
+                        const TransformerLayerOptions& stack) {
+  const auto& attention = module_of(name, holder);
+  const int64_t width = stack.d_model();
+  const DisentangledOptions& positions = attention.options.positions();
+  const std::string inner = name + ".";
+  check_option(name, "max_relative_positions", positions.max_relative_positions(),
+               stack.disentangled()->max_relative_positions());
+  check_option(name, "position_buckets", positions.position_buckets(),
+               stack.disentangled()->position_buckets());
+  check_option(name, "embed_dim", attention.options.embed_dim(), width);
+  check_option(name, "num_heads", attention.options.num_heads(), stack.num_heads());
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
+  check_linear(inner + "out_proj", attention.out_proj, width, width);
+  if (attention.pos_key) check_linear(inner + "pos_key", attention.pos_key, width, width);
+  if (attention.pos_query) check_linear(inner + "pos_query", attention.pos_query, width, width);
+}
+
+void check_transformer_xl(const std::string& name, const TransformerXLAttention& holder,
+                          const TransformerLayerOptions& stack) {
+  const auto& attention = module_of(name, holder);
+  const int64_t width = stack.d_model(), heads = stack.num_heads();
+  const std::string inner = name + ".";
+  check_option(name, "embed_dim", attention.options.embed_dim(), width);
+  check_option(name, "num_heads", attention.options.num_heads(), heads);
+  TORCH_CHECK_VALUE(attention.options.positions() == *stack.transformer_xl(), "[freeze] ", name,
+                    ": positions must be those of the rest of the model. Got others");
+  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_bias(inner + "in_proj_bias", attention.in_proj_bias, 3 * width);
+  check_linear(inner + "out_proj", attention.out_proj, width, width);
+  check_linear(inner + "position_proj", attention.position_proj, width, width);
+  check_tensor(inner + "content_bias", attention.content_bias, {heads, width / heads});
+  check_tensor(inner + "position_bias", attention.position_bias, {heads, width / heads});
+  if (!stack.transformer_xl()->segments()) return;
+  check_tensor(inner + "segment_bias", attention.segment_bias, {heads, width / heads});
+  check_tensor(inner + "segment_embed", attention.segment_embed, {2, heads, width / heads});
+}
+
+// What mixes the rows of a layer.
+void check_mixer(const std::string& name, const TransformerEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  const std::string own = name + ".self_attn";
+  check_option(name, "disentangled", text(!layer.disentangled_attn.is_empty()),
+               text(stack.disentangled().has_value()));
+  check_option(name, "transformer_xl", text(!layer.transformer_xl_attn.is_empty()),
+               text(stack.transformer_xl().has_value()));
+  const bool is_relative = stack.disentangled() || stack.transformer_xl();
+  TORCH_CHECK_VALUE(!is_relative || layer.options.mixing() == Mixing::Attention, "[freeze] ", name,
+                    ": mixing must be Mixing::Attention, as in the rest of the model. Got another");
+  TORCH_CHECK_VALUE((!is_relative && layer.options.mixing() == Mixing::Attention) ||
+                        (layer.layer_scale1.is_empty() && layer.post_norm1.is_empty()),
+                    "[freeze] ", name,
+                    " must be without layer_scale1 and post_norm1, except with a "
+                    "MultiheadAttention. Got one");
+  if (stack.disentangled()) return check_disentangled(own, layer.disentangled_attn, stack);
+  if (stack.transformer_xl()) return check_transformer_xl(own, layer.transformer_xl_attn, stack);
+  if (layer.options.mixing() == Mixing::Attention) check_attention(own, layer.self_attn, stack);
+}
+void check_mixer(const std::string& name, const TransformerDecoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  check_attention(name + ".self_attn", layer.self_attn, stack);
+}
+
 // A pre-norm layer of an encoder may lack the norm of its attention.
 bool has_no_norm1(const TransformerEncoderLayerImpl& layer) {
   return layer.options.norm_first() && layer.norm1.is_empty();
@@ -141,9 +205,7 @@ void check_common(const std::string& name, const Layer& layer,
                   const TransformerLayerOptions& stack) {
   const int64_t width = stack.d_model();
   check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
-  if (layer.options.mixing() == Mixing::Attention) {
-    check_attention(name + ".self_attn", layer.self_attn, stack);
-  }
+  check_mixer(name, layer, stack);
   check_convolution(name, layer, width);
   const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
   const int64_t parts = layer.options.feed_forward() == posenc::FeedForward::Gated ? 2 : 1;
@@ -162,6 +224,10 @@ void check_layer(const std::string& name, const TransformerEncoderLayerImpl& lay
   check_common(name, layer, stack);
   const int64_t width = stack.d_model();
   check_grid_bias(name + ".grid_position_bias", layer.grid_position_bias, stack.num_heads());
+  TORCH_CHECK_VALUE(
+      stack.norm_first() || (layer.post_norm1.is_empty() && layer.post_norm2.is_empty()),
+      "[freeze] ", name,
+      " must be without post_norm1 and post_norm2, except with norm_first. Got one");
   if (layer.post_norm1) check_norm(name + ".post_norm1", layer.post_norm1, width);
   if (layer.post_norm2) check_norm(name + ".post_norm2", layer.post_norm2, width);
 }
@@ -236,59 +302,6 @@ void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& laye
   for (std::size_t i = 0; i < layer.ffn->size(); ++i)
     check_network(name + ".ffn." + std::to_string(i), *layer.ffn->ptr(i), width, d_ff);
   check_network(name + ".last_ffn", module_of(name + ".last_ffn", layer.last_ffn), width, d_ff);
-}
-
-void check_layer(const std::string& name, const DisentangledEncoderLayerImpl& layer,
-                 const TransformerLayerOptions& stack) {
-  const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
-  const auto& attention = module_of(name + ".self_attn", layer.self_attn);
-  const DisentangledOptions& positions = attention.options.positions();
-  const std::string own = name + ".self_attn", inner = own + ".";
-  check_option(own, "max_relative_positions", positions.max_relative_positions(),
-               stack.disentangled()->max_relative_positions());
-  check_option(own, "position_buckets", positions.position_buckets(),
-               stack.disentangled()->position_buckets());
-  check_option(own, "embed_dim", attention.options.embed_dim(), width);
-  check_option(own, "num_heads", attention.options.num_heads(), stack.num_heads());
-  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
-  check_tensor(inner + "in_proj_bias", attention.in_proj_bias, {3 * width});
-  check_linear(inner + "out_proj", attention.out_proj, width, width);
-  if (attention.pos_key) check_linear(inner + "pos_key", attention.pos_key, width, width);
-  if (attention.pos_query) check_linear(inner + "pos_query", attention.pos_query, width, width);
-  check_norm(name + ".norm1", layer.norm1, width);
-  check_linear(name + ".linear1", layer.linear1, width, d_ff);
-  check_linear(name + ".linear2", layer.linear2, d_ff, width);
-  check_norm(name + ".norm2", layer.norm2, width);
-}
-
-void check_transformer_xl(const std::string& name, const TransformerXLAttention& holder,
-                          const TransformerLayerOptions& stack) {
-  const auto& attention = module_of(name, holder);
-  const int64_t width = stack.d_model(), heads = stack.num_heads();
-  const std::string inner = name + ".";
-  check_option(name, "embed_dim", attention.options.embed_dim(), width);
-  check_option(name, "num_heads", attention.options.num_heads(), heads);
-  TORCH_CHECK_VALUE(attention.options.positions() == *stack.transformer_xl(), "[freeze] ", name,
-                    ": positions must be those of the rest of the model. Got others");
-  check_tensor(inner + "in_proj_weight", attention.in_proj_weight, {3 * width, width});
-  check_bias(inner + "in_proj_bias", attention.in_proj_bias, 3 * width);
-  check_linear(inner + "out_proj", attention.out_proj, width, width);
-  check_linear(inner + "position_proj", attention.position_proj, width, width);
-  check_tensor(inner + "content_bias", attention.content_bias, {heads, width / heads});
-  check_tensor(inner + "position_bias", attention.position_bias, {heads, width / heads});
-  if (!stack.transformer_xl()->segments()) return;
-  check_tensor(inner + "segment_bias", attention.segment_bias, {heads, width / heads});
-  check_tensor(inner + "segment_embed", attention.segment_embed, {2, heads, width / heads});
-}
-
-void check_layer(const std::string& name, const TransformerXLEncoderLayerImpl& layer,
-                 const TransformerLayerOptions& stack) {
-  const int64_t width = stack.d_model(), d_ff = layer.options.d_ff();
-  check_transformer_xl(name + ".self_attn", layer.self_attn, stack);
-  check_norm(name + ".norm1", layer.norm1, width);
-  check_linear(name + ".linear1", layer.linear1, width, d_ff);
-  check_linear(name + ".linear2", layer.linear2, d_ff, width);
-  check_norm(name + ".norm2", layer.norm2, width);
 }
 
 void check_network(const std::string& name, const ConformerFeedForward& holder, int64_t width,
@@ -456,23 +469,15 @@ void check_freezable(const WindowEncoderImpl& encoder, const std::string& prefix
 }
 
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
-  if (encoder.options.layer().bottleneck()) {
+  const TransformerLayerOptions& options = encoder.options.layer();
+  if (options.bottleneck())
     return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
-  }
-  if (encoder.options.layer().disentangled()) {
-    check_layers<DisentangledEncoderLayerImpl>("DisentangledEncoder", encoder, prefix);
-    return check_beside_layers(encoder, prefix);
-  }
   check_table_positions(encoder, prefix);
-  if (encoder.options.layer().conformer()) {
+  if (options.conformer())
     return check_layers<ConformerEncoderLayerImpl>("ConformerEncoder", encoder, prefix);
-  }
-  if (encoder.options.layer().transformer_xl()) {
-    return check_layers<TransformerXLEncoderLayerImpl>("TransformerXLEncoder", encoder, prefix);
-  }
   check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
-  check_grid_bias(prefix + "grid_position_bias", encoder.grid_position_bias,
-                  encoder.options.layer().num_heads());
+  check_grid_bias(prefix + "grid_position_bias", encoder.grid_position_bias, options.num_heads());
+  if (options.disentangled()) check_beside_layers(encoder, prefix);
 }
 
 void check_freezable(const TransformerDecoderImpl& decoder, const std::string& prefix) {

@@ -8,6 +8,7 @@
 
 #include "base/platform/memory.h"
 #include "inference/layers/check_freezable.h"
+#include "inference/layers/freeze_parts.h"
 #include "kernels/dispatch.h"
 #include "posenc/transformer/functional/window_partition.h"
 
@@ -34,10 +35,9 @@ WindowLayer window_layer(const WindowEncoderLayerImpl& layer, WeightConverter& c
   return {.windows = layer.options.windows(),
           .sizes = {heads, heads, attention.options.embed_dim() / heads},
           .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
-          .out_proj = convert.projection(attention.out_proj->weight, attention.out_proj->bias),
+          .out_proj = linear(attention.out_proj, convert),
           .attention = FrozenWindowAttention(attention, layer.options.windows().shift()),
-          .feed_forward = {convert.projection(layer.linear1->weight, layer.linear1->bias),
-                           convert.projection(layer.linear2->weight, layer.linear2->bias),
+          .feed_forward = {linear(layer.linear1, convert), linear(layer.linear2, convert),
                            layer.options.layer().activation(),
                            layer.options.layer().feed_forward() == posenc::FeedForward::Gated},
           .norm1 = Norm(layer.norm1),

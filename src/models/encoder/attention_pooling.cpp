@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "positions/nn/weights.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -44,8 +45,7 @@ void AttentionPoolingImpl::reset_parameters() {
 }
 
 void AttentionPoolingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::AttentionPooling(d_model=" << options.d_model()
-         << ", num_heads=" << options.num_heads() << ", d_ff=" << options.d_ff() << ")";
+  fields::print_module(stream, "AttentionPooling", options, AttentionPoolingOptions(-1, -1));
 }
 
 torch::Tensor AttentionPoolingImpl::forward(const torch::Tensor& x) {

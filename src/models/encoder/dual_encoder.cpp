@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "positions/nn/weights.h"
 
 namespace posenc {
@@ -59,9 +60,8 @@ void DualEncoderImpl::reset_parameters() {
 }
 
 void DualEncoderImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::DualEncoder(";
-  if (options.projection_dim()) stream << "projection_dim=" << *options.projection_dim();
-  stream << ")";
+  fields::print_module(stream, "DualEncoder", options,
+                       DualEncoderOptions(options.text(), options.vision()));
 }
 
 torch::Tensor DualEncoderImpl::text_features(const torch::Tensor& ids,

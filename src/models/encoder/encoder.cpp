@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "models/encoder/config.h"
 #include "models/encoder/parts.h"
 #include "posenc/positions/functional/dropout.h"
@@ -76,25 +77,6 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] the pooling of windows with a neck must be Pooling::None");
 }
 
-const char* to_string(encoder::Pooling pooling) {
-  using encoder::Pooling;
-  switch (pooling) {
-    case Pooling::None: return "none";
-    case Pooling::TanhOfFirst: return "tanh_of_first";
-    case Pooling::First: return "first";
-    case Pooling::EndToken: return "end_token";
-    case Pooling::LargestToken: return "largest_token";
-    case Pooling::LinearOfLast: return "linear_of_last";
-    case Pooling::NormOfFirst: return "norm_of_first";
-    case Pooling::NormOfMean: return "norm_of_mean";
-    case Pooling::LastToken: return "last_token";
-    case Pooling::Last: return "last";
-    case Pooling::Mean: return "mean";
-    case Pooling::Attention: break;
-  }
-  return "attention";
-}
-
 }  // namespace
 
 EncoderImpl::EncoderImpl(EncoderOptions options_) : options(std::move(options_)) {
@@ -149,12 +131,12 @@ void EncoderImpl::reset_parameters() {
 }
 
 void EncoderImpl::pretty_print(std::ostream& stream) const {
-  const auto& layer = options.encoder().layer();
-  stream << "posenc::Encoder(" << input_name(options)
-         << ", num_layers=" << options.encoder().num_layers() << ", d_model=" << layer.d_model()
-         << ", num_heads=" << layer.num_heads() << ", d_ff=" << layer.d_ff();
-  if (options.causal()) stream << ", causal=true";
-  stream << ", pooling=" << to_string(options.pooling()) << ")";
+  fields::print_module(stream, "Encoder", options,
+                       EncoderOptions(options.encoder())
+                           .embeddings(options.embeddings())
+                           .patches(options.patches())
+                           .windows(options.windows())
+                           .origin(options.origin()));
 }
 
 void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {

@@ -5,21 +5,10 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
+
 namespace posenc {
 namespace {
-
-const char* to_string(head::Kind kind) {
-  using head::Kind;
-  switch (kind) {
-    case Kind::Sequence: return "sequence";
-    case Kind::Token: return "token";
-    case Kind::Question: return "question";
-    case Kind::Masked: return "masked";
-    case Kind::Image: return "image";
-    case Kind::Choice: break;
-  }
-  return "choice";
-}
 
 void check_classifier(const ClassifierOptions& options) {
   const auto& head = options.head();
@@ -60,7 +49,7 @@ void ClassifierImpl::reset_parameters() {
 }
 
 void ClassifierImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::Classifier(" << to_string(options.kind())
+  stream << "posenc::Classifier(" << fields::name_of_enumerator(options.kind())
          << ", outputs=" << options.head().outputs() << ")";
 }
 

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "models/heads/rows.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/functional/pooling.h"
@@ -13,19 +14,6 @@
 
 namespace posenc {
 namespace {
-
-const char* to_string(head::Rows rows) {
-  using head::Rows;
-  switch (rows) {
-    case Rows::Tokens: return "tokens";
-    case Rows::Pooled: return "pooled";
-    case Rows::Mean: return "mean";
-    case Rows::MeanOfLogits: return "mean_of_logits";
-    case Rows::MeanOfRows: return "mean_of_rows";
-    case Rows::FirstAndMean: break;
-  }
-  return "first_and_mean";
-}
 
 int64_t last_width(const EncoderHeadOptions& options) {
   return options.dense().value_or(options.d_model());
@@ -85,15 +73,7 @@ void EncoderHeadImpl::reset_parameters() {
 }
 
 void EncoderHeadImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::EncoderHead(d_model=" << options.d_model() << ", outputs=" << options.outputs()
-         << ", rows=" << to_string(options.rows());
-  if (options.dense()) {
-    stream << ", dense=" << *options.dense()
-           << ", activation=" << posenc::to_string(options.activation());
-  }
-  if (options.norm()) stream << ", norm=" << *options.norm();
-  if (options.tied()) stream << ", tied";
-  stream << ")";
+  fields::print_module(stream, "EncoderHead", options, EncoderHeadOptions(-1, -1));
 }
 
 torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Tensor& table) {

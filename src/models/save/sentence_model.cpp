@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/fields.h"
 #include "models/save/write_folder.h"
 #include "models/sentence/pooling.h"
 #include "models/sentence/stage_settings.h"
@@ -16,27 +15,10 @@
 #include "posenc/weights/save.h"
 #include "weights/common/file.h"
 
-POSENC_MEMBERS(posenc::sentence::Pooling, modes, include_prompt)
-POSENC_MEMBERS(posenc::sentence::Dense, in_features, out_features, bias, activation, use_residual,
-               input, output)
-POSENC_MEMBERS(posenc::sentence::Normalize, input, output)
-POSENC_MEMBERS(posenc::sentence::LayerNorm, dimension)
-POSENC_MEMBERS(posenc::sentence::Dropout, p)
-POSENC_MEMBERS(posenc::sentence::WeightedLayerPooling, num_hidden_layers, layer_start)
-POSENC_MEMBERS(posenc::sentence::WordWeights, vocab_size)
-POSENC_MEMBERS(posenc::sentence::CNN, in_embedding_dimension, out_channels, kernel_sizes,
-               stride_sizes)
-
 namespace posenc {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Whether two stages compute the same, apart from their weights.
-bool are_same(const sentence::Stage& a, const sentence::Stage& b) {
-  std::string where;
-  return !fields::differ(a, b, where);
-}
 
 constexpr const char* kSaveModel = "save_sentence_model";
 constexpr const char* kModules = "modules.json";
@@ -65,7 +47,7 @@ SavedModel source_of(const SentenceStages& stages, const std::string& source) {
                     "] stages must be as many as those of ", source, ", ", model.stages.size(),
                     ". Got ", own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
-    TORCH_CHECK_VALUE(are_same(own[i], model.stages[i].stage), "[", kSaveModel, "] stage ", i + 1,
+    TORCH_CHECK_VALUE(own[i] == model.stages[i].stage, "[", kSaveModel, "] stage ", i + 1,
                       " must be that of ", source, ". Got one with other options");
   }
   return model;

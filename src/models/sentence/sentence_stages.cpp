@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "models/sentence/stage_module.h"
 #include "posenc/models/functional/pooling.h"
 
@@ -195,8 +196,7 @@ void SentenceStagesImpl::reset_parameters() {
 }
 
 void SentenceStagesImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::SentenceStages(d_model=" << options.d_model()
-         << ", stages=" << options.stages().size() << ", width=" << width() << ")";
+  fields::print_module(stream, "SentenceStages", options, SentenceStagesOptions(-1));
 }
 
 int64_t SentenceStagesImpl::width() const { return widths_after(options).sentence; }

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 
 namespace posenc {
 
@@ -29,8 +30,8 @@ void DocumentPositionBiasImpl::reset_parameters() {
 }
 
 void DocumentPositionBiasImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::DocumentPositionBias(num_heads=" << options.num_heads()
-         << ", boxes=" << (options.boxes() ? "true" : "false") << ")";
+  fields::print_module(stream, "DocumentPositionBias", options,
+                       DocumentPositionBiasOptions(-1, relative::Buckets{}));
 }
 
 torch::Tensor DocumentPositionBiasImpl::forward(int64_t length, const torch::Tensor& bbox) {

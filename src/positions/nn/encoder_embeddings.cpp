@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/computed_table.h"
@@ -218,15 +219,7 @@ void EncoderEmbeddingsImpl::reset_parameters() {
 }
 
 void EncoderEmbeddingsImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::EncoderEmbeddings(vocab_size=" << options.vocab_size()
-         << ", d_model=" << options.d_model();
-  if (table_width(options) != options.d_model())
-    stream << ", embedding_dim=" << table_width(options);
-  if (positions) stream << ", max_tokens=" << max_tokens();
-  if (options.type_vocab_size() > 0) stream << ", type_vocab_size=" << options.type_vocab_size();
-  print(stream, options.scale());
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  stream << ")";
+  fields::print_module(stream, "EncoderEmbeddings", options, EncoderEmbeddingsOptions(-1, -1));
 }
 
 std::vector<std::string> EncoderEmbeddingsImpl::non_persistent_names() const {

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
+
 namespace posenc {
 
 FourierFeaturesImpl::FourierFeaturesImpl(FourierFeaturesOptions options_) : options(options_) {
@@ -11,12 +13,7 @@ FourierFeaturesImpl::FourierFeaturesImpl(FourierFeaturesOptions options_) : opti
 void FourierFeaturesImpl::reset() { options.validate(); }
 
 void FourierFeaturesImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::FourierFeatures(channels=" << options.channels()
-         << ", multires=" << options.multires();
-  if (!options.include_input()) stream << ", include_input=false";
-  if (!options.log_sampling()) stream << ", log_sampling=false";
-  if (options.angle_scale() != 1.0) stream << ", angle_scale=" << options.angle_scale();
-  stream << ")";
+  fields::print_module(stream, "FourierFeatures", options, FourierFeaturesOptions(-1, -1));
 }
 
 torch::Tensor FourierFeaturesImpl::forward(const torch::Tensor& x) {

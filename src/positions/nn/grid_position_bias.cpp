@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/bias.h"
 
@@ -28,8 +29,7 @@ void GridPositionBiasImpl::reset() {
 void GridPositionBiasImpl::reset_parameters() { torch::nn::init::zeros_(weight); }
 
 void GridPositionBiasImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::GridPositionBias(grid=" << options.grid().height << "x" << options.grid().width
-         << ", num_heads=" << options.num_heads() << ")";
+  fields::print_module(stream, "GridPositionBias", options, GridPositionBiasOptions({-1, -1}, -1));
 }
 
 torch::Tensor GridPositionBiasImpl::forward(std::optional<relative::Grid> grid) {

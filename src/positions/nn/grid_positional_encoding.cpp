@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "posenc/positions/functional/grid_positional_encoding.h"
 #include "positions/nn/computed_table.h"
 #include "positions/sinusoid/columns.h"
@@ -35,12 +36,8 @@ void GridPositionalEncodingImpl::reset() {
 }
 
 void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
-  const auto& sinusoid = options.sinusoid();
-  stream << "posenc::GridPositionalEncoding(grid=" << c10::IntArrayRef(sinusoid.grid())
-         << ", d_model=" << sinusoid.channels();
-  if (sinusoid.cls_row()) stream << ", cls_row=true";
-  stream << ", key=" << options.key()
-         << ", register_as=" << (is_buffer(options) ? "buffer" : "parameter") << ")";
+  fields::print_module(stream, "GridPositionalEncoding", options,
+                       GridPositionalEncodingOptions(SinusoidOptions(-1)));
 }
 
 TableRecipe GridPositionalEncodingImpl::table_recipe() const {

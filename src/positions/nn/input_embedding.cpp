@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "positions/nn/embed_module.h"
 
 namespace posenc {
@@ -27,16 +28,7 @@ void InputEmbeddingImpl::reset() {
 void InputEmbeddingImpl::reset_parameters() { token_embedding->reset_parameters(); }
 
 void InputEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::InputEmbedding(vocab_size=" << options.vocab_size()
-         << ", d_model=" << options.d_model() << ", ";
-  print(stream, pos_encoding->options);
-  print(stream, options.scale());
-  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  if (options.sparse()) stream << ", sparse=true";
-  if (options.freeze()) stream << ", frozen";
-  if (options.reuse_output()) stream << ", reuse_output=true";
-  stream << ")";
+  fields::print_module(stream, "InputEmbedding", options, InputEmbeddingOptions(-1, -1, -1));
 }
 
 torch::Tensor InputEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,

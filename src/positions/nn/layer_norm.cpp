@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 
 namespace posenc {
 
@@ -25,9 +26,7 @@ void LayerNormImpl::reset_parameters() {
 }
 
 void LayerNormImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::LayerNorm(d_model=" << options.d_model() << ", eps=" << options.eps();
-  if (!options.bias()) stream << ", bias=false";
-  stream << ")";
+  fields::print_module(stream, "LayerNorm", options, LayerNormOptions(-1));
 }
 
 torch::Tensor LayerNormImpl::forward(const torch::Tensor& x) {

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/encoder_embeddings_internals.h"
@@ -46,12 +47,8 @@ void LearnedPositionEmbeddingImpl::reset_parameters() {
 }
 
 void LearnedPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::LearnedPositionEmbedding(num_embeddings=" << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim();
-  if (options.offset() != 0) stream << ", offset=" << options.offset();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  if (!weight.requires_grad()) stream << ", frozen";
-  stream << ")";
+  fields::print_module(stream, "LearnedPositionEmbedding", options,
+                       LearnedPositionEmbeddingOptions(-1, -1));
 }
 
 torch::Tensor LearnedPositionEmbeddingImpl::forward(const torch::Tensor& position_ids) {

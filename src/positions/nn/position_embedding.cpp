@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/positions/functional/positional_encoding.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
@@ -66,9 +67,7 @@ torch::Tensor PositionEmbeddingImpl::table() const {
 }
 
 void PositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::PositionEmbedding(d_model=" << options.d_model()
-         << ", max_len=" << options.max_len()
-         << ", register_as=" << (is_buffer(options) ? "buffer" : "parameter") << ")";
+  fields::print_module(stream, "PositionEmbedding", options, PositionEmbeddingOptions(-1));
 }
 
 TableRecipe PositionEmbeddingImpl::table_recipe() const {

@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/opaque_definitions.h"
+#include "core/print_fields.h"
 #include "core/tensors.h"
 #include "core/torch_internals/shortcut.h"
 #include "core/torch_internals/version.h"
@@ -173,9 +174,7 @@ void PositionalEncodingImpl::reset() {
 }
 
 void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::PositionalEncoding(d_model=" << options.d_model() << ", ";
-  print(stream, options);
-  stream << ")";
+  fields::print_module(stream, "PositionalEncoding", options, PositionalEncodingOptions(-1, -1));
 }
 
 TableRecipe PositionalEncodingImpl::table_recipe() const {

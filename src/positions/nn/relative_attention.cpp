@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -34,11 +35,8 @@ void RelativeAttentionImpl::reset() {
 void RelativeAttentionImpl::reset_parameters() { torch::nn::init::normal_(weight); }
 
 void RelativeAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::RelativeAttention(rows=" << weight.size(-2)
-         << ", head_dim=" << options.head_dim();
-  if (options.num_heads() > 0) stream << ", num_heads=" << options.num_heads();
-  if (options.contract() == relative::Contract::Key) stream << ", contract=key";
-  stream << ")";
+  fields::print_module(stream, "RelativeAttention", options,
+                       RelativeAttentionOptions(relative::Shift{-1}, -1));
 }
 
 torch::Tensor RelativeAttentionImpl::forward(const torch::Tensor& q, const torch::Tensor& k,

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "core/torch_internals/without_memory.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/bias.h"
@@ -34,8 +35,8 @@ void RelativePositionBiasImpl::reset() {
 void RelativePositionBiasImpl::reset_parameters() { torch::nn::init::normal_(weight); }
 
 void RelativePositionBiasImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::RelativePositionBias(rows=" << relative_rows(options.index())
-         << ", num_heads=" << options.num_heads() << ")";
+  fields::print_module(stream, "RelativePositionBias", options,
+                       RelativePositionBiasOptions(relative::Shift{-1}, -1));
 }
 
 torch::Tensor RelativePositionBiasImpl::forward(int64_t queries, int64_t keys, int64_t offset) {

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "positions/nn/rms_norm.h"
 
 namespace posenc {
@@ -22,10 +23,7 @@ void RMSNormImpl::reset_parameters() {
 }
 
 void RMSNormImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::RMSNorm(d_model=" << options.d_model() << ", eps=" << options.eps();
-  if (options.round() == RMSNormOptions::RoundTo::AfterWeight) stream << ", round=after_weight";
-  if (options.plus_one()) stream << ", plus_one=true";
-  stream << ")";
+  fields::print_module(stream, "RMSNorm", options, RMSNormOptions(-1));
 }
 
 torch::Tensor RMSNormImpl::forward(const torch::Tensor& x) { return rms_norm(x, weight, options); }

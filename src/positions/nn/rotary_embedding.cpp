@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/opaque_definitions.h"
+#include "core/print_fields.h"
 #include "core/tensors.h"
 #include "core/torch_internals/without_memory.h"
 #include "core/uncopied.h"
@@ -105,14 +106,8 @@ void RotaryEmbeddingImpl::reset() {
 }
 
 void RotaryEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  const RotaryOptions& o = options.rotary();
-  stream << "posenc::RotaryEmbedding(dim=" << o.dim() << ", base=" << o.base();
-  if (options.length_rule() == LengthRule::PerCall) stream << ", length_rule=per_call";
-  if (options.length_rule() == LengthRule::Fixed) stream << ", length=" << options.length();
-  if (options.persistent()) stream << ", persistent=true";
-  if (options.casts_frequencies()) stream << ", casts_frequencies=true";
-  if (options.learned_scale()) stream << ", learned_scale=true";
-  stream << ")";
+  fields::print_module(stream, "RotaryEmbedding", options,
+                       RotaryEmbeddingOptions(RotaryOptions(-1, options.rotary().pairing())));
 }
 
 std::shared_ptr<torch::nn::Module> RotaryEmbeddingImpl::clone(

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "core/opaque_definitions.h"
+#include "core/print_fields.h"
 #include "core/tensors.h"
 #include "core/uncopied.h"
 #include "positions/nn/augmented_positions.h"
@@ -60,13 +61,9 @@ void RotaryPositionEmbedding2dImpl::reset() {
 }
 
 void RotaryPositionEmbedding2dImpl::pretty_print(std::ostream& stream) const {
-  const RotaryOptions& o = options.rotary();
-  stream << "posenc::RotaryPositionEmbedding2d(dim=" << o.dim() << ", base=" << o.base();
-  if (options.prefix_tokens() > 0) stream << ", prefix_tokens=" << options.prefix_tokens();
-  if (options.shift() != 0.0) stream << ", shift=" << options.shift();
-  if (options.jitter() != 0.0) stream << ", jitter=" << options.jitter();
-  if (options.rescale() != 0.0) stream << ", rescale=" << options.rescale();
-  stream << ")";
+  fields::print_module(
+      stream, "RotaryPositionEmbedding2d", options,
+      RotaryPositionEmbedding2dOptions(RotaryOptions(-1, options.rotary().pairing())));
 }
 
 functional::QueryKey RotaryPositionEmbedding2dImpl::forward(const torch::Tensor& q,

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
+
 namespace posenc {
 
 SinePositionEmbedding2dImpl::SinePositionEmbedding2dImpl(SinePositionEmbedding2dOptions options_)
@@ -12,15 +14,8 @@ SinePositionEmbedding2dImpl::SinePositionEmbedding2dImpl(SinePositionEmbedding2d
 void SinePositionEmbedding2dImpl::reset() { options.validate(); }
 
 void SinePositionEmbedding2dImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::SinePositionEmbedding2d(d_model=" << options.d_model()
-         << ", temperature=" << options.temperature();
-  if (!options.normalize()) {
-    stream << ", normalize=false";
-  } else {
-    stream << ", scale=" << options.scale();
-    if (options.offset() != 0.0) stream << ", offset=" << options.offset();
-  }
-  stream << ")";
+  fields::print_module(stream, "SinePositionEmbedding2d", options,
+                       SinePositionEmbedding2dOptions(-1));
 }
 
 torch::Tensor SinePositionEmbedding2dImpl::forward(const torch::Tensor& mask) {

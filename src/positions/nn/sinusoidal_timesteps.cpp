@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/positions/functional/sinusoidal_timesteps.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "positions/nn/weights.h"
@@ -58,10 +59,7 @@ void SinusoidalTimestepsImpl::reset_parameters() {
 }
 
 void SinusoidalTimestepsImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::SinusoidalTimesteps(d_model=" << options.d_model()
-         << ", hidden=" << options.hidden() << ", channels=" << options.channels();
-  if (sequential) stream << ", sequential=" << options.sequential();
-  stream << ")";
+  fields::print_module(stream, "SinusoidalTimesteps", options, SinusoidalTimestepsOptions(-1, -1));
 }
 
 torch::Tensor SinusoidalTimestepsImpl::forward(const torch::Tensor& t) {

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/positions/functional/timestep_embedding.h"
 #include "positions/nn/weights.h"
 
@@ -33,9 +34,7 @@ void TimestepEmbeddingImpl::reset_parameters() {
 }
 
 void TimestepEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TimestepEmbedding(d_model=" << options.d_model()
-         << ", channels=" << options.channels() << ", hidden=" << options.hidden()
-         << ", max_len=" << options.max_len() << ")";
+  fields::print_module(stream, "TimestepEmbedding", options, TimestepEmbeddingOptions(-1, -1));
 }
 
 torch::Tensor TimestepEmbeddingImpl::forward(const torch::Tensor& t) {

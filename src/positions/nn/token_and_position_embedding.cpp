@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/positions/functional/embed.h"
 #include "posenc/positions/sinusoid/positions.h"
 #include "positions/nn/embed_module.h"
@@ -115,23 +116,8 @@ void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& emb
 }
 
 void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TokenAndPositionEmbedding(vocab_size=" << options.vocab_size()
-         << ", d_model=" << options.d_model() << ", ";
-  if (position_encoding) {
-    print(stream, position_encoding->options);
-  } else if (position_embedding) {
-    stream << "max_len=" << options.max_len() << ", learned_positions=true";
-  } else {
-    stream << "position_ids=None";
-  }
-  print(stream, options.scale());
-  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  if (options.position_ids() == PositionIds::FromIds) stream << ", position_ids=FromIds";
-  if (norm) stream << ", norm=" << (options.norm() == Norm::AfterSum ? "AfterSum" : "AfterTokens");
-  if (options.sparse()) stream << ", sparse=true";
-  if (options.reuse_output()) stream << ", reuse_output=true";
-  stream << ", dropout=" << options.dropout() << ")";
+  fields::print_module(stream, "TokenAndPositionEmbedding", options,
+                       TokenAndPositionEmbeddingOptions(-1, -1, -1));
 }
 
 torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,

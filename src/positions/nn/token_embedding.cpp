@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/positions/functional/token_embedding.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/embed_module.h"
@@ -41,14 +42,7 @@ void TokenEmbeddingImpl::reset_parameters() {
 }
 
 void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TokenEmbedding(vocab_size=" << options.vocab_size()
-         << ", d_model=" << options.d_model();
-  print(stream, options.scale());
-  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  if (options.sparse()) stream << ", sparse=true";
-  if (!embedding->weight.requires_grad()) stream << ", frozen";
-  stream << ")";
+  fields::print_module(stream, "TokenEmbedding", options, TokenEmbeddingOptions(-1, -1));
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {

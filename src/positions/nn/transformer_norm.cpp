@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "positions/nn/rms_norm.h"
 
 namespace posenc {
@@ -40,11 +41,7 @@ void TransformerNormImpl::reset_parameters() {
 }
 
 void TransformerNormImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TransformerNorm(d_model=" << options.d_model() << ", eps=" << options.eps();
-  if (options.kind() != NormKind::Layer) stream << ", kind=" << to_string(options.kind());
-  const bool is_rms = options.kind() == NormKind::RMS || options.kind() == NormKind::RMSPlusOne;
-  if (!is_rms && !options.bias()) stream << ", bias=false";
-  stream << ")";
+  fields::print_module(stream, "TransformerNorm", options, TransformerNormOptions(-1));
 }
 
 torch::Tensor TransformerNormImpl::forward(const torch::Tensor& x) {

@@ -12,6 +12,7 @@
 #include <ostream>
 #include <vector>
 
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "positions/functional/resize_positions/interpolate.h"
 #include "positions/nn/computed_table.h"
@@ -271,24 +272,7 @@ Tensor VisionEmbeddingsImpl::forward(const Tensor& pixel_values,
 }
 
 void VisionEmbeddingsImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::VisionEmbeddings(image=" << options.image_height() << "x"
-         << options.image_width() << ", patch=" << options.patch_height() << "x"
-         << options.patch_width() << ", channels=" << options.num_channels()
-         << ", d_model=" << options.d_model();
-  if (options.class_tokens() != 1) stream << ", class_tokens=" << options.class_tokens();
-  if (options.distillation_token()) stream << ", distillation_token=true";
-  if (options.register_tokens()) stream << ", register_tokens=" << *options.register_tokens();
-  if (options.mask_token()) stream << ", mask_token=true";
-  if (options.position_table() == PositionTable::None) {
-    stream << ", positions=none";
-  } else {
-    stream << ", resize=" << to_string(options.resize());
-  }
-  if (options.dropout() != 0.0) stream << ", dropout=" << options.dropout();
-  if (options.norm()) stream << ", norm=true";
-  if (options.patch_norm()) stream << ", patch_norm=true";
-  if (options.pad_patches()) stream << ", pad_patches=true";
-  stream << ")";
+  fields::print_module(stream, "VisionEmbeddings", options, VisionEmbeddingsOptions(-1, -1, -1));
 }
 
 }  // namespace posenc

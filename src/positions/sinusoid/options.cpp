@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "core/check.h"
 #include "positions/sinusoid/columns.h"
@@ -12,19 +11,6 @@
 
 namespace posenc {
 namespace {
-
-auto axes_of(const SinusoidOptions& o) {
-  return std::tuple_cat(
-      std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
-                      o.divisor_at_least_one(), o.base(), o.max_frequency(), o.min_period(),
-                      o.power_shape(), o.arithmetic(), o.precision()),
-      std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(), o.cos_first(),
-                      o.odd_dim(), o.raw_first(), o.position_range(), o.start(), o.step(),
-                      o.zero_row(), o.cls_row()),
-      std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
-                      o.axis_channels(), o.base_size(), o.interpolation_scale(), o.coordinates(),
-                      o.post()));
-}
 
 void check_frequencies(const SinusoidOptions& o) {
   TORCH_CHECK_VALUE(std::isfinite(o.base()) && o.base() > 0.0,
@@ -107,10 +93,6 @@ void check_grid(const SinusoidOptions& o) {
 }
 
 }  // namespace
-
-bool operator==(const SinusoidOptions& a, const SinusoidOptions& b) {
-  return axes_of(a) == axes_of(b);
-}
 
 int64_t SinusoidOptions::axes() const {
   if (!grid_.empty()) return static_cast<int64_t>(grid_.size());

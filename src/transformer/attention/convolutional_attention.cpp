@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/transformer/functional/multihead_attention.h"
 #include "positions/nn/weights.h"
@@ -71,11 +72,8 @@ void ConvolutionalAttentionImpl::reset_parameters() {
 }
 
 void ConvolutionalAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::ConvolutionalAttention(embed_dim=" << options.embed_dim()
-         << ", num_heads=" << options.num_heads()
-         << ", conv_kernel_size=" << options.conv_kernel_size();
-  if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
-  stream << ")";
+  fields::print_module(stream, "ConvolutionalAttention", options,
+                       ConvolutionalAttentionOptions(-1, -1));
 }
 
 // The convolution (B, L, W), before the output projection.

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/term.h"
 #include "positions/nn/weights.h"
@@ -82,14 +83,8 @@ void DisentangledAttentionImpl::reset_parameters() {
 }
 
 void DisentangledAttentionImpl::pretty_print(std::ostream& stream) const {
-  const DisentangledOptions& positions = options.positions();
-  stream << "posenc::DisentangledAttention(embed_dim=" << options.embed_dim()
-         << ", num_heads=" << options.num_heads()
-         << ", max_relative_positions=" << positions.max_relative_positions();
-  if (positions.position_buckets() > 0)
-    stream << ", position_buckets=" << positions.position_buckets();
-  if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
-  stream << ")";
+  fields::print_module(stream, "DisentangledAttention", options,
+                       DisentangledAttentionOptions(-1, -1, DisentangledOptions(-1)));
 }
 
 double DisentangledAttentionImpl::scale() const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "positions/nn/rotary_embedding_internals.h"
 #include "positions/nn/weights.h"
@@ -156,21 +157,7 @@ void MultiheadAttentionImpl::reset_in_projection() {
 }
 
 void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::MultiheadAttention(embed_dim=" << options.embed_dim()
-         << ", num_heads=" << options.num_heads();
-  if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
-  if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
-  if (options.qk_norm()) stream << ", qk_norm=" << to_string(*options.qk_norm());
-  if (options.scale()) stream << ", scale=" << *options.scale();
-  if (options.relative()) stream << ", relative=true";
-  if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
-  if (!options.bias()) stream << ", bias=false";
-  if (options.out_bias()) stream << ", out_bias=" << (*options.out_bias() ? "true" : "false");
-  if (options.kdim()) stream << ", kdim=" << *options.kdim();
-  if (options.vdim()) stream << ", vdim=" << *options.vdim();
-  if (!options.batch_first()) stream << ", batch_first=false";
-  if (options.python_dropout_order()) stream << ", python_dropout_order=true";
-  stream << ")";
+  fields::print_module(stream, "MultiheadAttention", options, MultiheadAttentionOptions(-1, -1));
 }
 
 torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const torch::Tensor& key,

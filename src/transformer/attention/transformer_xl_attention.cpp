@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/term.h"
 #include "positions/nn/weights.h"
@@ -32,12 +33,6 @@ torch::Tensor segment_term(const torch::Tensor& q, const torch::Tensor& embed,
 }
 
 }  // namespace
-
-bool operator==(const TransformerXLOptions& a, const TransformerXLOptions& b) {
-  return a.sinusoid() == b.sinusoid() && a.clamp_len() == b.clamp_len() &&
-         a.bi_data() == b.bi_data() && a.segments() == b.segments() &&
-         a.mask_embedding() == b.mask_embedding();
-}
 
 TransformerXLAttentionImpl::TransformerXLAttentionImpl(TransformerXLAttentionOptions options_)
     : options(std::move(options_)) {
@@ -88,14 +83,9 @@ void TransformerXLAttentionImpl::reset_parameters() {
 }
 
 void TransformerXLAttentionImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TransformerXLAttention(embed_dim=" << options.embed_dim()
-         << ", num_heads=" << options.num_heads();
-  if (options.positions().clamp_len() > 0)
-    stream << ", clamp_len=" << options.positions().clamp_len();
-  if (options.positions().segments()) stream << ", segments=true";
-  if (options.bias()) stream << ", bias=true";
-  if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
-  stream << ")";
+  fields::print_module(
+      stream, "TransformerXLAttention", options,
+      TransformerXLAttentionOptions(-1, -1, TransformerXLOptions(options.positions().sinusoid())));
 }
 
 double TransformerXLAttentionImpl::scale() const {

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "core/tensors.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/bias.h"
@@ -88,14 +89,8 @@ void WindowAttentionImpl::reset_parameters() {
 }
 
 void WindowAttentionImpl::pretty_print(std::ostream& stream) const {
-  const relative::Grid window = options.windows().window();
-  stream << "posenc::WindowAttention(embed_dim=" << options.embed_dim()
-         << ", num_heads=" << options.num_heads() << ", window=" << window.height << "x"
-         << window.width;
-  if (!options.qkv_bias()) stream << ", qkv_bias=false";
-  if (!options.key_bias()) stream << ", key_bias=false";
-  if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
-  stream << ")";
+  fields::print_module(stream, "WindowAttention", options,
+                       WindowAttentionOptions(-1, -1, WindowOptions({-1, -1})));
 }
 
 torch::Tensor WindowAttentionImpl::position_bias() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "positions/nn/weights.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
@@ -58,9 +59,11 @@ void check_bottleneck(const TransformerLayerOptions& options) {
   TORCH_CHECK_VALUE(width % options.num_heads() == 0, "[", kLayer,
                     "] num_heads must divide intra_bottleneck_size ", width, ". Got ",
                     options.num_heads());
-  check_defaults(kLayer, options,
-                 {"bottleneck", "norm_kind", "bias", "query_bias", "value_bias", "batch_first",
-                  "python_dropout_order"});
+  check_unread(
+      kLayer, options,
+      {"bottleneck", "norm_kind", "bias", "qkv_bias", "query_bias", "key_bias", "value_bias",
+       "out_bias", "batch_first", "attention_scale", "python_dropout_order"});
+  check_without_path(kLayer, options);
 }
 
 }  // namespace
@@ -155,17 +158,16 @@ void BottleneckEncoderLayerImpl::reset_parameters() {
 }
 
 void BottleneckEncoderLayerImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::BottleneckEncoderLayer(";
-  print(stream, options);
-  stream << ")";
+  fields::print_module(stream, "BottleneckEncoderLayer", options, TransformerLayerOptions(-1, -1));
 }
 
 torch::Tensor BottleneckEncoderLayerImpl::forward(const torch::Tensor& x,
                                                   const AttentionMask& mask) {
-  return run(x, mask, {}, nullptr);
+  return run(x, {}, mask, {}, nullptr);
 }
 
-torch::Tensor BottleneckEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+torch::Tensor BottleneckEncoderLayerImpl::run(const torch::Tensor& x, const StackPositions&,
+                                              const AttentionMask& mask,
                                               const torch::Tensor& position_ids,
                                               torch::Tensor* weights) {
   const BottleneckOptions& own = *options.bottleneck();

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/print_fields.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -20,7 +21,7 @@ void refuse_others(const TransformerXLOptions& own) {
   for (const auto& [name, is_set] : others) {
     TORCH_CHECK_VALUE(
         !is_set, "[", kConformerLayer, "] ", name,
-        " of transformer_xl must be false: it is of a TransformerXLEncoderLayer. Got true");
+        " of transformer_xl must be false: it is of a TransformerEncoderLayer. Got true");
   }
 }
 
@@ -55,7 +56,10 @@ void ConformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(options.conformer(), "[", kConformerLayer,
                     "] conformer must be set. Got no conformer");
   check_layer(kConformerLayer, options);
-  check_defaults(kConformerLayer, options, {"conformer", "transformer_xl", "bias", "rotary"});
+  check_unread(kConformerLayer, options,
+               {"conformer", "transformer_xl", "bias", "qkv_bias", "out_bias", "key_bias", "rotary",
+                "attention_scale"});
+  check_without_path(kConformerLayer, options);
   TORCH_CHECK_VALUE(!options.transformer_xl() || !options.rotary(), "[", kConformerLayer,
                     "] transformer_xl and rotary must not both be set. Got both");
   if (options.transformer_xl()) refuse_others(*options.transformer_xl());
@@ -90,20 +94,12 @@ void ConformerEncoderLayerImpl::reset_parameters() {
 }
 
 void ConformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::ConformerEncoderLayer(";
-  print(stream, options);
-  stream << ")";
+  fields::print_module(stream, "ConformerEncoderLayer", options, TransformerLayerOptions(-1, -1));
 }
 
 torch::Tensor ConformerEncoderLayerImpl::forward(const torch::Tensor& x, const AttentionMask& mask,
                                                  const torch::Tensor& table) {
-  return run_relative(x, {table, {}}, mask, {}, nullptr);
-}
-
-torch::Tensor ConformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
-                                             const torch::Tensor& position_ids,
-                                             torch::Tensor* weights) {
-  return run_relative(x, {}, mask, position_ids, weights);
+  return run(x, {table, {}}, mask, {}, nullptr);
 }
 
 torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
@@ -111,24 +107,20 @@ torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
                                                 const AttentionMask& mask,
                                                 const torch::Tensor& position_ids,
                                                 torch::Tensor* weights) {
-  torch::Tensor y;
-  if (transformer_xl_attn) {
-    if (weights == nullptr) return transformer_xl_attn->forward(x, relative.table, mask);
-    std::tie(y, *weights) = transformer_xl_attn->forward_with_weights(x, relative.table, mask);
-    return y;
-  }
+  if (transformer_xl_attn)
+    return attend_with(*transformer_xl_attn, weights, x, relative.table, mask);
   const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
   if (weights == nullptr) return self_attn->forward(keys, keys, x, mask);
+  torch::Tensor y;
   std::tie(y, *weights) = self_attn->forward_with_weights(keys, keys, x, mask,
                                                           /*average_attn_weights=*/false);
   return y;
 }
 
-torch::Tensor ConformerEncoderLayerImpl::run_relative(const torch::Tensor& x,
-                                                      const StackPositions& relative,
-                                                      const AttentionMask& mask,
-                                                      const torch::Tensor& position_ids,
-                                                      torch::Tensor* weights) {
+torch::Tensor ConformerEncoderLayerImpl::run(const torch::Tensor& x, const StackPositions& relative,
+                                             const AttentionMask& mask,
+                                             const torch::Tensor& position_ids,
+                                             torch::Tensor* weights) {
   torch::Tensor y = x + 0.5 * ffn1->forward(x);
   y = y + drop(*dropout1, attend(norm1->forward(y), relative, mask, position_ids, weights));
   y = y + conv->forward(y);

@@ -1,6 +1,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/transformer/layers/convolution_neck.h"
 
 namespace posenc {
@@ -32,8 +33,7 @@ void ConvolutionNeckImpl::reset_parameters() {
 }
 
 void ConvolutionNeckImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::ConvolutionNeck(d_model=" << options.d_model()
-         << ", channels=" << options.channels() << ")";
+  fields::print_module(stream, "ConvolutionNeck", options, ConvolutionNeckOptions(-1, -1));
 }
 
 torch::Tensor ConvolutionNeckImpl::forward(const torch::Tensor& x) {

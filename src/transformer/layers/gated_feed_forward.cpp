@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "positions/nn/weights.h"
 
 namespace posenc {
@@ -24,10 +25,7 @@ void GatedFeedForwardImpl::reset() {
 }
 
 void GatedFeedForwardImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::GatedFeedForward(d_model=" << options.d_model() << ", d_ff=" << options.d_ff()
-         << ", gate=" << to_string(options.gate());
-  if (options.bias()) stream << ", bias=true";
-  stream << ")";
+  fields::print_module(stream, "GatedFeedForward", options, GatedFeedForwardOptions(-1, -1));
 }
 
 torch::Tensor GatedFeedForwardImpl::forward(const torch::Tensor& x) {

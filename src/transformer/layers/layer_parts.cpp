@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -43,39 +45,33 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     "] window must not be negative. Got ", *options.window());
 }
 
-void check_defaults(const char* module, const TransformerLayerOptions& options,
-                    std::initializer_list<const char*> own) {
-  const std::pair<const char*, bool> all[] = {
-      {"norm_first", options.norm_first()},
-      {"first_norm", !options.first_norm()},
-      {"post_norms", options.post_norms()},
-      {"bottleneck", options.bottleneck().has_value()},
-      {"disentangled", options.disentangled().has_value()},
-      {"transformer_xl", options.transformer_xl().has_value()},
-      {"conformer", options.conformer().has_value()},
-      {"layer_scale", options.layer_scale().has_value()},
-      {"window", options.window().has_value()},
-      {"mixing", options.mixing() != Mixing::Attention},
-      {"feed_forward", options.feed_forward() != FeedForward::Plain},
-      {"norm_kind", options.norm_kind() != NormKind::Layer},
-      {"head_dim", options.head_dim().has_value()},
-      {"num_kv_heads", options.num_kv_heads().has_value()},
-      {"qk_norm", options.qk_norm()},
-      {"relative", options.relative().has_value()},
-      {"grid_bias", options.grid_bias().has_value()},
-      {"rotary", options.rotary().has_value()},
-      {"bias",
-       !options.bias() || !options.qkv_bias().value_or(true) || !options.out_bias().value_or(true)},
-      {"query_bias", !options.query_bias()},
-      {"value_bias", !options.value_bias()},
-      {"batch_first", !options.batch_first()},
-      {"python_dropout_order", options.python_dropout_order()}};
-  for (const auto& [name, is_set] : all) {
-    const bool is_own = std::any_of(own.begin(), own.end(),
-                                    [name = name](std::string_view one) { return one == name; });
-    TORCH_CHECK_VALUE(is_own || !is_set, "[", module, "] ", name,
-                      " must be its default. Got another");
-  }
+void check_unread(const char* module, const TransformerLayerOptions& options,
+                  std::initializer_list<std::string_view> own, const std::string& with) {
+  static constexpr std::string_view kOfAll[] = {
+      "d_model",    "num_heads",      "d_ff",         "conv_kernel_size",
+      "activation", "layer_norm_eps", "linear1_bias", "linear2_bias",
+      "norm_bias",  "dropout",        "dropouts"};
+  TransformerLayerOptions given = options;
+  if (given.qkv_bias() == true) given.qkv_bias(std::nullopt);  // as `bias` says by default
+  if (given.out_bias() == true) given.out_bias(std::nullopt);
+  const TransformerLayerOptions defaults(options.d_model(), options.num_heads());
+  std::string unread;
+  fields::any_of_pairs(
+      given, defaults, fields::Which::All,
+      [&](const char* names, std::size_t index, const auto& value, const auto& other) {
+        if (!fields::differ(value, other, fields::Which::All)) return false;
+        const std::string name = fields::field_name(names, index);
+        const auto is_name = [&](std::string_view one) { return one == name; };
+        const bool is_read = std::any_of(std::begin(kOfAll), std::end(kOfAll), is_name) ||
+                             std::any_of(own.begin(), own.end(), is_name);
+        if (!is_read) unread = name;
+        return !is_read;
+      });
+  TORCH_CHECK_VALUE(unread.empty(), "[", module, "] ", unread, " must be its default", with,
+                    ". Got another");
+}
+
+void check_without_path(const char* module, const TransformerLayerOptions& options) {
   TORCH_CHECK_VALUE(dropouts_of(options).path == 0.0, "[", module,
                     "] the dropout of a path must be 0. Got ", dropouts_of(options).path);
 }
@@ -143,6 +139,16 @@ TransformerXLAttention make_transformer_xl_attention(const TransformerLayerOptio
                                     .dropout(dropouts_of(options).attention)
                                     .bias(options.qkv_bias().value_or(options.bias()))
                                     .out_bias(options.out_bias().value_or(options.bias())));
+}
+
+DisentangledAttention make_disentangled_attention(const TransformerLayerOptions& options) {
+  const LayerDropouts drops = dropouts_of(options);
+  return DisentangledAttention(
+      DisentangledAttentionOptions(options.d_model(), options.num_heads(), *options.disentangled())
+          .scale(options.attention_scale())
+          .key_bias(options.key_bias())
+          .dropout(drops.attention)
+          .position_dropout(drops.attention_output));
 }
 
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options) {
@@ -224,63 +230,6 @@ AttentionShape attention_shape(const char* module, const torch::Tensor& x,
   }
   const int64_t batch = options.batch_first() ? 0 : 1;
   return {x.size(batch), options.num_heads(), x.size(1 - batch), keys.size(1 - batch)};
-}
-
-void print(std::ostream& stream, const TransformerLayerOptions& options) {
-  stream << "d_model=" << options.d_model() << ", num_heads=" << options.num_heads()
-         << ", d_ff=" << options.d_ff() << ", dropout=" << options.dropout();
-  if (const auto& drops = options.dropouts()) {
-    stream << ", dropouts=(" << drops->attention << ", " << drops->attention_output << ", "
-           << drops->activation << ", " << drops->output << ", " << drops->path << ")";
-  }
-  if (options.activation() != Activation::ReLU)
-    stream << ", activation=" << to_string(options.activation());
-  if (options.norm_first()) stream << ", norm_first=true";
-  if (options.layer_norm_eps() != 1e-5) stream << ", layer_norm_eps=" << options.layer_norm_eps();
-  if (!options.bias()) stream << ", bias=false";
-  const std::pair<const char*, std::optional<bool>> biases[] = {
-      {"qkv_bias", options.qkv_bias()},
-      {"out_bias", options.out_bias()},
-      {"linear1_bias", options.linear1_bias()},
-      {"linear2_bias", options.linear2_bias()},
-      {"norm_bias", options.norm_bias()}};
-  for (const auto& [name, bias] : biases) {
-    if (bias) stream << ", " << name << "=" << (*bias ? "true" : "false");
-  }
-  if (options.mixing() == Mixing::Fourier) stream << ", mixing=fourier";
-  if (options.mixing() == Mixing::Convolution) {
-    stream << ", mixing=convolution, conv_kernel_size=" << options.conv_kernel_size();
-  }
-  if (const auto& bottleneck = options.bottleneck()) {
-    stream << ", bottleneck=" << bottleneck->intra_bottleneck_size()
-           << ", num_feedforward_networks=" << bottleneck->num_feedforward_networks();
-  }
-  if (const auto& own = options.disentangled()) {
-    stream << ", disentangled=" << own->max_relative_positions();
-    if (own->position_buckets() > 0) stream << ", position_buckets=" << own->position_buckets();
-    if (own->conv_kernel_size() > 0) stream << ", conv_kernel_size=" << own->conv_kernel_size();
-  }
-  if (const auto& own = options.conformer()) stream << ", conformer=" << own->conv_kernel_size();
-  if (const auto& own = options.transformer_xl()) {
-    stream << ", transformer_xl=true";
-    if (own->clamp_len() > 0) stream << ", clamp_len=" << own->clamp_len();
-    if (own->bi_data()) stream << ", bi_data=true";
-  }
-  if (options.feed_forward() == FeedForward::Gated) stream << ", feed_forward=gated";
-  if (!options.first_norm()) stream << ", first_norm=false";
-  if (options.post_norms()) stream << ", post_norms=true";
-  if (options.norm_kind() != NormKind::Layer)
-    stream << ", norm_kind=" << to_string(options.norm_kind());
-  if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
-  if (options.head_dim()) stream << ", head_dim=" << *options.head_dim();
-  if (options.relative()) stream << ", relative=true";
-  if (options.rotary()) stream << ", rotary=true";
-  if (options.qk_norm()) stream << ", qk_norm=true";
-  if (options.attention_scale()) stream << ", attention_scale=" << *options.attention_scale();
-  if (options.window()) stream << ", window=" << *options.window();
-  if (!options.batch_first()) stream << ", batch_first=false";
-  if (options.layer_scale()) stream << ", layer_scale=" << *options.layer_scale();
-  if (options.python_dropout_order()) stream << ", python_dropout_order=true";
 }
 
 }  // namespace posenc

@@ -6,11 +6,14 @@
 
 #include <initializer_list>
 #include <optional>
-#include <ostream>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "posenc/positions/nn/grid_position_bias.h"
 #include "posenc/positions/nn/transformer_norm.h"
+#include "posenc/transformer/attention/disentangled_attention.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/attention/transformer_xl_attention.h"
 #include "posenc/transformer/layers/layer_scale.h"
@@ -24,10 +27,12 @@ void check_layer(const char* module, const TransformerLayerOptions& options);
 /// The first option that only encoders have and that is set, such as `feed_forward`; null for none.
 const char* encoder_option(const TransformerLayerOptions& options);
 
-/// Throws c10::ValueError naming `module` for options that a layer of its kind does not read,
-/// unless they are their defaults; `own` are the names of those that it reads.
-void check_defaults(const char* module, const TransformerLayerOptions& options,
-                    std::initializer_list<const char*> own);
+/// Throws c10::ValueError naming `module` for the first option that is not its default, unless all
+/// layers read it or it is one of `own`; `with` follows the rule.
+void check_unread(const char* module, const TransformerLayerOptions& options,
+                  std::initializer_list<std::string_view> own, const std::string& with = "");
+/// Throws c10::ValueError naming `module` for a layer with a dropout of a path.
+void check_without_path(const char* module, const TransformerLayerOptions& options);
 
 /// The probability of each dropout.
 LayerDropouts dropouts_of(const TransformerLayerOptions& options);
@@ -46,6 +51,7 @@ AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOpt
 MultiheadAttention make_self_attention(const TransformerLayerOptions& options);
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options);
 TransformerXLAttention make_transformer_xl_attention(const TransformerLayerOptions& options);
+DisentangledAttention make_disentangled_attention(const TransformerLayerOptions& options);
 /// The two linear layers of the feed-forward network.
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
@@ -106,6 +112,16 @@ torch::Tensor drop_path(const torch::Tensor& x, double p, bool training, bool ba
 torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
                      const torch::Tensor& x);
 
+/// The output of an attention; stores its weights unless `weights` is null.
+template <typename Attention, typename... Arguments>
+torch::Tensor attend_with(Attention& attention, torch::Tensor* weights,
+                          const Arguments&... arguments) {
+  if (weights == nullptr) return attention.forward(arguments...);
+  torch::Tensor out;
+  std::tie(out, *weights) = attention.forward_with_weights(arguments...);
+  return out;
+}
+
 /// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
 /// block is none; a `post` norm is applied to the block's output. `last` is what is added of the
 /// block's output after dropout and scale.
@@ -150,8 +166,5 @@ torch::Tensor all_or_nothing(Cache& cache, const Step& step) {
     throw;
   }
 }
-
-/// `d_model=8, num_heads=2, ...`: the widths, and the options that differ from their defaults.
-void print(std::ostream& stream, const TransformerLayerOptions& options);
 
 }  // namespace posenc

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 
 namespace posenc {
 
@@ -24,8 +25,7 @@ void LayerScaleImpl::reset() {
 void LayerScaleImpl::reset_parameters() { torch::nn::init::constant_(lambda1, options.init()); }
 
 void LayerScaleImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::LayerScale(d_model=" << options.d_model() << ", init=" << options.init()
-         << ")";
+  fields::print_module(stream, "LayerScale", options, LayerScaleOptions(-1));
 }
 
 torch::Tensor LayerScaleImpl::forward(const torch::Tensor& x) { return x * lambda1; }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "posenc/transformer/layers/patch_merging.h"
 #include "positions/nn/weights.h"
 
@@ -30,8 +31,7 @@ void PatchMergingImpl::reset_parameters() {
 }
 
 void PatchMergingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::PatchMerging(d_model=" << options.d_model()
-         << ", norm_first=" << (options.norm_first() ? "true" : "false") << ")";
+  fields::print_module(stream, "PatchMerging", options, PatchMergingOptions(-1));
 }
 
 torch::Tensor PatchMergingImpl::forward(const torch::Tensor& x) {

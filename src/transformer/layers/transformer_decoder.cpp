@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "transformer/functional/attention_mask_internals.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -66,12 +67,8 @@ void TransformerDecoderImpl::reset_parameters() {
 }
 
 void TransformerDecoderImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TransformerDecoder(num_layers=" << options.num_layers() << ", ";
-  print(stream, options.layer());
-  if (options.norm()) stream << ", norm=true";
-  if (options.relative()) stream << ", relative=true";
-  if (options.alibi()) stream << ", alibi=true";
-  stream << ")";
+  fields::print_module(stream, "TransformerDecoder", options,
+                       TransformerDecoderOptions(options.layer(), -1));
 }
 
 TransformerDecoderLayerImpl& TransformerDecoderImpl::layer(size_t i) const {

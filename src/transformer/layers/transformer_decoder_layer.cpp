@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "transformer/attention/multihead_attention_internals.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -61,9 +62,7 @@ void TransformerDecoderLayerImpl::reset_parameters() {
 }
 
 void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TransformerDecoderLayer(";
-  print(stream, options);
-  stream << ")";
+  fields::print_module(stream, "TransformerDecoderLayer", options, TransformerLayerOptions(-1, -1));
 }
 
 torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& self,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/print_fields.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -80,9 +81,7 @@ const GridPositionBias& own_grid_bias(const EncoderLayerBase& layer) {
 
 std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
   if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
-  if (options.disentangled()) return DisentangledEncoderLayer(options).ptr();
   if (options.conformer()) return ConformerEncoderLayer(options).ptr();
-  if (options.transformer_xl()) return TransformerXLEncoderLayer(options).ptr();
   return TransformerEncoderLayer(options).ptr();
 }
 
@@ -145,27 +144,18 @@ void TransformerEncoderImpl::reset_parameters() {
 }
 
 void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
-  print(stream, options.layer());
-  if (options.norm()) stream << ", norm=true";
-  if (options.relative()) stream << ", relative=true";
-  if (options.alibi()) stream << ", alibi=true";
-  if (options.grid_bias()) stream << ", grid_bias=true";
-  if (!options.layers().empty()) stream << ", layers=" << options.layers().size();
-  if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
-  stream << ")";
+  fields::print_module(stream, "TransformerEncoder", options,
+                       TransformerEncoderOptions(options.layer(), -1));
 }
 
 // Callers can modify the ModuleList.
 EncoderLayerBase& TransformerEncoderImpl::layer(size_t i) const {
   const auto layer = layers->ptr(i);
   auto* const own = dynamic_cast<EncoderLayerBase*>(layer.get());
-  TORCH_CHECK_VALUE(
-      own != nullptr,
-      "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
-      "BottleneckEncoderLayer, a DisentangledEncoderLayer, a TransformerXLEncoderLayer or "
-      "a ConformerEncoderLayer. Got for layer ",
-      i, " a ", layer->name());
+  TORCH_CHECK_VALUE(own != nullptr,
+                    "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
+                    "BottleneckEncoderLayer or a ConformerEncoderLayer. Got for layer ",
+                    i, " a ", layer->name());
   return *own;
 }
 
@@ -211,8 +201,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(
     const AttentionMask layer_mask = own.grid_bias()
                                          ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
                                          : (attends ? masks.of(own) : mask);
-    out = one.run_relative(out, relative, layer_mask, position_ids,
-                           record.output_attentions ? &weights : nullptr);
+    out = one.run(out, relative, layer_mask, position_ids,
+                  record.output_attentions ? &weights : nullptr);
     if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());
     is_first = false;
     if (factors.defined()) out = out * factors;

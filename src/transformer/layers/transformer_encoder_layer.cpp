@@ -3,6 +3,7 @@
 #include <ostream>
 #include <tuple>
 
+#include "core/print_fields.h"
 #include "transformer/functional/attention_mask_internals.h"
 #include "transformer/functional/fourier_mixing.h"
 #include "transformer/layers/layer_parts.h"
@@ -10,33 +11,7 @@
 namespace posenc {
 namespace {
 
-// Options of an attention would change nothing.
-void check_mixing(const TransformerLayerOptions& options) {
-  const bool transforms = options.mixing() == Mixing::Fourier;
-  const std::pair<const char*, bool> others[] = {
-      {"num_heads", transforms && options.num_heads() != 1},
-      {"bias", !transforms && !(options.bias() && options.qkv_bias().value_or(true) &&
-                                options.out_bias().value_or(true))},
-      {"python_dropout_order", !transforms && options.python_dropout_order()},
-      {"num_kv_heads", options.num_kv_heads().has_value()},
-      {"head_dim", options.head_dim().has_value()},
-      {"relative", options.relative().has_value()},
-      {"grid_bias", options.grid_bias().has_value()},
-      {"rotary", options.rotary().has_value()},
-      {"qk_norm", options.qk_norm()},
-      {"query_bias", !options.query_bias()},
-      {"key_bias", !options.key_bias()},
-      {"value_bias", !options.value_bias()},
-      {"attention_scale", options.attention_scale().has_value()},
-      {"window", options.window().has_value()},
-      {"post_norms", options.post_norms()},
-      {"layer_scale", options.layer_scale().has_value()}};
-  for (const auto& [name, is_set] : others) {
-    TORCH_CHECK_VALUE(!is_set, "[TransformerEncoderLayer] ", name,
-                      " must be its default with Mixing::", transforms ? "Fourier" : "Convolution",
-                      ". Got another");
-  }
-}
+constexpr const char* kLayer = "TransformerEncoderLayer";
 
 torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
   TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
@@ -48,16 +23,9 @@ torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, 
 
 torch::Tensor attend_and_convolve(ConvolutionalAttentionImpl& attention, const torch::Tensor& x,
                                   const AttentionMask& mask, torch::Tensor* weights,
-                                  const TransformerLayerOptions& options) {
-  const bool first = options.batch_first();
-  const torch::Tensor rows = first ? x : x.transpose(0, 1);
-  torch::Tensor out;
-  if (weights == nullptr) {
-    out = attention.forward(rows, mask);
-  } else {
-    std::tie(out, *weights) = attention.forward_with_weights(rows, mask);
-  }
-  return first ? out : out.transpose(0, 1);
+                                  bool batch_first) {
+  if (batch_first) return attend_with(attention, weights, x, mask);
+  return attend_with(attention, weights, x.transpose(0, 1), mask).transpose(0, 1);
 }
 
 }  // namespace
@@ -67,26 +35,47 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayer
   TransformerEncoderLayerImpl::reset();
 }
 
-void TransformerEncoderLayerImpl::reset() {
-  check_layer("TransformerEncoderLayer", options);
-  TORCH_CHECK_VALUE(!options.bottleneck(),
-                    "[TransformerEncoderLayer] bottleneck must not be set, except in a "
-                    "BottleneckEncoderLayer. Got one");
-  TORCH_CHECK_VALUE(!options.disentangled(),
-                    "[TransformerEncoderLayer] disentangled must not be set, except in a "
-                    "DisentangledEncoderLayer. Got one");
-  TORCH_CHECK_VALUE(!options.transformer_xl(),
-                    "[TransformerEncoderLayer] transformer_xl must not be set, except in a "
-                    "TransformerXLEncoderLayer. Got one");
-  TORCH_CHECK_VALUE(!options.conformer(),
-                    "[TransformerEncoderLayer] conformer must not be set, except in a "
-                    "ConformerEncoderLayer. Got one");
-  if (options.mixing() != Mixing::Attention) check_mixing(options);
-  const LayerDropouts drops = dropouts_of(options);
-  if (options.mixing() == Mixing::Attention) {
-    self_attn = register_module("self_attn", make_self_attention(options));
+// Refuses options that the layer's mixer does not read.
+void TransformerEncoderLayerImpl::check_options() const {
+  check_layer(kLayer, options);
+  TORCH_CHECK_VALUE(!options.bottleneck(), "[", kLayer,
+                    "] bottleneck must not be set, except in a BottleneckEncoderLayer. Got one");
+  TORCH_CHECK_VALUE(!options.conformer(), "[", kLayer,
+                    "] conformer must not be set, except in a ConformerEncoderLayer. Got one");
+  if (options.disentangled()) {
+    check_unread(kLayer, options, {"disentangled", "key_bias", "attention_scale"},
+                 " with disentangled");
+    check_without_path(kLayer, options);
+  } else if (options.transformer_xl()) {
+    check_unread(kLayer, options,
+                 {"transformer_xl", "bias", "qkv_bias", "out_bias", "attention_scale", "window"},
+                 " with transformer_xl");
+    check_without_path(kLayer, options);
+  } else if (options.mixing() == Mixing::Convolution) {
+    check_unread(kLayer, options,
+                 {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "batch_first"},
+                 " with Mixing::Convolution");
+  } else if (options.mixing() == Mixing::Fourier) {
+    constexpr const char* kWith = " with Mixing::Fourier";
+    TORCH_CHECK_VALUE(options.num_heads() == 1, "[", kLayer, "] num_heads must be its default",
+                      kWith, ". Got another");
+    check_unread(kLayer, options,
+                 {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "bias",
+                  "qkv_bias", "out_bias", "batch_first", "python_dropout_order"},
+                 kWith);
   }
-  if (options.mixing() == Mixing::Convolution) {
+}
+
+void TransformerEncoderLayerImpl::reset() {
+  check_options();
+  const LayerDropouts drops = dropouts_of(options);
+  if (options.disentangled()) {
+    disentangled_attn = register_module("self_attn", make_disentangled_attention(options));
+  } else if (options.transformer_xl()) {
+    transformer_xl_attn = register_module("self_attn", make_transformer_xl_attention(options));
+  } else if (options.mixing() == Mixing::Attention) {
+    self_attn = register_module("self_attn", make_self_attention(options));
+  } else if (options.mixing() == Mixing::Convolution) {
     conv_attn = register_module(
         "conv_attn",
         ConvolutionalAttention(ConvolutionalAttentionOptions(options.d_model(), options.num_heads())
@@ -116,6 +105,8 @@ void TransformerEncoderLayerImpl::reset() {
 
 void TransformerEncoderLayerImpl::reset_parameters() {
   if (self_attn) self_attn->reset_parameters();
+  if (disentangled_attn) disentangled_attn->reset_parameters();
+  if (transformer_xl_attn) transformer_xl_attn->reset_parameters();
   if (conv_attn) conv_attn->reset_parameters();
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
   for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
@@ -128,21 +119,25 @@ void TransformerEncoderLayerImpl::reset_parameters() {
 }
 
 void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TransformerEncoderLayer(";
-  print(stream, options);
-  stream << ")";
+  fields::print_module(stream, "TransformerEncoderLayer", options, TransformerLayerOptions(-1, -1));
 }
 
 torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
                                                    const AttentionMask& mask,
                                                    const torch::Tensor& position_ids) {
-  return run(x, with_own_parts(mask), position_ids, nullptr);
+  return run(x, {}, with_own_parts(mask), position_ids, nullptr);
+}
+
+torch::Tensor TransformerEncoderLayerImpl::forward_relative(const torch::Tensor& x,
+                                                            const StackPositions& relative,
+                                                            const AttentionMask& mask) {
+  return run(x, relative, with_own_parts(mask), {}, nullptr);
 }
 
 std::tuple<torch::Tensor, torch::Tensor> TransformerEncoderLayerImpl::forward_with_weights(
     const torch::Tensor& x, const AttentionMask& mask, const torch::Tensor& position_ids) {
   torch::Tensor weights;
-  const torch::Tensor out = run(x, with_own_parts(mask), position_ids, &weights);
+  const torch::Tensor out = run(x, {}, with_own_parts(mask), position_ids, &weights);
   return {out, weights};
 }
 
@@ -151,7 +146,9 @@ AttentionMask TransformerEncoderLayerImpl::with_own_parts(const AttentionMask& m
   return with_grid_bias(with_window(mask, options), grid_position_bias, std::nullopt);
 }
 
-torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const AttentionMask& mask,
+torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x,
+                                               const StackPositions& relative,
+                                               const AttentionMask& mask,
                                                const torch::Tensor& position_ids,
                                                torch::Tensor* weights) {
   const bool first = options.norm_first();
@@ -166,7 +163,11 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x, const Att
   };
   const auto mix = [&](const torch::Tensor& y) {
     if (transforms) return mix_by_fourier(y, mask, options.batch_first());
-    if (conv_attn) return attend_and_convolve(*conv_attn, y, mask, weights, options);
+    if (conv_attn) return attend_and_convolve(*conv_attn, y, mask, weights, options.batch_first());
+    if (disentangled_attn) return attend_with(*disentangled_attn, weights, y, relative.table, mask);
+    if (transformer_xl_attn) {
+      return attend_with(*transformer_xl_attn, weights, y, relative.table, mask, relative.segments);
+    }
     if (weights == nullptr) return self_attn->forward(y, y, y, mask, rotated);
     auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
                                                          /*average_attn_weights=*/false, rotated);

@@ -3,6 +3,7 @@
 #include <ostream>
 #include <tuple>
 
+#include "core/print_fields.h"
 #include "transformer/layers/layer_parts.h"
 #include "transformer/layers/window_stage_parts.h"
 
@@ -92,10 +93,7 @@ void WindowEncoderImpl::reset_parameters() {
 }
 
 void WindowEncoderImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::WindowEncoder(stages=" << options.stages().size()
-         << ", layers=" << options.num_layers() << ", d_model=" << options.last_layer().d_model()
-         << ", norm=" << (options.norm() ? "true" : "false")
-         << ", neck=" << (options.neck() ? "true" : "false") << ")";
+  fields::print_module(stream, "WindowEncoder", options, WindowEncoderOptions(options.stages()));
 }
 
 WindowStageImpl& WindowEncoderImpl::stage(size_t i) const {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/print_fields.h"
 #include "core/tensors.h"
 #include "posenc/transformer/functional/window_partition.h"
 #include "transformer/functional/drop.h"
@@ -20,31 +21,8 @@ void check_window_layer(const WindowEncoderLayerOptions& options) {
   const WindowOptions& windows = options.windows();
   check_layer(kWindowLayer, layer);
   TORCH_CHECK_VALUE(layer.norm_first(), "[", kWindowLayer, "] norm_first must be true. Got false");
-  const std::pair<const char*, bool> others[] = {
-      {"bottleneck", layer.bottleneck().has_value()},
-      {"disentangled", layer.disentangled().has_value()},
-      {"conformer", layer.conformer().has_value()},
-      {"transformer_xl", layer.transformer_xl().has_value()},
-      {"grid_bias", layer.grid_bias().has_value()},
-      {"layer_scale", layer.layer_scale().has_value()},
-      {"window", layer.window().has_value()},
-      {"mixing", layer.mixing() != Mixing::Attention},
-      {"first_norm", !layer.first_norm()},
-      {"post_norms", layer.post_norms()},
-      {"head_dim", layer.head_dim().has_value()},
-      {"num_kv_heads", layer.num_kv_heads().has_value()},
-      {"qk_norm", layer.qk_norm()},
-      {"relative", layer.relative().has_value()},
-      {"rotary", layer.rotary().has_value()},
-      {"attention_scale", layer.attention_scale().has_value()},
-      {"bias", !layer.bias() || !layer.out_bias().value_or(true)},
-      {"query_bias", !layer.query_bias()},
-      {"value_bias", !layer.value_bias()},
-      {"batch_first", !layer.batch_first()},
-      {"python_dropout_order", layer.python_dropout_order()}};
-  for (const auto& [name, is_set] : others) {
-    TORCH_CHECK_VALUE(!is_set, "[", kWindowLayer, "] ", name, " must be its default. Got another");
-  }
+  check_unread(kWindowLayer, layer,
+               {"norm_first", "feed_forward", "norm_kind", "qkv_bias", "key_bias"});
   const int64_t side = std::min(windows.window().height, windows.window().width);
   TORCH_CHECK_VALUE(windows.shift() == 0 || (windows.shift() > 0 && windows.shift() < side), "[",
                     kWindowLayer, "] shift must lie in [0, ", side,
@@ -108,12 +86,8 @@ void WindowEncoderLayerImpl::reset_parameters() {
 }
 
 void WindowEncoderLayerImpl::pretty_print(std::ostream& stream) const {
-  const WindowOptions& windows = options.windows();
-  stream << "posenc::WindowEncoderLayer(window=" << windows.window().height << "x"
-         << windows.window().width << ", shift=" << windows.shift() << ", ";
-  print(stream, options.layer());
-  if (windows.res_post_norm()) stream << ", res_post_norm=true";
-  stream << ")";
+  fields::print_module(stream, "WindowEncoderLayer", options,
+                       WindowEncoderLayerOptions(options.layer(), WindowOptions({-1, -1})));
 }
 
 torch::Tensor WindowEncoderLayerImpl::forward(const torch::Tensor& x) { return run(x, nullptr); }

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "core/print_fields.h"
 #include "transformer/layers/window_stage_parts.h"
 
 namespace posenc {
@@ -39,9 +40,7 @@ void WindowStageImpl::reset_parameters() {
 }
 
 void WindowStageImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::WindowStage(layers=" << options.layers().size()
-         << ", d_model=" << width_before(options)
-         << ", downsample=" << (options.downsample() ? "true" : "false") << ")";
+  fields::print_module(stream, "WindowStage", options, WindowStageOptions(options.layers()));
 }
 
 WindowEncoderLayerImpl& WindowStageImpl::layer(size_t i) const {

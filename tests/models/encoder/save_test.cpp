@@ -262,8 +262,8 @@ TEST(SavePretrained, RefusesModulesWithOptionsOfTheirOwn) {
       "the options of embeddings must be those");
   EXPECT_CONTAINS(refusal("xlnet",
                           [](EncoderImpl& model) {
-                            auto& own = model.encoder->layers->at<TransformerXLEncoderLayerImpl>(0);
-                            own.self_attn->options.positions().clamp_len(2);
+                            auto& own = model.encoder->layers->at<TransformerEncoderLayerImpl>(0);
+                            own.transformer_xl_attn->options.positions().clamp_len(2);
                           }),
                   "the options of encoder.layers.0.self_attn must be those");
   EXPECT_FALSE(fs::exists(out / "new"));

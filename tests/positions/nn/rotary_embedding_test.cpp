@@ -94,7 +94,7 @@ TEST(RotaryEmbedding, NamesItsBufferAsPyTorchSavesIt) {
   EXPECT_EQ(module->named_buffers().keys(), std::vector<std::string>{"inv_freq"});
   EXPECT_EQ(module->non_persistent_names(), std::vector<std::string>{"inv_freq"});
   EXPECT_TRUE(saved->non_persistent_names().empty());
-  EXPECT_EQ(c10::str(*module), "posenc::RotaryEmbedding(dim=8, base=500000)");
+  EXPECT_EQ(c10::str(*module), "posenc::RotaryEmbedding(rotary=(dim=8, base=500000))");
   const auto copy = std::dynamic_pointer_cast<RotaryEmbeddingImpl>(saved->clone());
   EXPECT_TRUE(bit_equal(copy->inv_freq, saved->inv_freq));
 }

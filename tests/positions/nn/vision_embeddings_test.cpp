@@ -283,9 +283,10 @@ TEST(VisionEmbeddings, PrintsItsOptions) {
   text << *VisionEmbeddings(
       small_vision().class_tokens(2).register_tokens(3).dropout(0.5).norm(true));
   const std::string first = text.str().substr(0, text.str().find('\n'));
-  EXPECT_EQ(first,
-            "posenc::VisionEmbeddings(image=6x6, patch=2x2, channels=3, d_model=4, class_tokens=2, "
-            "register_tokens=3, resize=bicubic, dropout=0.5, norm=true)(");
+  EXPECT_EQ(
+      first,
+      "posenc::VisionEmbeddings(image_height=6, image_width=6, patch_height=2, patch_width=2, "
+      "d_model=4, class_tokens=2, register_tokens=3, norm=true, dropout=0.5)(");
 }
 
 TEST(VisionEmbeddings, RefusesImages) {

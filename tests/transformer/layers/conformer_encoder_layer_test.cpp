@@ -143,7 +143,7 @@ TEST(ConformerEncoderLayer, RefusesOptionsThatDoNotFit) {
                           TransformerXLOptions(positions).segments(true),
                           TransformerXLOptions(positions).mask_embedding(true)}) {
     EXPECT_ERROR(ConformerEncoderLayer{conformer(3).transformer_xl(own)}, c10::ValueError,
-                 "of transformer_xl must be false: it is of a TransformerXLEncoderLayer. Got true");
+                 "of transformer_xl must be false: it is of a TransformerEncoderLayer. Got true");
   }
 }
 

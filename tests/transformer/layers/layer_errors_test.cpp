@@ -93,8 +93,7 @@ TEST(LayerErrors, RejectLayersOfAnotherClass) {
   const auto x = torch::randn({3, 4, 8});
   const char* of_encoder =
       "[TransformerEncoder] each layer must be a TransformerEncoderLayer, a "
-      "BottleneckEncoderLayer, a DisentangledEncoderLayer, a TransformerXLEncoderLayer or a "
-      "ConformerEncoderLayer. Got";
+      "BottleneckEncoderLayer or a ConformerEncoderLayer. Got";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, of_encoder);
   EXPECT_ERROR(encoder->reset_parameters(), c10::ValueError, of_encoder);
   const char* of_decoder = "must be a TransformerDecoderLayer. Got for layer 1 a ";

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc {
@@ -34,6 +35,9 @@ struct FourierFeaturesFuncOptions {
   }
   /// Throws c10::ValueError for options out of range.
   void validate() const;
+
+  POSENC_FIELDS(FourierFeaturesFuncOptions, channels_, multires_, include_input_, log_sampling_,
+                angle_scale_);
 };
 
 /// NeRF's encoding of points: [x, sin(f0 x), cos(f0 x), sin(f1 x), cos(f1 x), ...], where each

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/sinusoid/axes.h"
 
@@ -35,6 +36,9 @@ struct SinePositionEmbedding2dFuncOptions {
  public:
   /// Throws c10::ValueError for options out of range.
   void validate() const;
+
+  POSENC_FIELDS(SinePositionEmbedding2dFuncOptions, d_model_, temperature_, normalize_, scale_,
+                offset_, eps_, frequency_);
 };
 
 /// The sinusoid of each cell's coordinates within the part of the image that is not padding:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/relative_position_bias.h"
 
@@ -28,6 +29,8 @@ struct DocumentPositionBiasOptions {
   TORCH_ARG(std::optional<relative::Buckets>, boxes) = std::nullopt;
   /// The factor of the sum: 1 / sqrt(Dh) in LayoutLMv3.
   TORCH_ARG(double, scale) = 1.0;
+
+  POSENC_FIELDS(DocumentPositionBiasOptions, num_heads_, places_, boxes_, scale_);
 };
 
 /// The relative position bias of the words of a page, by their places in the text and by their

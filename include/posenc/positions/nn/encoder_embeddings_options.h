@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/functional/encoder_embeddings.h"
 #include "posenc/positions/sinusoid/options.h"
@@ -31,6 +32,8 @@ struct Names {
   std::string task_types = "task_type_embeddings";    ///< the table of task types
   std::string norm = "LayerNorm";                     ///< the norm
   std::string projection = "projection";              ///< the projection
+
+  POSENC_FIELDS(Names, tokens, positions, token_types, task_types, norm, projection);
 };
 
 }  // namespace embeddings
@@ -78,6 +81,14 @@ struct EncoderEmbeddingsOptions : embeddings::StepOptions<EncoderEmbeddingsOptio
   TORCH_ARG(bool, projection_bias) = true;
   /// The names of the modules.
   TORCH_ARG(embeddings::Names, names) = {};
+
+  POSENC_FIELDS(EncoderEmbeddingsOptions, types_from_tokens_, order_, norm_, layer_norm_eps_,
+                projection_, trigram_input_, no_norm_, stepwise_norm_, scale_, scale_rounding_,
+                padding_idx_, position_padding_idx_, type_padding_idx_, vocab_size_, d_model_,
+                embedding_dim_, position_rows_, position_ids_, position_offset_, first_position_,
+                sinusoid_, type_vocab_size_, task_type_vocab_size_, box_positions_,
+                coordinate_size_, shape_size_, norm_bias_, projection_bias_);
+  POSENC_TRAINING_FIELDS(dropout_, train_sinusoid_, names_);
 };
 
 /// Inputs of embeddings besides the ids; all are optional.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/window.h"
 
@@ -23,6 +24,8 @@ struct GridPositionBiasOptions {
   TORCH_ARG(relative::Grid, grid);
   /// Number of heads H.
   TORCH_ARG(int64_t, num_heads);
+
+  POSENC_FIELDS(GridPositionBiasOptions, grid_, num_heads_);
 };
 
 /// A learned number for each head and for each difference of rows and columns of two patches of an

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "posenc/core/fields.h"
 #include "posenc/positions/nn/table_module.h"
 #include "posenc/positions/sinusoid/options.h"
 
@@ -29,6 +30,8 @@ struct GridPositionalEncodingOptions {
   TORCH_ARG(RegisterAs, register_as) = RegisterAs::Parameter;
   /// The table's name in the state_dict; `position_embeddings` in Hugging Face's ViTMAE.
   TORCH_ARG(std::string, key) = "pos_embed";
+
+  POSENC_FIELDS(GridPositionalEncodingOptions, sinusoid_, register_as_, key_);
 };
 
 /// Adds a two-dimensional (or higher) sinusoid to the patches of an image: x + pos_embed. Its R

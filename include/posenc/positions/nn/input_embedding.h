@@ -4,6 +4,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/core/opaque.h"
 #include "posenc/positions/nn/embedding_options.h"
 #include "posenc/positions/nn/positional_encoding.h"
@@ -22,6 +23,10 @@ struct InputEmbeddingOptions : TokenAndPositionOptions<InputEmbeddingOptions> {
 
   /// Excludes the token table from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
+
+  POSENC_FIELDS(InputEmbeddingOptions, vocab_size_, d_model_, scale_, embedding_init_, padding_idx_,
+                sparse_, max_len_, table_source_, dropout_, batch_first_, grow_, sinusoid_,
+                reuse_output_, freeze_);
 };
 
 /// Token embeddings plus positional encodings, by default without a scale, unlike those of

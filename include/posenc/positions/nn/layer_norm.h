@@ -3,6 +3,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -18,6 +19,8 @@ struct LayerNormOptions {
   TORCH_ARG(double, eps) = 1e-5;
   /// Whether there is a bias.
   TORCH_ARG(bool, bias) = true;
+
+  POSENC_FIELDS(LayerNormOptions, d_model_, eps_, bias_);
 };
 
 /// Layer normalisation over the last axis: (x - mean) / sqrt(variance + eps) * weight + bias.

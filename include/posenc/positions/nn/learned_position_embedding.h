@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/functional/extend_positions.h"
 #include "posenc/positions/functional/resize_positions.h"
@@ -26,6 +27,9 @@ struct LearnedPositionEmbeddingOptions {
   TORCH_ARG(int64_t, offset) = 0;
   /// A row that is initialised to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+
+  POSENC_FIELDS(LearnedPositionEmbeddingOptions, num_embeddings_, embedding_dim_, offset_,
+                padding_idx_);
 };
 
 /// A trained table of positions: weight[position_ids + offset]. It does not grow, since an

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "posenc/core/fields.h"
 #include "posenc/positions/nn/table_module.h"
 #include "posenc/positions/sinusoid/options.h"
 
@@ -32,6 +33,8 @@ struct PositionEmbeddingOptions {
   /// The sinusoid. The default is that of the reference class that registers it in the same way
   /// (presets `notebook_002` and `notebook_004`, which differ in the last bits).
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+
+  POSENC_FIELDS(PositionEmbeddingOptions, d_model_, max_len_, register_as_, sinusoid_);
 };
 
 /// Looks up sinusoidal encodings by position: table[position_ids].

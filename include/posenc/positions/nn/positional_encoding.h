@@ -4,6 +4,7 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/pimpl.h>
 
+#include "posenc/core/fields.h"
 #include "posenc/core/opaque.h"
 #include "posenc/positions/nn/embedding_options.h"
 #include "posenc/positions/nn/table_module.h"
@@ -27,6 +28,10 @@ struct PositionalEncodingOptions : PositionOptions<PositionalEncodingOptions> {
   TORCH_ARG(int64_t, d_model);
   /// The sinusoid; its dim must be d_model.
   TORCH_ARG(SinusoidOptions, sinusoid);
+
+  POSENC_FIELDS(PositionalEncodingOptions, max_len_, table_source_, batch_first_, grow_, d_model_,
+                sinusoid_);
+  POSENC_TRAINING_FIELDS(dropout_);
 };
 
 /// Adds sinusoidal encodings of their positions to rows: dropout(x + pe[0, offset : offset + L]).

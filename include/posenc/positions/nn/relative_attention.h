@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/index.h"
 #include "posenc/positions/relative/scores.h"
@@ -32,6 +33,9 @@ struct RelativeAttentionOptions {
   TORCH_ARG(relative::Contract, contract) = relative::Contract::Query;
   /// How scores, term and mask are put together.
   TORCH_ARG(relative::Scoring, scoring);
+
+  POSENC_FIELDS(RelativeAttentionOptions, index_, head_dim_, rows_, num_heads_, contract_,
+                scoring_);
 };
 
 /// Scores of attention with a term of learned vectors, one for each index of the distance of a key

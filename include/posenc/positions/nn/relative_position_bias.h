@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/index.h"
 
@@ -22,6 +23,8 @@ struct RelativePositionBiasOptions {
   TORCH_ARG(relative::Index, index);
   /// Number of heads H.
   TORCH_ARG(int64_t, num_heads);
+
+  POSENC_FIELDS(RelativePositionBiasOptions, index_, num_heads_);
 };
 
 /// A learned number for each head and index of the distance of a key from a query, which is added

@@ -3,6 +3,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -30,6 +31,8 @@ struct RMSNormOptions {
   TORCH_ARG(RoundTo, round) = RoundTo::BeforeWeight;
   /// Whether x is multiplied by 1 + weight, which is then initialised to zeros.
   TORCH_ARG(bool, plus_one) = false;
+
+  POSENC_FIELDS(RMSNormOptions, d_model_, eps_, round_, plus_one_);
 };
 
 /// Root mean square normalisation over the last axis: x / sqrt(mean(x^2) + eps) * weight, computed

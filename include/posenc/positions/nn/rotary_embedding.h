@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/core/opaque.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
@@ -28,8 +29,7 @@ enum class LengthRule {
   /// depends on earlier calls.
   System,
   PerCall,  ///< by the largest position of the call
-  /// RotaryEmbeddingOptions::length in every call, so that cached keys and later ones are rotated
-  /// by the same frequencies.
+  /// RotaryEmbeddingOptions::length in every call, so that cached keys are rotated as later ones.
   Fixed,
 };
 
@@ -47,17 +47,17 @@ struct RotaryEmbeddingOptions {
   TORCH_ARG(LengthRule, length_rule) = LengthRule::System;
   /// The length of LengthRule::Fixed.
   TORCH_ARG(int64_t, length) = 0;
-  /// Whether `inv_freq` is in the state_dict, as it is for ESM, Wav2Vec2-Conformer, CLVP and Stable
-  /// Audio.
+  /// Whether `inv_freq` is in the state_dict: ESM, Wav2Vec2-Conformer, CLVP, Stable Audio.
   TORCH_ARG(bool, persistent) = false;
-  /// Whether to(dtype) rounds the frequencies, as in Python. In bfloat16, the angle at position
-  /// 1000 is then off by more than a full turn.
+  /// Whether to(dtype) rounds the frequencies, as in Python: in bfloat16 to another angle.
   TORCH_ARG(bool, casts_frequencies) = false;
-  /// Whether the frequencies are multiplied by exp(alpha), a saved buffer that is 0 until it is
-  /// loaded: Mistral Large 4.
+  /// Whether the frequencies are multiplied by exp(alpha), a saved buffer: Mistral Large 4.
   TORCH_ARG(bool, learned_scale) = false;
   /// The most rows of cos and sin to cache; later positions are computed in each call.
   TORCH_ARG(int64_t, cache_rows) = 32768;
+
+  POSENC_FIELDS(RotaryEmbeddingOptions, rotary_, head_axis_, length_rule_, length_, learned_scale_);
+  POSENC_TRAINING_FIELDS(persistent_, casts_frequencies_, cache_rows_);
 };
 
 struct RotaryEmbeddingState;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/core/opaque.h"
 #include "posenc/export.h"
 #include "posenc/positions/functional/rotary.h"
@@ -44,6 +45,9 @@ struct RotaryPositionEmbedding2dOptions {
   TORCH_ARG(double, rescale) = 0.0;
   /// The number of grids, those that were used last, whose cos and sin are cached.
   TORCH_ARG(int64_t, cached_grids) = 8;
+
+  POSENC_FIELDS(RotaryPositionEmbedding2dOptions, rotary_, head_axis_, prefix_tokens_, shift_,
+                jitter_, rescale_, cached_grids_);
 };
 
 struct RotaryPositionEmbedding2dState;

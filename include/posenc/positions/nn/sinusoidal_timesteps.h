@@ -8,6 +8,7 @@
 #include <string>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/sinusoid/options.h"
 
@@ -31,6 +32,8 @@ struct SinusoidalTimestepsOptions {
   /// The sinusoid. The default is the preset `diffusers_timesteps` with flip_sin_to_cos 1 and
   /// downscale_freq_shift 0, as used by diffusers' UNets, DiT and guided-diffusion.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+
+  POSENC_FIELDS(SinusoidalTimestepsOptions, d_model_, hidden_, channels_, sequential_, sinusoid_);
 };
 
 /// diffusers' `Timesteps` and `TimestepEmbedding` (the class TimestepEmbedding here is

@@ -3,6 +3,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/pimpl.h>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/position_embedding.h"
 
@@ -24,6 +25,8 @@ struct TimestepEmbeddingOptions {
   TORCH_ARG(int64_t, hidden);
   /// Number of timesteps.
   TORCH_ARG(int64_t, max_len) = 1000;
+
+  POSENC_FIELDS(TimestepEmbeddingOptions, d_model_, channels_, hidden_, max_len_);
 };
 
 /// Embeds a timestep as one value per channel (diffusers' TimestepEmbedding is SinusoidalTimesteps

@@ -6,6 +6,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/core/opaque.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/embedding_options.h"
@@ -40,6 +41,11 @@ struct TokenAndPositionEmbeddingOptions
   TORCH_ARG(embeddings::Norm, norm) = embeddings::Norm::None;
   /// Added to the variance in the norm.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
+
+  POSENC_FIELDS(TokenAndPositionEmbeddingOptions, vocab_size_, d_model_, scale_, padding_idx_,
+                max_len_, table_source_, batch_first_, grow_, sinusoid_, position_ids_,
+                learned_positions_, position_offset_, norm_, layer_norm_eps_);
+  POSENC_TRAINING_FIELDS(embedding_init_, sparse_, dropout_, reuse_output_);
 };
 
 /// Token embeddings plus sinusoidal positions, by default multiplied by sqrt(d_model), unlike those

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/positions/nn/embedding_options.h"
 
 namespace posenc POSENC_EXPORT {
@@ -16,6 +17,9 @@ struct TokenEmbeddingOptions : TokenOptions<TokenEmbeddingOptions> {
 
   /// Excludes the weight from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
+
+  POSENC_FIELDS(TokenEmbeddingOptions, vocab_size_, d_model_, scale_, embedding_init_, padding_idx_,
+                sparse_, freeze_);
 };
 
 /// A learned vector for each token, by default without a scale: embedding.weight[ids] * scale. Set

@@ -3,6 +3,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -31,6 +32,8 @@ struct TransformerNormOptions {
   TORCH_ARG(double, eps) = 1e-5;
   /// Whether a bias is added; an RMS norm has none.
   TORCH_ARG(bool, bias) = true;
+
+  POSENC_FIELDS(TransformerNormOptions, d_model_, kind_, eps_, bias_);
 };
 
 /// A norm of a Transformer layer, whose kind is an option: LayerNorm, RMSNorm or neither.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/functional/resize_positions.h"
 #include "posenc/positions/sinusoid/options.h"
@@ -45,6 +46,9 @@ struct Names {
   std::string patches = "patch_embeddings.projection";    ///< the projection of the patches
   std::string positions = "position_embeddings";          ///< the table of positions
   std::string norm = "pre_layrnorm";                      ///< the norm; CLIP's files spell it so
+
+  POSENC_FIELDS(Names, class_token, distillation_token, register_tokens, mask_token, patches,
+                positions, norm);
 };
 
 }  // namespace vision
@@ -132,6 +136,14 @@ struct VisionEmbeddingsOptions {
   int64_t position_prefix() const;
   /// Throws c10::ValueError, beginning with `[VisionEmbeddings]`, for contradictory options.
   void validate() const;
+
+  POSENC_FIELDS(VisionEmbeddingsOptions, image_height_, image_width_, patch_height_, patch_width_,
+                d_model_, num_channels_, patch_bias_, cast_pixels_, whole_patches_, pad_patches_,
+                own_size_, class_tokens_, class_token_dim_, distillation_token_, register_tokens_,
+                mask_token_, mask_token_dim_, mask_rule_, position_table_, position_table_dim_,
+                position_rows_, sinusoid_, resize_, resize_always_, mask_ratio_, norm_, patch_norm_,
+                layer_norm_eps_);
+  POSENC_TRAINING_FIELDS(dropout_, initializer_range_, names_);
 };
 
 }  // namespace posenc

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -28,10 +29,7 @@ struct Alibi {
   /// tokens.
   bool counts_tokens = false;
 
-  /// Whether all members are equal.
-  friend bool operator==(const Alibi& a, const Alibi& b) {
-    return a.slopes == b.slopes && a.bias_max == b.bias_max && a.counts_tokens == b.counts_tokens;
-  }
+  POSENC_FIELDS(Alibi, slopes, bias_max, counts_tokens);
 };
 
 }  // namespace relative

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -28,12 +29,7 @@ struct Buckets {
   /// class computes 32 buckets whatever its setting counts. Not negative.
   int64_t spare_rows = 0;
 
-  /// Whether all members are equal.
-  friend bool operator==(const Buckets& a, const Buckets& b) {
-    return a.num_buckets == b.num_buckets && a.max_distance == b.max_distance &&
-           a.bidirectional == b.bidirectional && a.truncate_sum == b.truncate_sum &&
-           a.spare_rows == b.spare_rows;
-  }
+  POSENC_FIELDS(Buckets, num_buckets, max_distance, bidirectional, truncate_sum, spare_rows);
 };
 
 /// DeBERTa v2's buckets: those of the smaller distances and of the wider ones on both sides of 0,
@@ -44,10 +40,7 @@ struct SignedLog {
   int64_t buckets = 256;       ///< half of the rows; at least 2
   int64_t max_position = 512;  ///< the distance of the last bucket; above buckets / 2 + 1
 
-  /// Whether all members are equal.
-  friend bool operator==(const SignedLog& a, const SignedLog& b) {
-    return a.buckets == b.buckets && a.max_position == b.max_position;
-  }
+  POSENC_FIELDS(SignedLog, buckets, max_position);
 };
 
 /// A row for each distance from -left to right; farther keys share the last row of their side.
@@ -61,11 +54,7 @@ struct Clamp {
   bool query_minus_key = false;  ///< whether the distance is query - key, and not key - query
   bool absolute = false;         ///< whether both sides share their rows
 
-  /// Whether all members are equal.
-  friend bool operator==(const Clamp& a, const Clamp& b) {
-    return a.left == b.left && a.right == b.right && a.query_minus_key == b.query_minus_key &&
-           a.absolute == b.absolute;
-  }
+  POSENC_FIELDS(Clamp, left, right, query_minus_key, absolute);
 };
 
 /// A row for each distance from -origin on, without a limit, as in Transformer-XL. Index: key -
@@ -73,8 +62,7 @@ struct Clamp {
 struct Shift {
   int64_t origin = 0;  ///< the row of distance 0
 
-  /// Whether the origins are equal.
-  friend bool operator==(const Shift& a, const Shift& b) { return a.origin == b.origin; }
+  POSENC_FIELDS(Shift, origin);
 };
 
 /// How a table is indexed by the distance of a key from a query.

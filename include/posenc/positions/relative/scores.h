@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/index.h"
 
@@ -45,6 +46,8 @@ struct Scoring {
   Masking masking = Masking::AfterTerm;  ///< when the mask is added
   /// Whether the scores of half-precision inputs become float32 before the term is added: Falcon.
   bool in_float32 = false;
+
+  POSENC_FIELDS(Scoring, scale_of, scale_by, products, scales_term, masking, in_float32);
 };
 
 /// A term that depends on the head and the distance only, such as ALiBi's and T5's, given once for

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -15,10 +16,7 @@ struct Grid {
   int64_t height = 0;  ///< rows of patches; positive
   int64_t width = 0;   ///< columns of patches; positive
 
-  /// Whether both have the same sides.
-  friend bool operator==(const Grid& a, const Grid& b) {
-    return a.height == b.height && a.width == b.width;
-  }
+  POSENC_FIELDS(Grid, height, width);
 };
 
 /// How coordinates of patches become the input of a continuous position bias.

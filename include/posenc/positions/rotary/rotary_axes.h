@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 // The enumerations in which RotaryOptions describes a rotary embedding. D is the number of channels
@@ -130,6 +131,9 @@ struct Grid {
   int64_t merge = 1;
   /// Class tokens before the patches rotate by angles that are weights of the model: MLCD.
   bool learned_prefix = false;
+
+  POSENC_FIELDS(Grid, coordinates, width_first, zero_tokens, reference, offset, merge,
+                learned_prefix);
 };
 
 }  // namespace rotary

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/rotary/rotary_axes.h"
 #include "posenc/positions/rotary/rotary_scaling.h"
@@ -126,10 +127,14 @@ struct RotaryOptions {
   /// Throws c10::ValueError, naming the option, the rule and the value, if the options cannot be
   /// computed.
   void validate() const;
+
+  POSENC_FIELDS(RotaryOptions, dim_, pairing_, base_, scaling_, frequency_, angle_type_, precision_,
+                planes_, sections_, axes_, axis_dims_, axis_bases_, last_plane_first_, rest_first_,
+                position_scale_, angle_divisor_, modulated_, grid_, cos_layout_, cos_type_,
+                arithmetic_, part_, rotary_heads_, applied_to_, rotary_value_, xpos_scale_base_,
+                xpos_middle_, reversed_, head_axis_);
 };
 
-/// Whether all options are equal, which implies bit-identical cos and sin.
-bool operator==(const RotaryOptions& a, const RotaryOptions& b);
 /// Whether any option differs.
 inline bool operator!=(const RotaryOptions& a, const RotaryOptions& b) { return !(a == b); }
 

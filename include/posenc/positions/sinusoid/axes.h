@@ -3,6 +3,7 @@
 // The enumerations in which SinusoidOptions describes a sinusoid. C is the number of channels that
 // one axis fills (the whole row without a grid), n = C / 2, m the divisor and b the base.
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -135,10 +136,8 @@ enum class Post {
 struct Coordinate {
   bool complement = false;  ///< use 1 - p
   double factor = 1.0;      ///< factor of the coordinate
-  /// Equal in both members.
-  friend bool operator==(const Coordinate& a, const Coordinate& b) {
-    return a.complement == b.complement && a.factor == b.factor;
-  }
+
+  POSENC_FIELDS(Coordinate, complement, factor);
 };
 
 }  // namespace sinusoid

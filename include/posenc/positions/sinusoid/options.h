@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/sinusoid/axes.h"
 
@@ -114,10 +115,15 @@ struct SinusoidOptions {
   /// Throws c10::ValueError, naming the option, the rule and the value, if no table can be
   /// computed.
   void validate() const;
+
+  POSENC_FIELDS(SinusoidOptions, dim_, frequency_, index_, divisor_, shift_, divisor_at_least_one_,
+                base_, max_frequency_, min_period_, power_shape_, arithmetic_, precision_, phase_,
+                angle_scale_, angle_by_length_, layout_, cos_first_, odd_dim_, raw_first_,
+                position_range_, start_, step_, zero_row_, cls_row_, grid_, channel_axes_,
+                axis_depth_, axis_values_, axis_channels_, base_size_, interpolation_scale_,
+                coordinates_, post_);
 };
 
-/// Whether all options are equal, which implies bit-identical tables.
-bool operator==(const SinusoidOptions& a, const SinusoidOptions& b);
 /// Whether any option differs.
 inline bool operator!=(const SinusoidOptions& a, const SinusoidOptions& b) { return !(a == b); }
 

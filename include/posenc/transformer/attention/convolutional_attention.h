@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/functional/attention_mask.h"
 
@@ -26,6 +27,9 @@ struct ConvolutionalAttentionOptions {
   TORCH_ARG(int64_t, conv_kernel_size) = 9;
   /// Probability of zeroing an attention weight in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
+
+  POSENC_FIELDS(ConvolutionalAttentionOptions, embed_dim_, num_heads_, conv_kernel_size_);
+  POSENC_TRAINING_FIELDS(dropout_);
 };
 
 /// Self-attention beside a convolution whose kernels are computed from the sequence: ConvBERT's

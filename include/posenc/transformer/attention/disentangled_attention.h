@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/attention/disentangled_options.h"
 #include "posenc/transformer/functional/attention_mask.h"
@@ -36,6 +37,10 @@ struct DisentangledAttentionOptions {
   TORCH_ARG(double, position_dropout) = 0.0;
   /// Whether keys have a bias; otherwise its rows of in_proj_bias are zeros without a gradient.
   TORCH_ARG(bool, key_bias) = true;
+
+  POSENC_FIELDS(DisentangledAttentionOptions, embed_dim_, num_heads_, positions_, scale_,
+                key_bias_);
+  POSENC_TRAINING_FIELDS(dropout_, position_dropout_);
 };
 
 /// Self-attention with terms of content and of relative position: DeBERTa.

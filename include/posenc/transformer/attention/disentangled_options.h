@@ -4,14 +4,15 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/index.h"
 #include "posenc/transformer/functional/activation.h"
 
 namespace posenc POSENC_EXPORT {
 
-/// The disentangled attention of a stack of DisentangledEncoderLayers, in the terms of
-/// transformers' DebertaV2Config.
+/// The disentangled attention of TransformerEncoderLayers, in the terms of transformers'
+/// DebertaV2Config.
 struct DisentangledOptions {
   /// The options of DeBERTa for distances up to this one.
   explicit DisentangledOptions(int64_t max_relative_positions)
@@ -47,6 +48,11 @@ struct DisentangledOptions {
   TORCH_ARG(int64_t, conv_groups) = 1;
   /// What follows it.
   TORCH_ARG(Activation, conv_act) = Activation::Tanh;
+
+  POSENC_FIELDS(DisentangledOptions, max_relative_positions_, position_buckets_,
+                relative_attention_, content_to_position_, position_to_content_, share_att_key_,
+                position_key_bias_, norm_relative_embeddings_, conv_kernel_size_, conv_groups_,
+                conv_act_);
 };
 
 }  // namespace posenc

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/relative_position_bias.h"
 #include "posenc/positions/nn/rotary_embedding.h"
@@ -72,6 +73,11 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(bool, batch_first) = true;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
+
+  POSENC_FIELDS(MultiheadAttentionOptions, embed_dim_, num_heads_, num_kv_heads_, head_dim_,
+                qk_norm_, qk_norm_eps_, scale_, rotary_, relative_, bias_, query_bias_, key_bias_,
+                value_bias_, out_bias_, kdim_, vdim_, batch_first_);
+  POSENC_TRAINING_FIELDS(dropout_, python_dropout_order_);
 };
 
 /// Multi-head attention. For the formula see functional::multihead_attention().

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/scores.h"
 #include "posenc/transformer/attention/transformer_xl_options.h"
@@ -38,6 +39,10 @@ struct TransformerXLAttentionOptions {
   TORCH_ARG(bool, bias) = false;
   /// Whether that of the output has one.
   TORCH_ARG(bool, out_bias) = false;
+
+  POSENC_FIELDS(TransformerXLAttentionOptions, embed_dim_, num_heads_, positions_, scale_, bias_,
+                out_bias_);
+  POSENC_TRAINING_FIELDS(dropout_);
 };
 
 /// Self-attention whose queries are also multiplied by the keys of distances: Transformer-XL.

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <utility>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/sinusoid/options.h"
 
 namespace posenc POSENC_EXPORT {
 
-/// The relative positions of a stack of TransformerXLEncoderLayers: the keys of distances are rows
-/// of a sinusoid, which each layer projects, as in Transformer-XL.
+/// The relative positions of Transformer-XL's attention in a stack: the keys of distances are rows
+/// of a sinusoid, which each layer projects.
 struct TransformerXLOptions {
   /// The row of a query i and a key j is that of position i - j of this sinusoid, of d_model
   /// channels.
@@ -30,9 +31,8 @@ struct TransformerXLOptions {
   /// Whether the stack holds the vector that pretraining with two streams puts in place of words;
   /// forward() does not use it.
   TORCH_ARG(bool, mask_embedding) = false;
-};
 
-/// Whether all options are equal.
-bool operator==(const TransformerXLOptions& a, const TransformerXLOptions& b);
+  POSENC_FIELDS(TransformerXLOptions, sinusoid_, clamp_len_, bi_data_, segments_, mask_embedding_);
+};
 
 }  // namespace posenc

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/attention/window_options.h"
 
@@ -33,6 +34,9 @@ struct WindowAttentionOptions {
   TORCH_ARG(bool, key_bias) = true;
   /// Probability of zeroing an attention weight in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
+
+  POSENC_FIELDS(WindowAttentionOptions, embed_dim_, num_heads_, windows_, qkv_bias_, key_bias_);
+  POSENC_TRAINING_FIELDS(dropout_);
 };
 
 /// Self-attention in windows of a grid, whose scores depend on the places of tokens in their

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/relative/window.h"
 
@@ -44,6 +45,10 @@ struct WindowOptions {
   TORCH_ARG(bool, res_post_norm) = false;
   /// Whether the dropout of a path is of the attention alone, as in transformers' Swin.
   TORCH_ARG(bool, path_of_attention) = false;
+
+  POSENC_FIELDS(WindowOptions, window_, shift_, positions_, pretrained_window_, needs_room_,
+                res_post_norm_);
+  POSENC_TRAINING_FIELDS(path_of_attention_);
 };
 
 }  // namespace posenc

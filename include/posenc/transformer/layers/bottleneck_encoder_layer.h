@@ -102,8 +102,9 @@ class BottleneckEncoderLayerImpl : public Cloneable<BottleneckEncoderLayerImpl>,
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
 
  private:
-  torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
-                    const torch::Tensor& position_ids, torch::Tensor* weights) override;
+  torch::Tensor run(const torch::Tensor& x, const StackPositions& relative,
+                    const AttentionMask& mask, const torch::Tensor& position_ids,
+                    torch::Tensor* weights) override;
 };
 
 TORCH_MODULE(BottleneckEncoderLayer);

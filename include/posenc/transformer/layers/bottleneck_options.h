@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -30,6 +31,10 @@ struct BottleneckOptions {
   TORCH_ARG(int64_t, num_feedforward_networks) = 1;
   /// Added to the variance in the norm of the last network; layer_norm_eps unless set.
   TORCH_ARG(std::optional<double>, last_norm_eps) = std::nullopt;
+
+  POSENC_FIELDS(BottleneckOptions, intra_bottleneck_size_, use_bottleneck_,
+                use_bottleneck_attention_, key_query_shared_bottleneck_, num_feedforward_networks_,
+                last_norm_eps_);
 };
 
 }  // namespace posenc

@@ -73,11 +73,9 @@ class ConformerEncoderLayerImpl : public Cloneable<ConformerEncoderLayerImpl>,
   torch::Tensor attend(const torch::Tensor& x, const StackPositions& relative,
                        const AttentionMask& mask, const torch::Tensor& position_ids,
                        torch::Tensor* weights);
-  torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
-                    const torch::Tensor& position_ids, torch::Tensor* weights) override;
-  torch::Tensor run_relative(const torch::Tensor& x, const StackPositions& relative,
-                             const AttentionMask& mask, const torch::Tensor& position_ids,
-                             torch::Tensor* weights) override;
+  torch::Tensor run(const torch::Tensor& x, const StackPositions& relative,
+                    const AttentionMask& mask, const torch::Tensor& position_ids,
+                    torch::Tensor* weights) override;
 };
 
 TORCH_MODULE(ConformerEncoderLayer);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -17,6 +18,9 @@ struct ConformerOptions {
   TORCH_ARG(int64_t, conv_kernel_size);
   /// Probability of zeroing an element of what it adds in training, in [0, 1).
   TORCH_ARG(double, conv_dropout) = 0.0;
+
+  POSENC_FIELDS(ConformerOptions, conv_kernel_size_);
+  POSENC_TRAINING_FIELDS(conv_dropout_);
 };
 
 }  // namespace posenc

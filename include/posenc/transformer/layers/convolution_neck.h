@@ -6,6 +6,7 @@
 #include <iosfwd>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/layer_norm.h"
 
@@ -23,6 +24,8 @@ struct ConvolutionNeckOptions {
   TORCH_ARG(int64_t, channels);
   /// Added to the variance in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-6;
+
+  POSENC_FIELDS(ConvolutionNeckOptions, d_model_, channels_, layer_norm_eps_);
 };
 
 /// Two convolutions on a map, of 1 x 1 and 3 x 3 tokens without a bias, each before a norm of the

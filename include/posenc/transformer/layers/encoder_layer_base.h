@@ -13,7 +13,7 @@ struct StackPositions {
 };
 
 /// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer,
-/// DisentangledEncoderLayer, TransformerXLEncoderLayer, ConformerEncoderLayer.
+/// ConformerEncoderLayer.
 class EncoderLayerBase {
  public:
   virtual ~EncoderLayerBase() = default;
@@ -28,15 +28,9 @@ class EncoderLayerBase {
 
   // The layer's output, with a mask that includes the window. Stores the attention weights unless
   // `weights` is null.
-  virtual at::Tensor run(const at::Tensor& x, const AttentionMask& mask,
-                         const at::Tensor& position_ids, at::Tensor* weights) = 0;
-
-  // The same with the relative positions of the stack, which layers with such terms read.
-  virtual at::Tensor run_relative(const at::Tensor& x, const StackPositions&,
-                                  const AttentionMask& mask, const at::Tensor& position_ids,
-                                  at::Tensor* weights) {
-    return run(x, mask, position_ids, weights);
-  }
+  virtual at::Tensor run(const at::Tensor& x, const StackPositions& relative,
+                         const AttentionMask& mask, const at::Tensor& position_ids,
+                         at::Tensor* weights) = 0;
 };
 
 }  // namespace posenc

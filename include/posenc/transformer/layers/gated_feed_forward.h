@@ -4,6 +4,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/functional/activation.h"
 
@@ -23,6 +24,8 @@ struct GatedFeedForwardOptions {
   TORCH_ARG(Activation, gate) = Activation::SiLU;
   /// Whether the projections have a bias.
   TORCH_ARG(bool, bias) = false;
+
+  POSENC_FIELDS(GatedFeedForwardOptions, d_model_, d_ff_, gate_, bias_);
 };
 
 /// The feed-forward network of the Llama family: down_proj(gate(gate_proj(x)) * up_proj(x)).

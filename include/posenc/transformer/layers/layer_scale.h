@@ -3,6 +3,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -16,6 +17,9 @@ struct LayerScaleOptions {
   TORCH_ARG(int64_t, d_model);
   /// The initial factor of every channel.
   TORCH_ARG(double, init) = 1.0;
+
+  POSENC_FIELDS(LayerScaleOptions, d_model_);
+  POSENC_TRAINING_FIELDS(init_);
 };
 
 /// Multiplies each channel by a factor that is trained: x * lambda1.

@@ -6,6 +6,7 @@
 #include <iosfwd>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/layer_norm.h"
 
@@ -23,6 +24,8 @@ struct PatchMergingOptions {
   TORCH_ARG(bool, norm_first) = true;
   /// Added to the variance in the norm.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
+
+  POSENC_FIELDS(PatchMergingOptions, d_model_, norm_first_, layer_norm_eps_);
 };
 
 /// Makes one token of each 2 x 2 tokens of a map: side by side, column by column, normalised and

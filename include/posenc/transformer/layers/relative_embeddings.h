@@ -11,7 +11,7 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// The table of relative positions that the DisentangledEncoderLayers of a stack share.
+/// The table of relative positions that the DisentangledAttentions of a stack share.
 ///
 /// ```cpp
 /// const posenc::DisentangledOptions positions(/*max_relative_positions=*/16);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/layers/transformer_decoder_layer.h"
 
@@ -13,6 +14,9 @@ namespace posenc POSENC_EXPORT {
 /// Options of TransformerDecoder.
 struct TransformerDecoderOptions : TransformerStackOptions<TransformerDecoderOptions> {
   using TransformerStackOptions::TransformerStackOptions;
+
+  POSENC_FIELDS(TransformerDecoderOptions, layer_, num_layers_, norm_, final_norm_eps_, relative_,
+                alibi_);
 };
 
 /// The state that a decoder keeps between tokens. Copies are independent. It is unchanged after a

@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/layers/bottleneck_encoder_layer.h"
 #include "posenc/transformer/layers/conformer_encoder_layer.h"
-#include "posenc/transformer/layers/disentangled_encoder_layer.h"
 #include "posenc/transformer/layers/relative_embeddings.h"
 #include "posenc/transformer/layers/transformer_encoder_layer.h"
-#include "posenc/transformer/layers/transformer_xl_encoder_layer.h"
 #include "posenc/transformer/layers/transformer_xl_positions.h"
 
 namespace posenc POSENC_EXPORT {
@@ -39,6 +38,10 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
   /// Adds one GridPositionBias to the scores of all layers, by the rows and columns of patches,
   /// with a table for a grid of this size: BEiT. None unless set.
   TORCH_ARG(std::optional<relative::Grid>, grid_bias) = std::nullopt;
+
+  POSENC_FIELDS(TransformerEncoderOptions, layer_, num_layers_, norm_, final_norm_eps_, relative_,
+                alibi_, order_, layers_, grid_bias_);
+  POSENC_TRAINING_FIELDS(layer_dropout_);
 };
 
 /// What TransformerEncoder::forward_with() returns besides the result of the last layer.
@@ -63,10 +66,8 @@ struct TransformerEncoderRecord {
 /// ```
 ///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer, or BottleneckEncoderLayer with
-/// TransformerLayerOptions::bottleneck, or DisentangledEncoderLayer with
-/// TransformerLayerOptions::disentangled, or ConformerEncoderLayer with
-/// TransformerLayerOptions::conformer, or else TransformerXLEncoderLayer with
-/// TransformerLayerOptions::transformer_xl), `norm.*`; with `relative`
+/// TransformerLayerOptions::bottleneck, or ConformerEncoderLayer with
+/// TransformerLayerOptions::conformer), `norm.*`; with `relative`
 /// `relative_attention_bias.weight` (rows, num_heads); with `grid_bias` `grid_position_bias.weight`
 /// (GridPositionBias); with `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it
 /// has one, `conv.*` (ConvolutionBeside); with `transformer_xl` `shifted_positions.*`

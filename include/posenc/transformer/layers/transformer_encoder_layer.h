@@ -12,7 +12,9 @@
 #include "posenc/positions/nn/grid_position_bias.h"
 #include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/convolutional_attention.h"
+#include "posenc/transformer/attention/disentangled_attention.h"
 #include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/transformer/attention/transformer_xl_attention.h"
 #include "posenc/transformer/layers/encoder_layer_base.h"
 #include "posenc/transformer/layers/layer_scale.h"
 #include "posenc/transformer/layers/transformer_layer_options.h"
@@ -39,7 +41,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// torch::Tensor x = layer->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `self_attn.*` (MultiheadAttention), or `conv_attn.*` (ConvolutionalAttention) with
+/// Keys: `self_attn.*` (MultiheadAttention, or DisentangledAttention with disentangled, or
+/// TransformerXLAttention with transformer_xl), or `conv_attn.*` (ConvolutionalAttention) with
 /// Mixing::Convolution, or neither with Mixing::Fourier; `linear1.*` (d_ff,
 /// D), or (2 d_ff, D) with FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms
 /// `post_norm1.*` and `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and
@@ -53,7 +56,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// `FNetLayer` (Mixing::Fourier), `ConvBertLayer` (Mixing::Convolution),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
 /// `Qwen3Attention` (head_dim, qk_norm), `Gemma3DecoderLayer` (post_norms), `BeitLayer`
-/// (grid_bias) and `T5Block` (attention_scale, relative).
+/// (grid_bias), `T5Block` (attention_scale, relative), `DebertaV2Layer` (disentangled) and
+/// `XLNetLayer` (transformer_xl).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
                                     public EncoderLayerBase {
  public:
@@ -74,23 +78,30 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {});
 
+  /// The same with the rows of relative positions and the segments of a stack, of a layer with
+  /// disentangled or transformer_xl. Other layers do not read them.
+  torch::Tensor forward_relative(const torch::Tensor& x, const StackPositions& relative,
+                                 const AttentionMask& mask = {});
+
   /// Returns the layer's output and its attention weights (B, H, L, L), as
   /// MultiheadAttention::forward_with_weights() does.
   std::tuple<torch::Tensor, torch::Tensor> forward_with_weights(
       const torch::Tensor& x, const AttentionMask& mask = {},
       const torch::Tensor& position_ids = {});
 
-  TransformerEncoderLayerOptions options;     ///< the options given to the constructor
-  MultiheadAttention self_attn{nullptr};      ///< the self-attention, with Mixing::Attention
-  ConvolutionalAttention conv_attn{nullptr};  ///< the same beside a convolution
-  torch::nn::Linear linear1{nullptr},         ///< (D) to (d_ff), or to (2 d_ff) with gates
-      linear2{nullptr};                       ///< (d_ff) to (D)
-  TransformerNorm norm1{nullptr},    ///< of the self-attention; null with first_norm(false)
-      norm2{nullptr},                ///< of the feed-forward network
-      post_norm1{nullptr},           ///< after the self-attention, with .post_norms(true)
-      post_norm2{nullptr};           ///< after the feed-forward network, the same
-  LayerScale layer_scale1{nullptr},  ///< of the self-attention, with .layer_scale()
-      layer_scale2{nullptr};         ///< of the feed-forward network, with .layer_scale()
+  TransformerEncoderLayerOptions options;            ///< the options given to the constructor
+  MultiheadAttention self_attn{nullptr};             ///< the self-attention, with Mixing::Attention
+  DisentangledAttention disentangled_attn{nullptr};  ///< in its place, with its keys
+  TransformerXLAttention transformer_xl_attn{nullptr};  ///< the same
+  ConvolutionalAttention conv_attn{nullptr};            ///< the same beside a convolution
+  torch::nn::Linear linear1{nullptr},  ///< (D) to (d_ff), or to (2 d_ff) with gates
+      linear2{nullptr};                ///< (d_ff) to (D)
+  TransformerNorm norm1{nullptr},      ///< of the self-attention; null with first_norm(false)
+      norm2{nullptr},                  ///< of the feed-forward network
+      post_norm1{nullptr},             ///< after the self-attention, with .post_norms(true)
+      post_norm2{nullptr};             ///< after the feed-forward network, the same
+  LayerScale layer_scale1{nullptr},    ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr};           ///< of the feed-forward network, with .layer_scale()
   GridPositionBias grid_position_bias{nullptr};  ///< with .grid_bias()
   torch::nn::Dropout dropout{nullptr},           ///< after the activation
       dropout1{nullptr},                         ///< after the self-attention
@@ -101,8 +112,10 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  torch::Tensor run(const torch::Tensor& x, const AttentionMask& mask,
-                    const torch::Tensor& position_ids, torch::Tensor* weights) override;
+  torch::Tensor run(const torch::Tensor& x, const StackPositions& relative,
+                    const AttentionMask& mask, const torch::Tensor& position_ids,
+                    torch::Tensor* weights) override;
+  void check_options() const;
   AttentionMask with_own_parts(const AttentionMask& mask) const;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "posenc/core/base_arg.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/rotary_embedding.h"
 #include "posenc/positions/nn/transformer_norm.h"
@@ -45,6 +46,8 @@ struct LayerDropouts {
   /// Of zeroing all that a block adds to a sequence, the others being divided by 1 - path: DINOv2's
   /// drop_path_rate. Encoders only.
   double path = 0.0;
+
+  POSENC_FIELDS(LayerDropouts, attention, attention_output, activation, output, path);
 };
 
 /// Options of a layer of the encoder or the decoder. A decoder layer refuses those that say so.
@@ -70,12 +73,13 @@ struct TransformerLayerOptions {
   TORCH_ARG(int64_t, conv_kernel_size) = 9;
   /// Makes layers BottleneckEncoderLayers, which refuse most other options of encoders: MobileBERT.
   TORCH_ARG(std::optional<BottleneckOptions>, bottleneck) = std::nullopt;
-  /// Makes layers DisentangledEncoderLayers, which refuse most other options of encoders: DeBERTa.
+  /// Gives layers a DisentangledAttention, beside which they refuse most other options of encoders:
+  /// DeBERTa.
   TORCH_ARG(std::optional<DisentangledOptions>, disentangled) = std::nullopt;
   /// Makes layers ConformerEncoderLayers, which refuse most other options of encoders.
   TORCH_ARG(std::optional<ConformerOptions>, conformer) = std::nullopt;
-  /// Makes layers TransformerXLEncoderLayers, which refuse most other options of encoders, or gives
-  /// those of a conformer such an attention: XLNet.
+  /// Gives layers a TransformerXLAttention, beside which they refuse most other options of
+  /// encoders: XLNet. Those of a conformer may have one too.
   TORCH_ARG(std::optional<TransformerXLOptions>, transformer_xl) = std::nullopt;
   /// The structure of the feed-forward network.
   TORCH_ARG(FeedForward, feed_forward) = FeedForward::Plain;
@@ -142,6 +146,14 @@ struct TransformerLayerOptions {
   TORCH_ARG(std::optional<int64_t>, window) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
+
+  POSENC_FIELDS(TransformerLayerOptions, d_model_, num_heads_, d_ff_, mixing_, conv_kernel_size_,
+                bottleneck_, disentangled_, conformer_, transformer_xl_, feed_forward_, activation_,
+                norm_first_, first_norm_, post_norms_, norm_kind_, layer_norm_eps_, bias_,
+                qkv_bias_, query_bias_, key_bias_, value_bias_, out_bias_, linear1_bias_,
+                linear2_bias_, norm_bias_, batch_first_, num_kv_heads_, head_dim_, relative_,
+                grid_bias_, rotary_, qk_norm_, attention_scale_, window_);
+  POSENC_TRAINING_FIELDS(dropout_, dropouts_, layer_scale_, python_dropout_order_);
 };
 
 /// Base class of the options of a stack of layers.

@@ -9,7 +9,7 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// The rows of relative positions that the TransformerXLEncoderLayers of a stack project.
+/// The rows of relative positions that the TransformerXLAttentions of a stack project.
 ///
 /// x: (B, L, D)  ->  (G, 2 L - 1, D), the rows of positions L - 1, ..., 1 - L: G is 1, or 2 with
 /// bi_data, or B in training with dropout, which each sequence then has of its own.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/layer_norm.h"
 #include "posenc/transformer/layers/convolution_neck.h"
@@ -43,6 +44,8 @@ struct WindowEncoderOptions {
   const TransformerLayerOptions& first_layer() const;
   /// The same of the last layer.
   const TransformerLayerOptions& last_layer() const;
+
+  POSENC_FIELDS(WindowEncoderOptions, stages_, norm_, neck_, records_layers_);
 };
 
 /// An encoder of maps of tokens whose attention is in windows: stages of layers, after each of

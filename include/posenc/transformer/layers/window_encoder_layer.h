@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/window_attention.h"
@@ -26,6 +27,8 @@ struct WindowEncoderLayerOptions {
   TORCH_ARG(TransformerLayerOptions, layer);
   /// The windows.
   TORCH_ARG(WindowOptions, windows);
+
+  POSENC_FIELDS(WindowEncoderLayerOptions, layer_, windows_);
 };
 
 /// An encoder layer on a map of tokens, whose attention is in windows of it: x = x +

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 #include "posenc/transformer/layers/patch_merging.h"
 #include "posenc/transformer/layers/window_encoder_layer.h"
@@ -25,6 +26,8 @@ struct WindowStageOptions {
   TORCH_ARG(std::vector<WindowEncoderLayerOptions>, layers);
   /// The patch merging after them, of their d_model; none unless set.
   TORCH_ARG(std::optional<PatchMergingOptions>, downsample) = std::nullopt;
+
+  POSENC_FIELDS(WindowStageOptions, layers_, downsample_);
 };
 
 /// Layers of one width on a map of tokens, and a patch merging after them.

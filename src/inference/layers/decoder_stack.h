@@ -6,41 +6,16 @@
 #include <vector>
 
 #include "inference/attention/attention.h"
-#include "inference/attention/grid_biases.h"
 #include "inference/attention/relative_bias.h"
-#include "inference/attention/rotation.h"
-#include "inference/layers/frozen_layers.h"
 #include "inference/linear/weight_converter.h"
-#include "inference/rows/convolution.h"
+#include "inference/rows/stream.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
-#include "posenc/transformer/layers/transformer_encoder.h"
 
 namespace posenc::inference {
 
-/// An encoder layer. Each norm `after` a block is the one that follows it: the block's own in a
-/// post-norm stack; in a pre-norm stack, that of the next block, which may be none, or the stack's
-/// last.
-struct EncoderLayer {
-  /// No projections, but functional::fourier_mixing() of the whole batch.
-  bool is_fourier = false;
-  std::optional<Convolution> convolution = std::nullopt;  ///< beside the attention
-  HeadSizes sizes = {};
-  Projection in_proj = {}, out_proj = {};         ///< (sizes.width(), D), (D, sizes.query_width())
-  Norm query_norm = {}, key_norm = {};            ///< of each head
-  std::optional<size_t> rotation = std::nullopt;  ///< of the stack's rotations
-  float score_scale = 0.0F;
-  std::optional<size_t> relative = std::nullopt;   ///< of the stack's relative biases
-  std::optional<size_t> grid_bias = std::nullopt;  ///< of the stack's grid biases
-  std::optional<int64_t> window = std::nullopt;
-  FeedForward feed_forward = {};
-  Norm post_attention = {}, post_feed_forward = {};  ///< of what a block adds to the stream
-  Norm after_attention = {}, after_feed_forward = {};
-
-  /// The width of the rows of which out_proj is taken.
-  int64_t context_width() const { return (convolution ? 2 : 1) * sizes.query_width(); }
-};
-
-/// A decoder layer, whose projections have the widths of the stack's heads.
+/// A decoder layer, whose projections have the widths of the stack's heads. Each norm `after` a
+/// block is the one that follows it: the block's own in a post-norm stack; in a pre-norm stack,
+/// that of the next block, or the stack's last.
 struct DecoderLayer {
   Projection in_proj, out_proj;
   Projection query, memory, cross_out;
@@ -50,14 +25,16 @@ struct DecoderLayer {
   Norm after_attention = {}, after_cross = {}, after_feed_forward = {};
 };
 
-/// The part that both kinds of stack share.
-template <typename Layer>
-struct Stack {
+/// The layers of a TransformerDecoder.
+struct DecoderStack {
   bool norm_first;
   int64_t heads, width;  ///< width: D
   Norm entry;            ///< pre-norm: before the first block
   Norm last;             ///< post-norm: after all layers
-  std::vector<Layer> layers;
+  std::vector<DecoderLayer> layers;
+  HeadSizes sizes = {};  ///< of both attentions of each layer
+  std::vector<RelativeBias> relative_biases = {};
+  std::optional<AlibiSlopes> alibi = std::nullopt;
 
   /// The residual stream in `x` (rows, D). `input` is a buffer of the same size, used only by a
   /// pre-norm stack.
@@ -66,7 +43,7 @@ struct Stack {
   }
   /// Whether blocks read their input in 8 bits.
   bool reads_int8() const {
-    return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+    return std::any_of(layers.begin(), layers.end(), [](const DecoderLayer& layer) {
       return layer.in_proj.is_int8() || layer.feed_forward.wide.is_int8();
     });
   }
@@ -75,24 +52,6 @@ struct Stack {
   float* result(const Stream& stream) const {
     return layers.back().after_feed_forward ? stream.input : stream.x;
   }
-};
-/// The layers of a TransformerEncoder that are TransformerEncoderLayers.
-class EncoderStack : public Stack<EncoderLayer>, public FrozenLayers {
- public:
-  EncoderStack(const TransformerEncoderImpl& encoder, WeightConverter& convert);
-
-  at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
-                 const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
-
-  std::vector<Rotation> rotations;
-  std::vector<RelativeBias> relative_biases;
-  GridBiases grid_biases;
-};
-/// The layers of a TransformerDecoder.
-struct DecoderStack : Stack<DecoderLayer> {
-  HeadSizes sizes = {};  ///< of both attentions of each layer
-  std::vector<RelativeBias> relative_biases = {};
-  std::optional<AlibiSlopes> alibi = std::nullopt;
 };
 
 /// `prefix` begins the names of the stack's parts in errors: `decoder.` or empty. The final norm is

@@ -1,6 +1,6 @@
 // Layers whose attention has terms of relative positions, as DeBERTa's.
 
-#include "posenc/transformer/layers/disentangled_encoder_layer.h"
+#include "posenc/transformer/attention/disentangled_attention.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -15,7 +15,7 @@
 #include "support/compare.h"
 #include "support/threads.h"
 
-namespace posenc::disentangled_encoder_layer_test {
+namespace posenc::disentangled_attention_test {
 namespace {
 
 using testing::bit_equal;
@@ -84,7 +84,7 @@ TEST(RelativeEmbeddings, NormalisesTheTableThatAllLayersShare) {
 
 // With each term, kind of distance and mask, tokens of padding between others, and numbers of
 // threads.
-TEST(DisentangledEncoderLayer, FrozenLayersComputeTheSame) {
+TEST(DisentangledAttention, FrozenLayersComputeTheSame) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;  // more than a tile of keys
   const auto x = torch::randn({3, length, 8});
@@ -112,14 +112,16 @@ TEST(DisentangledEncoderLayer, FrozenLayersComputeTheSame) {
         const Threads use(threads);
         const auto got = frozen.forward(x, mask);
         EXPECT_TRUE(near(has_padding ? got * tokens.unsqueeze(-1) : got, expected));
-        if (one.defined()) EXPECT_TRUE(bit_equal(got, one));
+        if (one.defined()) {
+          EXPECT_TRUE(bit_equal(got, one));
+        }
         one = got;
       }
     }
   }
 }
 
-TEST(DisentangledEncoderLayer, QueriesWithoutKeysAttendToAllAlike) {
+TEST(DisentangledAttention, QueriesWithoutKeysAttendToAllAlike) {
   const torch::NoGradGuard no_grad;
   auto encoder =
       drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(DisentangledOptions(3)), 1)));
@@ -134,7 +136,16 @@ TEST(DisentangledEncoderLayer, QueriesWithoutKeysAttendToAllAlike) {
   EXPECT_TRUE(near(freeze(encoder).forward(x, mask), out));
 }
 
-TEST(DisentangledEncoderLayer, NoticesOtherOptionsOnceItIsFrozen) {
+TEST(DisentangledAttention, AWindowThatALayerGotLaterIsFrozenToo) {
+  const torch::NoGradGuard no_grad;
+  auto encoder =
+      drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(DisentangledOptions(3)), 1)));
+  encoder->layers->at<TransformerEncoderLayerImpl>(0).options.window(1);
+  const auto x = torch::randn({2, 6, 8});
+  EXPECT_TRUE(near(freeze(encoder).forward(x), encoder->forward(x)));
+}
+
+TEST(DisentangledAttention, NoticesOtherOptionsOnceItIsFrozen) {
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({1, 4, 8});
   const auto noticed = [&](const char* part, const auto& change) {
@@ -146,37 +157,33 @@ TEST(DisentangledEncoderLayer, NoticesOtherOptionsOnceItIsFrozen) {
     EXPECT_ERROR(frozen.forward(x), c10::Error, part);
   };
   noticed("other options of layers.0.self_attn", [](TransformerEncoderImpl& encoder) {
-    auto& layer = encoder.layers->at<DisentangledEncoderLayerImpl>(0);
-    layer.self_attn->options.positions().content_to_position(false);
+    auto& layer = encoder.layers->at<TransformerEncoderLayerImpl>(0);
+    layer.disentangled_attn->options.positions().content_to_position(false);
   });
   noticed("other options of conv", [](TransformerEncoderImpl& encoder) {
     encoder.conv->options.disentangled()->conv_act(Activation::GELU);
   });
 }
 
-TEST(DisentangledEncoderLayer, RefusesOptionsThatDoNotFit) {
+TEST(DisentangledAttention, RefusesOptionsThatDoNotFit) {
   const DisentangledOptions positions(3);
-  EXPECT_ERROR(DisentangledEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
-               "[DisentangledEncoderLayer] disentangled must be set");
-  EXPECT_ERROR(DisentangledEncoderLayer{layer_of(positions).norm_first(true)}, c10::ValueError,
-               "[DisentangledEncoderLayer] norm_first must be its default");
-  EXPECT_ERROR(DisentangledEncoderLayer{layer_of(DisentangledOptions(3).position_buckets(1))},
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions).norm_first(true)}, c10::ValueError,
+               "[TransformerEncoderLayer] norm_first must be its default with disentangled");
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(DisentangledOptions(3).position_buckets(1))},
                c10::ValueError, "position_buckets must be 0 or at least 2. Got 1");
-  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions)}, c10::ValueError,
-               "[TransformerEncoderLayer] disentangled must not be set");
   EXPECT_ERROR(ConvolutionBeside{layer_of(DisentangledOptions(3).conv_kernel_size(2))},
                c10::ValueError, "conv_kernel_size must be odd and positive. Got 2");
   const relative::Index index = relative::Buckets{};
-  EXPECT_ERROR(DisentangledEncoderLayer{layer_of(positions).relative(index)}, c10::ValueError,
-               "[DisentangledEncoderLayer] relative must be its default");
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions).relative(index)}, c10::ValueError,
+               "[TransformerEncoderLayer] relative must be its default with disentangled");
   EXPECT_ERROR(
       TransformerEncoder(TransformerEncoderOptions(layer_of(positions), 1).relative(index)),
       c10::ValueError,
       "without a bottleneck, disentangled or Transformer-XL's attention and a conformer");
-  DisentangledEncoderLayer layer(layer_of(positions));
-  EXPECT_ERROR(layer->forward(torch::zeros({1, 2, 8}), torch::zeros({5, 8})), c10::ValueError,
-               "[DisentangledAttention] table must be [6, 8]. Got [5, 8]");
+  TransformerEncoderLayer layer(layer_of(positions));
+  EXPECT_ERROR(layer->forward_relative(torch::zeros({1, 2, 8}), {torch::zeros({5, 8}), {}}),
+               c10::ValueError, "[DisentangledAttention] table must be [6, 8]. Got [5, 8]");
 }
 
 }  // namespace
-}  // namespace posenc::disentangled_encoder_layer_test
+}  // namespace posenc::disentangled_attention_test

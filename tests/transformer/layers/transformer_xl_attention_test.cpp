@@ -1,6 +1,6 @@
 // Layers whose attention multiplies queries by keys of distances, as XLNet's.
 
-#include "posenc/transformer/layers/transformer_xl_encoder_layer.h"
+#include "posenc/transformer/attention/transformer_xl_attention.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -15,7 +15,7 @@
 #include "support/compare.h"
 #include "support/threads.h"
 
-namespace posenc::transformer_xl_encoder_layer_test {
+namespace posenc::transformer_xl_attention_test {
 namespace {
 
 using testing::bit_equal;
@@ -64,7 +64,7 @@ TEST(TransformerXLAttention, AddsTheProductsOfEachDistanceAndSegment) {
 }
 
 // With each option and mask, tokens of padding between others, and numbers of threads.
-TEST(TransformerXLEncoderLayer, FrozenLayersComputeTheSame) {
+TEST(TransformerXLAttention, FrozenLayersComputeTheSame) {
   const torch::NoGradGuard no_grad;
   const int64_t length = 70;  // more than a tile of keys
   const auto x = torch::randn({4, length, 8});
@@ -102,7 +102,7 @@ TEST(TransformerXLEncoderLayer, FrozenLayersComputeTheSame) {
 }
 
 // The keys of distances are kept for the longest sequence so far.
-TEST(TransformerXLEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
+TEST(TransformerXLAttention, FrozenBitsDoNotDependOnEarlierCalls) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 200, 8}), beginning = x.narrow(1, 0, 5);
@@ -113,7 +113,7 @@ TEST(TransformerXLEncoderLayer, FrozenBitsDoNotDependOnEarlierCalls) {
 }
 
 // Of 64 bits, as in transformers: 2^32 is another segment than 0.
-TEST(TransformerXLEncoderLayer, SegmentsAreAnyIntegers) {
+TEST(TransformerXLAttention, SegmentsAreAnyIntegers) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 4, 8});
@@ -123,7 +123,7 @@ TEST(TransformerXLEncoderLayer, SegmentsAreAnyIntegers) {
                    encoder->forward_with(x, {}, nothing, {}, {}, segments)));
 }
 
-TEST(TransformerXLEncoderLayer, FreezingSeesTheOptionsOfPositions) {
+TEST(TransformerXLAttention, FreezingSeesTheOptionsOfPositions) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 4, 8});
@@ -139,7 +139,7 @@ TEST(TransformerXLEncoderLayer, FreezingSeesTheOptionsOfPositions) {
   }
 }
 
-TEST(TransformerXLEncoderLayer, ABatchMayBeEmpty) {
+TEST(TransformerXLAttention, ABatchMayBeEmpty) {
   for (const bool bi_data : {false, true}) {
     const auto options = layer_of(positions().bi_data(bi_data)).dropout(0.1);
     auto encoder = TransformerEncoder(TransformerEncoderOptions(options, 1));
@@ -153,14 +153,14 @@ TEST(TransformerXLEncoderLayer, ABatchMayBeEmpty) {
   }
 }
 
-TEST(TransformerXLEncoderLayer, FrozenBytesAreOfWhatIsKept) {
+TEST(TransformerXLAttention, FrozenBytesAreOfWhatIsKept) {
   const auto bytes_of = [](const TransformerXLOptions& own) {
     return freeze(TransformerEncoder(TransformerEncoderOptions(layer_of(own), 1))).bytes().own;
   };
   EXPECT_EQ(bytes_of(positions().mask_embedding(true)), bytes_of(positions()));
 }
 
-TEST(TransformerXLEncoderLayer, PaddingAttendsToItselfToo) {
+TEST(TransformerXLAttention, PaddingAttendsToItselfToo) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({1, 4, 8});
@@ -173,16 +173,14 @@ TEST(TransformerXLEncoderLayer, PaddingAttendsToItselfToo) {
   EXPECT_TRUE(seen.equal(expected.to(torch::kBool)));
 }
 
-TEST(TransformerXLEncoderLayer, RefusesWhatDoesNotFit) {
-  EXPECT_ERROR(TransformerXLEncoderLayer{TransformerLayerOptions(8, 2)}, c10::ValueError,
-               "[TransformerXLEncoderLayer] transformer_xl must be set");
-  EXPECT_ERROR(TransformerXLEncoderLayer{layer_of(positions()).norm_first(true)}, c10::ValueError,
-               "[TransformerXLEncoderLayer] norm_first must be its default");
-  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions())}, c10::ValueError,
-               "[TransformerEncoderLayer] transformer_xl must not be set");
-  EXPECT_ERROR(TransformerXLEncoderLayer{layer_of(TransformerXLOptions(SinusoidOptions(6)))},
+TEST(TransformerXLAttention, RefusesWhatDoesNotFit) {
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions()).norm_first(true)}, c10::ValueError,
+               "[TransformerEncoderLayer] norm_first must be its default with transformer_xl");
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions()).key_bias(false)}, c10::ValueError,
+               "[TransformerEncoderLayer] key_bias must be its default with transformer_xl");
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(TransformerXLOptions(SinusoidOptions(6)))},
                c10::ValueError, "the sinusoid must have embed_dim 8 channels. Got 6");
-  EXPECT_ERROR(TransformerXLEncoderLayer{layer_of(positions().clamp_len(-1))}, c10::ValueError,
+  EXPECT_ERROR(TransformerEncoderLayer{layer_of(positions().clamp_len(-1))}, c10::ValueError,
                "clamp_len must not be negative. Got -1");
   auto encoder =
       TransformerEncoder(TransformerEncoderOptions(layer_of(positions().bi_data(true)), 1));
@@ -190,13 +188,13 @@ TEST(TransformerXLEncoderLayer, RefusesWhatDoesNotFit) {
   const char* odd = "the number of sequences must be even with bi_data. Got 3";
   EXPECT_ERROR(encoder->forward(x), c10::ValueError, odd);
   EXPECT_ERROR(freeze(encoder).forward(x), c10::ValueError, odd);
-  TransformerXLEncoderLayer layer(layer_of(positions()));
+  TransformerEncoderLayer layer(layer_of(positions()));
   const auto table = table_of(positions(), 2);
-  EXPECT_ERROR(layer->forward(x, table.narrow(1, 0, 2)), c10::ValueError,
+  EXPECT_ERROR(layer->forward_relative(x, {table.narrow(1, 0, 2), {}}), c10::ValueError,
                "[TransformerXLAttention] table must be (G, 2 L - 1, E) = (G, 3, 8)");
-  EXPECT_ERROR(layer->forward(x, table, {}, torch::zeros({3, 1}, torch::kLong)), c10::ValueError,
-               "the segments of tokens must be [3, 2]. Got [3, 1]");
-  EXPECT_ERROR(layer->forward(x, table, {}, torch::zeros({3, 2})), c10::TypeError,
+  EXPECT_ERROR(layer->forward_relative(x, {table, torch::zeros({3, 1}, torch::kLong)}),
+               c10::ValueError, "the segments of tokens must be [3, 2]. Got [3, 1]");
+  EXPECT_ERROR(layer->forward_relative(x, {table, torch::zeros({3, 2})}), c10::TypeError,
                "the segments of tokens must be integers. Got Float");
   TransformerEncoder plain(TransformerEncoderOptions({8, 2}, 1));
   TransformerEncoderRecord nothing;
@@ -208,4 +206,4 @@ TEST(TransformerXLEncoderLayer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace posenc::transformer_xl_encoder_layer_test
+}  // namespace posenc::transformer_xl_attention_test

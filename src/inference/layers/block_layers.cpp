@@ -1,0 +1,113 @@
+// The rows of a batch on their way through blocks.
+
+#include "inference/layers/block_layers.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <map>
+
+#include "inference/rows/layer_ends.h"
+
+namespace posenc::inference {
+namespace {
+
+// A norm of it replaces x.
+Stream in_place(const Stream& part) { return {part.x, part.x, part.rows, part.width, part.regime}; }
+
+class BlockRun {
+ public:
+  BlockRun(const BlockLayers& layers, const BatchRows& batch, const LayerEnds& ends)
+      : blocks_(layers.blocks), layers_(layers), stream_(batch.stream), ends_(ends) {
+    for (const Block& block : blocks_) {
+      if (block.mixers != nullptr && !runs_.contains(block.mixers))
+        runs_.emplace(block.mixers, block.mixers->begin(batch));
+    }
+  }
+
+  void run() {
+    by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
+      const Stream part = stream_.part(begin, end);
+      normalise(part, layers_.entry);
+      advance({0, 0}, part, begin);
+    });
+    Place at = {0, 0};
+    for (; at.block < blocks_.size(); at = after(at)) {
+      const Block& block = blocks_[at.block];
+      if (block.mixers == nullptr || !block.mixers->mixes()) continue;
+      MixerRun& mixer = *runs_.at(block.mixers);
+      mixer.mix(block.step, input_of(block, stream_));
+      by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
+        const Stream part = stream_.part(begin, end);
+        mixer.write(block.step, part, begin, block.post, block.after);
+        end_block(at, part, begin);
+        advance(after(at), part, begin);
+      });
+    }
+  }
+
+ private:
+  struct Place {
+    std::size_t block, layer;
+  };
+  Place after(Place at) const {
+    return {at.block + 1, at.layer + (blocks_[at.block].ends_layer ? 1 : 0)};
+  }
+
+  static const float* input_of(const Block& block, const Stream& part) {
+    return block.is_unnormed ? part.x : part.input;
+  }
+
+  // All blocks from `at` on, up to what the next mixer reads.
+  void advance(Place at, const Stream& part, int64_t begin) {
+    for (; at.block < blocks_.size(); at = after(at)) {
+      const Block& block = blocks_[at.block];
+      if (block.mixers == nullptr) {
+        feed_forward(part, block.network, block.post, block.after);
+      } else {
+        MixerRun& mixer = *runs_.at(block.mixers);
+        mixer.read(block.step, part, input_of(block, part), begin);
+        if (block.mixers->mixes()) return;
+        mixer.write(block.step, part, begin, block.post, block.after);
+      }
+      end_block(at, part, begin);
+    }
+    if (layers_.last) normalise(in_place(part), layers_.last);
+  }
+
+  void end_block(Place at, const Stream& part, int64_t begin) const {
+    const Block& block = blocks_[at.block];
+    if (block.in_place) normalise(in_place(part), block.in_place);
+    if (block.ends_layer) ends_.end(at.layer, part, begin, block.after);
+    if (block.next) normalise(part, block.next);
+  }
+
+  const std::vector<Block>& blocks_;
+  const BlockLayers& layers_;
+  const Stream stream_;
+  const LayerEnds& ends_;
+  std::map<const Mixers*, std::unique_ptr<MixerRun>> runs_;
+};
+
+}  // namespace
+
+at::Tensor BlockLayers::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                            const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const {
+  const at::Tensor x = rows.contiguous(), input = norm_first_ ? at::empty_like(x) : x;
+  Stream stream = {x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0), width_,
+                   row_regime(rows.size(0))};
+  at::Tensor in_8_bits;
+  const bool reads_int8 = std::any_of(mixers_.begin(), mixers_.end(),
+                                      [](const auto& kind) { return kind->reads_int8(); }) ||
+                          std::any_of(blocks.begin(), blocks.end(), [](const Block& block) {
+                            return block.mixers == nullptr && block.network.wide.is_int8();
+                          });
+  if (reads_int8) in_8_bits = add_int8(stream);
+  const auto layers = static_cast<std::size_t>(
+      std::count_if(blocks.begin(), blocks.end(), [](const Block& one) { return one.ends_layer; }));
+  const LayerEnds ends(outputs, layers, x, packing.rows_without(inputs.kept_rows));
+  BlockRun(*this, {stream, packing, mask, inputs}, ends).run();
+  return norm_first_ && blocks.back().after ? input : x;
+}
+
+}  // namespace posenc::inference

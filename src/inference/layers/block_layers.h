@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "inference/layers/frozen_layers.h"
+#include "inference/rows/stream.h"
+
+namespace posenc::inference {
+
+/// A batch on its way through the layers.
+struct BatchRows {
+  const Stream& stream;  ///< all rows
+  const Packing& packing;
+  const ScoreMask& mask;
+  const LayerInputs& inputs;
+};
+
+/// What the mixers of one kind do with a batch. `step` is the number of a mixer among those of its
+/// kind; the first row of a part is row `begin` of all.
+class MixerRun {
+ public:
+  virtual ~MixerRun() = default;
+  /// Reads rows of a block's input, (part.rows, D).
+  virtual void read(std::size_t /*step*/, const Stream& /*part*/, const float* /*input*/,
+                    int64_t /*begin*/) {}
+  /// Mixes all rows, once they are read.
+  virtual void mix(std::size_t /*step*/, const float* /*input*/) {}
+  /// Adds the result to the rows of a part, as add_projected() does.
+  virtual void write(std::size_t step, const Stream& part, int64_t begin, const Norm& post,
+                     const Norm& after) = 0;
+};
+
+/// The mixers of one kind in a stack: attentions, say.
+class Mixers {
+ public:
+  virtual ~Mixers() = default;
+  /// Whether a projection reads its rows in 8 bits.
+  virtual bool reads_int8() const { return false; }
+  /// Whether a row depends on other rows of a block's input, so that all have to be read before.
+  virtual bool mixes() const { return true; }
+  virtual std::unique_ptr<MixerRun> begin(const BatchRows& batch) const = 0;
+};
+
+/// x += post(f(x)), where f is a mixer or a feed-forward network, and norms.
+struct Block {
+  const Mixers* mixers = nullptr;  ///< of its kind; null: the network
+  std::size_t step = 0;            ///< of the mixers
+  FeedForward network = {};
+  bool is_unnormed = false;  ///< in a pre-norm stack: the input is x, without a norm
+  Norm post = {};
+  /// The block's own in a post-norm stack; in a pre-norm stack that of the next block's input.
+  Norm after = {};
+  Norm in_place = {};  ///< of x after that
+  Norm next = {};      ///< of the next block's input, after `in_place`
+  bool ends_layer = false;
+};
+
+/// Layers that are blocks, whose rows pass through all networks and projections between two mixers
+/// at once, so that they stay in the cache.
+class BlockLayers : public FrozenLayers {
+ public:
+  BlockLayers(const TransformerEncoderImpl& encoder, bool norm_first)
+      : FrozenLayers(encoder), norm_first_(norm_first), width_(encoder.options.layer().d_model()) {}
+
+  at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
+                 const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
+
+  /// Adds the mixers of a kind.
+  template <typename Kind, typename... Arguments>
+  Kind& add(Arguments&&... arguments) {
+    auto kind = std::make_unique<Kind>(std::forward<Arguments>(arguments)...);
+    Kind& added = *kind;
+    mixers_.push_back(std::move(kind));
+    return added;
+  }
+
+  std::vector<Block> blocks;
+  Norm entry;  ///< of the first block's input
+  Norm last;   ///< of x, after all layers
+
+ private:
+  bool norm_first_;
+  int64_t width_;
+  std::vector<std::unique_ptr<const Mixers>> mixers_;
+};
+
+}  // namespace posenc::inference

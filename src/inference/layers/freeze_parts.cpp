@@ -1,0 +1,36 @@
+#include "inference/layers/freeze_parts.h"
+
+namespace posenc::inference {
+
+// lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
+Projection linear(const torch::nn::Linear& module, WeightConverter& convert,
+                  const LayerScale& scale) {
+  if (scale.is_empty()) return convert.projection(module->weight, module->bias);
+  const at::Tensor& factors = scale->lambda1;
+  return convert.projection(module->weight * factors.unsqueeze(1),
+                            module->bias.defined() ? module->bias * factors : module->bias,
+                            module->weight);
+}
+
+Projection in_projection(const MultiheadAttentionImpl& attention, int64_t first, int64_t count,
+                         WeightConverter& convert) {
+  const auto rows = [&](const at::Tensor& whole) {
+    return whole.defined() ? whole.narrow(0, first, count) : whole;
+  };
+  return convert.projection(rows(attention.in_proj_weight), rows(attention.in_proj_bias),
+                            attention.in_proj_weight);
+}
+
+float scale_of(const MultiheadAttentionImpl& attention) {
+  const int64_t head_dim = HeadSizes::of(attention.options).head_dim;
+  return static_cast<float>(attention.options.scale().value_or(score_scale(head_dim)));
+}
+
+std::optional<std::size_t> relative_of(std::vector<RelativeBias>& all,
+                                       const RelativePositionBias& shared,
+                                       const RelativePositionBias& own) {
+  const RelativePositionBias& bias = shared ? shared : own;
+  return bias ? std::optional<std::size_t>(add_bias(all, *bias)) : std::nullopt;
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "inference/attention/attention.h"
+#include "inference/attention/relative_bias.h"
+#include "inference/linear/weight_converter.h"
+#include "inference/rows/stream.h"
+#include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/transformer/layers/layer_scale.h"
+
+// What the layers of several kinds are frozen with.
+
+namespace posenc::inference {
+
+/// That of a linear layer, whose result is multiplied by `scale`, which may be empty.
+Projection linear(const torch::nn::Linear& module, WeightConverter& convert,
+                  const LayerScale& scale = nullptr);
+
+/// Projects with rows [first, first + count) of the projection of queries, keys and values.
+Projection in_projection(const MultiheadAttentionImpl& attention, int64_t first, int64_t count,
+                         WeightConverter& convert);
+
+/// The factor of the scores.
+float scale_of(const MultiheadAttentionImpl& attention);
+
+/// The relative bias of a layer: that of the stack, or its own; each is in `all` once.
+std::optional<std::size_t> relative_of(std::vector<RelativeBias>& all,
+                                       const RelativePositionBias& shared,
+                                       const RelativePositionBias& own);
+
+/// The network of `linear1` and `linear2` of a module with these options.
+template <typename Layer>
+FeedForward network_of(const Layer& layer, WeightConverter& convert,
+                       const LayerScale& scale = nullptr) {
+  return {linear(layer.linear1, convert), linear(layer.linear2, convert, scale),
+          layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
+}
+
+}  // namespace posenc::inference
