@@ -96,10 +96,7 @@ void add_copies(FolderWriter& written, const fs::path& source, const std::string
 void add_default_modules(FolderWriter& written, const SavedModel& model,
                          const SentenceStages& stages) {
   const auto& pooling = std::get<sentence::Pooling>(model.stages.front().stage);
-  nlohmann::json config = {{"embedding_dimension", stages->options.d_model()},
-                           {"include_prompt", true}};
-  config["pooling_mode"] = pooling_word(pooling.modes.front());
-  written.add_json("1_Pooling/config.json", config);
+  written.add_json("1_Pooling/config.json", pooling_settings(pooling, stages->options.d_model()));
   const std::string package = "sentence_transformers.";
   written.add_json(kModules,
                    {{{"idx", 0},

@@ -44,9 +44,9 @@ void load_stage(torch::nn::Module& module, const std::string& part,
                 const SentenceStageSettings& stage, const LoadOptions& options,
                 LoadReport& report) {
   const std::string& folder = stage.folder;
-  if (std::holds_alternative<sentence::WordWeights>(stage.stage)) {  // as the package loads them
-    module.named_buffers()["emb_layer.weight"].copy_(
-        stage_word_weights(kStageLoader, folder).unsqueeze(1));
+  const StageKind& kind = kind_of(stage.stage);
+  if (kind.load != nullptr) {
+    kind.load(settings_of_stage(kStageLoader, folder, kind), module);
     return;
   }
   for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <string>
 #include <vector>
 
 #include "models/config/settings.h"
 #include "models/sentence/modules.h"
+#include "models/sentence/stages/stage_kind.h"
 #include "posenc/models/sentence_stages.h"
 
 namespace posenc {
@@ -33,8 +32,8 @@ struct SentenceStageSettings {
 std::vector<SentenceStageSettings> stages_after_first(const char* caller,
                                                       const SentenceModules& modules);
 
-/// The weights (V) of the WordWeights in `folder`, whose settings have them.
-at::Tensor stage_word_weights(const char* caller, const std::string& folder);
+/// The settings of a stage of that kind in `folder`; none where it may lack them.
+Settings settings_of_stage(const char* caller, const std::string& folder, const StageKind& kind);
 
 /// The activation whose class in torch.nn a setting names, such as
 /// `torch.nn.modules.activation.Tanh`. Throws c10::ValueError for another path.
@@ -42,11 +41,5 @@ Activation activation_at(const Settings& config, const char* name);
 
 /// The folder of a stage.
 std::string stage_folder(const SentenceModules& modules, const SentenceModule& stage);
-
-/// The weight (V) of each word of a WordWeights' `vocab`: that of the word or else of its
-/// lower-case form in `word_weights`, or `unknown_word_weight`. Throws c10::ValueError for settings
-/// that are none, and for a word of which only the lower-case form may have a weight and which has
-/// other letters than those of ASCII.
-at::Tensor word_weights_in(const Settings& config);
 
 }  // namespace posenc
