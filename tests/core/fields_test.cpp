@@ -39,7 +39,8 @@ struct Outer {
 
 std::string where(const Outer& a, const Outer& b) {
   std::string found;
-  EXPECT_EQ(fields::differ(a, b, fields::Which::EvalMode, &found), !found.empty());
+  const bool differs = fields::differ(a, b, fields::Which::EvalMode, &found);
+  EXPECT_EQ(differs, !found.empty());
   return found;
 }
 

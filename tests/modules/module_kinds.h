@@ -354,14 +354,7 @@ inline const Kind kModules[] = {
      "",
      "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, feed_forward=Gated, "
      "norm_first=true, post_norms=true, norm_kind=RMS, bias=false, num_kv_heads=1, head_dim=6, "
-     "rotary=(rotary=(dim=6, pairing=Halves, base=10000, scaling=Default, frequency=Power, "
-     "angle_type=Float32, precision=Reference, planes=One, sections=[], axes=2, axis_dims=[], "
-     "axis_bases=[], last_plane_first=false, rest_first=false, position_scale=1, angle_divisor=1, "
-     "modulated=false, grid=(), cos_layout=Halves, cos_type=Input, arithmetic=Input, part=Whole, "
-     "rotary_heads=0, applied_to=Heads, rotary_value=false, xpos_scale_base=0, xpos_middle=none, "
-     "reversed=false, head_axis=BeforeLength), head_axis=BeforeLength, length_rule=System, "
-     "length=0, learned_scale=false, persistent=false, casts_frequencies=false, cache_rows=32768), "
-     "qk_norm=true, attention_scale=0.5, window=2)",
+     "rotary=(...), qk_norm=true, attention_scale=0.5, window=2)",
      [] {
        return std::make_shared<TransformerEncoderLayerImpl>(
            small_layer()
