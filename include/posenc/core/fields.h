@@ -116,12 +116,15 @@ bool any_of_pairs(const T& a, const T& b, Which which, Visit&& visit) {
 template <typename T>
 bool differ(const std::optional<T>& a, const std::optional<T>& b, Which which,
             std::string* where = nullptr);
+/// The same of lists.
 template <typename T>
 bool differ(const std::vector<T>& a, const std::vector<T>& b, Which which,
             std::string* where = nullptr);
+/// The same of alternatives.
 template <typename... T>
 bool differ(const std::variant<T...>& a, const std::variant<T...>& b, Which which,
             std::string* where = nullptr);
+/// The same of a struct with a list, and of values that have ==.
 template <typename T>
 bool differ(const T& a, const T& b, Which which, std::string* where = nullptr) {
   if constexpr (IsListed<T>::value) {
