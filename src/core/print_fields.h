@@ -42,6 +42,20 @@ std::string_view name_of_enumerator(Enum value) {
 template <typename T>
 void print_fields(std::ostream& stream, const T& object, const T& defaults);
 
+/// Its defaults, where sizes that it asks for are -1; nothing of a struct that asks for others.
+template <typename T>
+std::optional<T> defaults_of() {
+  if constexpr (std::is_default_constructible_v<T>) {
+    return T{};
+  } else if constexpr (std::is_constructible_v<T, int64_t>) {
+    return T(int64_t{-1});
+  } else if constexpr (std::is_constructible_v<T, int64_t, int64_t>) {
+    return T(int64_t{-1}, int64_t{-1});
+  } else {
+    return std::nullopt;
+  }
+}
+
 /// Writes a value: `true`, `GELU`, `[1, 2]`, `none`, `Clamp(right=64)`, `(...)` of a struct whose
 /// defaults are unknown. `other`, which may be null, is what it is by default.
 template <typename T>
@@ -60,17 +74,9 @@ void print_value(std::ostream& stream, const T& value, const T* other) {
     stream << name_of_enumerator(value);
   } else if constexpr (IsListed<T>::value) {
     stream << "(";
-    if constexpr (std::is_default_constructible_v<T>) {
-      const T defaults{};
-      print_fields(stream, value, other != nullptr ? *other : defaults);
-    } else if constexpr (std::is_constructible_v<T, int64_t>) {
-      const T defaults(int64_t{-1});
-      print_fields(stream, value, other != nullptr ? *other : defaults);
-    } else if constexpr (std::is_constructible_v<T, int64_t, int64_t>) {  // d_model, num_heads
-      const T defaults(int64_t{-1}, int64_t{-1});
-      print_fields(stream, value, other != nullptr ? *other : defaults);
-    } else if (other != nullptr) {
-      print_fields(stream, value, *other);
+    const std::optional<T> own = other == nullptr ? defaults_of<T>() : std::nullopt;
+    if (other != nullptr || own) {
+      print_fields(stream, value, other != nullptr ? *other : *own);
     } else {
       stream << "...";  // nothing to compare with
     }
