@@ -65,12 +65,17 @@ class WordWeightTable {
   bool has_other_letters_ = false;
 };
 
+const json& words_in(const Settings& config) {
+  const json& vocab = config.value("vocab");
+  if (!vocab.is_array() || vocab.empty()) config.refuse("vocab", "must be a list of words");
+  return vocab;
+}
+
 // The weight (V) of each word of `vocab`: that of the word or else of its lower-case form in
 // `word_weights`, or `unknown_word_weight`.
 at::Tensor word_weights_in(const Settings& config) {
   const WordWeightTable weight_of(config);
-  const json& vocab = config.value("vocab");
-  if (!vocab.is_array() || vocab.empty()) config.refuse("vocab", "must be a list of words");
+  const json& vocab = words_in(config);
   std::vector<float> weights;
   weights.reserve(vocab.size());
   for (const json& word : vocab) {
@@ -113,9 +118,7 @@ class WordWeightsModule : public Cloneable<WordWeightsModule>, public StageModul
 };
 
 sentence::Stage read_word_weights(const Settings& config) {
-  const json& vocab = config.value("vocab");
-  if (!vocab.is_array() || vocab.empty()) config.refuse("vocab", "must be a list of words");
-  return WordWeights{static_cast<int64_t>(vocab.size())};
+  return WordWeights{static_cast<int64_t>(words_in(config).size())};
 }
 
 void follow_word_weights(const sentence::Stage& any, const StagePlace& place, StageWidths& widths) {
