@@ -628,15 +628,14 @@ def structs_with_fields(tree):
     """The structs of the public headers by their names: where, the TORCH_ARGs or members with those of bases, and what POSENC_FIELDS lists."""
     found = {}
     for name in tree.matching(r"include/posenc/.*\.h$"):
-        parts = re.split(r"^(?:template <\w+ \w+>\n)?(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{", tree.text(name), flags=re.M)
-        begin = tree.text(name)[:len(parts[0])].count("\n") + 1
-        for struct, base, body in zip(parts[1::3], parts[2::3], parts[3::3]):
-            body = body.split("\n};")[0]
+        text = tree.text(name)
+        for match in re.finditer(r"^(?:struct|class) (\w+)\s*(?::\s*([^{;]*?))?\s*\{(?!\};)(.*?)\n\};", text, re.M | re.S):
+            struct, base, body = match.groups()
             args = {f"{arg}_": kind for kind, arg in re.findall(r"^ *(?:TORCH_ARG|POSENC_BASE_ARG)\((.+),\s*(\w+)\)", body, re.M)}
             members = {member: kind for kind, member in re.findall(r"^  ([\w:<>, ]+) (\w+)(?: = [^;]*)?;", body, re.M) if not kind.startswith(("static", "using", "return"))}
             lists = re.findall(r"POSENC(?:_TRAINING)?_FIELDS\(([^()]*)\);", body)
             listed = {field for one in lists for field in re.findall(r"\w+", one)} - {struct}
-            where = name, begin
+            where = name, text[:match.start()].count("\n") + 1
             key = struct if struct not in found or "Options" in struct else f"{name}:{struct}"
             found[key] = where, args or members, lists and listed, [one for one in re.findall(rf"(\w+)<(?:Derived|{struct})>", base or "") if one != struct]
     return found
