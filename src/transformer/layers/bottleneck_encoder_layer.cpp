@@ -175,13 +175,7 @@ torch::Tensor BottleneckEncoderLayerImpl::run(const torch::Tensor& x, const Stac
   const bool shares = shared && !own.use_bottleneck_attention();
   const torch::Tensor values = own.use_bottleneck_attention() ? inner : x;
   const torch::Tensor queries = shares ? shared_norm->forward(shared->forward(x)) : values;
-  torch::Tensor y;
-  if (weights == nullptr) {
-    y = self_attn->forward(queries, queries, values, mask, position_ids);
-  } else {
-    std::tie(y, *weights) = self_attn->forward_with_weights(
-        queries, queries, values, mask, /*average_attn_weights=*/false, position_ids);
-  }
+  torch::Tensor y = attend_heads(*self_attn, weights, queries, queries, values, mask, position_ids);
   y = norm1->forward(inner + drop(*dropout1, y));
   for (const auto& network : *ffn) y = network->as<BottleneckFeedForwardImpl>()->forward(y);
   y = last_ffn->forward(y);

@@ -110,11 +110,7 @@ torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
   if (transformer_xl_attn)
     return attend_with(*transformer_xl_attn, weights, x, relative.table, mask);
   const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
-  if (weights == nullptr) return self_attn->forward(keys, keys, x, mask);
-  torch::Tensor y;
-  std::tie(y, *weights) = self_attn->forward_with_weights(keys, keys, x, mask,
-                                                          /*average_attn_weights=*/false);
-  return y;
+  return attend_heads(*self_attn, weights, keys, keys, x, mask);
 }
 
 torch::Tensor ConformerEncoderLayerImpl::run(const torch::Tensor& x, const StackPositions& relative,

@@ -200,6 +200,17 @@ torch::Tensor drop_path(const torch::Tensor& x, double p, bool training, bool ba
   return x / (1.0 - p) * kept;
 }
 
+torch::Tensor attend_heads(MultiheadAttentionImpl& attention, torch::Tensor* weights,
+                           const torch::Tensor& query, const torch::Tensor& key,
+                           const torch::Tensor& value, const AttentionMask& mask,
+                           const torch::Tensor& position_ids) {
+  if (weights == nullptr) return attention.forward(query, key, value, mask, position_ids);
+  torch::Tensor out;
+  std::tie(out, *weights) = attention.forward_with_weights(
+      query, key, value, mask, /*average_attn_weights=*/false, position_ids);
+  return out;
+}
+
 torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
                      const torch::Tensor& x) {
   const torch::Tensor dropped = drop(dropout, x);

@@ -122,6 +122,12 @@ torch::Tensor attend_with(Attention& attention, torch::Tensor* weights,
   return out;
 }
 
+/// The same of heads, with the weights of each.
+torch::Tensor attend_heads(MultiheadAttentionImpl& attention, torch::Tensor* weights,
+                           const torch::Tensor& query, const torch::Tensor& key,
+                           const torch::Tensor& value, const AttentionMask& mask,
+                           const torch::Tensor& position_ids = {});
+
 /// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
 /// block is none; a `post` norm is applied to the block's output. `last` is what is added of the
 /// block's output after dropout and scale.

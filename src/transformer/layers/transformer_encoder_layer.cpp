@@ -13,30 +13,8 @@ namespace {
 
 constexpr const char* kLayer = "TransformerEncoderLayer";
 
-torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
-  TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
-                    "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
-                    "which mixes all tokens. Got another mask");
-  if (batch_first) return functional::fourier_mixing(x);
-  return functional::fourier_mixing(x.transpose(0, 1)).transpose(0, 1);
-}
-
-torch::Tensor attend_and_convolve(ConvolutionalAttentionImpl& attention, const torch::Tensor& x,
-                                  const AttentionMask& mask, torch::Tensor* weights,
-                                  bool batch_first) {
-  if (batch_first) return attend_with(attention, weights, x, mask);
-  return attend_with(attention, weights, x.transpose(0, 1), mask).transpose(0, 1);
-}
-
-}  // namespace
-
-TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_)
-    : options(options_) {
-  TransformerEncoderLayerImpl::reset();
-}
-
 // Refuses options that the layer's mixer does not read.
-void TransformerEncoderLayerImpl::check_options() const {
+void check_options(const TransformerLayerOptions& options) {
   check_layer(kLayer, options);
   TORCH_CHECK_VALUE(!options.bottleneck(), "[", kLayer,
                     "] bottleneck must not be set, except in a BottleneckEncoderLayer. Got one");
@@ -66,8 +44,30 @@ void TransformerEncoderLayerImpl::check_options() const {
   }
 }
 
+torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
+  TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
+                    "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
+                    "which mixes all tokens. Got another mask");
+  if (batch_first) return functional::fourier_mixing(x);
+  return functional::fourier_mixing(x.transpose(0, 1)).transpose(0, 1);
+}
+
+torch::Tensor attend_and_convolve(ConvolutionalAttentionImpl& attention, const torch::Tensor& x,
+                                  const AttentionMask& mask, torch::Tensor* weights,
+                                  bool batch_first) {
+  if (batch_first) return attend_with(attention, weights, x, mask);
+  return attend_with(attention, weights, x.transpose(0, 1), mask).transpose(0, 1);
+}
+
+}  // namespace
+
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_)
+    : options(options_) {
+  TransformerEncoderLayerImpl::reset();
+}
+
 void TransformerEncoderLayerImpl::reset() {
-  check_options();
+  check_options(options);
   const LayerDropouts drops = dropouts_of(options);
   if (options.disentangled()) {
     disentangled_attn = register_module("self_attn", make_disentangled_attention(options));
@@ -168,11 +168,7 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x,
     if (transformer_xl_attn) {
       return attend_with(*transformer_xl_attn, weights, y, relative.table, mask, relative.segments);
     }
-    if (weights == nullptr) return self_attn->forward(y, y, y, mask, rotated);
-    auto [out, shares] = self_attn->forward_with_weights(y, y, y, mask,
-                                                         /*average_attn_weights=*/false, rotated);
-    *weights = shares;
-    return out;
+    return attend_heads(*self_attn, weights, y, y, y, mask, rotated);
   };
   const torch::Tensor attended =
       residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix, kept);

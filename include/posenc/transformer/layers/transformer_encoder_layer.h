@@ -115,7 +115,6 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   torch::Tensor run(const torch::Tensor& x, const StackPositions& relative,
                     const AttentionMask& mask, const torch::Tensor& position_ids,
                     torch::Tensor* weights) override;
-  void check_options() const;
   AttentionMask with_own_parts(const AttentionMask& mask) const;
 };
 
