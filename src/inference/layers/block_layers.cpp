@@ -20,8 +20,13 @@ class BlockRun {
   BlockRun(const BlockLayers& layers, const BatchRows& batch, const LayerEnds& ends)
       : blocks_(layers.blocks), layers_(layers), stream_(batch.stream), ends_(ends) {
     for (const Block& block : blocks_) {
-      if (block.mixers != nullptr && !runs_.contains(block.mixers))
-        runs_.emplace(block.mixers, block.mixers->begin(batch));
+      MixerRun* run = nullptr;
+      if (block.mixers != nullptr) {
+        std::unique_ptr<MixerRun>& of_kind = runs_[block.mixers];
+        if (!of_kind) of_kind = block.mixers->begin(batch);
+        run = of_kind.get();
+      }
+      run_of_.push_back(run);
     }
   }
 
@@ -35,7 +40,7 @@ class BlockRun {
     for (; at.block < blocks_.size(); at = after(at)) {
       const Block& block = blocks_[at.block];
       if (block.mixers == nullptr || !block.mixers->mixes()) continue;
-      MixerRun& mixer = *runs_.at(block.mixers);
+      MixerRun& mixer = *run_of_[at.block];
       mixer.mix(block.step, input_of(block, stream_));
       by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
         const Stream part = stream_.part(begin, end);
@@ -65,7 +70,7 @@ class BlockRun {
       if (block.mixers == nullptr) {
         feed_forward(part, block.network, block.post, block.after);
       } else {
-        MixerRun& mixer = *runs_.at(block.mixers);
+        MixerRun& mixer = *run_of_[at.block];
         mixer.read(block.step, part, input_of(block, part), begin);
         if (block.mixers->mixes()) return;
         mixer.write(block.step, part, begin, block.post, block.after);
@@ -87,6 +92,7 @@ class BlockRun {
   const Stream stream_;
   const LayerEnds& ends_;
   std::map<const Mixers*, std::unique_ptr<MixerRun>> runs_;
+  std::vector<MixerRun*> run_of_;  // of each block, null for networks
 };
 
 }  // namespace

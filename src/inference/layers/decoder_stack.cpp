@@ -26,41 +26,16 @@ at::Tensor attend(const HeadSizes& sizes, float scale, const at::Tensor& query,
   return out;
 }
 
-// Collects the norms of all blocks, in order, and the stack's own, and assigns to each block the
-// norm that follows it.
-class Norms {
- public:
-  Norms(bool norm_first, const TransformerNorm& last, double scale = 1.0)
-      : norm_first_(norm_first), last_(last) {
-    if (scale == 1.0) return;
-    TORCH_CHECK_VALUE(last,
-                      "[freeze] the decoder must have a final norm, whose result "
-                      "output_scale multiplies. Got no norm");
-    last_.multiply(at::scalar_tensor(scale, at::kFloat));
-  }
-  void add(const TransformerNorm& norm) { norms_.push_back(Norm(norm)); }
-
-  void assign(DecoderStack& stack) {
-    if (norm_first_) {
-      stack.entry = norms_.front();
-      norms_.erase(norms_.begin());
-      norms_.push_back(last_);
-    } else {
-      stack.last = last_;
-    }
-    auto norm = norms_.begin();
-    for (DecoderLayer& layer : stack.layers) {
-      layer.after_attention = *norm++;
-      layer.after_cross = *norm++;
-      layer.after_feed_forward = *norm++;
-    }
-  }
-
- private:
-  bool norm_first_;
-  Norm last_;
-  std::vector<Norm> norms_;
-};
+// The norm after all layers, whose result is multiplied by `scale`.
+Norm last_norm(const TransformerNorm& norm, double scale) {
+  Norm last(norm);
+  if (scale == 1.0) return last;
+  TORCH_CHECK_VALUE(norm,
+                    "[freeze] the decoder must have a final norm, whose result "
+                    "output_scale multiplies. Got no norm");
+  last.multiply(at::scalar_tensor(scale, at::kFloat));
+  return last;
+}
 
 }  // namespace
 
@@ -73,7 +48,7 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
   stack.heads = options.num_heads();
   stack.width = options.d_model();
   stack.alibi = alibi_of(decoder.options.alibi(), stack.heads);
-  Norms norms(options.norm_first(), decoder.norm, output_scale);
+  const Norm last = last_norm(decoder.norm, output_scale);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
     const HeadSizes& sizes = stack.sizes = HeadSizes::of(layer.self_attn->options);
@@ -88,12 +63,21 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
          .score_scale = scale_of(*layer.self_attn),
          .cross_score_scale = scale_of(*layer.multihead_attn),
          .relative = relative_of(stack.relative_biases, decoder.relative_attention_bias,
-                                 layer.self_attn->relative_attention_bias)});
-    norms.add(layer.norm1);
-    norms.add(layer.norm2);
-    norms.add(layer.norm3);
+                                 layer.self_attn->relative_attention_bias),
+         .after_attention = Norm(layer.norm1),
+         .after_cross = Norm(layer.norm2),
+         .after_feed_forward = Norm(layer.norm3)});
   }
-  norms.assign(stack);
+  if (!stack.norm_first) {
+    stack.last = last;
+    return stack;
+  }
+  std::vector<Norm*> norms;
+  for (DecoderLayer& layer : stack.layers) {
+    norms.insert(norms.end(),
+                 {&layer.after_attention, &layer.after_cross, &layer.after_feed_forward});
+  }
+  shift_norms(norms, stack.entry, last);
   return stack;
 }
 

@@ -41,19 +41,17 @@ void settle(BlockLayers& layers, const TransformerNorm& last, bool norm_first) {
     layers.last = Norm(last);
     return;
   }
-  layers.entry = layers.blocks.front().after;
-  for (std::size_t i = 0; i < layers.blocks.size(); ++i) {
-    Block& block = layers.blocks[i];
+  std::vector<Norm*> norms;
+  for (Block& block : layers.blocks) {
     block.is_unnormed = !block.after;
-    const bool is_last = i + 1 == layers.blocks.size();
-    if (block.in_place) {
-      block.next = is_last ? Norm() : layers.blocks[i + 1].after;
-      block.after = Norm();
-      if (is_last) layers.last = Norm(last);
-    } else {
-      block.after = is_last ? Norm(last) : layers.blocks[i + 1].after;
-    }
+    norms.push_back(&block.after);
   }
+  shift_norms(norms, layers.entry, Norm(last));
+  for (Block& block : layers.blocks) {
+    if (block.in_place) block.next = std::exchange(block.after, {});
+  }
+  Block& end = layers.blocks.back();
+  if (end.in_place) layers.last = std::exchange(end.next, {});
 }
 
 // The layers have the rows of positions in place of the table and what projects it.

@@ -21,6 +21,12 @@ Projection in_projection(const MultiheadAttentionImpl& attention, int64_t first,
                             attention.in_proj_weight);
 }
 
+void shift_norms(const std::vector<Norm*>& norms, Norm& entry, const Norm& last) {
+  entry = *norms.front();
+  for (std::size_t i = 0; i + 1 < norms.size(); ++i) *norms[i] = *norms[i + 1];
+  *norms.back() = last;
+}
+
 float scale_of(const MultiheadAttentionImpl& attention) {
   const int64_t head_dim = HeadSizes::of(attention.options).head_dim;
   return static_cast<float>(attention.options.scale().value_or(score_scale(head_dim)));

@@ -22,6 +22,10 @@ Projection linear(const torch::nn::Linear& module, WeightConverter& convert,
 Projection in_projection(const MultiheadAttentionImpl& attention, int64_t first, int64_t count,
                          WeightConverter& convert);
 
+/// Gives each block of a pre-norm stack, which has the norm of its own input, the norm that follows
+/// it, which is `last` after all; `entry` becomes that of the first.
+void shift_norms(const std::vector<Norm*>& norms, Norm& entry, const Norm& last);
+
 /// The factor of the scores.
 float scale_of(const MultiheadAttentionImpl& attention);
 
