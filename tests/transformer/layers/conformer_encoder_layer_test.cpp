@@ -12,15 +12,14 @@
 #include "posenc/positions/rotary/rotary_preset.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "support/compare.h"
-#include "support/threads.h"
+#include "transformer/with_threads.h"
 
 namespace posenc::conformer_encoder_layer_test {
 namespace {
 
-using testing::bit_equal;
 using testing::drawn;
+using testing::expect_with_threads;
 using testing::near;
-using testing::Threads;
 
 TransformerLayerOptions conformer(int64_t size) {
   return TransformerLayerOptions(8, 2)
@@ -67,17 +66,7 @@ TEST(ConformerEncoderLayer, FrozenLayersComputeTheSame) {
     const auto frozen = freeze(encoder);
     for (const AttentionMask& mask :
          {AttentionMask(), AttentionMask::key_padding(tokens), AttentionMask::causal()}) {
-      const torch::Tensor expected = encoder->forward(x, mask);
-      torch::Tensor one;
-      for (const int threads : {1, 3}) {
-        const Threads use(threads);
-        const auto got = frozen.forward(x, mask);
-        EXPECT_TRUE(near(got, expected));
-        if (one.defined()) {
-          EXPECT_TRUE(bit_equal(got, one));
-        }
-        one = got;
-      }
+      expect_with_threads(encoder->forward(x, mask), [&] { return frozen.forward(x, mask); });
     }
   }
 }

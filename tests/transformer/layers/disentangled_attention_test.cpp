@@ -13,15 +13,15 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "support/compare.h"
-#include "support/threads.h"
+#include "transformer/with_threads.h"
 
 namespace posenc::disentangled_attention_test {
 namespace {
 
 using testing::bit_equal;
 using testing::drawn;
+using testing::expect_with_threads;
 using testing::near;
-using testing::Threads;
 
 TransformerLayerOptions layer_of(const DisentangledOptions& positions) {
   return TransformerLayerOptions(8, 2).d_ff(7).dropout(0.0).disentangled(positions);
@@ -105,18 +105,9 @@ TEST(DisentangledAttention, FrozenLayersComputeTheSame) {
     const auto frozen = freeze(encoder);
     for (const AttentionMask& mask :
          {AttentionMask(), AttentionMask::key_padding(tokens), AttentionMask::causal()}) {
-      torch::Tensor expected = encoder->forward(x, mask), one;
-      const bool has_padding = mask.padding_keys().defined();
-      if (has_padding) expected = expected * tokens.unsqueeze(-1);
-      for (const int threads : {1, 3}) {
-        const Threads use(threads);
-        const auto got = frozen.forward(x, mask);
-        EXPECT_TRUE(near(has_padding ? got * tokens.unsqueeze(-1) : got, expected));
-        if (one.defined()) {
-          EXPECT_TRUE(bit_equal(got, one));
-        }
-        one = got;
-      }
+      expect_with_threads(
+          encoder->forward(x, mask), [&] { return frozen.forward(x, mask); },
+          mask.padding_keys().defined() ? tokens : torch::Tensor());
     }
   }
 }

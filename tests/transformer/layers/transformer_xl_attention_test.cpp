@@ -13,15 +13,15 @@
 #include "posenc/positions/sinusoid/table.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "support/compare.h"
-#include "support/threads.h"
+#include "transformer/with_threads.h"
 
 namespace posenc::transformer_xl_attention_test {
 namespace {
 
 using testing::bit_equal;
 using testing::drawn;
+using testing::expect_with_threads;
 using testing::near;
-using testing::Threads;
 
 TransformerXLOptions positions() { return TransformerXLOptions(SinusoidOptions(8)).segments(true); }
 
@@ -84,18 +84,10 @@ TEST(TransformerXLAttention, FrozenLayersComputeTheSame) {
          {AttentionMask(), AttentionMask::key_padding(tokens), AttentionMask::causal()}) {
       for (const torch::Tensor& types : {torch::Tensor(), segments}) {
         TransformerEncoderRecord nothing;
-        torch::Tensor expected = encoder->forward_with(x, mask, nothing, {}, {}, types), one;
-        const bool has_padding = mask.padding_keys().defined();
-        if (has_padding) expected = expected * tokens.unsqueeze(-1);
-        for (const int threads : {1, 3}) {
-          const Threads use(threads);
-          const auto got = frozen.forward_with(x, mask, nothing, {}, types);
-          EXPECT_TRUE(near(has_padding ? got * tokens.unsqueeze(-1) : got, expected));
-          if (one.defined()) {
-            EXPECT_TRUE(bit_equal(got, one));
-          }
-          one = got;
-        }
+        expect_with_threads(
+            encoder->forward_with(x, mask, nothing, {}, {}, types),
+            [&] { return frozen.forward_with(x, mask, nothing, {}, types); },
+            mask.padding_keys().defined() ? tokens : torch::Tensor());
       }
     }
   }
