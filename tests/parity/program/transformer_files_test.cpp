@@ -87,7 +87,7 @@ TEST_F(TransformerFiles, VerifyComparesWithTheScript) {
     EXPECT_EQ(result.status, 0) << name << "\n" << result.out << result.err;
   }
   const auto masked = verify(path("three_way.pt"), params_of("three_way"));
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "tie=three_way", masked.out);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "tie=ThreeWay", masked.out);
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "masks", masked.out);
 }
 
