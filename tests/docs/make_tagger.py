@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tagger.pt, the checkpoint that the README loads: tests/docs/make_tagger.py FILE"""
+"""tagger.pt, the checkpoint that docs/from_torchscript.md loads: tests/docs/make_tagger.py FILE"""
 
 import sys
 from pathlib import Path
