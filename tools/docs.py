@@ -190,6 +190,14 @@ def porting() -> str:
     return table(head, map(porting_row, json.loads((ROOT / "tools/modules.json").read_text())))
 
 
+# --- README ---
+
+
+def version() -> str:
+    [found] = re.findall(r'^#define POSENC_VERSION "(.*)"$', (ROOT / "include/posenc/version.h").read_text(), flags=re.M)
+    return f"Version {found} · [changelog](CHANGELOG.md) · [documentation](docs/README.md) · Linux, x86-64 and ARM64 · MIT licence\n"
+
+
 # --- recorded figures ---
 
 
@@ -251,7 +259,7 @@ def documents() -> dict[Path, str]:
     counts = {"sinusoids": len(listing()), "rotary": len(listing("--rotary")), "relative": len(listing("--relative")),
               "encoders": len(encoder_types())}  # fmt: skip
     pages = {
-        "README.md": {"benefits": lambda: docs_performance.benefits(known, **counts)},
+        "README.md": {"version": version, "figures": lambda: docs_performance.headline(known, recorded("performance/server.json"), **counts)},
         "docs/allocator.md": {"table": allocator},
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/components.md": {"components": docs_components.components, "selections": docs_components.selections},

@@ -236,22 +236,12 @@ def of_all(known: list[dict], cases: list[str], peer: str) -> list[float]:
     return [ratio for run in measured(known) for ratio in ratios(run, cases, peer)]
 
 
-def benefits(known: list[dict], sinusoids: int, rotary: int, relative: int, encoders: int) -> str:
-    """README's list of what posenc is good for, with its numbers."""
-    greedy_and_beams = GREEDY + BEAMS + [case for shape, _ in SHAPES for case in of_shape(shape)]
-    adam = of_all(known, ["adam/fused/32000/512/1"], "libtorch")
+def headline(known: list[dict], server: dict, sinusoids: int, rotary: int, relative: int, encoders: int) -> str:
+    """README's few numbers. `server` is what docs/performance/server.json has."""
+    idle, alone = server["busy_loops"].index(0), server["threads"].index(1)
+    minilm = [server["milliseconds"][f"MiniLM, {tokens} tokens"][idle][alone] for tokens in (16, 128)]
     return (
-        "- **It loads the weights that you have**: `torch.save`, TorchScript, `.pt2`, safetensors and shards, into any `torch::nn::Module`, with\n"
-        "  names renamed, packed or transposed on the way. A wrong name, shape or dtype is an error, and the module is then unchanged.\n"
-        f"- **It computes the same numbers**: {sinusoids} sinusoids, {rotary} rotary embeddings and {relative} relative positions of real systems\n"
-        f"  bit for bit; {encoders} model types of encoders from transformers (BERT, RoBERTa, DistilBERT, CLIP, ViT, DINOv2, Swin, ...), and\n"
-        "  encoder-decoders (Marian, NLLB, BART, T5, ...), with their generation, within\n"
-        "  [1e-5](docs/limitations.md#reproducibility).\n"
-        f"- **It is fast on CPUs**: BERT-base runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers, and Transformers of the\n"
-        f"  shapes of Marian, NLLB and T5 decode {span(of_all(known, greedy_and_beams, 'ctranslate2'))} as fast as CTranslate2 in float32 ([all measurements](docs/performance.md)).\n"
-        f"- **It computes in 8 bits**, with the same bits for any number of threads and on every processor with fused multiply-add: on one with VNNI\n"
-        f"  it decodes {span(of_all(known, in_8_bits(greedy_and_beams), 'ctranslate2_int8'))} as fast as CTranslate2's int8, and runs encoders\n"
-        f"  {span([ratio for model, _ in ENCODERS for ratio in of_all(known, in_8_bits(one_thread(model)), 'onnxruntime_int8')])} as fast as ONNX Runtime's ([8 bits](docs/int8.md)).\n"
-        f"- **It trains**: everything has gradients until you freeze it, and the optimisers are PyTorch's, bit for bit. `FusedAdam` updates a\n"
-        f"  large table {span(adam)} as fast as LibTorch's Adam; a whole training step of a small Transformer is {span(training(known))} as fast.\n"
+        f"**How fast:** on one core of an {server['processor']}, MiniLM in 8 bits takes {minilm[0]:.2g} ms for 16 tokens and {minilm[1]:.2g} ms for 128; BERT-base in\n"
+        f"float32 runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers ([performance](docs/performance.md), also where others are faster). **How many:**\n"
+        f"{encoders} model types of encoders, {sinusoids} sinusoids, {rotary} rotary embeddings and {relative} relative positions of published systems.\n"
     )
