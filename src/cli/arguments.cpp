@@ -109,10 +109,15 @@ CLI::Validator output_path() {
   return {[](const std::string& text) { return unwritable(text); }, "", "output"};
 }
 
-CLI::Option* add_int8(CLI::App& app, WeightDtype& weights) {
-  return app.add_flag_callback(
+std::vector<CLI::Option*> add_weight_dtypes(CLI::App& app, WeightDtype& weights) {
+  auto* int8 = app.add_flag_callback(
       "--int8", [&weights] { weights = WeightDtype::Int8; },
       "multiply in 8 bits: faster, in a quarter of the memory, with slightly different results");
+  auto* bfloat16 = app.add_flag_callback(
+      "--bfloat16", [&weights] { weights = WeightDtype::BFloat16; },
+      "weights in bfloat16: half of the memory, with results that differ less than with --int8");
+  bfloat16->excludes(int8);
+  return {int8, bfloat16};
 }
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.

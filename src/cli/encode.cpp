@@ -190,7 +190,7 @@ void add_encode(CLI::App& app) {
          "question")
       ->excludes(text);
   add_threads(*sub);
-  add_int8(*sub, arguments->text.weights);
+  add_weight_dtypes(*sub, arguments->text.weights);
   add_allow_unexpected(*sub, arguments->text.load);
   add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +

@@ -334,7 +334,7 @@ void add_generate(CLI::App& app) {
   set->check(assignment())->allow_extra_args(false);
   auto* plain = sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
   add_threads(*sub);
-  add_int8(*sub, arguments->weights)->excludes(plain);
+  for (auto* option : add_weight_dtypes(*sub, arguments->weights)) option->excludes(plain);
   add_allow_unexpected(*sub, arguments->load);
   auto* attention = sub->add_flag(
       "--attention", arguments->attention,

@@ -19,9 +19,12 @@ std::string live_encoder(const std::string& name) { return POSENC_LIVE_DIR "/enc
 
 class Encode : public InFolder, public ::testing::WithParamInterface<std::string> {
  protected:
-  Result encode(const std::string& folder, const StateDict& inputs) const {
-    return posenc(
-        {"encode", folder, "--in", safetensors("in.safetensors", inputs), "--out", file("out")});
+  Result encode(const std::string& folder, const StateDict& inputs,
+                const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> arguments = {
+        "encode", folder, "--in", safetensors("in.safetensors", inputs), "--out", file("out")};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return posenc(arguments);
   }
 };
 
@@ -117,6 +120,21 @@ TEST_F(EncodeInputs, Int8HasTheSameBitsOnEveryInstructionSet) {
           hidden({"POSENC_ISA=" + set, std::string("OMP_NUM_THREADS=") + threads}), expected))
           << set << ", " << threads;
   }
+}
+
+TEST_F(EncodeInputs, BFloat16IsNearerToFloat32Than8Bits) {
+  const auto all = load_safetensors(live_encoder("bert.safetensors")).tensors;
+  const auto in = part_of(all, "in.");
+  const auto wide = all["out.last_hidden_state"] * all["in.attention_mask"].ne(0).unsqueeze(-1);
+  const auto distance = [&](const std::string& dtype) {
+    const auto result = encode(live_encoder("bert"), in, {dtype});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const auto got = load_safetensors(file("out")).tensors["last_hidden_state"];
+    return ((got - wide).norm() / wide.norm()).item<double>();
+  };
+  EXPECT_GT(distance("--bfloat16"), 1e-5) << "bfloat16 changes something";
+  EXPECT_LT(distance("--bfloat16"), distance("--int8"));
+  EXPECT_EQ(encode(live_encoder("bert"), in, {"--bfloat16", "--int8"}).status, 2);
 }
 
 using EncodeErrors = Encode;
