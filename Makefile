@@ -1,6 +1,6 @@
-# Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo, arm64 and install also install what
+# Everyday tasks, quick if nothing has changed. setup, demo, pronounce, published, test, zoo, arm64 and install also install what
 # they need (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
+.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo published differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := base core kernels positions_tables positions_functional inference
@@ -54,6 +54,11 @@ zoo: ## compare every preset with the original packages (several minutes and 300
 	@tools/build.sh release posenc-cli
 	@$(python) tools/zoo/make_env.py .venv-zoo
 	@.venv-zoo/bin/python -B tools/zoo/compare.py --posenc build/release/posenc --threads 1 2
+
+published: ## compare published models with their Python packages: those in packages (470 MB, once), or MODELS=folder,folder; COUNT=800 TEXTS=file KEEP=0
+	@tools/setup.sh build published
+	@tools/build.sh release posenc posenc-cli
+	@$(python) -B tools/published.py '$(MODELS)' --count $(or $(COUNT),800) $(if $(TEXTS),--texts '$(TEXTS)') $(if $(filter 0,$(KEEP)),,--keep)
 
 flat: ## check that memory does not grow: random batches for MINUTES (default 5), without and with huge pages
 	@tools/setup.sh --check build test

@@ -21,6 +21,7 @@ from pathlib import Path
 import docs_command_line
 import docs_components
 import docs_performance
+import docs_published
 from page_tables import DOCS, ROOT, code, filled, table
 
 program = str(ROOT / "build/release/posenc")
@@ -267,7 +268,7 @@ def documents() -> dict[Path, str]:
         "docs/developers/distributed.md": {"speed": ranks},
         "docs/embeddings.md": {"models": models_of_text},
         "docs/encoder_embeddings.md": {"presets": embeddings},
-        "docs/encoders.md": {"encoders": encoders},
+        "docs/encoders.md": {"encoders": encoders, "published": docs_published.models},
         "docs/performance.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known)},
         "docs/porting.md": {"table": porting},
         "docs/presets.md": {"count": preset_count, "names": presets_by_name, "recipes": presets_by_recipe, "other systems": other_systems,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs only what the given sets need; quick if nothing has changed.
-#   tools/setup.sh [--check] SET...     SET: lint | docs | build | demo | pronounce | test | bench | clang | arm64
+#   tools/setup.sh [--check] SET...     SET: lint | docs | build | demo | pronounce | published | test | bench | clang | arm64
 # --check installs nothing; it reports what is missing, and fails.
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
 # LibTorch is taken from Torch_DIR or CMAKE_PREFIX_PATH, else from python3's torch, else from a torch that is installed
@@ -32,10 +32,10 @@ if [ "${1:-}" = --check ]; then
   check=1
   shift
 fi
-[ $# -gt 0 ] || fail "name at least one of: lint docs build demo pronounce test bench clang arm64"
+[ $# -gt 0 ] || fail "name at least one of: lint docs build demo pronounce published test bench clang arm64"
 sets="$*"
 for name in $sets; do
-  case $name in lint | docs | build | demo | pronounce | test | bench | clang | arm64) ;; *) fail "unknown set '$name'" ;; esac
+  case $name in lint | docs | build | demo | pronounce | published | test | bench | clang | arm64) ;; *) fail "unknown set '$name'" ;; esac
 done
 
 # --- Nothing to do? The stamp holds a hash of all inputs; the results must still exist. ----------------------
@@ -169,7 +169,7 @@ find_user_torch() { # the folder of TorchConfig.cmake that the user has named, i
 }
 torch_dir=$(find_user_torch)
 if [ -n "$torch_dir" ]; then say "LibTorch: $torch_dir (yours)"; fi
-needs_python_torch() { [ -z "$torch_dir" ] || wants demo || wants test || wants bench; }
+needs_python_torch() { [ -z "$torch_dir" ] || wants demo || wants published || wants test || wants bench; }
 if needs_python_torch && ! usable_torch "$python" >/dev/null; then
   lacks "a LibTorch: no torch $torch_least or newer in .venv, and Torch_DIR and CMAKE_PREFIX_PATH give none"
   if outer=$(usable_torch python3); then
@@ -181,7 +181,7 @@ if needs_python_torch && ! usable_torch "$python" >/dev/null; then
 fi
 if [ -n "$check" ]; then
   : # Python's packages are checked where they are imported
-elif wants test; then
+elif wants test || wants published; then
   say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
   pip_install -r notebooks_ref/requirements.txt
 elif wants demo || wants bench; then
