@@ -61,14 +61,6 @@ function(posenc_plain_objects target)
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
 endfunction()
 
-# posenc_unity(target): compiles many sources at a time where neither a preset nor the user decides: LibTorch's headers
-# take seconds per source, and the library would take ten minutes on two cores.
-function(posenc_unity target)
-  if(NOT POSENC_DEVELOPER AND NOT DEFINED CMAKE_UNITY_BUILD)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 48)
-  endif()
-endfunction()
-
 # posenc_shared_settings(target [owner]): the same, for a target that uses public headers only.
 function(posenc_shared_settings target)
   set(owner posenc_precompiled ${ARGN})

@@ -15,6 +15,7 @@ set(posenc_flags_generic -DPOSENC_GENERIC -Wno-psabi) # vectors wider than a reg
 if(POSENC_COMPILES_X86_64)
   list(APPEND POSENC_SETS sse2 avx2 avx512)
   set(posenc_byte_sets avx2vnni avx512vnni)
+  list(APPEND posenc_flags_generic -O1) # every such processor has SSE2: here `generic` only serves tests
   set(posenc_flags_sse2 -msse2 -Wno-psabi)
   set(posenc_flags_avx2 -mavx2 -mfma -mf16c)
   set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
@@ -35,6 +36,14 @@ endif()
 
 list(APPEND POSENC_SETS ${posenc_byte_sets})
 
+# posenc_unity(target): compiles many sources at a time where neither a preset nor the user decides: LibTorch's headers
+# take seconds per source, and the library would take ten minutes on two cores. Intrinsics take half a second.
+function(posenc_unity target)
+  if(NOT POSENC_DEVELOPER AND NOT DEFINED CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 48)
+  endif()
+endfunction()
+
 # posenc_kernel_settings(target set): the settings of a target whose sources are compiled for that set.
 function(posenc_kernel_settings target isa)
   target_compile_features(${target} PRIVATE cxx_std_20)
@@ -42,7 +51,7 @@ function(posenc_kernel_settings target isa)
     -O3 -fPIC -ffp-contract=off -Wall -Wextra ${posenc_flags_${isa}} $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
   target_compile_definitions(${target} PRIVATE POSENC_ISA=${isa})
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../src")
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # they compile in half a second each
+  posenc_unity(${target})
 endfunction()
 
 # posenc_add_kernels(GROUP [BYTES source...] FLOATS source...): objects of the component kernels. BYTES are those of kernels/int8.h.

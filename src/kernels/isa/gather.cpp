@@ -116,8 +116,10 @@ template <typename K, bool kPosition, bool kDropout>
 void rows_to(const EmbedRequest& g, int64_t begin, int64_t end) {
   // A row that starts inside a cache line cannot be streamed in lines.
   const bool lines = reinterpret_cast<uintptr_t>(g.out) % kLineBytes == 0 && g.dim % K::kLine == 0;
-  kStreams&& g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
-                              : rows<K, kPosition, kDropout, false>(g, begin, end);
+  if constexpr (kStreams) {
+    if (g.stream && lines) return rows<K, kPosition, kDropout, true>(g, begin, end);
+  }
+  rows<K, kPosition, kDropout, false>(g, begin, end);
 }
 
 template <typename K>

@@ -13,7 +13,7 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 constexpr int64_t kAheadBytes = 1 << 15, kLineBytes = 64;
-constexpr int kColumns = 4;  // output columns, or rows of the weight, at a time
+constexpr int kFewColumns = 4;  // output columns, or rows of the weight, at a time
 // Rows of x and accumulators at a time: as many as fit in the registers in addition to the
 // operands.
 constexpr int kSums = kRegisters * kBytes / 128, kMostRows = kSums / 2 < 4 ? kSums / 2 : 4;
@@ -43,7 +43,7 @@ POSENC_INLINE void step(const LinearRequestOf<Element>& p, const float* x, const
   }
 }
 
-// out[r * kColumns + c] = x[r] . weight[c], as sixteen partial sums.
+// out[r * kFewColumns + c] = x[r] . weight[c], as sixteen partial sums.
 template <int kRows, int kCols, typename Element>
 POSENC_INLINE void dots(const LinearRequestOf<Element>& p, const float* x, const Element* weight,
                         bool is_first, Wide* out) {
@@ -55,23 +55,23 @@ POSENC_INLINE void dots(const LinearRequestOf<Element>& p, const float* x, const
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-    for (int c = 0; c < kCols; ++c) out[r * kColumns + c] = sums[r][c];
+    for (int c = 0; c < kCols; ++c) out[r * kFewColumns + c] = sums[r][c];
 }
 
 // Columns n .. n + 3, kRows rows at a time, as long as there are that many; returns the next row.
 template <int kRows, typename Element>
 POSENC_INLINE int64_t tiles(const LinearRequestOf<Element>& p, int64_t row, int64_t n) {
-  constexpr int kCols = kSums / kRows < kColumns ? kSums / kRows : kColumns;
+  constexpr int kCols = kSums / kRows < kFewColumns ? kSums / kRows : kFewColumns;
   for (; row + kRows <= p.rows; row += kRows) {
     const float* const x = p.x + row * p.x_stride;
-    Wide sums[kRows * kColumns];
+    Wide sums[kRows * kFewColumns];
 #pragma GCC unroll 4
-    for (int c = 0; c < kColumns; c += kCols)
+    for (int c = 0; c < kFewColumns; c += kCols)
       dots<kRows, kCols>(p, x, p.weight + (n + c) * p.inner, row == 0, sums + c);
     const Floats4 bias = p.bias != nullptr ? load<Floats4>(p.bias + n) : Floats4{};
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      const Wide* const s = sums + r * kColumns;
+      const Wide* const s = sums + r * kFewColumns;
       store(p.out + (row + r) * p.out_stride + n, totals(s[0], s[1], s[2], s[3]) + bias);
     }
   }
@@ -91,7 +91,7 @@ void column(const LinearRequestOf<Element>& p, int64_t n) {
 template <typename Element>
 void linear_few(const LinearRequestOf<Element>& p, int64_t begin, int64_t end, float*) {
   int64_t n = begin;
-  for (; n + kColumns <= end; n += kColumns) {
+  for (; n + kFewColumns <= end; n += kFewColumns) {
     int64_t row = 0;
     if constexpr (kMostRows >= 4) row = tiles<4>(p, row, n);
     if constexpr (kMostRows >= 2) row = tiles<2>(p, row, n);

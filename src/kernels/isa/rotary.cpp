@@ -49,7 +49,7 @@ class Rotator {
   void run(int64_t begin, int64_t end) {
     if (adjacent_) return run<Form::Adjacent, kStream>(begin, end);
     if (r_.read_adjacent) return run<Form::AdjacentToHalves, kStream>(begin, end);
-    if (r_.write_adjacent) return run<Form::HalvesToAdjacent, kStream>(begin, end);
+    if (r_.write_adjacent) return run<Form::HalvesToAdjacent, false>(begin, end);  // see head()
     run<Form::Halves, kStream>(begin, end);
   }
 
@@ -226,8 +226,10 @@ struct Rotated : K {
 template <typename K>
 void rotate(const Rotation& r, int64_t begin, int64_t end, float* scratch) {
   Rotator<K> rotator(r, scratch);
-  kStreams&& r.stream&& has_lines<typename K::Stored>(r) ? rotator.template run<true>(begin, end)
-                                                         : rotator.template run<false>(begin, end);
+  if constexpr (kStreams) {
+    if (r.stream && has_lines<typename K::Stored>(r)) return rotator.template run<true>(begin, end);
+  }
+  rotator.template run<false>(begin, end);
 }
 
 }  // namespace

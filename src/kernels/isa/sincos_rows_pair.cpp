@@ -163,7 +163,7 @@ inline bool multiply(const double* __restrict a, const double* __restrict b, int
 }
 
 template <int n>
-void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count) {
+void write_pair_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count) {
   Staged staged;
   const double position = r.position + static_cast<double>(row) * r.position_step;
   const bool undecided = multiply<n>(r.first + from, r.second + row * r.second_stride + from,
@@ -180,7 +180,7 @@ void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count)
 }  // namespace
 
 void write_pair(const RowsRequest& r) {
-  for_blocks(r, write_block<kBlock>, write_block<kLanes>);
+  for_blocks(r, write_pair_block<kBlock>, write_pair_block<kLanes>);
   zero_column<double>(r);
 }
 
