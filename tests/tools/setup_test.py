@@ -19,6 +19,7 @@ case "$*" in
   *"pip install"*" /dev/stdin") echo "$* $(tr '\n' ' ')" >>"$FAKE_LOG" ;;
   *"pip install"*) echo "$*" >>"$FAKE_LOG"; case "$*" in *torch==*) touch "$here/torch" ;; esac ;;
   "- 2.11") [ -e "$here/torch" ] && echo "$here" ;;
+  "-m compileall "*) echo "$*" >>"$FAKE_LOG" ;;
   *"import ensurepip, venv"* | *"import pip"*) ;;
   *"torch.version.cuda"*) echo 13.0 ;;
   *"cmake_prefix_path"*) echo "$FAKE_TORCH" ;;
@@ -27,7 +28,7 @@ case "$*" in
 esac
 """
 INDEX = "pip index versions torch --index-url"
-FROM_INDEX = "pip install --quiet --disable-pip-version-check --no-deps --index-url"
+FROM_INDEX = "pip install --quiet --disable-pip-version-check --no-compile --no-deps --index-url"
 
 
 class SetupTest(unittest.TestCase):
@@ -120,6 +121,10 @@ class SetupTest(unittest.TestCase):
     def test_the_demo_draws_with_matplotlib(self):
         self.assertRegex(self.setup_sh(sets=("build", "demo")), r"matplotlib==\S+ numpy==\S+ safetensors==")
         self.assertNotIn("matplotlib", self.setup_sh(sets=("build", "bench")))
+
+    def test_only_where_python_starts_often_all_is_compiled(self):
+        self.assertNotIn("compileall", self.setup_sh(sets=("build", "demo")))
+        self.assertIn("-m compileall -q -j 0 ", self.setup_sh(sets=("build", "bench")))
 
     def test_the_demo_goes_on_without_transformers(self):
         self.assertIn("transformers==", self.setup_sh(sets=("build", "demo")))
