@@ -18,7 +18,7 @@ build: ## build the library and the command line in build/release
 
 demo: ## see what posenc does: a BERT, a module of your own, the notebooks, training; three minutes after set-up and build
 	@tools/setup.sh build demo pronounce
-	@tools/build.sh release posenc-cli posenc-parity posenc-pronounce posenc-demo-encoder posenc-demo-module
+	@tools/build.sh release posenc-parity posenc-pronounce posenc-demo-encoder posenc-demo-module
 	@tools/demo.sh
 
 pronounce: ## train a Transformer to pronounce English in MINUTES (default 5); RANKS=2: on two processes; FRESH=1 starts over

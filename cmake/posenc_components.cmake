@@ -170,3 +170,13 @@ function(posenc_private_library)
   target_compile_features(posenc_private PUBLIC cxx_std_17)
   target_include_directories(posenc_private PUBLIC "${PROJECT_SOURCE_DIR}/include")
 endfunction()
+
+# posenc_link_private(target keyword component...): links what calls private functions of these components, and builds no others for it,
+# unless posenc is shared.
+function(posenc_link_private target keyword)
+  list(TRANSFORM ARGN PREPEND posenc_ OUTPUT_VARIABLE libraries)
+  if(BUILD_SHARED_LIBS)
+    set(libraries posenc_private)
+  endif()
+  target_link_libraries(${target} ${keyword} ${libraries})
+endfunction()

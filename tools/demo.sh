@@ -22,6 +22,7 @@ cat <<TEXT
 
 What to try next
 
+  make build                                the command line, in two minutes
   build/release/posenc inspect FOLDER       a model that you have downloaded
   build/release/posenc encode FOLDER --text LINES.txt --out VECTORS.safetensors
   build/release/posenc inspect FILE.pt      your own checkpoint

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 
+#include <CLI/Config.hpp>  // defines what each CLI::App refers to
 #include <algorithm>
 
 namespace posenc::cli {

@@ -1,6 +1,7 @@
 """The steps of tools/demo.sh, on small inputs: what a stranger reads fits 80 columns, and each step can fail."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -164,6 +165,11 @@ class WholeTest(unittest.TestCase):
         self.assertIn("What to try next", run.stdout)
         for line in run.stdout.splitlines():
             self.assertLessEqual(len(line), 80, line)
+
+    def test_it_builds_what_it_runs(self):
+        steps = "".join(path.read_text() for path in DEMO.glob("*.sh"))
+        [targets] = re.findall(r"^demo:.*\n.*\n\t@tools/build.sh release (.*)", (ROOT / "Makefile").read_text(), re.M)
+        self.assertEqual(set(re.findall(r'"\$bin/(?:tests/)?([\w-]+)"', steps)), set(targets.split()))
 
     def test_the_demo_ends_with_the_step_that_fails(self):
         run = self.demo("notebooks")

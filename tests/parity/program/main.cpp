@@ -1,6 +1,6 @@
 // posenc-parity: Python's modules beside their C++ counterparts. `verify` compares the two on the
-// same inputs, and `run` runs the C++ one, with safetensors as input and output. Exit status 0
-// success, 1 failed check or rejected input, 2 usage error.
+// same inputs, and `run` runs the C++ one, with safetensors as input and output. `table` is that of
+// posenc. Exit status 0 success, 1 failed check or rejected input, 2 usage error.
 
 #include <ATen/core/grad_mode.h>
 
@@ -283,6 +283,7 @@ int main(int argc, char** argv) {
   int status = 0;
   posenc::parity::add_verify(app, status);
   posenc::parity::add_run(app);
+  for (const posenc::cli::Command* const command : posenc::cli::commands()) command->add(app);
   const int failure = posenc::cli::run_app(app, argc, argv);
   return failure != 0 ? failure : status;
 }
