@@ -25,7 +25,7 @@ HEADS = {"ForSequenceClassification": "labels", "ForTokenClassification": "label
          "ForQuestionAnswering": "answers", "ForMaskedLM": "words", "ForMultipleChoice": "choices"}  # fmt: skip
 GENERATORS = ("ForConditionalGeneration", "MTModel")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
-MOST_TOKENS, MOST_NEW_TOKENS, MOST_NUMBERS = 128, 32, 1 << 27  # of a text, of a target, of an output of all texts
+MOST_TOKENS, MOST_NEW_TOKENS, MOST_NUMBERS = 128, 32, 1 << 27  # of a text, of a target, and in an output of all texts
 Chooser = Callable[[torch.Tensor], list]
 
 
@@ -253,7 +253,7 @@ def generated(folder: Folder) -> Comparison:
     count = min(24, most_texts(folder, MOST_NEW_TOKENS, getattr(model.config, "vocab_size", 0) or 50_000))
     batch, of = token_ids(folder, count, in_pairs=False)
     batch.pop("token_type_ids", None)
-    settings = {"num_beams": 1, "do_sample": False, "max_length": MOST_NEW_TOKENS}
+    settings = {"num_beams": 1, "do_sample": False, "max_length": min(MOST_NEW_TOKENS, longest(folder))}
     targets = [model.generate(**row, **settings)[0] for row in rows_of(batch)]
     expected = [model(**row, decoder_input_ids=target[None, :-1]).logits[0] for row, target in zip(rows_of(batch), targets)]
     forced = batch | {"decoder_input_ids": padded([target[:-1] for target in targets], model.config.pad_token_id or 0)}

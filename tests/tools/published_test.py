@@ -112,6 +112,17 @@ class PublishedTest(unittest.TestCase):
         self.assertIn("sentence-transformers", rows["sentences"]["versions"])
         self.assertIn(f"| sentences | `bert` | sentence vectors | {COUNT} texts |", docs_published.PAGE.read_text())
 
+    def test_a_static_embedding_has_no_other_types(self):
+        from harness import Draw, Programs
+        from sentence_texts import static_folder
+
+        folder, _, _ = static_folder(Draw("published"), Programs("", "", self.folder), 0)
+        status, out, err = self.run_script(folder)
+        self.assertEqual((status, err), (0, ""), out)
+        row = self.rows()[folder.name]
+        self.assertEqual((row["type"], "int8" in row, "bfloat16" in row), ("static", False, False))
+        self.assertIn(f"| {folder.name} | `static` | sentence vectors |", docs_published.PAGE.read_text())
+
     def test_a_row_takes_the_place_of_the_model_s_own(self):
         self.run_script(self.encoders / "emotions", self.encoders / "bert")
         before = self.rows()
