@@ -26,12 +26,9 @@ def command(clang, entry, source):
 
 def main(clang, folder):
     entries = json.loads((Path(folder) / "compile_commands.json").read_text())
-    kernels = [entry for entry in entries if "/src/kernels/" in entry["file"]]
+    kernels = [entry for entry in entries if "/src/kernels/" in entry["file"]]  # in a unity build a unit of each set and group
     library = next(entry for entry in entries if "/CMakeFiles/posenc_train_objects.dir/" in entry["command"])
-    # In a unity build, sources that are compiled once have no entry of their own.
-    once = {str(path) for path in (ROOT / "src/kernels").rglob("*.cpp")} - {entry["file"] for entry in kernels}
     commands = [command(clang, entry, entry["file"]) for entry in kernels]
-    commands += [command(clang, library, source) for source in sorted(once)]
     commands += [command(clang, library, ROOT / "src" / name) for name in ON_LIBTORCH]
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda words: subprocess.run(words, cwd=folder, capture_output=True, text=True), commands))
