@@ -61,6 +61,16 @@ function(posenc_plain_objects target)
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
 endfunction()
 
+# posenc_unit(target unit pattern): compiles those of the target's sources that match the pattern at a time, and no others with them.
+function(posenc_unit target unit pattern)
+  if(NOT POSENC_DEVELOPER)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "${pattern}")
+    set_source_files_properties(${sources} PROPERTIES UNITY_GROUP ${unit})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  endif()
+endfunction()
+
 # posenc_shared_settings(target [owner]): the same, for a target that uses public headers only.
 function(posenc_shared_settings target)
   set(owner posenc_precompiled ${ARGN})

@@ -33,9 +33,9 @@ VARIANTS = {"deberta": [{"legacy": False}], "deberta-v2": [{"legacy": False}]}
 
 def loaded_types() -> list[str]:
     """The model types whose weights posenc loads, and those of pairs with such a part."""
-    table = (FOLDER / "types/model_types.cpp").read_text().split("kModelTypes[] = {")[1].split("\n};")[0]
-    rows = re.split(r"\n    (?=\{\.type)", table)[1:]
-    return [re.match(r'\{\.type = "([^"]+)"', row).group(1) for row in rows if re.search(r'\.(layers|seq2seq) = &|\.part = "', row)]
+    tables = [table for file in (FOLDER / "families").glob("*.cpp") for table in re.findall(r"ModelType \w+\[\] = \{(.*?)\n\};", file.read_text(), re.S)]
+    rows = [row for table in tables for row in re.split(r"\n    (?=\{\.type)", table)[1:]]
+    return sorted(re.match(r'\{\.type = "([^"]+)"', row).group(1) for row in rows if re.search(r'\.(layers|seq2seq) = &|\.part = "', row))
 
 
 def pattern_of(expression: str) -> str:

@@ -7,7 +7,6 @@
 
 #include "models/config/setting_names.h"
 #include "models/embeddings/presets.h"
-#include "posenc/positions/sinusoid/preset.h"
 
 namespace posenc {
 namespace {
@@ -26,26 +25,8 @@ void read_tasks(const Settings& config, EncoderEmbeddingsOptions& options) {
   options.task_type_vocab_size(config.integer("task_type_vocab_size", 1, INT32_MAX));
 }
 
-void read_boxes(const Settings& config, EncoderEmbeddingsOptions& options) {
-  options.box_positions(config.integer("max_2d_position_embeddings", 1, kMostTableRows));
-}
-
-void read_boxes_side_by_side(const Settings& config, EncoderEmbeddingsOptions& options) {
-  read_boxes(config, options);
-  options.coordinate_size(config.integer("coordinate_size", 1, kWidestTable))
-      .shape_size(config.integer("shape_size", 1, kWidestTable));
-  if (4 * options.coordinate_size() + 2 * options.shape_size() == options.d_model()) return;
-  config.refuse("coordinate_size",
-                "must be such that 4 coordinate_size + 2 shape_size is hidden_size " +
-                    std::to_string(options.d_model()));
-}
-
 void scale_by_power(const Settings&, EncoderEmbeddingsOptions& options) {
   if (!options.scale().is_none()) options.scale(Scale::SqrtDim);  // pow(), not sqrt()
-}
-
-void scale_by_root(const Settings&, EncoderEmbeddingsOptions& options) {
-  options.scale(std::sqrt(static_cast<double>(options.d_model())));
 }
 
 // All tables have a row of padding.
@@ -53,36 +34,10 @@ void pad_all_tables(const Settings&, EncoderEmbeddingsOptions& options) {
   options.layer_norm_eps(kBertEpsilon).position_padding_idx(0).type_padding_idx(0);
 }
 
-// The table begins as a sinusoid if asked for, and is trained like any other.
-void read_sinusoid(const Settings& config, EncoderEmbeddingsOptions& options) {
-  options.layer_norm_eps(kBertEpsilon);
-  if (!config.flag("sinusoidal_pos_embds")) return;
-  options.sinusoid(preset("distilbert", options.d_model())).train_sinusoid(true);
-}
-
 void read_trocr(const Settings& config, EncoderEmbeddingsOptions& options) {
   if (!config.flag("layernorm_embedding")) options.norm(Norm::None);
   if (!config.flag("use_learned_position_embeddings"))
     config.refuse("use_learned_position_embeddings", "must be true: sinusoids are not supported");
-}
-
-// Without token types there is no table; the other classes need a row.
-void read_types(const Settings& config, EncoderEmbeddingsOptions& options) {
-  options.type_vocab_size(config.integer("type_vocab_size", 0, INT32_MAX));
-}
-
-// Absolute positions are those of RoBERTa; rotary ones are the layers'.
-void read_esm(const Settings& config, EncoderEmbeddingsOptions& options) {
-  const std::string type = config.text("position_embedding_type", "absolute");
-  if (type != "absolute" && type != "rotary") {
-    config.refuse("position_embedding_type", "must be absolute or rotary");
-  }
-  if (config.flag_if("emb_layer_norm_before").value_or(false)) options.norm(Norm::AfterSum);
-  if (type == "rotary") return;
-  if (!options.padding_idx()) {
-    config.refuse("pad_token_id", "must be a token: positions are counted from it");
-  }
-  options.position_ids(PositionIds::FromIds).position_padding_idx(options.padding_idx());
 }
 
 // A projection that nothing uses would be left out of a saved file. The norm has an epsilon of its
@@ -94,33 +49,6 @@ void read_mobilebert(const Settings& config, EncoderEmbeddingsOptions& options) 
   if (options.trigram_input() || *options.embedding_dim() != options.d_model()) return;
   config.refuse("trigram_input", "must be true with an embedding_size of hidden_size " +
                                      std::to_string(options.d_model()));
-}
-
-// The rate is that of all dropouts.
-void read_t5_dropout(const Settings& config, EncoderEmbeddingsOptions& options) {
-  constexpr const char* kRate[] = {"dropout_rate"};
-  options.dropout(config.probability(kRate, 0.0));
-}
-
-// The class itself has no setting for the width of the tables.
-void read_deberta(const Settings& config, EncoderEmbeddingsOptions& options) {
-  const int64_t width = options.d_model();
-  const int64_t narrow = config.integer("embedding_size", width, 1, kWidestTable);
-  options.type_vocab_size(config.integer("type_vocab_size", 0, INT32_MAX)).embedding_dim(narrow);
-  if (narrow != width) {
-    options.projection(Projection::Sum).projection_bias(false);
-    options.names().projection = "embed_proj";
-  }
-  if (!config.flag("position_biased_input")) options.position_ids(PositionIds::None);
-}
-
-void read_deberta_v1(const Settings& config, EncoderEmbeddingsOptions& options) {
-  read_deberta(config, options);
-  options.stepwise_norm(true);
-}
-
-void read_norm_bias(const Settings& config, EncoderEmbeddingsOptions& options) {
-  options.norm_bias(config.flag("norm_bias"));
 }
 
 }  // namespace
@@ -136,32 +64,16 @@ bool no_norm_in(const Settings& config) {
 // clang-format off
 namespace tables {
 
-const EmbeddingsStructure kDeberta = {.order = Order::PositionsFirst, .more = read_deberta_v1};
-const EmbeddingsStructure kDebertaV2 = {.order = Order::PositionsFirst, .more = read_deberta};
-const EmbeddingsStructure kElectra = {.projection = Projection::Last,
-    .projects_always = false, .projection_name = "embeddings_project"};
-const EmbeddingsStructure kEsm = {.norm = Norm::None, .position_ids = PositionIds::None,
-    .has_types = false, .has_dropout = false, .norm_name = "layer_norm", .more = read_esm};
-const EmbeddingsStructure kFNet = {.projection = Projection::BeforeDropout};
-const EmbeddingsStructure kConvBert = {.order = Order::PositionsFirst,
-    .projection = Projection::Last, .projects_always = false,
-    .projection_name = "embeddings_project"};
 const EmbeddingsStructure kLxmert = {.order = Order::PositionsFirst,
     .position_ids = PositionIds::ArangeExpanded, .padding_idx = 0, .more = pad_all_tables};
-const EmbeddingsStructure kXlm = {.has_types = false, .types_from_tokens = true,
-    .tokens = "embeddings", .norm_name = "layer_norm_emb"};
 const EmbeddingsStructure kTvp = {.order = Order::PositionsFirst,
     .position_ids = PositionIds::ArangeExpanded, .norm_name = "layer_norm"};
-const EmbeddingsStructure kDistilBert = {.has_types = false, .more = read_sinusoid};
 const EmbeddingsStructure kInstructBlip = {.has_types = false, .norm_name = "layernorm"};
 const EmbeddingsStructure kBlip2 = {.norm = Norm::None, .has_types = false, .has_dropout = false};
 const EmbeddingsStructure kGpt = {.norm = Norm::None, .has_padding = false, .has_types = false,
     .types_from_tokens = true, .tokens = "tokens_embed", .positions = "positions_embed"};
 const EmbeddingsStructure kBioGpt = {.norm = Norm::None, .position_offset = 2, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
-const EmbeddingsStructure kLayoutLM = {.order = Order::PositionsFirst, .more = read_boxes};
-const EmbeddingsStructure kLayoutLMv3 = {.position_ids = PositionIds::FromIds,
-    .more = read_boxes_side_by_side};
 const EmbeddingsStructure kBlenderbot = {.norm = Norm::None, .has_types = false,
     .tokens = "embed_tokens", .positions = "embed_positions", .norm_name = "layernorm_embedding"};
 const EmbeddingsStructure kLed = {.has_types = false,
@@ -173,24 +85,6 @@ const EmbeddingsStructure kTrOcr = {.position_ids = PositionIds::ArangeExpanded,
     .positions = "embed_positions", .norm_name = "layernorm_embedding", .more = read_trocr};
 const EmbeddingsStructure kFunnel = {.position_ids = PositionIds::None, .has_types = false,
     .norm_name = "layer_norm"};
-const EmbeddingsStructure kGemma = {.norm = Norm::None, .position_ids = PositionIds::None,
-    .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
-const EmbeddingsStructure kGte = {.position_ids = PositionIds::None, .more = read_types};
-const EmbeddingsStructure kModernBert = {.position_ids = PositionIds::None, .has_types = false,
-    .tokens = "tok_embeddings", .norm_name = "norm", .more = read_norm_bias};
-const EmbeddingsStructure kRoFormer = {.position_ids = PositionIds::None,
-    .projection = Projection::Last, .projects_always = false,
-    .projection_name = "embeddings_project"};
-
-const EmbeddingsStructure kXlnet = {.norm = Norm::None, .position_ids = PositionIds::None,
-    .has_padding = false, .has_types = false, .tokens = "word_embedding"};
-const EmbeddingsStructure kBloom = {.position_ids = PositionIds::None, .has_padding = false,
-    .has_types = false, .has_dropout = false, .norm_name = "word_embeddings_layernorm"};
-const EmbeddingsStructure kMpt = {.norm = Norm::None, .position_ids = PositionIds::None,
-    .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "wte"};
-
-const EmbeddingsStructure kT5 = {.norm = Norm::None, .position_ids = PositionIds::None,
-    .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
 
 }  // namespace tables
 

@@ -1,5 +1,4 @@
 #include "models/encoder/config.h"
-#include "models/config/activation_name.h"
 
 #include <c10/util/Exception.h>
 
@@ -53,9 +52,8 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
   const int64_t hidden = config.integer("hidden_size", 1, kWidest);
   const bool attends = structure.mixing != Mixing::Fourier;
   const int64_t heads = attends ? config.integer("num_attention_heads", 1, kWidest) : 1;
-  const bool has_width = structure.has_bottleneck || structure.mixing == Mixing::Convolution ||
-                         structure.has_head_dim ||
-                         (*model.rotary != '\0' && config.has("head_dim"));
+  const bool has_width =
+      structure.has_head_dim || (*model.rotary != '\0' && config.has("head_dim"));
   if (hidden % heads != 0 && !has_width) {
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
@@ -74,20 +72,8 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
       .layer_norm_eps(is_rms ? config.not_negative(hf::kRMSEpsilon, eps)
                              : config.not_negative(hf::kEpsilon, eps));
   layer.dropouts(dropouts_in(config, structure, layer.dropout()));
-  if (structure.has_layer_scale) layer.layer_scale(config.real("layerscale_value"));
   if (structure.rotates) set_rotary(config, model, "", layer);
   return layer;
-}
-
-// AlbertTransformer: which of the layers of all groups runs as the i-th.
-std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner) {
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i < layers; ++i) {
-    const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
-    const auto group = static_cast<int64_t>(static_cast<double>(i) / per_group);
-    for (int64_t j = 0; j < inner; ++j) order.push_back(group * inner + j);
-  }
-  return order;
 }
 
 TransformerEncoderOptions layers_in(const Settings& config, const hf::ModelType& model,
@@ -97,11 +83,6 @@ TransformerEncoderOptions layers_in(const Settings& config, const hf::ModelType&
   TransformerEncoderOptions options(layer_in(config, model, eps), layers);
   options.norm(*structure.last_norm != '\0')
       .layer_dropout(config.probability(hf::kLayerDropout, 0.0));
-  if (structure.shares_layers) {
-    const int64_t groups = config.integer("num_hidden_groups", 1, kMostEncoderLayers);
-    const int64_t inner = config.integer("inner_group_num", 1, kMostEncoderLayers);
-    options.num_layers(groups * inner).order(shared_order(layers, groups, inner));
-  }
   return options;
 }
 
@@ -130,7 +111,7 @@ EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType
     embeddings.norm(embeddings.norm() || *model.layers->patch_norm != '\0');
     return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
   }
-  if (model.layers->is_conformer) return EncoderOptions(layers_in(config, model, 1e-5));
+  if (*model.embeddings == '\0') return EncoderOptions(layers_in(config, model, 1e-5));
   const EncoderEmbeddingsOptions embeddings = embeddings_of(config, model);
   return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
 }
@@ -163,12 +144,6 @@ const hf::ModelType& encoder_model(const std::string& where, std::string_view ty
 
 }  // namespace
 
-Activation activation_in(const Settings& config) {
-  const char* key = config.name_of(hf::kActivation);
-  if (key == nullptr) return Activation::GELU;
-  return named_activation(config, key, config.text(key));
-}
-
 EncoderOptions encoder_options_of(const Settings& config, const hf::ModelType& model) {
   EncoderOptions options = embeddings_and_layers(config, model);
   options.causal(model.layers->is_causal)
@@ -186,12 +161,11 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& req
   const auto& of_type = encoder_model(
       config.where(), part.empty() ? type : hf::ConfigClass::of(type).part_type(part));
   const Settings own = (part.empty() ? config : config.part(part)).of(of_type.type);
-  const bool is_jina_bert = of_type.type == std::string_view("bert") && own.has(kPositionType) &&
-                            own.value(kPositionType) == "alibi";
-  const hf::ModelType& model = is_jina_bert ? hf::jina_bert() : of_type;
+  const hf::ModelType* const variant = of_type.variant == nullptr ? nullptr : of_type.variant(own);
+  const hf::ModelType& model = variant == nullptr ? of_type : *variant;
   for (const auto& [name, value] : kFixed) {
     // Of classes with a rotary embedding, Jina's original files have `rotary` here.
-    const bool is_free = *model.rotary != '\0' || is_jina_bert;
+    const bool is_free = *model.rotary != '\0' || variant != nullptr;
     if (is_free && name == std::string_view(kPositionType)) continue;
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");

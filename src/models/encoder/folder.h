@@ -35,6 +35,9 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
                          const std::function<void(EncoderFolder&)>& read,
                          const std::function<std::string(const Settings&)>& part_of = {});
 
+/// A tensor of a file in float32; undefined if there is none of this name.
+at::Tensor tensor_in(const io::TensorSource& source, const std::string& name);
+
 /// Whether the configuration has a pooler whose tensors are not in the file.
 bool lacks_pooler(const EncoderFolder& open);
 

@@ -1,10 +1,25 @@
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
+#include <vector>
+
 #include "models/config/settings.h"
 #include "models/types/model_types.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc {
+
+/// EncoderStructure::more and windows: each throws c10::ValueError for settings that are wrong, and
+/// for those with which transformers has a model that cannot be run.
+using ReadLayers = void(const Settings& config, const hf::ModelType& model,
+                        EncoderOptions& options);
+using ReadWindows = EncoderOptions(const Settings& config);
+
+/// The options of all layers, if EncoderOptions has not some for each.
+inline TransformerLayerOptions& own_layer(EncoderOptions& options) {
+  return options.encoder().layer();
+}
 
 /// The activation of the feed-forward network; GELU where the class has no setting for it.
 Activation activation_in(const Settings& config);
@@ -14,20 +29,28 @@ Activation activation_in(const Settings& config);
 void set_rotary(const Settings& config, const hf::ModelType& model, const std::string& layer_type,
                 TransformerLayerOptions& layer);
 
-/// EncoderStructure::more: what the layers of a class have besides. Each takes options that the
-/// rest of the structure has set, and throws c10::ValueError for settings that are wrong.
-using ReadLayers = void(const Settings& config, const hf::ModelType& model,
-                        EncoderOptions& options);
-ReadLayers without_biases, without_wide_bias, read_beit, read_bloom, read_convbert, read_deberta,
-    read_deberta_v2, read_dinov3, read_esm_layers, read_eurobert, read_fnet, read_gemma3,
-    read_jina_bert, read_layoutlmv3, read_llama, read_mistral, read_mobilebert_layers,
-    read_modernbert, read_mpnet, read_mpt, read_qwen2, read_qwen3, read_squeezebert, read_t5,
-    read_umt5, read_wav2vec2_conformer, read_xlm, read_xlnet;
+/// Whether the attention has biases, and the feed-forward network.
+void set_biases(TransformerLayerOptions& layer, bool attention, bool feed_forward);
 
-/// EncoderStructure::windows: all options of an encoder in windows, without the pooling. Each
-/// throws c10::ValueError for settings that are wrong, and for those with which transformers has a
-/// model that cannot be run.
-using ReadWindows = EncoderOptions(const Settings& config);
-ReadWindows read_donut_swin, read_sam, read_swin, read_swin_v2;
+/// Layer types of classes with a window in some layers.
+inline constexpr const char *kSliding = "sliding_attention", *kFull = "full_attention";
+inline constexpr int64_t kWidestWindow = int64_t{1} << 31;
+
+/// Which layers have a window: layer_types, or `is_sliding` of the number of a layer without them.
+std::vector<bool> sliding_layers(const Settings& config, int64_t count,
+                                 c10::function_ref<bool(int64_t)> is_sliding);
+
+/// Gives each layer its options: those of all, or what `slide` makes of them where it has a window.
+void set_layers(EncoderOptions& options, const std::vector<bool>& sliding,
+                c10::function_ref<void(TransformerLayerOptions&)> slide);
+
+/// Limits of encoders in windows.
+inline constexpr int64_t kMostWindowLayers = 1000, kWidestMap = 1 << 20;
+
+/// Their patches, which have no class token.
+VisionEmbeddingsOptions window_patches(const Settings& config, int64_t width);
+
+/// The width of their feed-forward networks by `mlp_ratio`.
+int64_t window_network_width(const Settings& config, int64_t width);
 
 }  // namespace posenc

@@ -1,14 +1,11 @@
 #include "models/encoder/folder.h"
 
-#include <ATen/ops/allclose.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/pow.h>
 #include <c10/util/StringUtil.h>
 #include <torch/nn/init.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <utility>
 
 #include "models/config/model_folder.h"
@@ -44,9 +41,9 @@ void check_layers(const EncoderFolder& open) {
   for (std::size_t i = 0; i < names.size(); ++i)
     has_last |= has_tensors_of(open.source, stem_of_layer(names[i], others[i]));
   TORCH_CHECK_VALUE(has_last, "[", open.caller, "] ", open.folder, ": ",
-                    config.structure.shares_layers  ? "num_hidden_groups * inner_group_num"
-                    : config.settings.has("depths") ? "the sum of depths"
-                                                    : config.settings.key("num_hidden_layers"),
+                    config.structure.numbering != nullptr
+                        ? config.structure.numbering->count
+                        : config.settings.key("num_hidden_layers"),
                     " in config.json must be at most how many layers the weights have, which lack ",
                     names.front(), ". Got ", layers);
 }
@@ -61,77 +58,39 @@ Encoder empty_encoder(const EncoderConfig& config) {
   return model;
 }
 
+void set_frequencies(EncoderImpl& model, const at::Tensor& frequencies, const std::string& name) {
+  for (const auto& layer : *model.encoder->layers) {
+    const RotaryEmbedding rotary = rotary_of_layer(*layer);
+    if (!rotary) continue;
+    if (rotary->inv_freq.sizes() != frequencies.sizes()) {
+      throw WeightsError(WeightsErrorCode::ShapeMismatch,
+                         "must have the frequencies of a head of these layers. Got shape (" +
+                             c10::Join(", ", frequencies.sizes()) + ")")
+          .in_tensor(name);
+    }
+    rotary->inv_freq.copy_(frequencies);
+  }
+}
+
+// The frequencies that a file has of a rotary embedding replace those of the layers.
+void read_frequencies(const EncoderConfig& config, const io::TensorSource& source,
+                      const std::string& prefix, EncoderImpl& model) {
+  if (!config.options.encoder().layer().rotary()) return;
+  std::istringstream names(config.structure.frequencies);
+  for (std::string own; names >> own;) {
+    const at::Tensor frequencies = tensor_in(source, prefix + own);
+    if (frequencies.defined()) return set_frequencies(model, frequencies, prefix + own);
+  }
+}
+
+}  // namespace
+
 at::Tensor tensor_in(const io::TensorSource& source, const std::string& name) {
   const auto* entry = find_entry(source, name);
   if (entry == nullptr) return {};
   const auto index = static_cast<std::size_t>(entry - source.entries().data());
   return source.tensor(index).to(at::kFloat).cpu();
 }
-
-WeightsError wrong_tensor(const std::string& name, const std::string& rule) {
-  return WeightsError(WeightsErrorCode::ShapeMismatch, rule).in_tensor(name);
-}
-
-// RoFormerSinusoidalPositionalEmbedding: sin in the first half of the columns, cos in the second.
-void check_table(const RotaryOptions& rotary, const at::Tensor& table, const std::string& name) {
-  const int64_t pairs = rotary.rotary_dim() / 2;
-  bool is_computed = table.dim() == 2 && table.size(1) == 2 * pairs;
-  if (is_computed) {
-    const auto rows = at::arange(table.size(0), at::kDouble).unsqueeze(1);
-    const auto angles =
-        rows / at::pow(rotary.base(), at::arange(pairs, at::kDouble) / static_cast<double>(pairs));
-    const at::Tensor expected = at::cat({angles.sin(), angles.cos()}, 1).to(at::kFloat);
-    is_computed = at::allclose(table, expected, /*rtol=*/0.0, /*atol=*/1e-5);
-  }
-  if (!is_computed) {
-    throw wrong_tensor(name,
-                       "must be the sinusoid that RoFormer's positions are, which posenc "
-                       "computes. Got other numbers");
-  }
-}
-
-void set_frequencies(EncoderImpl& model, const at::Tensor& frequencies, const std::string& name) {
-  for (const auto& layer : *model.encoder->layers) {
-    const RotaryEmbedding rotary = rotary_of_layer(*layer);
-    if (!rotary) continue;
-    if (rotary->inv_freq.sizes() != frequencies.sizes()) {
-      throw wrong_tensor(name, "must have the frequencies of a head of these layers. Got shape (" +
-                                   c10::Join(", ", frequencies.sizes()) + ")");
-    }
-    rotary->inv_freq.copy_(frequencies);
-  }
-}
-
-// What a file has of a rotary embedding: its frequencies replace those of the layers, and a table
-// must be the one that the layers compute.
-void read_saved_tables(const EncoderConfig& config, const io::TensorSource& source,
-                       const std::string& prefix, EncoderImpl& model) {
-  const EncoderStructure& structure = config.structure;
-  const auto& rotary = config.options.encoder().layer().rotary();
-  if (!rotary) return;
-  if (*structure.rotary_table != '\0') {
-    const std::string name = prefix + structure.rotary_table;
-    const at::Tensor table = tensor_in(source, name);
-    if (table.defined()) check_table(rotary->rotary(), table, name);
-  }
-  if (*structure.frequencies == '\0') return;
-  // Older files have the same in each layer; those of transformers 5.23 have an asterisk there.
-  const std::string old[] = {"encoder.layer.*.attention.self.rotary_embeddings.inv_freq",
-                             "encoder.layer.0.attention.self.rotary_embeddings.inv_freq"};
-  for (const std::string& own : {std::string(structure.frequencies), old[0], old[1]}) {
-    const at::Tensor frequencies = tensor_in(source, prefix + own);
-    if (!frequencies.defined()) continue;
-    return set_frequencies(model, frequencies, prefix + own);
-  }
-}
-
-void zero_padding_row(EncoderImpl& model) {
-  const auto& row = model.embeddings->tokens->options.padding_idx();
-  const torch::NoGradGuard no_grad;
-  if (row) model.embeddings->tokens->weight.select(0, *row).zero_();
-}
-
-}  // namespace
 
 void read_encoder_folder(const char* caller, const std::string& folder, const LoadOptions& options,
                          const std::function<void(EncoderFolder&)>& read,
@@ -190,8 +149,9 @@ Encoder encoder_in(const EncoderFolder& open, const std::string& part) {
   Encoder model = empty_encoder(open.config);
   plan->apply_to(*model);
   open.leftovers.add_model(*plan, open.prefix, part);
-  read_saved_tables(open.config, open.source, open.prefix, *model);
-  if (open.config.structure.zeroes_padding_row) zero_padding_row(*model);
+  read_frequencies(open.config, open.source, open.prefix, *model);
+  if (auto* const load_more = open.config.structure.load)
+    load_more(open.config, open.source, open.prefix, *model);
   const auto name_in_file = [&](const std::string& name) {
     const auto found = io::names_in_file(name, load);
     return found.empty() ? open.prefix + name : found.front();

@@ -13,6 +13,28 @@
 
 namespace posenc {
 
+/// A layer, or all of them by patterns, for which a family adds rules.
+struct LayerNames {
+  KeyMap& map;
+  const EncoderConfig& config;
+  const EncoderLayerKeys& keys;
+  const std::string &from, &to;  ///< what names begin with in the file, and in an Encoder
+
+  /// Weights and biases `name`, such as `linear1.*`, of parts that the file has apart; those that
+  /// are empty are left out.
+  void add(const std::vector<std::string>& parts, const std::string& name) const;
+};
+
+/// A norm. Old files have gamma and beta, as TensorFlow calls them.
+void add_norm(KeyMap& map, const std::string& from, const std::string& to);
+
+/// Drops what the class has only with a switch that is off here, which transformers then ignores in
+/// a file.
+void drop_unused(KeyMap& map, const std::vector<std::string>& patterns);
+
+/// The same for the table of positions of patches, if there is none.
+void drop_absent_positions(KeyMap& map, const EncoderConfig& config);
+
 /// The prefix of the encoder's tensors in a file: `given`, followed by that of models with a head
 /// or by nothing. Throws WeightsError if the file has no first layer with either.
 std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source,

@@ -255,6 +255,8 @@ std::optional<head::Kind> inspect_head(const std::string& folder) {
   return name ? kind_of_class(*name) : std::nullopt;
 }
 
+const char* class_ending(Kind kind) { return kKinds[static_cast<std::size_t>(kind)].ending; }
+
 std::string problem_name(head::Problem problem) {
   for (const ProblemRow& row : kProblems) {
     if (row.problem == problem) return row.name;

@@ -25,6 +25,8 @@ inline bool has_labels(head::Kind kind) {
   return kind != Kind::Question && kind != Kind::Masked && kind != Kind::Choice;
 }
 
+/// What the class of a head of this kind has after the name of the model: `ForMaskedLM`.
+const char* class_ending(head::Kind kind);
 /// What config.json calls a problem.
 std::string problem_name(head::Problem problem);
 /// The part of the config.json of a pair of encoders that a head of `kind`, or of the kind that it

@@ -55,28 +55,11 @@ StateDict without_absent_biases(const StateDict& tensors, const EncoderConfig& c
 // The frequencies of the rotary embedding, which ESM's class has among its weights.
 void add_frequencies(StateDict& tensors, const EncoderImpl& model,
                      const EncoderStructure& structure, const std::string& prefix) {
-  if (*structure.frequencies == '\0') return;
+  const std::string_view names = structure.frequencies;
+  if (names.empty()) return;
   const RotaryEmbedding rotary = rotary_of_layer(*model.encoder->layers->ptr(0));
-  if (rotary) tensors.insert(prefix + structure.frequencies, rotary->inv_freq.to(at::kFloat));
-}
-
-// The rows of each layer's table, where the class has them among its weights, as the rest of a
-// folder does.
-void add_window_indices(StateDict& tensors, const EncoderImpl& model,
-                        const EncoderStructure& structure, const std::string& prefix) {
-  if (*structure.window_index == '\0') return;
-  const WindowEncoderOptions& options = model.windows->options;
-  for (int64_t i = 0; i < options.num_layers(); ++i) {
-    const auto [stage, layer] = options.locate_layer(i);
-    const relative::Grid window = options.stages()[static_cast<std::size_t>(stage)]
-                                      .layers()[static_cast<std::size_t>(layer)]
-                                      .windows()
-                                      .window();
-    const std::string name =
-        prefix +
-        io::fill_pattern(structure.window_index, {std::to_string(stage), std::to_string(layer)});
-    if (!tensors.contains(name)) tensors.insert(name, relative_window_index(window));
-  }
+  const std::string name(names.substr(0, names.find(' ')));
+  if (rotary) tensors.insert(prefix + name, rotary->inv_freq.to(at::kFloat));
 }
 
 // The encoder's tensors as a file of transformers has them.
@@ -115,15 +98,10 @@ bool has_name_with(const StateDict& tensors, const std::string& text) {
                      [&](const auto& item) { return item.key().find(text) != std::string::npos; });
 }
 
-// XLM's languages and LayoutLMv3's images are optional.
 std::string module_beside(const EncoderConfig& config) {
-  const std::string beside = config.structure.beside;
-  const Settings& settings = config.settings;
-  if (beside == "patch_embed") return settings.flag("visual_embed", true) ? beside : "";
-  if (beside != "lang_embeddings") return beside;
-  const bool has_it =
-      settings.flag("use_lang_emb") && settings.integer("n_langs", 1, INT32_MAX) > 1;
-  return has_it ? beside : "";
+  const EncoderStructure& structure = config.structure;
+  const bool has_it = structure.has_beside == nullptr || structure.has_beside(config.settings);
+  return has_it ? structure.beside : "";
 }
 
 constexpr const char* kRemedy =
@@ -241,21 +219,6 @@ void set_architecture(SavedConfig& saved, const SavePretrainedOptions& options,
   }
 }
 
-// LayoutLMv3's class has tables of boxes even where it does not use them: beside no table of
-// places.
-void add_unused_tables(StateDict& tensors, const EncoderConfig& config) {
-  const Settings& settings = config.settings;
-  if (config.model.type != std::string_view("layoutlmv3") ||
-      !settings.flag("has_spatial_attention_bias") || settings.flag("has_relative_attention_bias"))
-    return;
-  const int64_t heads = config.options.encoder().layer().num_heads();
-  for (const char* const table : {"rel_pos_x_bias", "rel_pos_y_bias"}) {
-    const std::string name = config.options.origin().prefix + "encoder." + table + ".weight";
-    if (!tensors.contains(name))
-      tensors.insert(name, at::zeros({heads, settings.integer("rel_2d_pos_bins", 1, INT32_MAX)}));
-  }
-}
-
 // Those that are not the head's.
 StateDict without(const StateDict& tensors, const std::set<std::string>& names) {
   StateDict others;
@@ -275,13 +238,12 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
   set_origin(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
              classifier != nullptr && classifier->options.kind() == head::Kind::Question);
-  const bool is_jina_bert = &saved.encoder.model == &hf::jina_bert();
-  const std::string base_class(
-      is_jina_bert ? "JinaBertModel"
-                   : hf::model_class_of(saved.object["model_type"].get<std::string>()));
+  std::string base_class = saved.encoder.model.model_class;
+  if (base_class.empty())
+    base_class = hf::model_class_of(saved.object["model_type"].get<std::string>());
   const bool has_class = classifier != nullptr && !base_class.empty();
   set_architecture(saved, options,
-                   has_class ? head_class(base_class, classifier->options.kind())
+                   has_class ? head_class(base_class, saved.encoder.model, *saved.head)
                              : class_without_decoder(saved.object, base_class));
   StateDict tensors = encoder_tensors(model, saved.encoder);
   check_sizes(tensors, saved.encoder, folder);
@@ -291,9 +253,8 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
   add_all(tensors,
           saved.head ? without(rest.tensors, names_of_head(saved.head->structure)) : rest.tensors);
   add_all(tensors, head);
-  add_window_indices(tensors, model, saved.encoder.structure,
-                     saved.encoder.options.origin().prefix);
-  add_unused_tables(tensors, saved.encoder);
+  if (auto* const save_more = saved.encoder.structure.save)
+    save_more(tensors, saved.encoder, model);
   if (options.rest_of().empty() && !options.allow_missing()) {
     const std::string name = saved.object["architectures"][0];
     const bool is_base = name == base_class;

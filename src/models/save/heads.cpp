@@ -52,28 +52,19 @@ void check_parts_of_head(const EncoderHeadImpl& head, const Settings& settings) 
 
 }  // namespace
 
-std::string head_class(const std::string& base_class, Kind kind) {
+std::string head_class(const std::string& base_class, const hf::ModelType& model,
+                       const HeadConfig& head) {
+  const bool is_of_pair = model.prefix == std::string_view("vision_model.");
+  TORCH_CHECK_VALUE(head.kind != Kind::Image || !is_of_pair,
+                    "[save_pretrained] a Classifier of images must have an encoder that is not a "
+                    "part of a pair, to be a class of transformers. Got a ",
+                    base_class);
   std::string stem = base_class;
   for (const std::string ending : {"Model", "Encoder"}) {
     if (stem.ends_with(ending)) stem.resize(stem.size() - ending.size());
   }
-  const bool is_of_xlm = stem == "XLM" || stem == "Flaubert";
-  const bool has_two_for_questions = is_of_xlm || stem == "XLNet";
-  switch (kind) {
-    case Kind::Sequence: return stem + "ForSequenceClassification";
-    case Kind::Token: return stem + "ForTokenClassification";
-    case Kind::Question:
-      return stem + (has_two_for_questions ? "ForQuestionAnsweringSimple" : "ForQuestionAnswering");
-    case Kind::Image:
-      TORCH_CHECK_VALUE(!base_class.ends_with("VisionModel") || stem == "Data2VecVision",
-                        "[save_pretrained] a Classifier of images must have an encoder that is "
-                        "not a part of a pair, to be a class of transformers. Got a ",
-                        base_class);
-      return stem + "ForImageClassification";
-    case Kind::Choice: return stem + "ForMultipleChoice";
-    case Kind::Masked: break;
-  }
-  return stem + (is_of_xlm ? "WithLMHeadModel" : "ForMaskedLM");
+  const std::string own = head.structure.class_ending;
+  return stem + (own.empty() ? class_ending(head.kind) : own);
 }
 
 void set_labels(nlohmann::json& config, const ClassifierOptions& options) {

@@ -11,7 +11,8 @@ namespace posenc {
 
 /// The class in transformers of an encoder's class, such as `BertModel`, with a head. Throws
 /// c10::ValueError for a head of images on a part of a pair.
-std::string head_class(const std::string& base_class, head::Kind kind);
+std::string head_class(const std::string& base_class, const hf::ModelType& model,
+                       const HeadConfig& head);
 
 /// Sets the labels and the problem of a Classifier in a config.json.
 void set_labels(nlohmann::json& config, const ClassifierOptions& options);

@@ -43,7 +43,7 @@ json given_config(const EncoderImpl& model, const SavePretrainedOptions& options
 // Sizes that a program may have changed.
 void set_sizes(json& object, const Settings& settings, const EncoderImpl& model,
                const EncoderStructure& structure) {
-  if (!structure.shares_layers && model.encoder) {
+  if (structure.numbering == nullptr && model.encoder) {
     set_setting(object, settings, "num_hidden_layers",
                 static_cast<int64_t>(model.encoder->layers->size()));
   }

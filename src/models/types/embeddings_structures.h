@@ -33,13 +33,12 @@ struct EmbeddingsStructure {
   void (*more)(const Settings& config, EncoderEmbeddingsOptions& options) = nullptr;
 };
 
-/// The structures that differ a little from a preset's, and so are none.
+/// The structures of types that have no family, or of several families, and that differ a little
+/// from a preset's.
 namespace tables {
 
-extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kBloom, kConvBert, kDeberta,
-    kDebertaV2, kDistilBert, kElectra, kEsm, kFNet, kFunnel, kGemma, kGpt, kGte, kInstructBlip,
-    kLayoutLM, kLayoutLMv3, kLed, kLxmert, kModernBert, kMpt, kPPFormulaNet, kRoFormer, kT5, kTrOcr,
-    kTvp, kXlm, kXlnet;
+extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kFunnel, kGpt, kInstructBlip, kLed,
+    kLxmert, kPPFormulaNet, kTrOcr, kTvp;
 
 }  // namespace tables
 

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "posenc/models/encoder.h"
+#include "posenc/weights/key_map.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc {
 
@@ -10,6 +14,12 @@ namespace hf {
 struct ModelType;
 }
 class Settings;
+
+namespace io {
+class TensorSource;
+}
+struct EncoderConfig;
+struct LayerNames;
 
 /// The names of a layer's tensors in a file: those of the linear layers and norms, without
 /// `.weight` and `.bias`.
@@ -19,39 +29,45 @@ struct EncoderLayerKeys {
   /// The projections; without a key and a value, query has the rows of all three in this order.
   /// All are empty without an attention.
   const char *query = "", *key = "", *value = "", *out = "";
-  const char* wide;            ///< the first linear layer of the feed-forward network
-  const char* activated = "";  ///< with gates, the rows that are activated, if wide is their gate
-  const char* gate = "";       ///< the rows of its gate, if they are apart
-  /// The rows that are activated with gates, where `wide` is another tensor without them: T5.
-  const char* gated_wide = "";
-  bool gate_first = false;    ///< whether wide has the rows of the gate before those it gates
+  /// The first linear layer of the feed-forward network; empty: EncoderStructure::layer_names.
+  const char* wide = "";
+  const char* gate = "";      ///< the rows of its gate, if they are apart
   const char* narrow;         ///< the second linear layer of the feed-forward network
   const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
   const char *post_norm1 = "", *post_norm2 = "";  ///< after them
   const char *q_norm = "", *k_norm = "";          ///< of each head
-  const char *pos_key = "", *pos_query = "";      ///< of relative positions: DeBERTa
-  const char *scale1 = "", *scale2 = "";          ///< whole names of a LayerScale's factors: BEiT
-  /// The whole names of the tables of grid biases: that of a layer, and that of all, which is not
-  /// below `layer`.
-  const char *grid_bias = "", *shared_grid_bias = "";
-  bool packs_heads =
-      false;  ///< query has queries, keys and values of one head after another: BLOOM
-  /// The biases of queries, keys and values, where query has the rows of one head after another:
-  /// whole names, of which files have not that of the keys.
-  const char *q_bias = "", *k_bias = "", *v_bias = "";
-  /// What the names of the parameters of places in a window begin with: Swin, SAM.
-  const char* window_positions = nullptr;
+  /// The whole name of the bias of the keys, which files have not, if it is not below `key`.
+  const char* k_bias = "";
+};
+
+/// How a family numbers its layers, if not 0, 1, ...
+struct LayerNumbering {
+  /// The numbers in the names of a layer's tensors.
+  std::vector<int64_t> (*numbers)(const EncoderConfig& config, int64_t index);
+  /// Adds rules that drop what a file has beyond the layers of the model.
+  void (*drop_later)(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
+                     const std::string& prefix);
+  const char* count;  ///< what in config.json tells how many layers there are
 };
 
 /// An encoder of transformers, which takes the output of the embeddings of the same model type. The
-/// defaults are those of most models.
+/// defaults are those of most models, and functions of a family are null where it has nothing of
+/// the kind.
 struct EncoderStructure {
   /// The rate of a dropout: none, that of kDropout, or that of the attention weights.
   enum class Rate { None, Hidden, Attention };
+  using Load = void(const EncoderConfig& config, const io::TensorSource& source,
+                    const std::string& prefix, EncoderImpl& model);
+  using Save = void(StateDict& tensors, const EncoderConfig& config, const EncoderImpl& model);
 
   /// The names of the layers' tensors; several if files may use different ones.
   std::span<const EncoderLayerKeys> keys;
-  int64_t original_keys = 0;               ///< which of them the original implementation has
+  int64_t original_keys = 0;  ///< which of them the original implementation has
+  /// The names in an Encoder: of layer *, of its attention, of the network with `wide`, and of the
+  /// norm of that.
+  const char *own_layers = "encoder.layers.*.", *attention = "self_attn.", *network = "",
+             *norm2 = "norm2";
+  const LayerNumbering* numbering = nullptr;
   const char* embeddings = "embeddings.";  ///< the prefix of the embeddings' keys
   const char* projection = "";  ///< the embeddings' projection, if it is not below that prefix
   const char* shared = "";      ///< a further name of the tokens' table
@@ -70,46 +86,46 @@ struct EncoderStructure {
   bool is_causal = false;
   encoder::Pooling pooling = encoder::Pooling::None;
   const char* pooler = "pooler.dense";  ///< the linear layer of the pooler
-  bool has_layer_scale = false;  ///< DINOv2: `layer_scale1.lambda1` and `layer_scale2.lambda1`
-  bool shares_layers = false;    ///< ALBERT: num_hidden_groups, inner_group_num
   /// The table of a relative bias: with an asterisk, that of each layer.
   const char* relative_bias = "";
-  bool has_head_dim = false;  ///< T5: the width of a head is a setting of its own
+  bool has_head_dim = false;  ///< whether the width of a head is not hidden_size / heads
   const char* dropped = "";   ///< patterns of keys that are not the encoder's, with blanks between
   const char* beside = "";    ///< a module among them without which its class is not complete
-  /// A tensor with what the rotary embedding computes: RoFormer's table, of which a file may have
-  /// no other, or ESM's frequencies, which are those of the file.
-  const char* rotary_table = "";
+  bool (*has_beside)(const Settings& config) = nullptr;  ///< whether it has it; null: always
+  /// The names that the frequencies of the rotary embedding may have in a file, which are then its
+  /// own, with blanks between; the first is that of a saved file.
   const char* frequencies = "";
-  /// Chinese CLIP: from_pretrained zeroes the row of padding that a file has.
-  bool zeroes_padding_row = false;
-  bool has_bottleneck = false;     ///< MobileBERT: TransformerLayerOptions::bottleneck
-  bool is_disentangled = false;    ///< DeBERTa: TransformerLayerOptions::disentangled
-  bool is_transformer_xl = false;  ///< XLNet: TransformerLayerOptions::transformer_xl
-  bool is_conformer = false;       ///< wav2vec2-conformer: TransformerLayerOptions::conformer
-  /// Reads all options of an encoder in windows, whose layers have the number of their stage and
-  /// their own in it in their names; null: another encoder.
+  /// Reads all options of an encoder in windows; null: another encoder.
   EncoderOptions (*windows)(const Settings& config) = nullptr;
-  const char* patches = "";    ///< the projection of the patches, if it is not below embeddings
-  const char* positions = "";  ///< the same for the table of positions
-  bool is_grouped = false;     ///< SqueezeBERT: convolutions in groups, `q_groups` and so on
-  /// Reads what few classes have besides; null: nothing.
+  /// Reads what the layers have besides, after the rest of the structure.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
-  /// Donut: the rows of the table of each pair of tokens, which its class has in each layer.
-  const char* window_index = "";
+  /// Adds rules for what the encoder has beside the layers, and for what a layer has beside its
+  /// keys; they come before all others.
+  void (*names)(KeyMap& map, const EncoderConfig& config) = nullptr;
+  void (*layer_names)(const LayerNames& names) = nullptr;
+  Load* load = nullptr;  ///< reads or checks what no rule can
+  Save* save = nullptr;  ///< adds what files of its class have besides
 };
 
-/// The structures of the encoders that posenc can run.
+/// What several families have.
 namespace layers {
 
-extern const EncoderStructure kAlbert, kBart, kBeit, kBert, kBertWithoutPooler, kBloom,
-    kChineseClipText, kClipText, kClipVision, kConvBert, kDinov2, kDinov3, kDeberta, kDebertaV2,
-    kDistilBert, kDonutSwin, kElectra, kEsm, kEuroBert, kFNet, kGemma3, kGte, kJina, kJinaBert,
-    kLayoutLMv3, kLlama, kLuke, kMBart, kMegatronBert, kMistral, kMobileBert, kModernBert, kMPNet,
-    kMpt, kNomic, kQwen2, kQwen3, kRemBert, kRobertaPreLayerNorm, kRoFormer, kRobertaXL, kSam,
-    kSiglipText, kSiglipVision, kSqueezeBert, kSwin, kSwinV2, kT5, kUmt5, kViT, kWav2Vec2Conformer,
-    kXlm, kXlnet;
+constexpr EncoderLayerKeys bert_keys(const char* norm1, const char* norm2) {
+  return {.layer = "encoder.layer.*.",
+          .query = "attention.self.query",
+          .key = "attention.self.key",
+          .value = "attention.self.value",
+          .out = "attention.output.dense",
+          .wide = "intermediate.dense",
+          .narrow = "output.dense",
+          .norm1 = norm1,
+          .norm2 = norm2};
+}
+inline constexpr EncoderLayerKeys kBertKeys[] = {
+    bert_keys("attention.output.LayerNorm", "output.LayerNorm")};
+inline constexpr EncoderStructure kBert = {.keys = kBertKeys,
+                                           .pooling = encoder::Pooling::TanhOfFirst};
 
 }  // namespace layers
 }  // namespace posenc

@@ -48,6 +48,8 @@ struct HeadStructure {
   /// The same with at least as many labels; 0: there is none.
   int64_t labels_of_variant = 0;
   const char* lacks = "";  ///< what posenc lacks for a head that transformers has
+  /// What the name of its class has after that of the model; empty: what all of its kind have.
+  const char* class_ending = "";
   /// Refuses settings of the head that posenc lacks; null: there are none.
   void (*check)(const Settings& config) = nullptr;
 };
@@ -57,13 +59,59 @@ struct HeadStructures {
   HeadStructure sequence = {}, token = {}, question = {}, masked = {}, image = {}, choice = {};
 };
 
-/// The heads that posenc can run.
+/// What several families have.
 namespace heads {
 
-extern const HeadStructures kAlbert, kBeit, kBert, kBertGeneration, kBloom, kConvBert, kDeberta,
-    kDebertaV2, kDecoder, kDistilBert, kElectra, kDinov2, kEncoderDecoder, kEsm, kEuroBert, kGte,
-    kLayoutLMv3, kLuke, kMobileBert, kModernBert, kNomicBert, kRemBert, kRoberta, kRoFormer,
-    kSplinter, kSqueezeBert, kSwin, kT5, kVisionMean, kViT, kXlm, kXlnet;
+using encoder::Pooling;
+using head::Rows;
+
+// clang-format off
+inline constexpr HeadStructure kToken = {.out = "classifier"};
+inline constexpr HeadStructure kQuestion = {.out = "qa_outputs"};
+
+// tanh(pooler(x)) of the first row is the encoder's pooled output.
+inline constexpr HeadStructure kOfPooler = {.out = "classifier", .rows = Rows::Pooled};
+
+inline constexpr HeadStructure kOfLastToken = {.out = "score", .rows = Rows::Pooled,
+    .pooling = Pooling::LastToken, .has_bias = false};
+
+// A layer of the head's own in place of the pooler.
+constexpr HeadStructure of_first(const char* activation, const char* setting = "") {
+  return {.out = "classifier.out_proj", .rows = Rows::Pooled, .pooling = Pooling::First,
+          .dense = "classifier.dense", .activation = activation, .activation_setting = setting};
+}
+
+inline constexpr HeadStructure kBertMasked = {.out = "cls.predictions.decoder",
+    .dense = "cls.predictions.transform.dense", .activation_setting = "hidden_act",
+    .norm = "cls.predictions.transform.LayerNorm", .bias = "cls.predictions.bias",
+    .is_tied = true};
+
+inline constexpr HeadStructure kRobertaMasked = {.out = "lm_head.decoder", .dense = "lm_head.dense",
+    .activation = "gelu", .norm = "lm_head.layer_norm", .bias = "lm_head.bias", .is_tied = true};
+
+inline constexpr HeadStructure kGeneratorMasked = {.out = "generator_lm_head",
+    .dense = "generator_predictions.dense", .dense_setting = "embedding_size",
+    .activation = "gelu", .norm = "generator_predictions.LayerNorm", .is_tied = true};
+
+// The width before the output is that of the table.
+constexpr HeadStructure narrow_bert_masked() {
+  HeadStructure head = kBertMasked;
+  head.dense_setting = "embedding_size";
+  return head;
+}
+
+// Linear layers on images; dinov2 has two rows, CLIP and others the mean of some.
+constexpr HeadStructures image_head(Rows rows) {
+  return {.image = {.out = "classifier", .rows = rows,
+                    .pooling = rows == Rows::Pooled ? Pooling::First : Pooling::None}};
+}
+
+inline constexpr HeadStructures kBert = {.sequence = kOfPooler, .token = kToken, .question = kQuestion,
+    .masked = kBertMasked};
+inline constexpr HeadStructures kRoberta = {.sequence = of_first("tanh"), .token = kToken,
+    .question = kQuestion, .masked = kRobertaMasked};
+inline constexpr HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
+// clang-format on
 
 }  // namespace heads
 }  // namespace posenc

@@ -11,6 +11,24 @@
 #include "models/types/rotary_structures.h"
 #include "models/types/seq2seq_structures.h"
 
+namespace posenc {
+
+namespace hf {
+struct ModelType;
+}
+
+/// The model types that have their names of tensors and their settings in one file of
+/// models/families. Each is in kFamilies, in model_types.cpp.
+using Family = std::span<const hf::ModelType>;
+
+namespace families {
+
+extern const Family bart_like, bert_like, clip_like, conformer, convbert, deberta, decoders, esm,
+    fnet, layoutlm, mobilebert, rotary_bert, sam, squeezebert, swin, t5_like, vit_like, xlnet;
+
+}  // namespace families
+}  // namespace posenc
+
 namespace posenc::hf {
 
 /// What posenc knows of a model type of transformers: its structure. The settings that it reads,
@@ -34,16 +52,15 @@ struct ModelType {
   const char* part = "";
   bool has_pooler = true;  ///< whether its class has the pooler of its layers by default
   const char* lacks = "";  ///< what posenc lacks to run a known model
+  /// The row that is read in place of this one for some configurations; null: this one.
+  const ModelType* (*variant)(const Settings& config) = nullptr;
+  const char* model_class = "";  ///< without a head, if it is not that of `type` in transformers
 };
 
 /// All of them, by name.
 std::span<const ModelType> model_types();
 /// The row of `type`; null if it is not known.
 const ModelType* find_model_type(std::string_view type);
-
-/// JinaBERT v2, whose own code in its folders has the model type of BERT: a configuration is of it
-/// if its `position_embedding_type` is `alibi`.
-const ModelType& jina_bert();
 
 /// A kind of presets, such as `&ModelType::rotary`.
 using PresetKind = const char* ModelType::*;

@@ -67,11 +67,4 @@ struct Seq2SeqStructure {
   OutputFactor output_factor = OutputFactor::Never;
 };
 
-/// The structures that the table of model types names.
-namespace seq2seq {
-
-extern const Seq2SeqStructure kBart, kBlenderbot, kBlenderbotSmall, kFsmt, kM2M100, kMarian, kMBart,
-    kMt5, kPegasus, kPLBart, kT5, kUmt5;
-
-}  // namespace seq2seq
 }  // namespace posenc

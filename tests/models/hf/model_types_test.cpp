@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "models/config/config_class.h"
@@ -23,8 +24,8 @@ TEST(ModelTypes, ARowHasWhatItsFieldsNeed) {
     EXPECT_TRUE(is_given(row.embeddings) || row.tables == nullptr) << "tables of what preset?";
     EXPECT_TRUE(is_given(row.vision) || row.patches == nullptr) << "patches of what preset?";
     // Windows read all of their options, patches too; a conformer has no embeddings.
-    const bool reads_its_own =
-        is_encoder && (row.layers->windows != nullptr || row.layers->is_conformer);
+    const bool reads_its_own = is_encoder && (row.layers->windows != nullptr ||
+                                              row.type == std::string("wav2vec2-conformer"));
     EXPECT_TRUE(!is_encoder || (is_given(row.embeddings) != is_given(row.vision)) != reads_its_own)
         << "layers take the output of one kind of embeddings";
     // DINOv3 has no model with a head in transformers, and so no prefix.
@@ -55,6 +56,14 @@ TEST(ModelTypes, APresetIsReadAsAModelTypeThatHasIt) {
     ASSERT_NE(row, nullptr) << preset.name;
     EXPECT_STREQ(row->vision, preset.name);
   }
+}
+
+TEST(ModelTypes, AreEachInOneFamily) {
+  const auto all = model_types();
+  const auto twice = std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::string_view(a.type) >= b.type;
+  });
+  EXPECT_TRUE(twice == all.end()) << twice->type;
 }
 
 TEST(ModelTypes, AreFoundByTheirWholeName) {

@@ -1,20 +1,16 @@
-// What encoders in windows read from config.json: Swin and SAM.
-
-#include "models/encoder/layer_settings.h"
+// Swin, Swin v2 and Donut's Swin: stages of layers in windows.
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "models/config/setting_names.h"
-#include "models/embeddings/presets.h"
+#include "models/families/family.h"
 
-namespace posenc {
+namespace posenc::families {
 namespace {
 
-using relative::Grid;
-
-constexpr int64_t kMostStages = 16, kMostWindowLayers = 1000, kWidestMap = 1 << 20;
+constexpr int64_t kMostStages = 16;
 
 // The lists of Swin, which have a number for each stage; transformers ignores further ones.
 std::vector<int64_t> of_stages(const Settings& config, const char* name, size_t stages,
@@ -42,20 +38,8 @@ std::vector<int64_t> depths_in(const Settings& config) {
   return *depths;
 }
 
-// The patches of both, which have no class token.
-VisionEmbeddingsOptions patches_in(const Settings& config, int64_t width) {
-  const VisionSides image = vision_sides(config, "image_size");
-  const VisionSides patch = vision_sides(config, "patch_size");
-  VisionEmbeddingsOptions options(image.height, patch.height, width);
-  options.image_width(image.width).patch_width(patch.width).class_tokens(0);
-  options.num_channels(config.integer("num_channels", 1, kWidestMap));
-  options.initializer_range(config.real("initializer_range"));
-  options.position_table(vision::PositionTable::None);
-  return options;
-}
-
 VisionEmbeddingsOptions swin_patches(const Settings& config, int64_t width) {
-  VisionEmbeddingsOptions options = patches_in(config, width);
+  VisionEmbeddingsOptions options = window_patches(config, width);
   options.norm(true).patch_norm(true).pad_patches(true);
   options.dropout(config.probability(hf::kDropout, 0.0));
   vision::Names names = options.names();
@@ -68,14 +52,7 @@ VisionEmbeddingsOptions swin_patches(const Settings& config, int64_t width) {
       .whole_patches(true);
 }
 
-int64_t network_width(const Settings& config, int64_t width) {
-  const double wide = config.real("mlp_ratio") * static_cast<double>(width);
-  if (!(wide >= 1.0 && wide < static_cast<double>(kWidestMap)))
-    config.refuse("mlp_ratio", "must make a network of at least one channel");
-  return static_cast<int64_t>(wide);
-}
-
-// What the classes of Swin have of their own.
+// What the classes have of their own.
 struct SwinKind {
   bool is_v2 = false;
   bool has_norm = true;            // after all stages
@@ -125,7 +102,7 @@ TransformerLayerOptions swin_layer(const Settings& config, const SwinKind& kind,
   drops.path = path;
   TransformerLayerOptions layer(width, heads);
   return layer.norm_first(true)
-      .d_ff(network_width(config, width))
+      .d_ff(window_network_width(config, width))
       .dropout(drops.output)
       .dropouts(drops)
       .activation(activation_in(config))
@@ -166,47 +143,6 @@ EncoderOptions swin_options(const Settings& config, const SwinKind& kind) {
   return {patches, WindowEncoderOptions(std::move(stages)).norm(kind.has_norm)};
 }
 
-// The places of the layers that see the whole map.
-std::vector<int64_t> global_layers(const Settings& config) {
-  constexpr const char* kGlobal = "global_attn_indexes";
-  const auto layers = config.integers_if(kGlobal);
-  if (!layers) config.refuse(kGlobal, "must be a list of layers");
-  return *layers;
-}
-
-WindowStageOptions sam_stage(const Settings& config, int64_t width, Grid map) {
-  const int64_t layers = config.integer("num_hidden_layers", 1, kMostWindowLayers);
-  const int64_t heads = config.integer("num_attention_heads", 1, kWidestMap);
-  if (width % heads != 0) {
-    config.refuse("num_attention_heads",
-                  "must divide " + config.key("hidden_size") + " " + std::to_string(width));
-  }
-  const int64_t side = config.integer("window_size", 0, kWidestMap);
-  const std::vector<int64_t> whole = global_layers(config);
-  LayerDropouts drops;
-  drops.attention = config.probability(hf::kAttentionDropout, 0.0);
-  TransformerLayerOptions layer(width, heads);
-  layer.norm_first(true)
-      .d_ff(config.has("mlp_dim") ? config.integer("mlp_dim", 1, kWidestMap)
-                                  : network_width(config, width))
-      .dropout(0.0)
-      .dropouts(drops)
-      .activation(activation_in(config))
-      .layer_norm_eps(config.not_negative(hf::kEpsilon, 1e-6))
-      .qkv_bias(config.flag("qkv_bias"));
-  std::vector<WindowEncoderLayerOptions> all;
-  for (int64_t i = 0; i < layers; ++i) {
-    const bool sees_all = side == 0 || std::find(whole.begin(), whole.end(), i) != whole.end();
-    WindowOptions windows(sees_all ? map : Grid{side, side});
-    windows.needs_room(false).positions(config.flag("use_rel_pos") ? WindowPositions::Axes
-                                                                   : WindowPositions::None);
-    all.emplace_back(layer, windows);
-  }
-  return WindowStageOptions(std::move(all));
-}
-
-}  // namespace
-
 EncoderOptions read_swin(const Settings& config) {
   return swin_options(config, {.has_positions = true, .drops_as_attention = false});
 }
@@ -219,27 +155,102 @@ EncoderOptions read_swin_v2(const Settings& config) {
   return swin_options(config, {.is_v2 = true});
 }
 
-EncoderOptions read_sam(const Settings& config) {
-  const int64_t width = config.integer("hidden_size", 1, kWidestMap);
-  VisionEmbeddingsOptions patches = patches_in(config, width);
-  patches.own_size(true);
-  vision::Names names = patches.names();
-  names.patches = "patch_embed.projection";
-  names.positions = "pos_embed";
-  patches.names(names);
-  if (config.flag("use_abs_pos")) {
-    patches.position_table(vision::PositionTable::Parameter)
-        .position_table_dim(4)
-        .resize(PositionResize::Refuse);
-  }
-  const Grid map = {patches.image_height() / patches.patch_height(),
-                    patches.image_width() / patches.patch_width()};
-  if (map.height != map.width) config.refuse("image_size", "must be one number, of a square");
-  const int64_t channels = config.integer("output_channels", 1, kWidestMap);
-  return {patches, WindowEncoderOptions({sam_stage(config, width, map)})
-                       .norm(false)
-                       .neck(ConvolutionNeckOptions(width, channels))
-                       .records_layers(true)};
+// The numbers of a layer's stage and of the layer in it.
+std::vector<int64_t> swin_numbers(const EncoderConfig& config, int64_t index) {
+  const auto [stage, layer] = config.options.windows()->locate_layer(index);
+  return {stage, layer};
 }
 
-}  // namespace posenc
+// The layers of each stage beyond those of the model, the stages beyond them, and what the last has
+// for the next.
+void drop_later_stages(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
+                       const std::string& prefix) {
+  const std::string layer = config.structure.keys.front().layer;
+  const auto& stages = config.options.windows()->stages();
+  const auto count = static_cast<int64_t>(stages.size());
+  const std::size_t star = layer.find('*');
+  const std::string stage = layer.substr(0, star);
+  drop_later_layers(map, source, prefix, stage + "*.", {count});
+  map.emplace(map.begin(), stage + std::to_string(count - 1) + ".downsample.*", "");
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const std::string own = stage + std::to_string(i) + layer.substr(star + 1);
+    drop_later_layers(map, source, prefix, own, {static_cast<int64_t>(stages[i].layers().size())});
+  }
+}
+
+constexpr LayerNumbering kSwinNumbering = {swin_numbers, drop_later_stages, "the sum of depths"};
+
+void name_swin(KeyMap& map, const EncoderConfig& config) {
+  drop_absent_positions(map, config);
+  map.emplace_back("encoder.layers.*.downsample.*", "encoder.stages.*.downsample.*");
+}
+
+// As for ViT, transformers 5 renames the tensors of Swin, but not those of the others.
+void name_swin_layer(const LayerNames& names) {
+  const bool is_new = names.keys.wide == std::string_view("mlp.fc1");
+  const std::string in_file =
+      names.from + (is_new ? "attention.relative_position_bias." : "attention.self.");
+  const std::string own = names.to + "self_attn.";
+  for (const std::string name : {"relative_position_bias_table", "logit_scale"})
+    names.map.emplace_back(in_file + name, own + name);
+  names.map.emplace_back(in_file + "continuous_position_bias_mlp.0.*", own + "coordinates.*");
+  names.map.emplace_back(in_file + "continuous_position_bias_mlp.2.*", own + "entries.*");
+}
+
+// The rows of each layer's table, which the class has among its weights, as the rest of a folder
+// does.
+void save_window_indices(StateDict& tensors, const EncoderConfig& config,
+                         const EncoderImpl& model) {
+  const WindowEncoderOptions& options = model.windows->options;
+  for (int64_t i = 0; i < options.num_layers(); ++i) {
+    const auto [stage, layer] = options.locate_layer(i);
+    const relative::Grid window = options.stages()[static_cast<std::size_t>(stage)]
+                                      .layers()[static_cast<std::size_t>(layer)]
+                                      .windows()
+                                      .window();
+    const std::string name = config.options.origin().prefix + "encoder.layers." +
+                             std::to_string(stage) + ".blocks." + std::to_string(layer) +
+                             ".attention.self.relative_position_index";
+    if (!tensors.contains(name)) tensors.insert(name, relative_window_index(window));
+  }
+}
+
+// clang-format off
+constexpr EncoderLayerKeys kSwinKeys[] = {{
+    .layer = "encoder.layers.*.blocks.*.",
+    .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value",
+    .out = "attention.output.dense", .wide = "intermediate.dense", .narrow = "output.dense",
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after"}, {
+    .layer = "encoder.layers.*.blocks.*.",
+    .query = "attention.q_proj", .key = "attention.k_proj", .value = "attention.v_proj",
+    .out = "attention.o_proj", .wide = "mlp.fc1", .narrow = "mlp.fc2",
+    .norm1 = "layernorm_before", .norm2 = "layernorm_after"}};
+
+// What older files have of windows is computed, and dropped.
+constexpr EncoderStructure swin(std::size_t layouts, const char* last_norm, ReadWindows* windows,
+                                EncoderStructure::Save* save = nullptr) {
+  return {.keys = std::span(kSwinKeys).first(layouts), .own_layers = "encoder.stages.*.layers.*.",
+          .numbering = &kSwinNumbering, .last_norm = last_norm, .raw_hidden_states = true,
+          .pooling = Pooling::Mean,
+          .dropped = "*.relative_position_index *.relative_coords_table", .windows = windows,
+          .names = name_swin, .layer_names = name_swin_layer, .save = save};
+}
+constexpr EncoderStructure kSwinLayers = swin(2, "layernorm", read_swin);
+constexpr EncoderStructure kSwinV2Layers = swin(1, "layernorm", read_swin_v2);
+constexpr EncoderStructure kDonutSwinLayers = swin(1, "", read_donut_swin, save_window_indices);
+
+constexpr HeadStructures kSwinHeads = {.image = {.out = "classifier", .rows = Rows::Pooled}};
+
+constexpr ModelType kSwinTypes[] = {
+    {.type = "donut-swin", .layers = &kDonutSwinLayers, .heads = &kSwinHeads,
+     .prefix = "donut."},
+    {.type = "swin", .layers = &kSwinLayers, .heads = &kSwinHeads, .prefix = "swin."},
+    {.type = "swinv2", .layers = &kSwinV2Layers, .heads = &kSwinHeads, .prefix = "swinv2."},
+};
+// clang-format on
+
+}  // namespace
+
+constinit const Family swin = kSwinTypes;
+
+}  // namespace posenc::families

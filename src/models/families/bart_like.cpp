@@ -1,15 +1,12 @@
 // Marian, BART and those derived from them: layers with biases everywhere, positions that are
-// added.
+// added. The encoders of some can be loaded alone.
 
 #include "models/config/activation_name.h"
-#include "models/types/seq2seq_structures.h"
+#include "models/families/family.h"
 #include "posenc/positions/sinusoid/preset.h"
 
-namespace posenc {
+namespace posenc::families {
 namespace {
-
-using embeddings::Norm;
-using embeddings::PositionIds;
 
 constexpr int64_t kBartMostWide = 1 << 20;
 constexpr int64_t kBartMostPositions = 1 << 16;  // two tables of this length are allocated
@@ -200,56 +197,71 @@ KeyMap bart_keys(const TransformerOptions& options) {
   return keys;
 }
 
-const Seq2SeqFamily kBartLike = {bart_options,
-                                 bart_settings,
-                                 bart_vocabulary,
-                                 bart_renames,
-                                 bart_keys,
-                                 "model.encoder.layers.*.",
-                                 "model.decoder.layers.*.",
-                                 "fc1.weight",
-                                 "model."};
+constexpr Seq2SeqFamily kBartLike = {bart_options,
+                                     bart_settings,
+                                     bart_vocabulary,
+                                     bart_renames,
+                                     bart_keys,
+                                     "model.encoder.layers.*.",
+                                     "model.decoder.layers.*.",
+                                     "fc1.weight",
+                                     "model."};
+
+// clang-format off
+constexpr Seq2SeqStructure kBartSeq2Seq = {.family = &kBartLike, .position_offset = 2, .norm =
+    Norm::AfterSum, .decoder_norm = Norm::AfterSum};
+constexpr Seq2SeqStructure kBlenderbotSeq2Seq = {.family = &kBartLike, .norm_first = true,
+    .encoder_first = true};
+constexpr Seq2SeqStructure kBlenderbotSmallSeq2Seq = {.family = &kBartLike, .norm = Norm::AfterSum,
+    .decoder_norm = Norm::AfterTokens, .scales_decoder = false, .encoder_first = true};
+constexpr Seq2SeqStructure kFsmtSeq2Seq = {.family = &kBartLike, .sinusoid = "fsmt", .counts_tokens
+    = true, .has_logits_bias = false, .saves_positions = true, .has_two_vocabularies = true};
+constexpr Seq2SeqStructure kM2M100Seq2Seq = {.family = &kBartLike, .sinusoid = "m2m100",
+    .counts_tokens = true, .norm_first = true, .has_logits_bias = false};
+constexpr Seq2SeqStructure kMarianSeq2Seq = {.family = &kBartLike, .sinusoid = "hf_marian",
+    .class_ending = "MTModel"};
+constexpr Seq2SeqStructure kMBartSeq2Seq = {.family = &kBartLike, .position_offset = 2, .norm_first
+    = true, .norm = Norm::AfterSum, .decoder_norm = Norm::AfterSum};
+constexpr Seq2SeqStructure kPegasusSeq2Seq = {.family = &kBartLike, .sinusoid = "hf_pegasus",
+    .norm_first = true, .saves_positions = true};
+constexpr Seq2SeqStructure kPLBartSeq2Seq = {.family = &kBartLike, .position_offset = 2, .norm =
+    Norm::AfterSum, .decoder_norm = Norm::AfterSum, .encoder_first = true};
+
+const EncoderLayerKeys kBartKeys[] = {{
+    .layer = "encoder.layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.out_proj", .wide = "fc1", .narrow = "fc2",
+    .norm1 = "self_attn_layer_norm", .norm2 = "final_layer_norm"}};
+
+constexpr EncoderStructure kBartLayers = {.keys = kBartKeys, .embeddings = "encoder.",
+    .shared = "shared.weight", .dropped = "decoder.*", .beside = "decoder"};
+constexpr EncoderStructure kMBartLayers = {.keys = kBartKeys, .embeddings = "encoder.",
+    .shared = "shared.weight", .norm_first = true, .last_norm = "encoder.layer_norm",
+    .dropped = "decoder.*", .beside = "decoder"};
+
+constexpr HeadStructures kEncoderDecoderHeads = {.sequence = {.lacks = "the decoder under it"},
+    .question = {.lacks = "the decoder under it"}};
+
+constexpr ModelType kBartLikeTypes[] = {
+    {.type = "bart", .embeddings = "bart", .layers = &kBartLayers,
+     .heads = &kEncoderDecoderHeads, .seq2seq = &kBartSeq2Seq, .prefix = "model."},
+    {.type = "blenderbot", .embeddings = "bart", .tables = &tables::kBlenderbot,
+     .seq2seq = &kBlenderbotSeq2Seq},
+    {.type = "blenderbot-small", .embeddings = "bart", .tables = &tables::kLed,
+     .seq2seq = &kBlenderbotSmallSeq2Seq},
+    {.type = "fsmt", .seq2seq = &kFsmtSeq2Seq},
+    {.type = "m2m_100", .seq2seq = &kM2M100Seq2Seq},
+    {.type = "marian", .seq2seq = &kMarianSeq2Seq},
+    {.type = "mbart", .embeddings = "bart", .layers = &kMBartLayers,
+     .heads = &kEncoderDecoderHeads, .seq2seq = &kMBartSeq2Seq, .prefix = "model."},
+    {.type = "pegasus", .seq2seq = &kPegasusSeq2Seq},
+    {.type = "plbart", .embeddings = "bart", .layers = &kBartLayers,
+     .heads = &kEncoderDecoderHeads, .seq2seq = &kPLBartSeq2Seq, .prefix = "model."},
+};
+// clang-format on
 
 }  // namespace
 
-namespace seq2seq {
+constinit const Family bart_like = kBartLikeTypes;
 
-const Seq2SeqStructure kBart = {.family = &kBartLike,
-                                .position_offset = 2,
-                                .norm = Norm::AfterSum,
-                                .decoder_norm = Norm::AfterSum};
-const Seq2SeqStructure kBlenderbot = {
-    .family = &kBartLike, .norm_first = true, .encoder_first = true};
-const Seq2SeqStructure kBlenderbotSmall = {.family = &kBartLike,
-                                           .norm = Norm::AfterSum,
-                                           .decoder_norm = Norm::AfterTokens,
-                                           .scales_decoder = false,
-                                           .encoder_first = true};
-const Seq2SeqStructure kFsmt = {.family = &kBartLike,
-                                .sinusoid = "fsmt",
-                                .counts_tokens = true,
-                                .has_logits_bias = false,
-                                .saves_positions = true,
-                                .has_two_vocabularies = true};
-const Seq2SeqStructure kM2M100 = {.family = &kBartLike,
-                                  .sinusoid = "m2m100",
-                                  .counts_tokens = true,
-                                  .norm_first = true,
-                                  .has_logits_bias = false};
-const Seq2SeqStructure kMarian = {
-    .family = &kBartLike, .sinusoid = "hf_marian", .class_ending = "MTModel"};
-const Seq2SeqStructure kMBart = {.family = &kBartLike,
-                                 .position_offset = 2,
-                                 .norm_first = true,
-                                 .norm = Norm::AfterSum,
-                                 .decoder_norm = Norm::AfterSum};
-const Seq2SeqStructure kPegasus = {
-    .family = &kBartLike, .sinusoid = "hf_pegasus", .norm_first = true, .saves_positions = true};
-const Seq2SeqStructure kPLBart = {.family = &kBartLike,
-                                  .position_offset = 2,
-                                  .norm = Norm::AfterSum,
-                                  .decoder_norm = Norm::AfterSum,
-                                  .encoder_first = true};
-
-}  // namespace seq2seq
-}  // namespace posenc
+}  // namespace posenc::families

@@ -1,0 +1,234 @@
+// Decoders, and encoders made of them: Llama, Mistral, Qwen, Gemma, EuroBERT, BLOOM and MPT.
+
+#include <cmath>
+
+#include "models/families/family.h"
+
+namespace posenc::families {
+namespace {
+
+void scale_by_root(const Settings&, EncoderEmbeddingsOptions& options) {
+  options.scale(std::sqrt(static_cast<double>(options.d_model())));
+}
+
+void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
+  if (!config.has("num_key_value_heads")) return;
+  const int64_t heads = layer.num_heads();
+  const int64_t kv_heads = config.integer("num_key_value_heads", 1, heads);
+  if (heads % kv_heads != 0) {
+    config.refuse("num_key_value_heads",
+                  "must divide " + config.key("num_attention_heads") + " " + std::to_string(heads));
+  }
+  if (kv_heads != heads) layer.num_kv_heads(kv_heads);
+}
+
+// Decoders that may be configured as encoders: `is_causal: false`, as for sentence vectors.
+void set_causal(const Settings& config, EncoderOptions& options) {
+  options.causal(config.flag("is_causal", true));
+}
+
+// `sliding_window` counts the token itself in causal layers, as transformers does.
+int64_t window_of(const Settings& config, bool is_causal) {
+  return is_causal ? config.integer("sliding_window", 1, kWidestWindow) - 1
+                   : config.integer("sliding_window", 0, kWidestWindow);
+}
+
+// Qwen's rule: the layers from max_window_layers on, if windows are used at all.
+void set_qwen_windows(const Settings& config, EncoderOptions& options) {
+  const bool uses = config.flag("use_sliding_window") && config.has("sliding_window");
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(), [&](int64_t i) {
+    return uses && i >= config.integer("max_window_layers", INT64_MIN, INT64_MAX);
+  });
+  set_layers(options, sliding, [&](TransformerLayerOptions& layer) {
+    if (!uses) {
+      config.refuse("use_sliding_window", "must be true for layers of type sliding_attention");
+    }
+    layer.window(window_of(config, options.causal()));
+  });
+}
+
+void read_eurobert(const Settings& config, const ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  set_biases(own_layer(options), config.flag("attention_bias"), config.flag("mlp_bias"));
+}
+
+void read_llama(const Settings& config, const ModelType& model, EncoderOptions& options) {
+  read_eurobert(config, model, options);
+  set_causal(config, options);
+}
+
+void read_mistral(const Settings& config, const ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  set_biases(own_layer(options), false, false);
+  set_causal(config, options);
+  if (config.has("sliding_window")) own_layer(options).window(window_of(config, options.causal()));
+}
+
+void read_qwen2(const Settings& config, const ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  own_layer(options).bias(false).qkv_bias(true);
+  set_causal(config, options);
+  set_qwen_windows(config, options);
+}
+
+void read_qwen3(const Settings& config, const ModelType&, EncoderOptions& options) {
+  set_kv_heads(config, own_layer(options));
+  set_biases(own_layer(options), config.flag("attention_bias"), false);
+  own_layer(options).qk_norm(true);
+  set_causal(config, options);
+  set_qwen_windows(config, options);
+}
+
+void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  set_kv_heads(config, layer);
+  set_biases(layer, config.flag("attention_bias"), false);
+  const double scalar = config.real("query_pre_attn_scalar");
+  if (!(scalar > 0)) config.refuse("query_pre_attn_scalar", "must be positive");
+  layer.qk_norm(true).post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
+  const bool halves = config.flag_if("use_bidirectional_attention").value_or(false);
+  const bool is_causal = config.flag("is_causal", true);
+  options.causal(is_causal && !halves);
+  const int64_t every = config.integer("sliding_window_pattern", 6, 1, INT32_MAX);
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
+                                      [&](int64_t i) { return (i + 1) % every != 0; });
+  const TransformerLayerOptions plain = layer;
+  set_rotary(config, model, kFull, layer);
+  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
+    other = plain;
+    set_rotary(config, model, kSliding, other);
+    // transformers halves the window for attention in both directions, where it does not count the
+    // token itself.
+    const int64_t whole = window_of(config, options.causal());
+    other.window(halves ? whole / 2 + (is_causal ? 0 : 1) : whole);
+  });
+}
+
+// clang-format off
+const EncoderLayerKeys kLlamaKeys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
+    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
+
+const EncoderLayerKeys kGemma3Keys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "pre_feedforward_layernorm",
+    .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
+    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
+
+constexpr EncoderStructure llama(ReadLayers* more) {
+  return {.keys = kLlamaKeys, .embeddings = "", .norm_first = true, .norm_kind = NormKind::RMS,
+          .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
+          .dropped = "*.rotary_emb.inv_freq", .more = more};
+}
+constexpr EncoderStructure kEuroBertLayers = llama(read_eurobert);
+constexpr EncoderStructure kLlamaLayers = llama(read_llama);
+constexpr EncoderStructure kMistralLayers = llama(read_mistral);
+constexpr EncoderStructure kQwen2Layers = llama(read_qwen2);
+constexpr EncoderStructure kQwen3Layers = llama(read_qwen3);
+constexpr EncoderStructure kGemma3Layers = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
+    .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
+    .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
+
+constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
+
+constexpr HeadStructures kDecoderHeads = {.sequence = heads::kOfLastToken, .token = {.out = "score"},
+    .question = heads::kQuestion};
+constexpr HeadStructures kEuroBertHeads = {
+    .sequence = {.out = "classifier", .first_word = "bos", .may_be_late = true, .dense = "dense",
+                 .activation = "gelu"},
+    .token = heads::kToken,
+    .masked = {.out = "lm_head", .bias_setting = "mlp_bias", .is_tied = true}};
+// clang-format on
+
+void read_bloom(const Settings& config, const ModelType&, EncoderOptions& options) {
+  constexpr const char* kOther = "apply_residual_connection_post_layernorm";
+  if (config.flag(kOther)) config.refuse(kOther, "must be false, the only value that posenc has");
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.d_ff(4 * layer.d_model()).activation(Activation::GELUTanh);
+  options.encoder().alibi(
+      relative::Alibi{.slopes = relative::Slopes::Bloom, .counts_tokens = true});
+}
+
+// MptModel takes 8 for the largest bias, whatever `alibi_bias_max` is, and has ALiBi always.
+void read_mpt(const Settings& config, const ModelType&, EncoderOptions& options) {
+  constexpr const char* kClip = "clip_qkv";
+  const Settings own = config.inside_if_given("attn_config");
+  if (own.real_if(kClip).value_or(0.0) != 0.0) {
+    own.refuse(kClip, "must be null: queries, keys and values that are clipped are not supported");
+  }
+  constexpr const char* kRate[] = {"attn_pdrop"};
+  const double rate = own.has(kRate[0]) ? own.real(kRate[0]) : 0.0;
+  if (!(rate >= 0.0 && rate < 1.0)) own.refuse(kRate[0], "must be in [0, 1)");
+  TransformerLayerOptions& layer = own_layer(options);
+  layer.bias(false).norm_bias(false).d_ff(4 * layer.d_model());
+  layer.dropouts(LayerDropouts{rate, rate, 0.0, rate, 0.0});
+  const double scale = own.real_if("softmax_scale").value_or(0.0);
+  if (own.has("softmax_scale")) layer.attention_scale(scale);
+  options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Mpt});
+}
+
+// Its one projection has the queries, keys and values of one head after another.
+void name_bloom_layer(const LayerNames& names) {
+  const int64_t heads = names.config.options.encoder().layer().num_heads();
+  for (const std::string part : {"weight", "bias"}) {
+    const std::string in_file = names.from + names.keys.query + "." + part;
+    names.map.emplace_back(KeySource::heads_to_parts(in_file, heads),
+                           names.to + "self_attn.in_proj_" + part);
+  }
+}
+
+// clang-format off
+constexpr EncoderLayerKeys kBloomKeys[] = {{
+    .layer = "h.*.", .query = "self_attention.query_key_value", .out = "self_attention.dense",
+    .wide = "mlp.dense_h_to_4h", .narrow = "mlp.dense_4h_to_h", .norm1 = "input_layernorm",
+    .norm2 = "post_attention_layernorm"}};
+
+const EncoderLayerKeys kMptKeys[] = {{
+    .layer = "blocks.*.", .query = "attn.Wqkv", .out = "attn.out_proj", .wide = "ffn.up_proj",
+    .narrow = "ffn.down_proj", .norm1 = "norm_1", .norm2 = "norm_2"}};
+
+constexpr EncoderStructure kBloomLayers = {.keys = kBloomKeys, .embeddings = "",
+    .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_bloom,
+    .layer_names = name_bloom_layer};
+constexpr EncoderStructure kMptLayers = {.keys = kMptKeys, .embeddings = "", .norm_first = true,
+    .last_norm = "norm_f", .is_causal = true, .more = read_mpt};
+
+constexpr EmbeddingsStructure kBloomTables = {.position_ids = PositionIds::None, .has_padding = false,
+    .has_types = false, .has_dropout = false, .norm_name = "word_embeddings_layernorm"};
+constexpr EmbeddingsStructure kMptTables = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "wte"};
+
+constexpr HeadStructures kBloomHeads = {.sequence = heads::kOfLastToken, .token = heads::kToken, .question = heads::kQuestion};
+
+constexpr ModelType kDecoderTypes[] = {
+    {.type = "bloom", .embeddings = "nomic", .tables = &kBloomTables, .layers = &kBloomLayers,
+     .heads = &kBloomHeads, .prefix = "transformer."},
+    {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
+     .heads = &kEuroBertHeads, .prefix = "model."},
+    {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
+     .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &kDecoderHeads,
+     .prefix = "model."},
+    {.type = "llama", .embeddings = "llama", .rotary = "llama", .layers = &kLlamaLayers,
+     .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+    {.type = "mistral", .embeddings = "llama", .rotary = "llama", .layers = &kMistralLayers,
+     .heads = &kDecoderHeads, .prefix = "model."},
+    {.type = "mpt", .embeddings = "llama", .tables = &kMptTables, .layers = &kMptLayers,
+     .heads = &kBloomHeads, .prefix = "transformer."},
+    {.type = "qwen2", .embeddings = "llama", .rotary = "llama", .layers = &kQwen2Layers,
+     .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+    {.type = "qwen3", .embeddings = "llama", .rotary = "llama", .layers = &kQwen3Layers,
+     .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+};
+// clang-format on
+
+}  // namespace
+
+constinit const Family decoders = kDecoderTypes;
+
+}  // namespace posenc::families
