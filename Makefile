@@ -3,8 +3,14 @@
 .PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo published differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
-quick := base core kernels positions_tables positions_functional inference
 space := $(subst ,, )
+# What `check` tests: where models alone have changed since the last commit, those.
+changed = $(shell git diff --name-only HEAD 2>/dev/null; git ls-files -o --exclude-standard 2>/dev/null)
+below = $(filter-out src/models/% include/posenc/models/% tests/models/% docs/%,$(changed))
+quick = $(if $(changed),$(if $(below),$(lower),models),$(lower))
+lower := base core kernels positions_tables positions_functional inference
+# Models that Python trains for the tests, in a minute, are made again where their scripts are newer.
+made = $(if $(shell find tests/models -name make_models.py -newer build/release/live/encoder 2>&1),,--fixture-exclude-setup 'marian|llama|encoder')
 
 help: ## print this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,11 +45,11 @@ tested:
 	@ctest --preset release -j2 $(selection)
 	@[ -f .venv-zoo/zoo-stamp ] || echo "zoo.live skipped: the original packages are not installed; make zoo installs them into .venv-zoo"
 
-check: ## format, lint, and a quick selection of the tests: the lower layers, and frozen models
+check: ## format, lint, and a quick selection of the tests: the lower layers and frozen models, or if models alone changed, models
 	@tools/setup.sh --check build test
 	@$(python) tools/lint.py
 	@WITH_TESTS=ON tools/build.sh release posenc posenc-cli $(addsuffix _test,$(quick))
-	@ctest --preset release -j2 -L '^($(subst $(space),|,$(quick)))$$' -E '[.](flat|flat_huge_pages|races)$$'
+	@ctest --preset release -j2 $(made) -L '^($(subst $(space),|,$(quick)))$$' -E '[.](flat|flat_huge_pages|races)$$'
 
 headers: ## compile every public header by itself, as C++17 (two minutes)
 	@tools/setup.sh --check build test
