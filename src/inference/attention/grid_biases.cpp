@@ -8,14 +8,14 @@
 
 namespace posenc::inference {
 
-std::optional<std::size_t> GridBiases::add(const GridPositionBias& shared,
-                                           const GridPositionBias& own) {
+std::optional<std::size_t> GridBiases::add(const GridPositionBiasImpl* shared,
+                                           const GridPositionBiasImpl* own) {
   std::vector<Table> tables;
-  for (const GridPositionBias* bias : {&shared, &own}) {
-    if (!bias->is_empty()) tables.push_back({(*bias)->weight.detach(), (*bias)->options.grid()});
+  for (const auto* bias : {shared, own}) {
+    if (bias != nullptr) tables.push_back({bias->weight.detach(), bias->options.grid()});
   }
   if (tables.empty()) return std::nullopt;
-  if (own.is_empty() && !sums_.empty() && sums_.front().size() == 1 &&
+  if (own == nullptr && !sums_.empty() && sums_.front().size() == 1 &&
       sums_.front()[0].weight.is_alias_of(tables[0].weight)) {
     return 0;
   }

@@ -18,7 +18,8 @@ class GridBiases {
  public:
   /// The number of the sum of these two among those so far, where it is added unless it is there;
   /// nothing if both are null.
-  std::optional<std::size_t> add(const GridPositionBias& shared, const GridPositionBias& own);
+  std::optional<std::size_t> add(const GridPositionBiasImpl* shared,
+                                 const GridPositionBiasImpl* own);
 
   /// The biases (1, H, 1 + N, 1 + N) for a grid, that of each table unless given, with neighbouring
   /// queries side by side in memory. Null if there are none.

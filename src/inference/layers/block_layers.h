@@ -68,6 +68,8 @@ class BlockLayers : public FrozenLayers {
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                  const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
 
+  bool norm_first() const { return norm_first_; }
+
   /// Adds the mixers of a kind.
   template <typename Kind, typename... Arguments>
   Kind& add(Arguments&&... arguments) {

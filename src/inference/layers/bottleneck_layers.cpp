@@ -15,7 +15,7 @@ namespace {
 NormedProjection normed(const torch::nn::Linear& module, const TransformerNorm& norm,
                         WeightConverter& convert) {
   if (!module) return {};
-  return {linear(module, convert), Norm(norm), true};
+  return {linear(*module, convert), Norm(norm), true};
 }
 
 // The projection of queries (0), keys (1) or values (2), which the module has in one tensor or
@@ -53,7 +53,7 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
       .network_norms = {},
       .output = normed(layer.output, layer.output_norm, convert)};
   const auto add = [&](const BottleneckFeedForwardImpl& one) {
-    frozen.networks.push_back(network_of(one, convert));
+    frozen.networks.push_back(network_of(blocks::network_of(one), convert));
     frozen.network_norms.emplace_back(one.norm);
   };
   for (const auto& network : *layer.ffn) add(*network->as<BottleneckFeedForwardImpl>());

@@ -54,12 +54,14 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
     const HeadSizes& sizes = stack.sizes = HeadSizes::of(layer.self_attn->options);
     stack.layers.push_back(
         {.in_proj = in_projection(*layer.self_attn, 0, sizes.width(), convert),
-         .out_proj = linear(layer.self_attn->out_proj, convert, layer.layer_scale1),
+         .out_proj = linear(*layer.self_attn->out_proj, convert, blocks::get(layer.layer_scale1)),
          .query = in_projection(*layer.multihead_attn, 0, sizes.query_width(), convert),
          .memory = in_projection(*layer.multihead_attn, sizes.query_width(), 2 * sizes.kv_width(),
                                  convert),
-         .cross_out = linear(layer.multihead_attn->out_proj, convert, layer.layer_scale2),
-         .feed_forward = network_of(layer, convert, layer.layer_scale3),
+         .cross_out =
+             linear(*layer.multihead_attn->out_proj, convert, blocks::get(layer.layer_scale2)),
+         .feed_forward =
+             network_of(blocks::network_of(layer), convert, blocks::get(layer.layer_scale3)),
          .score_scale = scale_of(*layer.self_attn),
          .cross_score_scale = scale_of(*layer.multihead_attn),
          .relative = relative_of(stack.relative_biases, decoder.relative_attention_bias,

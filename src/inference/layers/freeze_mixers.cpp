@@ -1,7 +1,8 @@
-// Mixers of modules.
+// Frozen blocks of modules'.
 
 #include "inference/layers/freeze_mixers.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/zeros.h>
 
@@ -13,16 +14,30 @@
 namespace posenc::inference {
 namespace {
 
+// A projection is multiplied by the scale of what a block adds, unless a norm of that takes it.
+const LayerScaleImpl* scale_of_weights(const blocks::Block& block) {
+  return block.post == nullptr ? block.scale : nullptr;
+}
+
 template <typename Kind, typename Step>
-Block block_of(Kind& kind, Step step, const TransformerNorm& norm) {
+Block block_of(Kind& kind, Step step) {
   kind.steps.push_back(std::move(step));
-  return {.mixers = &kind, .step = kind.steps.size() - 1, .after = Norm(norm)};
+  return {.mixers = &kind, .step = kind.steps.size() - 1};
+}
+
+// The factors of what a block adds, as a norm.
+Norm norm_of_factor(double factor, int64_t width) {
+  Norm norm;
+  norm.weight = at::full({width}, factor, at::kFloat);
+  norm.bias = at::zeros({width}, at::kFloat);
+  norm.kind = kernels::inference::NormKind::Affine;
+  return norm;
 }
 
 // The rotations of the layers so far, one for all that are the same; returns that of a layer.
-std::optional<std::size_t> add_rotation(std::vector<Rotation>& all, const RotaryEmbedding& rotary,
-                                        const HeadSizes& sizes) {
-  if (!rotary) return std::nullopt;
+std::optional<std::size_t> add_rotation(std::vector<Rotation>& all,
+                                        const RotaryEmbeddingImpl* rotary, const HeadSizes& sizes) {
+  if (rotary == nullptr) return std::nullopt;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].is_of(*rotary, sizes)) return i;
   }
@@ -40,32 +55,11 @@ AttentionStep convolutional_attention(const ConvolutionalAttentionImpl& own,
   return {.sizes = {heads, heads, head_dim},
           .score_scale = score_scale(head_dim),
           .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
-          .out_proj = linear(own.out_proj, convert),
+          .out_proj = linear(*own.out_proj, convert),
           .convolution =
-              Convolution{own.depthwise_weight.t().contiguous(), linear(own.pointwise, convert),
-                          linear(own.kernel, convert), linear(own.conv_out, convert), heads,
+              Convolution{own.depthwise_weight.t().contiguous(), linear(*own.pointwise, convert),
+                          linear(*own.kernel, convert), linear(*own.conv_out, convert), heads,
                           own.options.conv_kernel_size()}};
-}
-
-AttentionStep attention_of(const TransformerEncoderLayerImpl& layer,
-                           const TransformerEncoderImpl& encoder, AttentionMixers& all,
-                           WeightConverter& convert) {
-  if (layer.options.mixing() == Mixing::Convolution)
-    return convolutional_attention(*layer.conv_attn, convert);
-  const MultiheadAttentionImpl& attention = *layer.self_attn;
-  const HeadSizes sizes = HeadSizes::of(attention.options);
-  return {.sizes = sizes,
-          .score_scale = scale_of(attention),
-          .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
-          .out_proj = linear(attention.out_proj, convert,
-                             scale_without(layer.post_norm1, layer.layer_scale1)),
-          .query_norm = Norm(attention.q_norm),
-          .key_norm = Norm(attention.k_norm),
-          .rotation = add_rotation(all.rotations, attention.rotary, sizes),
-          .relative = relative_of(all.relative_biases, encoder.relative_attention_bias,
-                                  attention.relative_attention_bias),
-          .grid_bias = all.grid_biases.add(encoder.grid_position_bias, layer.grid_position_bias),
-          .window = layer.options.window()};
 }
 
 // The rows (H, R, Dh) of a table, times the scale of the scores. By posenc's own product, whose
@@ -86,7 +80,7 @@ DisentangledStep disentangled_of(const DisentangledAttentionImpl& attention,
   return {{.sizes = {heads, heads, attention.options.embed_dim() / heads},
            .score_scale = scale,
            .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
-           .out_proj = linear(attention.out_proj, convert),
+           .out_proj = linear(*attention.out_proj, convert),
            .window = window},
           position_heads(table, keys, heads, scale),
           position_heads(table, queries, heads, scale)};
@@ -126,64 +120,114 @@ ConformerConvolutionStep convolution_of(const ConformerConvolutionImpl& conv,
   convert.derived(norm.bias, static_cast<int64_t>(norm.bias.nbytes()));
   for (const at::Tensor& source : {norm.weight, norm.running_mean, norm.running_var})
     convert.derived(source, 0);
-  return {.pointwise1 = linear(conv.pointwise1, convert),
-          .pointwise2 = linear(conv.pointwise2, convert),
+  return {.pointwise1 = linear(*conv.pointwise1, convert),
+          .pointwise2 = linear(*conv.pointwise2, convert),
           .depthwise = (conv.depthwise_weight.detach() * factors.unsqueeze(1)).t().contiguous(),
           .bias = norm.bias.detach() - norm.running_mean.detach() * factors,
           .activation = conv.options.activation()};
 }
 
-// Queries and keys have a projection of their own where their input is rotated.
-AttentionStep rotated_attention(const ConformerEncoderLayerImpl& layer, AttentionMixers& all,
-                                WeightConverter& convert) {
-  const MultiheadAttentionImpl& attention = *layer.self_attn;
-  const HeadSizes sizes = HeadSizes::of(attention.options);
-  const int64_t width = layer.options.d_model();
-  AttentionStep step = {.sizes = sizes,
-                        .score_scale = scale_of(attention),
-                        .in_proj = {},
-                        .out_proj = linear(attention.out_proj, convert)};
-  if (!layer.rotary) {
-    step.in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias);
-    return step;
-  }
-  all.rotates_input = true;
-  step.rotation = add_rotation(all.rotations, layer.rotary, {sizes.heads, 0, sizes.head_dim});
-  step.in_proj = in_projection(attention, 0, 2 * width, convert);
-  step.values = in_projection(attention, 2 * width, width, convert);
-  return step;
-}
-
 }  // namespace
 
-Block attention_block(const TransformerEncoderLayerImpl& layer,
-                      const TransformerEncoderImpl& encoder, AttentionMixers& all,
-                      WeightConverter& convert) {
-  return block_of(all, attention_of(layer, encoder, all, convert), layer.norm1);
+BlockFreezer::BlockFreezer(const TransformerEncoderImpl& encoder, BlockLayers& layers,
+                           WeightConverter& convert)
+    : encoder_(encoder),
+      layers_(layers),
+      convert_(convert),
+      attentions_(layers.add<AttentionMixers>()),
+      fourier_(layers.add<FourierMixers>()),
+      convolutions_(layers.add<ConformerConvolutionMixers>()) {
+  const TransformerLayerOptions& options = encoder.options.layer();
+  layers.alibi = attentions_.alibi = alibi_of(encoder.options.alibi(), options.num_heads());
+  layers.counts_tokens = attentions_.counts_tokens = layers.alibi && layers.alibi->counts_tokens;
+  if (options.disentangled())
+    disentangled_ = &layers.add<DisentangledMixers>(options.disentangled()->index());
+  if (options.transformer_xl())
+    transformer_xl_ = &layers.add<TransformerXLMixers>(*options.transformer_xl());
+  if (encoder.shifted_positions)
+    convert.derived(encoder.shifted_positions->mask_emb, 0);  // which no layer reads
+  if (encoder.relative_embeddings) {
+    table_ = encoder.relative_embeddings.ptr()->forward();
+    leave_out(encoder.relative_embeddings.ptr().get());
+  }
 }
 
-Block disentangled_block(const TransformerEncoderLayerImpl& layer, const at::Tensor& table,
-                         DisentangledMixers& all, WeightConverter& convert) {
-  return block_of(all,
-                  disentangled_of(*layer.disentangled_attn, table, layer.options.window(), convert),
-                  layer.norm1);
+// The layers have rows of positions in place of what they are computed from.
+void BlockFreezer::leave_out(const torch::nn::Module* module) {
+  if (module == nullptr) return;
+  for (const at::Tensor& parameter : module->parameters()) convert_.derived(parameter, 0);
 }
 
-Block transformer_xl_block(const TransformerXLAttentionImpl& attention, TransformerXLMixers& all,
-                           const TransformerNorm& norm, std::optional<int64_t> window,
-                           WeightConverter& convert) {
+Block BlockFreezer::operator()(const blocks::Block& block, const TransformerLayerOptions& layer) {
+  Block frozen =
+      std::visit([&](const auto& step) { return block_with(step, block, layer); }, block.step);
+  frozen.post = block.factor == 1.0
+                    ? Norm(block.post, block.scale)
+                    : norm_of_factor(block.factor, encoder_.options.layer().d_model());
+  if (block.before != nullptr) frozen.after = Norm(block.before);
+  (layers_.norm_first() ? frozen.in_place : frozen.after) = Norm(block.after);
+  return frozen;
+}
+
+// Queries and keys have a projection of their own where their input is rotated.
+Block BlockFreezer::block_with(const blocks::Attention& own, const blocks::Block& block,
+                               const TransformerLayerOptions& layer) {
+  const MultiheadAttentionImpl& attention = *own.attention;
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  AttentionStep step = {
+      .sizes = sizes,
+      .score_scale = scale_of(attention),
+      .in_proj = {},
+      .out_proj = linear(*attention.out_proj, convert_, scale_of_weights(block)),
+      .query_norm = Norm(attention.q_norm),
+      .key_norm = Norm(attention.k_norm),
+      .rotation = add_rotation(attentions_.rotations, blocks::get(attention.rotary), sizes),
+      .relative = relative_of(attentions_.relative_biases, encoder_.relative_attention_bias,
+                              attention.relative_attention_bias),
+      .grid_bias =
+          attentions_.grid_biases.add(blocks::get(encoder_.grid_position_bias), own.grid_bias),
+      .window = layer.window()};
+  if (own.rotates_input != nullptr) {
+    const int64_t width = attention.options.embed_dim();
+    attentions_.rotates_input = true;
+    step.rotation =
+        add_rotation(attentions_.rotations, own.rotates_input, {sizes.heads, 0, sizes.head_dim});
+    step.in_proj = in_projection(attention, 0, 2 * width, convert_);
+    step.values = in_projection(attention, 2 * width, width, convert_);
+  } else {
+    step.in_proj = convert_.projection(attention.in_proj_weight, attention.in_proj_bias);
+  }
+  layers_.is_axial = attentions_.is_axial();
+  return block_of(attentions_, std::move(step));
+}
+
+Block BlockFreezer::block_with(const blocks::Disentangled& own, const blocks::Block&,
+                               const TransformerLayerOptions& layer) {
+  DisentangledStep step = disentangled_of(*own.attention, table_, layer.window(), convert_);
+  for (const at::Tensor& rows : {step.position_keys, step.position_queries}) {
+    if (rows.defined())
+      convert_.derived(encoder_.relative_embeddings->weight, static_cast<int64_t>(rows.nbytes()));
+  }
+  leave_out(blocks::get(own.attention->pos_key));
+  leave_out(blocks::get(own.attention->pos_query));
+  return block_of(*disentangled_, std::move(step));
+}
+
+Block BlockFreezer::block_with(const blocks::TransformerXL& own, const blocks::Block&,
+                               const TransformerLayerOptions& layer) {
+  const TransformerXLAttentionImpl& attention = *own.attention;
   for (const at::Tensor& source :
        {attention.position_bias, attention.segment_bias, attention.segment_embed}) {
-    if (source.defined()) convert.derived(source, static_cast<int64_t>(source.nbytes()));
+    if (source.defined()) convert_.derived(source, static_cast<int64_t>(source.nbytes()));
   }
   const int64_t heads = attention.options.num_heads();
   const auto scale = static_cast<float>(attention.scale());
   const at::Tensor content = attention.content_bias.detach();
   TransformerXLStep step = {{.sizes = {heads, heads, attention.options.embed_dim() / heads},
                              .score_scale = scale,
-                             .in_proj = transformer_xl_in_proj(attention, convert),
-                             .out_proj = linear(attention.out_proj, convert),
-                             .window = window},
+                             .in_proj = transformer_xl_in_proj(attention, convert_),
+                             .out_proj = linear(*attention.out_proj, convert_),
+                             .window = layer.window()},
                             (attention.position_bias.detach() - content).contiguous(),
                             {},
                             {}};
@@ -192,26 +236,41 @@ Block transformer_xl_block(const TransformerXLAttentionImpl& attention, Transfor
     step.segment_keys =
         (attention.segment_embed.detach().transpose(0, 1) * attention.scale()).contiguous();
   }
-  all.distances.add(attention.position_proj->weight, heads, scale);
-  return block_of(all, std::move(step), norm);
+  transformer_xl_->distances.add(attention.position_proj->weight, heads, scale);
+  return block_of(*transformer_xl_, std::move(step));
 }
 
-Block conformer_block(const ConformerEncoderLayerImpl& layer, AttentionMixers& all,
-                      WeightConverter& convert) {
-  return block_of(all, rotated_attention(layer, all, convert), layer.norm1);
+Block BlockFreezer::block_with(const blocks::Convolutional& own, const blocks::Block&,
+                               const TransformerLayerOptions&) {
+  layers_.sees_padding = true;
+  return block_of(attentions_, convolutional_attention(*own.attention, convert_));
 }
 
-Block conformer_convolution_block(const ConformerConvolutionImpl& conv,
-                                  ConformerConvolutionMixers& all, WeightConverter& convert) {
-  return block_of(all, convolution_of(conv, convert), conv.norm);
+Block BlockFreezer::block_with(const blocks::Fourier&, const blocks::Block&,
+                               const TransformerLayerOptions&) {
+  layers_.sees_padding = layers_.needs_key_masks = true;
+  return {.mixers = &fourier_};
 }
 
-Block convolution_beside_block(const ConvolutionBesideImpl& beside, ConvolutionBesideMixers& all,
-                               WeightConverter& convert) {
+Block BlockFreezer::block_with(const blocks::Convolution& own, const blocks::Block&,
+                               const TransformerLayerOptions&) {
+  layers_.sees_padding = true;
+  Block block = block_of(convolutions_, convolution_of(*own.convolution, convert_));
+  block.after = Norm(own.convolution->norm);
+  return block;
+}
+
+Block BlockFreezer::block_with(const blocks::Network& own, const blocks::Block& block,
+                               const TransformerLayerOptions&) {
+  return {.network = network_of(own, convert_, scale_of_weights(block))};
+}
+
+Block BlockFreezer::beside(const ConvolutionBesideImpl& beside) {
+  ConvolutionBesideMixers& all = layers_.add<ConvolutionBesideMixers>();
   const DisentangledOptions& own = *beside.options.disentangled();
   const at::Tensor dense = dense_weight(*beside.conv);
-  convert.derived(beside.conv->weight, static_cast<int64_t>(dense.nbytes()));
-  all.projection = convert.float_projection(dense, beside.conv->bias.detach());
+  convert_.derived(beside.conv->weight, static_cast<int64_t>(dense.nbytes()));
+  all.projection = convert_.float_projection(dense, beside.conv->bias.detach());
   all.size = own.conv_kernel_size();
   all.activation = own.conv_act();
   return {.mixers = &all, .after = Norm(beside.norm)};

@@ -1,38 +1,51 @@
 #pragma once
 
-#include <optional>
-
 #include "inference/layers/mixers.h"
 #include "inference/linear/weight_converter.h"
-#include "posenc/transformer/layers/conformer_encoder_layer.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
-
-// The mixers of modules: each is added to those of its kind, of which its block is returned. The
-// norm of the block is in `after`, in a pre-norm layer too.
+#include "transformer/layers/blocks.h"
 
 namespace posenc::inference {
 
-/// With Mixing::Attention or Mixing::Convolution.
-Block attention_block(const TransformerEncoderLayerImpl& layer,
-                      const TransformerEncoderImpl& encoder, AttentionMixers& all,
-                      WeightConverter& convert);
-/// `table`: the rows of relative positions of the stack.
-Block disentangled_block(const TransformerEncoderLayerImpl& layer, const at::Tensor& table,
-                         DisentangledMixers& all, WeightConverter& convert);
-Block transformer_xl_block(const TransformerXLAttentionImpl& attention, TransformerXLMixers& all,
-                           const TransformerNorm& norm, std::optional<int64_t> window,
-                           WeightConverter& convert);
-/// Of a MultiheadAttention, whose input may be rotated.
-Block conformer_block(const ConformerEncoderLayerImpl& layer, AttentionMixers& all,
-                      WeightConverter& convert);
-Block conformer_convolution_block(const ConformerConvolutionImpl& conv,
-                                  ConformerConvolutionMixers& all, WeightConverter& convert);
-Block convolution_beside_block(const ConvolutionBesideImpl& beside, ConvolutionBesideMixers& all,
-                               WeightConverter& convert);
+/// Makes the frozen blocks of the layers of a stack; each mixer is added to those of its kind.
+class BlockFreezer {
+ public:
+  BlockFreezer(const TransformerEncoderImpl& encoder, BlockLayers& layers,
+               WeightConverter& convert);
 
-/// A projection is multiplied by the scale of what a block adds, unless a `post` norm takes it.
-inline LayerScale scale_without(const TransformerNorm& post, const LayerScale& scale) {
-  return post ? LayerScale(nullptr) : scale;
-}
+  /// A block of a layer with these options. In a pre-norm stack the norm of its own input is in
+  /// `after`, and the one after the sum in `in_place`.
+  Block operator()(const blocks::Block& block, const TransformerLayerOptions& layer);
+  /// The convolution beside a layer.
+  Block beside(const ConvolutionBesideImpl& beside);
+
+ private:
+  // Each without what all blocks have: norms, and a factor of what is added.
+  Block block_with(const blocks::Attention& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  Block block_with(const blocks::Disentangled& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  Block block_with(const blocks::TransformerXL& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  Block block_with(const blocks::Convolutional& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  Block block_with(const blocks::Fourier& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  Block block_with(const blocks::Convolution& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  Block block_with(const blocks::Network& own, const blocks::Block& block,
+                   const TransformerLayerOptions& layer);
+  void leave_out(const torch::nn::Module* module);
+
+  const TransformerEncoderImpl& encoder_;
+  BlockLayers& layers_;
+  WeightConverter& convert_;
+  AttentionMixers& attentions_;
+  FourierMixers& fourier_;
+  ConformerConvolutionMixers& convolutions_;
+  DisentangledMixers* disentangled_ = nullptr;
+  TransformerXLMixers* transformer_xl_ = nullptr;
+  at::Tensor table_;  // the rows of relative positions of a DisentangledAttention
+};
 
 }  // namespace posenc::inference

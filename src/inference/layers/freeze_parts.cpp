@@ -3,13 +3,20 @@
 namespace posenc::inference {
 
 // lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
-Projection linear(const torch::nn::Linear& module, WeightConverter& convert,
-                  const LayerScale& scale) {
-  if (scale.is_empty()) return convert.projection(module->weight, module->bias);
+Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
+                  const LayerScaleImpl* scale) {
+  if (scale == nullptr) return convert.projection(module.weight, module.bias);
   const at::Tensor& factors = scale->lambda1;
-  return convert.projection(module->weight * factors.unsqueeze(1),
-                            module->bias.defined() ? module->bias * factors : module->bias,
-                            module->weight);
+  return convert.projection(module.weight * factors.unsqueeze(1),
+                            module.bias.defined() ? module.bias * factors : module.bias,
+                            module.weight);
+}
+
+FeedForward network_of(const blocks::Network& network, WeightConverter& convert,
+                       const LayerScaleImpl* scale) {
+  const TransformerLayerOptions& options = *network.options;
+  return {linear(*network.wide, convert), linear(*network.narrow, convert, scale),
+          options.activation(), options.feed_forward() == posenc::FeedForward::Gated};
 }
 
 Projection in_projection(const MultiheadAttentionImpl& attention, int64_t first, int64_t count,

@@ -9,14 +9,18 @@
 #include "inference/rows/stream.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/layer_scale.h"
+#include "transformer/layers/blocks.h"
 
 // What the layers of several kinds are frozen with.
 
 namespace posenc::inference {
 
-/// That of a linear layer, whose result is multiplied by `scale`, which may be empty.
-Projection linear(const torch::nn::Linear& module, WeightConverter& convert,
-                  const LayerScale& scale = nullptr);
+/// That of a linear layer, whose result is multiplied by `scale`, which may be null.
+Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
+                  const LayerScaleImpl* scale = nullptr);
+/// The same of a feed-forward network.
+FeedForward network_of(const blocks::Network& network, WeightConverter& convert,
+                       const LayerScaleImpl* scale = nullptr);
 
 /// Projects with rows [first, first + count) of the projection of queries, keys and values.
 Projection in_projection(const MultiheadAttentionImpl& attention, int64_t first, int64_t count,
@@ -33,13 +37,5 @@ float scale_of(const MultiheadAttentionImpl& attention);
 std::optional<std::size_t> relative_of(std::vector<RelativeBias>& all,
                                        const RelativePositionBias& shared,
                                        const RelativePositionBias& own);
-
-/// The network of `linear1` and `linear2` of a module with these options.
-template <typename Layer>
-FeedForward network_of(const Layer& layer, WeightConverter& convert,
-                       const LayerScale& scale = nullptr) {
-  return {linear(layer.linear1, convert), linear(layer.linear2, convert, scale),
-          layer.options.activation(), layer.options.feed_forward() == posenc::FeedForward::Gated};
-}
 
 }  // namespace posenc::inference

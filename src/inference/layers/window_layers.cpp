@@ -35,11 +35,9 @@ WindowLayer window_layer(const WindowEncoderLayerImpl& layer, WeightConverter& c
   return {.windows = layer.options.windows(),
           .sizes = {heads, heads, attention.options.embed_dim() / heads},
           .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
-          .out_proj = linear(attention.out_proj, convert),
+          .out_proj = linear(*attention.out_proj, convert),
           .attention = FrozenWindowAttention(attention, layer.options.windows().shift()),
-          .feed_forward = {linear(layer.linear1, convert), linear(layer.linear2, convert),
-                           layer.options.layer().activation(),
-                           layer.options.layer().feed_forward() == posenc::FeedForward::Gated},
+          .feed_forward = network_of(blocks::network_of(layer, layer.options.layer()), convert),
           .norm1 = Norm(layer.norm1),
           .norm2 = Norm(layer.norm2)};
 }

@@ -70,13 +70,13 @@ kernel::NormKind kernel_norm(NormKind kind) {
 
 }  // namespace
 
-Norm::Norm(const TransformerNorm& norm, const LayerScale& scale) {
-  if (!norm) return;
+Norm::Norm(const TransformerNormImpl* norm, const LayerScaleImpl* scale) {
+  if (norm == nullptr) return;
   weight = norm->weight.detach().contiguous();
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
   eps = static_cast<float>(norm->options.eps());
   kind = kernel_norm(norm->options.kind());
-  if (scale) multiply(scale->lambda1.detach());
+  if (scale != nullptr) multiply(scale->lambda1.detach());
 }
 
 void Norm::multiply(const at::Tensor& factors) {

@@ -13,8 +13,10 @@ namespace posenc::inference {
 /// A norm; none if the weight is undefined.
 struct Norm {
   Norm() = default;
-  /// That of a module, whose result is multiplied by `scale`, which may be empty.
-  explicit Norm(const TransformerNorm& norm, const LayerScale& scale = nullptr);
+  /// That of a module, whose result is multiplied by `scale`; both may be null.
+  explicit Norm(const TransformerNormImpl* norm, const LayerScaleImpl* scale = nullptr);
+  /// The same of a holder, which may be empty.
+  explicit Norm(const TransformerNorm& norm) : Norm(norm ? norm.get() : nullptr) {}
 
   /// Multiplies its results by factors (D), or by one.
   void multiply(const at::Tensor& factors);

@@ -6,6 +6,7 @@
 
 #include "core/print_fields.h"
 #include "positions/nn/weights.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -55,9 +56,9 @@ torch::Tensor AttentionPoolingImpl::forward(const torch::Tensor& x) {
   const torch::Tensor query = probe.expand({x.size(0), 1, options.d_model()});
   const torch::Tensor y = attention->forward(query, x, x);
   torch::nn::DropoutImpl none(0.0);
-  return (y + feed_forward(layernorm->forward(y), *linear1, none, *linear2,
-                           feed_forward_options(options)))
-      .select(1, 0);
+  const TransformerLayerOptions own = feed_forward_options(options);
+  const blocks::Network network = {linear1.get(), &none, linear2.get(), &own};
+  return (y + blocks::run(network, layernorm->forward(y))).select(1, 0);
 }
 
 }  // namespace posenc

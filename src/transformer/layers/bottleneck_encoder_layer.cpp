@@ -8,6 +8,7 @@
 #include "core/print_fields.h"
 #include "positions/nn/weights.h"
 #include "transformer/functional/drop.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -95,7 +96,7 @@ void BottleneckFeedForwardImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor BottleneckFeedForwardImpl::forward(const torch::Tensor& x) {
-  return norm->forward(x + drop(*dropout2, feed_forward(x, *linear1, *dropout, *linear2, options)));
+  return norm->forward(x + drop(*dropout2, blocks::run(blocks::network_of(*this), x)));
 }
 
 BottleneckEncoderLayerImpl::BottleneckEncoderLayerImpl(TransformerLayerOptions options_)

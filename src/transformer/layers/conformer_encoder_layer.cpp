@@ -1,11 +1,10 @@
 #include "posenc/transformer/layers/conformer_encoder_layer.h"
 
 #include <ostream>
-#include <tuple>
 #include <utility>
 
 #include "core/print_fields.h"
-#include "transformer/functional/drop.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -36,13 +35,6 @@ void check_rotation(const RotaryOptions& rotary, int64_t head_dim) {
                     "them before it projects queries and keys. Got another");
   TORCH_CHECK_VALUE(!rotary.rotary_value(), "[", kConformerLayer,
                     "] rotary must have rotary_value(false): values are not rotated. Got true");
-}
-
-// x (B, L, D) with each of its heads rotated, before it is projected.
-torch::Tensor rotated(RotaryEmbeddingImpl& rotary, const torch::Tensor& x, int64_t heads,
-                      const torch::Tensor& position_ids) {
-  const torch::Tensor of_heads = x.unflatten(-1, {heads, -1});
-  return std::get<0>(rotary.forward(of_heads, {}, 0, position_ids)).flatten(2);
 }
 
 }  // namespace
@@ -102,25 +94,12 @@ torch::Tensor ConformerEncoderLayerImpl::forward(const torch::Tensor& x, const A
   return run(x, {table, {}}, mask, {}, nullptr);
 }
 
-torch::Tensor ConformerEncoderLayerImpl::attend(const torch::Tensor& x,
-                                                const StackPositions& relative,
-                                                const AttentionMask& mask,
-                                                const torch::Tensor& position_ids,
-                                                torch::Tensor* weights) {
-  if (transformer_xl_attn)
-    return attend_with(*transformer_xl_attn, weights, x, relative.table, mask);
-  const torch::Tensor keys = rotary ? rotated(*rotary, x, options.num_heads(), position_ids) : x;
-  return attend_heads(*self_attn, weights, keys, keys, x, mask);
-}
-
 torch::Tensor ConformerEncoderLayerImpl::run(const torch::Tensor& x, const StackPositions& relative,
                                              const AttentionMask& mask,
                                              const torch::Tensor& position_ids,
                                              torch::Tensor* weights) {
-  torch::Tensor y = x + 0.5 * ffn1->forward(x);
-  y = y + drop(*dropout1, attend(norm1->forward(y), relative, mask, position_ids, weights));
-  y = y + conv->forward(y);
-  return norm2->forward(y + 0.5 * ffn2->forward(y));
+  return blocks::run(blocks::of(*this), x, {relative, mask, position_ids, weights}, options,
+                     is_training());
 }
 
 }  // namespace posenc

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "transformer/functional/drop.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -34,7 +35,7 @@ void ConformerFeedForwardImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor ConformerFeedForwardImpl::forward(const torch::Tensor& x) {
-  return drop(*dropout2, feed_forward(norm->forward(x), *linear1, *dropout, *linear2, options));
+  return drop(*dropout2, blocks::run(blocks::network_of(*this), norm->forward(x)));
 }
 
 }  // namespace posenc

@@ -14,7 +14,6 @@
 #include "core/check.h"
 #include "positions/nn/weights.h"
 #include "transformer/functional/attention_mask_internals.h"
-#include "transformer/functional/drop.h"
 
 namespace posenc {
 
@@ -209,27 +208,6 @@ torch::Tensor attend_heads(MultiheadAttentionImpl& attention, torch::Tensor* wei
   std::tie(out, *weights) = attention.forward_with_weights(
       query, key, value, mask, /*average_attn_weights=*/false, position_ids);
   return out;
-}
-
-torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
-                     const torch::Tensor& x) {
-  const torch::Tensor dropped = drop(dropout, x);
-  return scale.is_empty() ? dropped : scale.ptr()->forward(dropped);
-}
-
-torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
-                           torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
-                           const TransformerLayerOptions& options) {
-  torch::Tensor hidden = linear1.forward(x);  // (B, L, d_ff), with gates (B, L, 2 d_ff)
-  if (options.feed_forward() == FeedForward::Gated) {
-    const auto parts = hidden.chunk(2, -1);
-    hidden = functional::activate(parts[0], options.activation()) * parts[1];
-  } else if (options.activation() == Activation::ReLU) {
-    hidden.relu_();  // in place: a layer's largest tensor
-  } else {
-    hidden = functional::activate(hidden, options.activation());
-  }
-  return linear2.forward(drop(dropout, hidden));
 }
 
 AttentionShape attention_shape(const char* module, const torch::Tensor& x,

@@ -108,10 +108,6 @@ std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t co
 /// divided by 1 - p.
 torch::Tensor drop_path(const torch::Tensor& x, double p, bool training, bool batch_first);
 
-/// The output of a block as it is added to x: with dropout, and scaled if the layer has scales.
-torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
-                     const torch::Tensor& x);
-
 /// The output of an attention; stores its weights unless `weights` is null.
 template <typename Attention, typename... Arguments>
 torch::Tensor attend_with(Attention& attention, torch::Tensor* weights,
@@ -127,34 +123,6 @@ torch::Tensor attend_heads(MultiheadAttentionImpl& attention, torch::Tensor* wei
                            const torch::Tensor& query, const torch::Tensor& key,
                            const torch::Tensor& value, const AttentionMask& mask,
                            const torch::Tensor& position_ids = {});
-
-/// x plus a block of it, with the norm before the block or after the sum. An empty norm before the
-/// block is none; a `post` norm is applied to the block's output. `last` is what is added of the
-/// block's output after dropout and scale.
-template <typename Block, typename Last>
-torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
-                       TransformerNorm& post, const torch::nn::Dropout& dropout,
-                       const LayerScale& scale, const Block& block, const Last& last) {
-  if (!norm_first) return norm->forward(x + last(branch(*dropout, scale, block(x))));
-  torch::Tensor out = block(norm ? norm->forward(x) : x);
-  if (post) out = post->forward(out);
-  return x + last(branch(*dropout, scale, out));
-}
-
-/// The same without a last step.
-template <typename Block>
-torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
-                       TransformerNorm& post, const torch::nn::Dropout& dropout,
-                       const LayerScale& scale, const Block& block) {
-  return residual(x, norm_first, norm, post, dropout, scale, block,
-                  [](const torch::Tensor& y) { return y; });
-}
-
-/// linear2(dropout(hidden)), where hidden is the activation of linear1(x), gated if the options say
-/// so.
-torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
-                           torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
-                           const TransformerLayerOptions& options);
 
 /// Sizes of the scores for queries in x and keys in `keys`, laid out according to the options.
 /// Throws c10::ValueError naming `module` unless both have three axes.

@@ -1,9 +1,12 @@
 #include "posenc/transformer/layers/transformer_decoder_layer.h"
 
+#include <functional>
 #include <ostream>
 
 #include "core/print_fields.h"
 #include "transformer/attention/multihead_attention_internals.h"
+#include "transformer/functional/drop.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -17,6 +20,15 @@ void check_plain(const MultiheadAttention& attention) {
   TORCH_CHECK_VALUE(attention->rotary.is_empty(),
                     "[TransformerDecoderLayer] steps are not implemented for attention with a "
                     "rotary embedding: use its own step()");
+}
+
+// x plus a block of it, with the norm before the block or after the sum.
+torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
+                       const torch::nn::Dropout& dropout, const LayerScale& scale,
+                       const std::function<torch::Tensor(const torch::Tensor&)>& block) {
+  const torch::Tensor dropped = drop(*dropout, block(norm_first ? norm->forward(x) : x));
+  const torch::Tensor sum = x + (scale ? scale.ptr()->forward(dropped) : dropped);
+  return norm_first ? sum : norm->forward(sum);
 }
 
 }  // namespace
@@ -68,11 +80,10 @@ void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& self,
                                                   const Block& cross) {
   const bool first = options.norm_first();
-  TransformerNorm none{nullptr};
-  x = residual(x, first, norm1, none, dropout1, layer_scale1, self);
-  x = residual(x, first, norm2, none, dropout2, layer_scale2, cross);
-  return residual(x, first, norm3, none, dropout3, layer_scale3, [&](const torch::Tensor& y) {
-    return feed_forward(y, *linear1, *dropout, *linear2, options);
+  x = residual(x, first, norm1, dropout1, layer_scale1, self);
+  x = residual(x, first, norm2, dropout2, layer_scale2, cross);
+  return residual(x, first, norm3, dropout3, layer_scale3, [&](const torch::Tensor& y) {
+    return blocks::run(blocks::network_of(*this), y);
   });
 }
 

@@ -4,8 +4,7 @@
 #include <tuple>
 
 #include "core/print_fields.h"
-#include "transformer/functional/attention_mask_internals.h"
-#include "transformer/functional/fourier_mixing.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -42,21 +41,6 @@ void check_options(const TransformerLayerOptions& options) {
                   "qkv_bias", "out_bias", "batch_first", "python_dropout_order"},
                  kWith);
   }
-}
-
-torch::Tensor mix_by_fourier(const torch::Tensor& x, const AttentionMask& mask, bool batch_first) {
-  TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(mask).is_none(),
-                    "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
-                    "which mixes all tokens. Got another mask");
-  if (batch_first) return functional::fourier_mixing(x);
-  return functional::fourier_mixing(x.transpose(0, 1)).transpose(0, 1);
-}
-
-torch::Tensor attend_and_convolve(ConvolutionalAttentionImpl& attention, const torch::Tensor& x,
-                                  const AttentionMask& mask, torch::Tensor* weights,
-                                  bool batch_first) {
-  if (batch_first) return attend_with(attention, weights, x, mask);
-  return attend_with(attention, weights, x.transpose(0, 1), mask).transpose(0, 1);
 }
 
 }  // namespace
@@ -151,33 +135,8 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x,
                                                const AttentionMask& mask,
                                                const torch::Tensor& position_ids,
                                                torch::Tensor* weights) {
-  const bool first = options.norm_first();
-  const bool transforms = options.mixing() == Mixing::Fourier;
-  TORCH_CHECK_VALUE(!transforms || weights == nullptr,
-                    "[TransformerEncoderLayer] mixing must be Mixing::Attention for attention "
-                    "weights. Got Mixing::Fourier");
-  const torch::Tensor rotated = self_attn && self_attn->rotary ? position_ids : torch::Tensor();
-  const double path = dropouts_of(options).path;
-  const auto kept = [&](const torch::Tensor& y) {
-    return drop_path(y, path, is_training(), options.batch_first());
-  };
-  const auto mix = [&](const torch::Tensor& y) {
-    if (transforms) return mix_by_fourier(y, mask, options.batch_first());
-    if (conv_attn) return attend_and_convolve(*conv_attn, y, mask, weights, options.batch_first());
-    if (disentangled_attn) return attend_with(*disentangled_attn, weights, y, relative.table, mask);
-    if (transformer_xl_attn) {
-      return attend_with(*transformer_xl_attn, weights, y, relative.table, mask, relative.segments);
-    }
-    return attend_heads(*self_attn, weights, y, y, y, mask, rotated);
-  };
-  const torch::Tensor attended =
-      residual(x, first, norm1, post_norm1, dropout1, layer_scale1, mix, kept);
-  return residual(
-      attended, first, norm2, post_norm2, dropout2, layer_scale2,
-      [&](const torch::Tensor& y) {
-        return feed_forward(y, *linear1, *dropout, *linear2, options);
-      },
-      kept);
+  return blocks::run(blocks::of(*this), x, {relative, mask, position_ids, weights}, options,
+                     is_training());
 }
 
 }  // namespace posenc

@@ -9,6 +9,7 @@
 #include "core/tensors.h"
 #include "posenc/transformer/functional/window_partition.h"
 #include "transformer/functional/drop.h"
+#include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -124,8 +125,8 @@ torch::Tensor WindowEncoderLayerImpl::run(const torch::Tensor& x, torch::Tensor*
   const torch::Tensor attended =
       functional::window_unpartition(drop(*dropout1, out), map, windows.window(), shift);
   const torch::Tensor y = x + kept(after ? norm1->forward(attended) : attended);
-  torch::Tensor wide = drop(
-      *dropout2, feed_forward(after ? y : norm2->forward(y), *linear1, *dropout, *linear2, layer));
+  torch::Tensor wide =
+      drop(*dropout2, blocks::run(blocks::network_of(*this, layer), after ? y : norm2->forward(y)));
   if (after) wide = norm2->forward(wide);
   return y + (windows.path_of_attention() ? wide : kept(wide));
 }

@@ -70,9 +70,6 @@ class ConformerEncoderLayerImpl : public Cloneable<ConformerEncoderLayerImpl>,
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  torch::Tensor attend(const torch::Tensor& x, const StackPositions& relative,
-                       const AttentionMask& mask, const torch::Tensor& position_ids,
-                       torch::Tensor* weights);
   torch::Tensor run(const torch::Tensor& x, const StackPositions& relative,
                     const AttentionMask& mask, const torch::Tensor& position_ids,
                     torch::Tensor* weights) override;

@@ -1,0 +1,155 @@
+#include "transformer/layers/blocks.h"
+
+#include <tuple>
+#include <utility>
+
+#include "transformer/functional/attention_mask_internals.h"
+#include "transformer/functional/drop.h"
+#include "transformer/functional/fourier_mixing.h"
+#include "transformer/layers/layer_parts.h"
+
+namespace posenc::blocks {
+namespace {
+
+Step mixing_step(const TransformerEncoderLayerImpl& layer) {
+  if (layer.options.mixing() == Mixing::Fourier) return Fourier();
+  if (layer.conv_attn) return Convolutional{get(layer.conv_attn)};
+  if (layer.disentangled_attn) return Disentangled{get(layer.disentangled_attn)};
+  if (layer.transformer_xl_attn) return TransformerXL{get(layer.transformer_xl_attn)};
+  return Attention{layer.self_attn.ptr().get(), nullptr, get(layer.grid_position_bias)};
+}
+
+Step mixing_step(const ConformerEncoderLayerImpl& layer) {
+  if (layer.transformer_xl_attn) return TransformerXL{get(layer.transformer_xl_attn)};
+  return Attention{layer.self_attn.ptr().get(), get(layer.rotary)};
+}
+
+Block half_of(const ConformerFeedForwardImpl& network) {
+  return {.before = network.norm.ptr().get(),
+          .step = network_of(network),
+          .dropout = network.dropout2.ptr().get(),
+          .factor = 0.5};
+}
+
+// x (B, L, D) with each of its heads rotated, before it is projected.
+at::Tensor rotated(RotaryEmbeddingImpl& rotary, const at::Tensor& x, int64_t heads,
+                   const at::Tensor& position_ids) {
+  const at::Tensor of_heads = x.unflatten(-1, {heads, -1});
+  return std::get<0>(rotary.forward(of_heads, {}, 0, position_ids)).flatten(2);
+}
+
+// step(x)
+class StepRun {
+ public:
+  StepRun(const Call& call, const TransformerLayerOptions& options, const at::Tensor& x)
+      : call_(call), options_(options), x_(x) {}
+
+  at::Tensor operator()(const Attention& own) const {
+    MultiheadAttentionImpl& attention = *own.attention;
+    if (own.rotates_input != nullptr) {
+      const at::Tensor keys =
+          rotated(*own.rotates_input, x_, options_.num_heads(), call_.position_ids);
+      return attend_heads(attention, call_.weights, keys, keys, x_, call_.mask);
+    }
+    return attend_heads(attention, call_.weights, x_, x_, x_, call_.mask,
+                        attention.rotary ? call_.position_ids : at::Tensor());
+  }
+  at::Tensor operator()(const Disentangled& own) const {
+    return attend_with(*own.attention, call_.weights, x_, call_.positions.table, call_.mask);
+  }
+  at::Tensor operator()(const TransformerXL& own) const {
+    return attend_with(*own.attention, call_.weights, x_, call_.positions.table, call_.mask,
+                       call_.positions.segments);
+  }
+  at::Tensor operator()(const Convolutional& own) const {
+    return batch_first([&](const at::Tensor& x) {
+      return attend_with(*own.attention, call_.weights, x, call_.mask);
+    });
+  }
+  at::Tensor operator()(const Fourier&) const {
+    TORCH_CHECK_VALUE(call_.weights == nullptr,
+                      "[TransformerEncoderLayer] mixing must be Mixing::Attention for attention "
+                      "weights. Got Mixing::Fourier");
+    TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(call_.mask).is_none(),
+                      "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
+                      "which mixes all tokens. Got another mask");
+    return batch_first([](const at::Tensor& x) { return functional::fourier_mixing(x); });
+  }
+  at::Tensor operator()(const Convolution& own) const { return own.convolution->forward(x_); }
+  at::Tensor operator()(const Network& own) const { return run(own, x_); }
+
+ private:
+  template <typename Mix>
+  at::Tensor batch_first(const Mix& mix) const {
+    return options_.batch_first() ? mix(x_) : mix(x_.transpose(0, 1)).transpose(0, 1);
+  }
+
+  const Call& call_;
+  const TransformerLayerOptions& options_;
+  const at::Tensor& x_;
+};
+
+}  // namespace
+
+std::vector<Block> of(const TransformerEncoderLayerImpl& layer) {
+  const auto block = [&](Step step, const TransformerNorm& norm, const TransformerNorm& post,
+                         const torch::nn::Dropout& dropout, const LayerScale& scale) {
+    Block own = {.step = step, .dropout = dropout.ptr().get(), .scale = get(scale)};
+    if (layer.options.norm_first()) {
+      own.before = get(norm);
+      own.post = get(post);
+    } else {
+      own.after = norm.ptr().get();
+    }
+    return own;
+  };
+  return {
+      block(mixing_step(layer), layer.norm1, layer.post_norm1, layer.dropout1, layer.layer_scale1),
+      block(network_of(layer), layer.norm2, layer.post_norm2, layer.dropout2, layer.layer_scale2)};
+}
+
+std::vector<Block> of(const ConformerEncoderLayerImpl& layer) {
+  std::vector<Block> blocks = {half_of(*layer.ffn1.ptr()),
+                               {.before = layer.norm1.ptr().get(),
+                                .step = mixing_step(layer),
+                                .dropout = layer.dropout1.ptr().get()},
+                               {.step = Convolution{layer.conv.ptr().get()}},
+                               half_of(*layer.ffn2.ptr())};
+  blocks.back().after = layer.norm2.ptr().get();
+  return blocks;
+}
+
+at::Tensor run(const std::vector<Block>& blocks, at::Tensor x, const Call& call,
+               const TransformerLayerOptions& options, bool is_training) {
+  const double path = dropouts_of(options).path;
+  const auto added = [&](const Block& block) {
+    at::Tensor y = block.before != nullptr ? block.before->forward(x) : x;
+    y = std::visit(StepRun(call, options, y), block.step);
+    if (block.post != nullptr) y = block.post->forward(y);
+    if (block.dropout != nullptr) y = drop(*block.dropout, y);
+    if (block.scale != nullptr) y = block.scale->forward(y);
+    if (block.factor != 1.0) y = block.factor * y;
+    return drop_path(y, path, is_training, options.batch_first());
+  };
+  for (const Block& block : blocks) {
+    x = x + added(block);
+    if (block.after != nullptr) x = block.after->forward(x);
+  }
+  return x;
+}
+
+at::Tensor run(const Network& network, const at::Tensor& x) {
+  const Activation activation = network.options->activation();
+  at::Tensor hidden = network.wide->forward(x);  // (B, L, d_ff), with gates (B, L, 2 d_ff)
+  if (network.options->feed_forward() == FeedForward::Gated) {
+    const auto parts = hidden.chunk(2, -1);
+    hidden = functional::activate(parts[0], activation) * parts[1];
+  } else if (activation == Activation::ReLU) {
+    hidden.relu_();  // in place: a layer's largest tensor
+  } else {
+    hidden = functional::activate(hidden, activation);
+  }
+  return network.narrow->forward(drop(*network.between, hidden));
+}
+
+}  // namespace posenc::blocks
