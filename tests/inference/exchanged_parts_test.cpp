@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "inference/freezable_models.h"
 #include "inference/models.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
@@ -160,6 +161,42 @@ TEST(ExchangedParts, AnOutputTiedToAnotherEmbedding) {
   EXPECT_ERROR(frozen.decode(tgt, memory), c10::Error, "Got other options of final_layer");
 }
 
+// A layer is what its options say, also where other modules would fit each other.
+TEST(ExchangedPartsErrors, NameTheWidthOfTheOptions) {
+  auto encoder = encoder_of(small());
+  auto& layer = last_layer(*encoder);
+  layer.linear1 = layer.replace_module("linear1", torch::nn::Linear(16, 40));
+  layer.linear2 = layer.replace_module("linear2", torch::nn::Linear(40, 16));
+  EXPECT_ERROR(freeze(encoder), c10::ValueError,
+               "[freeze] layers.2.linear1.weight must be [24, 16]. Got [40, 16]");
+  layer.options.d_ff(40);
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 16});
+  EXPECT_TRUE(within(Op::Layers, freeze(encoder).forward(x), encoder->forward(x)));
+}
+
+// Of every kind of layer: freeze() knows each tensor that a frozen model reads.
+TEST(ExchangedPartsErrors, NameEachTensorOfAnotherShape) {
+  for (const FreezableModel& model : freezable_stacks()) {
+    SCOPED_TRACE(model.name);
+    auto tensors = model.model->named_parameters();
+    for (const auto& item : model.model->named_buffers()) tensors.insert(item.key(), item.value());
+    for (const auto& item : tensors) {
+      const bool is_read = item.key().find("inv_freq") == std::string::npos &&  // of any length
+                           item.value().is_floating_point();
+      if (!is_read) continue;
+      torch::Tensor tensor = item.value();
+      const torch::Tensor data = tensor.data();
+      std::vector<int64_t> sizes = data.sizes().vec();
+      sizes.back() += 1;
+      tensor.set_data(torch::zeros(sizes));
+      EXPECT_ERROR(model.freeze(), c10::ValueError, "[freeze] " + item.key() + " must be ");
+      tensor.set_data(data);
+    }
+    EXPECT_NO_THROW(model.freeze());
+  }
+}
+
 // A buffer that no layer uses may have any integer type, and change.
 TEST(ExchangedParts, ACounterIsNoWeight) {
   auto encoder = encoder_of(small());
@@ -203,12 +240,14 @@ TEST(ExchangedPartsErrors, NameTheAttentionOfOtherKindsOfLayers) {
   const auto keys_of_distances = small().transformer_xl(TransformerXLOptions(SinusoidOptions(16)));
   for (const LayerOptions& own :
        {distances, keys_of_distances, small().mixing(Mixing::Convolution)}) {
-    refused(one_layer<Plain>(own, scaled), "layers.0 must be without layer_scale1 and post_norm1");
-    refused(one_layer<Plain>(own, normed), "layers.0 must be without layer_scale1 and post_norm1");
+    refused(one_layer<Plain>(own, scaled), "layers.0.layer_scale1 must be an empty holder");
+    refused(one_layer<Plain>(own, normed), "layers.0.post_norm1 must be an empty holder");
   }
-  refused(one_layer<Plain>(small(), normed), "except with norm_first. Got one");
+  refused(one_layer<Plain>(small(), normed),
+          "layers.0.post_norm1 must be an empty holder, as the options say. Got posenc::"
+          "TransformerNorm(d_model=16)");
   refused(one_layer<Plain>(distances, [](Plain& layer) { layer.options.mixing(Mixing::Fourier); }),
-          "layers.0: mixing must be Mixing::Attention, as in the rest of the model");
+          "[freeze] layers.0: mixing must be its default with disentangled. Got another");
   using Bottleneck = BottleneckEncoderLayerImpl;
   const auto narrow = small().bottleneck(BottleneckOptions(16));
   refused(one_layer<Bottleneck>(narrow,

@@ -262,7 +262,7 @@ TEST(LayerOptionsErrors, NameThePart) {
       {[](Layer& one) { one.post_norm2->weight = torch::ones({3}); },
        "layers.0.post_norm2.weight must be [16]. Got [3]"},
       {[](Layer& one) { one.options.feed_forward(FeedForward::Gated); },
-       "layers.0.linear2.weight must be [16, 4]. Got [16, 8]"},
+       "layers.0.linear1.weight must be [16, 16]. Got [8, 16]"},
       {[](Layer& one) {
          one.self_attn = one.replace_module(
              "self_attn", MultiheadAttention(MultiheadAttentionOptions(16, 4).kdim(3)));

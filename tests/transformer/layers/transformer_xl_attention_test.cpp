@@ -124,9 +124,9 @@ TEST(TransformerXLAttention, FreezingSeesTheOptionsOfPositions) {
     const auto frozen = freeze(encoder);
     encoder->shifted_positions->options.transformer_xl(other);
     EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of shifted_positions");
-    EXPECT_ERROR(
-        freeze(encoder), c10::ValueError,
-        "[freeze] shifted_positions: transformer_xl must be that of the rest of the model");
+    EXPECT_ERROR(freeze(encoder), c10::ValueError,
+                 "[freeze] shifted_positions: transformer_xl must be (...), as in the rest of the "
+                 "model. Got (...)");
     encoder->shifted_positions->options.transformer_xl(positions());
   }
 }

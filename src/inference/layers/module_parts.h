@@ -1,0 +1,181 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "core/print_fields.h"
+#include "core/torch_internals/without_memory.h"
+#include "posenc/positions/nn/layer_norm.h"
+#include "posenc/transformer/layers/transformer_decoder_layer.h"
+#include "posenc/transformer/layers/transformer_encoder.h"
+#include "posenc/transformer/layers/window_encoder.h"
+
+// The tensors and modules that a frozen model reads of a module, beside those of a module without
+// memory that its options describe. They are those of the holders, which callers can exchange
+// without registering another.
+
+namespace posenc::inference {
+
+/// A tensor that may be missing.
+struct Optional {
+  const at::Tensor& tensor;
+};
+inline Optional maybe(const at::Tensor& tensor) { return {tensor}; }
+
+#define POSENC_PARTS(Impl, ...)                    \
+  template <typename Visit>                        \
+  void visit_parts(const Impl& m, Visit&& visit) { \
+    visit(#__VA_ARGS__, __VA_ARGS__);              \
+  }                                                \
+  static_assert(true, "")
+
+POSENC_PARTS(torch::nn::LinearImpl, m.weight, maybe(m.bias));
+POSENC_PARTS(torch::nn::Conv1dImpl, m.weight, m.bias);
+POSENC_PARTS(torch::nn::BatchNorm1dImpl, m.weight, m.bias, m.running_mean, m.running_var);
+POSENC_PARTS(LayerNormImpl, m.weight, maybe(m.bias));
+POSENC_PARTS(TransformerNormImpl, m.weight, maybe(m.bias));
+POSENC_PARTS(LayerScaleImpl, m.lambda1);
+POSENC_PARTS(GridPositionBiasImpl, m.weight);
+POSENC_PARTS(RelativePositionBiasImpl, m.weight);
+POSENC_PARTS(MultiheadAttentionImpl, m.in_proj_weight, m.q_proj_weight, m.k_proj_weight,
+             m.v_proj_weight, maybe(m.in_proj_bias), m.out_proj, m.q_norm, m.k_norm,
+             m.relative_attention_bias);
+POSENC_PARTS(DisentangledAttentionImpl, m.in_proj_weight, m.in_proj_bias, m.out_proj, m.pos_key,
+             m.pos_query);
+POSENC_PARTS(TransformerXLAttentionImpl, m.in_proj_weight, maybe(m.in_proj_bias), m.out_proj,
+             m.position_proj, m.content_bias, m.position_bias, m.segment_bias, m.segment_embed);
+POSENC_PARTS(ConvolutionalAttentionImpl, m.in_proj_weight, m.in_proj_bias, m.depthwise_weight,
+             m.pointwise, m.kernel, m.conv_out, m.out_proj);
+POSENC_PARTS(WindowAttentionImpl, m.in_proj_weight, maybe(m.in_proj_bias), m.out_proj,
+             m.relative_position_bias_table, m.logit_scale, m.coordinates, m.entries, m.rel_pos_h,
+             m.rel_pos_w);
+POSENC_PARTS(ConformerConvolutionImpl, m.norm, m.pointwise1, m.depthwise_weight, m.batch_norm,
+             m.pointwise2);
+POSENC_PARTS(ConformerFeedForwardImpl, m.norm, m.linear1, m.linear2);
+POSENC_PARTS(BottleneckFeedForwardImpl, m.linear1, m.linear2, m.norm);
+POSENC_PARTS(RelativeEmbeddingsImpl, m.weight, m.norm);
+POSENC_PARTS(ConvolutionBesideImpl, m.conv, m.norm);
+POSENC_PARTS(TransformerXLPositionsImpl, maybe(m.mask_emb));
+POSENC_PARTS(PatchMergingImpl, m.reduction, m.norm);
+POSENC_PARTS(TransformerEncoderLayerImpl, m.self_attn, m.disentangled_attn, m.transformer_xl_attn,
+             m.conv_attn, m.linear1, m.linear2, m.norm1, m.norm2, m.post_norm1, m.post_norm2,
+             m.layer_scale1, m.layer_scale2, m.grid_position_bias);
+POSENC_PARTS(ConformerEncoderLayerImpl, m.ffn1, m.norm1, m.self_attn, m.transformer_xl_attn, m.conv,
+             m.ffn2, m.norm2);
+POSENC_PARTS(BottleneckEncoderLayerImpl, m.input, m.input_norm, m.shared, m.shared_norm,
+             m.self_attn, m.norm1, m.last_ffn, m.output, m.output_norm);
+POSENC_PARTS(TransformerDecoderLayerImpl, m.self_attn, m.multihead_attn, m.linear1, m.linear2,
+             m.norm1, m.norm2, m.norm3, m.layer_scale1, m.layer_scale2, m.layer_scale3);
+POSENC_PARTS(WindowEncoderLayerImpl, m.self_attn, m.linear1, m.linear2, m.norm1, m.norm2);
+#undef POSENC_PARTS
+
+void check_tensor(const std::string& name, const at::Tensor& tensor, at::IntArrayRef sizes);
+
+/// Makes a module without memory. Throws its errors as those of freeze() for the part `name`.
+template <typename Impl, typename Options>
+std::shared_ptr<Impl> without_memory(const std::string& name, const Options& options) {
+  const c10::InferenceMode off(false);
+  const torch_internals::WithoutMemory guard;
+  try {
+    return std::make_shared<Impl>(options);
+  } catch (const c10::Error& error) {
+    const std::string what = error.what_without_backtrace();  // [Module] rule
+    TORCH_CHECK_VALUE(false, "[freeze] ", name, ": ", what.substr(what.find("] ") + 2));
+  }
+}
+
+template <typename Impl>
+void check_parts(const std::string& name, const Impl& own, const Impl& like);
+
+/// Throws c10::ValueError unless the two have the same of what the modules of a layer, or of a
+/// stack, share.
+template <typename Options>
+void check_shared_options(const std::string& name, const Options& own, const Options& like) {
+  static constexpr std::string_view kShared[] = {"d_model",     "embed_dim",      "num_heads",
+                                                 "batch_first", "feed_forward",   "disentangled",
+                                                 "bottleneck",  "transformer_xl", "windows"};
+  fields::any_of_pairs(
+      own, like, fields::Which::EvalMode,
+      [&](const char* names, std::size_t index, const auto& value, const auto& other) {
+        const std::string field = fields::field_name(names, index);
+        if (std::find(std::begin(kShared), std::end(kShared), field) == std::end(kShared) ||
+            !fields::differ(value, other, fields::Which::EvalMode))
+          return false;
+        using Value = std::decay_t<decltype(value)>;
+        std::ostringstream got, expected;
+        fields::print_value(got, value, static_cast<const Value*>(nullptr));
+        fields::print_value(expected, other, static_cast<const Value*>(nullptr));
+        TORCH_CHECK_VALUE(false, "[freeze] ", name, ": ", field, " must be ", expected.str(),
+                          ", as in the rest of the model. Got ", got.str());
+      });
+}
+
+/// Throws c10::ValueError for a module that has no tensors of the sizes of its options, or other
+/// sizes than `like`; other options may be its own.
+template <typename Impl>
+void check_module(const std::string& name, const Impl& own, const Impl& like) {
+  if constexpr (requires { own.options.visit_fields(fields::Nothing()); }) {
+    check_shared_options(name, own.options, like.options);
+    if constexpr (!std::is_same_v<decltype(own.options), TransformerLayerOptions>)
+      return check_parts(name, own, *without_memory<Impl>(name, own.options));
+  }
+  check_parts(name, own, like);
+}
+
+inline void check_part(const std::string& name, const at::Tensor& own, const at::Tensor& like,
+                       int64_t) {
+  if (own.defined() || like.defined()) {
+    TORCH_CHECK_VALUE(like.defined(), "[freeze] ", name,
+                      " must be undefined, as the options say. Got ", own.sizes());
+    check_tensor(name, own, like.sizes());
+  }
+}
+inline void check_part(const std::string& name, const Optional& own, const Optional& like,
+                       int64_t rows) {
+  if (!own.tensor.defined()) return;
+  if (like.tensor.defined() || rows < 0) return check_part(name, own.tensor, like.tensor, rows);
+  check_tensor(name, own.tensor, {rows});
+}
+template <typename Impl>
+void check_part(const std::string& name, const torch::nn::ModuleHolder<Impl>& own,
+                const torch::nn::ModuleHolder<Impl>& like, int64_t) {
+  if (own.is_empty() && like.is_empty()) return;
+  TORCH_CHECK_VALUE(!own.is_empty(), "[freeze] ", name, " must be a module. Got an empty holder");
+  TORCH_CHECK_VALUE(!like.is_empty(), "[freeze] ", name,
+                    " must be an empty holder, as the options say. Got ", c10::str(*own.ptr()));
+  check_module(name, *own.ptr(), *like.ptr());
+}
+
+/// `m.disentangled_attn, maybe(m.bias)`, 0: `self_attn`
+inline std::string part_name(const char* names, std::size_t index) {
+  std::string name = fields::field_name(names, index);
+  name = name.substr(name.rfind('.') + 1);
+  name = name.substr(0, name.find(')'));
+  return name == "disentangled_attn" || name == "transformer_xl_attn" ? "self_attn" : name;
+}
+
+/// The parts of a module beside those of `like`.
+template <typename Impl>
+void check_parts(const std::string& name, const Impl& own, const Impl& like) {
+  int64_t rows = -1;  // of a bias that `like` lacks
+  if constexpr (std::is_same_v<Impl, torch::nn::LinearImpl>) rows = like.weight.size(0);
+  visit_parts(own, [&](const char* names, const auto&... of_own) {
+    visit_parts(like, [&](const char*, const auto&... of_like) {
+      std::size_t index = 0;
+      (check_part(name + "." + part_name(names, index++), of_own, of_like, rows), ...);
+    });
+  });
+}
+
+}  // namespace posenc::inference
