@@ -8,39 +8,9 @@
 
 #include "core/torch_internals/version.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
-#include "posenc/transformer/layers/transformer_decoder_layer.h"
-#include "posenc/transformer/layers/transformer_encoder_layer.h"
 
 namespace posenc::inference {
 namespace {
-
-using Bytes = std::map<const c10::TensorImpl*, int64_t>;
-
-// The weights that freeze() multiplies by a layer scale, and the scales, each with the bytes of its
-// product.
-Bytes bytes_of_products(const torch::nn::Module& source) {
-  Bytes bytes;
-  const auto add = [&](const LayerScale& scale, const torch::nn::Linear& linear,
-                       const TransformerNorm& post = nullptr) {
-    if (scale.is_empty()) return;
-    bytes[scale->lambda1.unsafeGetTensorImpl()] = 0;
-    for (const auto& tensor : post ? post->parameters() : linear->parameters())
-      bytes[tensor.unsafeGetTensorImpl()] = static_cast<int64_t>(tensor.nbytes());
-  };
-  for (const auto& module : source.modules(/*include_self=*/false)) {
-    if (const auto* layer = module->as<TransformerEncoderLayerImpl>()) {
-      if (layer->self_attn) {
-        add(layer->layer_scale1, layer->self_attn->out_proj, layer->post_norm1);
-      }
-      add(layer->layer_scale2, layer->linear2, layer->post_norm2);
-    } else if (const auto* layer = module->as<TransformerDecoderLayerImpl>()) {
-      add(layer->layer_scale1, layer->self_attn->out_proj);
-      add(layer->layer_scale2, layer->multihead_attn->out_proj);
-      add(layer->layer_scale3, layer->linear2);
-    }
-  }
-  return bytes;
-}
 
 // The tables that the model itself extends for longer sequences. A frozen model has its own.
 std::set<const c10::TensorImpl*> growing_tables(const torch::nn::Module& source) {
@@ -80,13 +50,9 @@ std::string below(const std::string& parent, const std::string& name) {
 // What is known of the whole model.
 struct StaleCheck::Source {
   Source(const torch::nn::Module& source, CopyOptions copy_options)
-      : copy(copy_options),
-        products(bytes_of_products(source)),
-        growing(growing_tables(source)),
-        statistics(statistics_of(source)) {}
+      : copy(copy_options), growing(growing_tables(source)), statistics(statistics_of(source)) {}
 
   CopyOptions copy;
-  Bytes products;
   std::set<const c10::TensorImpl*> growing, statistics;
 };
 
@@ -109,12 +75,9 @@ void StaleCheck::add_tensors(const torch::nn::Module& module, const std::string&
     TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", whole, ". Got ",
                       tensor.device());
     const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
-    const auto product = source.products.find(impl);
-    const bool is_product = product != source.products.end();
     entries_.push_back({whole, Weak(tensor.getIntrusivePtr()), tensor.const_data_ptr(),
-                        torch_internals::version_of(tensor),
-                        is_product ? product->second : static_cast<int64_t>(tensor.nbytes()),
-                        is_product || !tensor.is_contiguous(), source.growing.count(impl) > 0,
+                        torch_internals::version_of(tensor), static_cast<int64_t>(tensor.nbytes()),
+                        !tensor.is_contiguous(), source.growing.count(impl) > 0,
                         source.statistics.count(impl) > 0 ? tensor.clone() : at::Tensor()});
   };
   for (const auto& item : module.named_parameters(/*recurse=*/false)) {

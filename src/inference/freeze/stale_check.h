@@ -39,7 +39,7 @@ class StaleCheck {
     const void* data;
     int64_t version;
     int64_t bytes;    // of what the frozen model holds
-    bool is_copied;   // it holds a copy, or the product with a layer scale
+    bool is_copied;   // it holds a copy, or what was computed from it
     bool may_grow;    // a table of positions, which moves when it gets more rows after the others
     at::Tensor copy;  // of what LibTorch writes without another version: running statistics
   };

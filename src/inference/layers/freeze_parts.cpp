@@ -7,6 +7,9 @@ Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
                   const LayerScaleImpl* scale) {
   if (scale == nullptr) return convert.projection(module.weight, module.bias);
   const at::Tensor& factors = scale->lambda1;
+  convert.derived(factors, 0);
+  if (module.bias.defined())
+    convert.derived(module.bias, static_cast<int64_t>(module.bias.nbytes()));
   return convert.projection(module.weight * factors.unsqueeze(1),
                             module.bias.defined() ? module.bias * factors : module.bias,
                             module.weight);

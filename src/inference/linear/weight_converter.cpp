@@ -78,7 +78,10 @@ torch_internals::CallOptions WeightConverter::call_options() const {
 
 Projection WeightConverter::projection(const at::Tensor& weight, const at::Tensor& bias,
                                        const at::Tensor& source) {
-  if (!converts(source)) return float_projection(weight, bias);
+  if (!converts(source)) {
+    if (!weight.is_alias_of(source)) derived(source, static_cast<int64_t>(weight.nbytes()));
+    return float_projection(weight, bias);
+  }
   return {convert(weight, source), bias};
 }
 

@@ -9,6 +9,7 @@
 #include "positions/nn/weights.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/blocks.h"
+#include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -41,7 +42,8 @@ torch::nn::Linear projection_of(const TransformerLayerOptions& options, int64_t 
 
 void check_bottleneck(const TransformerLayerOptions& options) {
   constexpr const char* kLayer = "BottleneckEncoderLayer";
-  const BottleneckOptions& own = bottleneck_of(kLayer, options);
+  check_kind(kLayer, options);
+  const BottleneckOptions& own = *options.bottleneck();
   const int64_t width = own.intra_bottleneck_size();
   check_positive(kLayer, "intra_bottleneck_size", width);
   check_positive(kLayer, "num_feedforward_networks", own.num_feedforward_networks());
@@ -60,11 +62,6 @@ void check_bottleneck(const TransformerLayerOptions& options) {
   TORCH_CHECK_VALUE(width % options.num_heads() == 0, "[", kLayer,
                     "] num_heads must divide intra_bottleneck_size ", width, ". Got ",
                     options.num_heads());
-  check_unread(
-      kLayer, options,
-      {"bottleneck", "norm_kind", "bias", "qkv_bias", "query_bias", "key_bias", "value_bias",
-       "out_bias", "batch_first", "attention_scale", "python_dropout_order"});
-  check_without_path(kLayer, options);
 }
 
 }  // namespace

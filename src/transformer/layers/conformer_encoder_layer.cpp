@@ -5,6 +5,7 @@
 
 #include "core/print_fields.h"
 #include "transformer/layers/blocks.h"
+#include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -45,13 +46,8 @@ ConformerEncoderLayerImpl::ConformerEncoderLayerImpl(TransformerLayerOptions opt
 }
 
 void ConformerEncoderLayerImpl::reset() {
-  TORCH_CHECK_VALUE(options.conformer(), "[", kConformerLayer,
-                    "] conformer must be set. Got no conformer");
+  check_kind(kConformerLayer, options);
   check_layer(kConformerLayer, options);
-  check_unread(kConformerLayer, options,
-               {"conformer", "transformer_xl", "bias", "qkv_bias", "out_bias", "key_bias", "rotary",
-                "attention_scale"});
-  check_without_path(kConformerLayer, options);
   TORCH_CHECK_VALUE(!options.transformer_xl() || !options.rotary(), "[", kConformerLayer,
                     "] transformer_xl and rotary must not both be set. Got both");
   if (options.transformer_xl()) refuse_others(*options.transformer_xl());

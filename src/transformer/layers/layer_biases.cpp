@@ -4,14 +4,12 @@
 
 #include "core/tensors.h"
 #include "transformer/functional/attention_mask_internals.h"
+#include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
 
-bool attends_plainly(const TransformerLayerOptions& layer) {
-  return layer.mixing() == Mixing::Attention && !layer.bottleneck() && !layer.disentangled() &&
-         !layer.transformer_xl() && !layer.conformer();
-}
+bool attends_plainly(const TransformerLayerOptions& layer) { return kind_of(layer).reads.empty(); }
 
 RelativePositionBias make_shared_bias(const char* module, const TransformerLayerOptions& layer,
                                       const relative::Index& index) {

@@ -44,8 +44,8 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     "] window must not be negative. Got ", *options.window());
 }
 
-void check_unread(const char* module, const TransformerLayerOptions& options,
-                  std::initializer_list<std::string_view> own, const std::string& with) {
+std::string unread_option(const TransformerLayerOptions& options,
+                          const std::vector<std::string_view>& own) {
   static constexpr std::string_view kOfAll[] = {
       "d_model",    "num_heads",      "d_ff",         "conv_kernel_size",
       "activation", "layer_norm_eps", "linear1_bias", "linear2_bias",
@@ -66,13 +66,14 @@ void check_unread(const char* module, const TransformerLayerOptions& options,
         if (!is_read) unread = name;
         return !is_read;
       });
-  TORCH_CHECK_VALUE(unread.empty(), "[", module, "] ", unread, " must be its default", with,
-                    ". Got another");
+  return unread;
 }
 
-void check_without_path(const char* module, const TransformerLayerOptions& options) {
-  TORCH_CHECK_VALUE(dropouts_of(options).path == 0.0, "[", module,
-                    "] the dropout of a path must be 0. Got ", dropouts_of(options).path);
+void check_unread(const char* module, const TransformerLayerOptions& options,
+                  const std::vector<std::string_view>& own, const std::string& with) {
+  const std::string unread = unread_option(options, own);
+  TORCH_CHECK_VALUE(unread.empty(), "[", module, "] ", unread, " must be its default", with,
+                    ". Got another");
 }
 
 AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOptions& options) {
@@ -83,21 +84,6 @@ AttentionMask mask_of_stack(const AttentionMask& mask, const TransformerLayerOpt
   const torch::Tensor itself = at::eye(keys.size(1), keys.options());
   return AttentionMaskAccess::with_padding(mask, keys) &
          AttentionMask::allowed(keys.unsqueeze(1).logical_or(itself));
-}
-
-const char* encoder_option(const TransformerLayerOptions& options) {
-  if (options.mixing() != Mixing::Attention) return "mixing";
-  if (options.bottleneck()) return "bottleneck";
-  if (options.disentangled()) return "disentangled";
-  if (options.transformer_xl()) return "transformer_xl";
-  if (options.conformer()) return "conformer";
-  if (!options.first_norm()) return "first_norm";
-  if (options.post_norms()) return "post_norms";
-  if (options.grid_bias()) return "grid_bias";
-  if (options.rotary()) return "rotary";
-  if (options.qk_norm()) return "qk_norm";
-  if (options.window()) return "window";
-  return nullptr;
 }
 
 LayerDropouts dropouts_of(const TransformerLayerOptions& options) {

@@ -4,7 +4,6 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,15 +23,13 @@ namespace posenc {
 
 /// Throws c10::ValueError for invalid layer options.
 void check_layer(const char* module, const TransformerLayerOptions& options);
-/// The first option that only encoders have and that is set, such as `feed_forward`; null for none.
-const char* encoder_option(const TransformerLayerOptions& options);
-
-/// Throws c10::ValueError naming `module` for the first option that is not its default, unless all
-/// layers read it or it is one of `own`; `with` follows the rule.
+/// The first option that is not its default, unless all layers read it or it is one of `own`; empty
+/// if there is none.
+std::string unread_option(const TransformerLayerOptions& options,
+                          const std::vector<std::string_view>& own);
+/// Throws c10::ValueError naming `module` if there is one; `with` follows the rule.
 void check_unread(const char* module, const TransformerLayerOptions& options,
-                  std::initializer_list<std::string_view> own, const std::string& with = "");
-/// Throws c10::ValueError naming `module` for a layer with a dropout of a path.
-void check_without_path(const char* module, const TransformerLayerOptions& options);
+                  const std::vector<std::string_view>& own, const std::string& with = "");
 
 /// The probability of each dropout.
 LayerDropouts dropouts_of(const TransformerLayerOptions& options);

@@ -39,8 +39,11 @@ TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayer
 }
 
 void TransformerDecoderLayerImpl::reset() {
-  const char* of_encoders = encoder_option(options);
-  TORCH_CHECK_VALUE(of_encoders == nullptr,
+  const std::string of_encoders = unread_option(
+      options, {"feed_forward", "norm_first", "norm_kind", "bias", "qkv_bias", "query_bias",
+                "key_bias", "value_bias", "out_bias", "batch_first", "layer_scale", "num_kv_heads",
+                "head_dim", "relative", "attention_scale", "python_dropout_order"});
+  TORCH_CHECK_VALUE(of_encoders.empty(),
                     "[TransformerDecoderLayer] the options must be those of "
                     "a decoder layer. Got ",
                     of_encoders, ", which only encoder layers have");

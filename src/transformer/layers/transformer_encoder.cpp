@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/print_fields.h"
 #include "transformer/functional/drop.h"
+#include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
@@ -79,12 +80,6 @@ const GridPositionBias& own_grid_bias(const EncoderLayerBase& layer) {
   return dynamic_cast<const TransformerEncoderLayerImpl&>(layer).grid_position_bias;
 }
 
-std::shared_ptr<torch::nn::Module> make_layer(const TransformerLayerOptions& options) {
-  if (options.bottleneck()) return BottleneckEncoderLayer(options).ptr();
-  if (options.conformer()) return ConformerEncoderLayer(options).ptr();
-  return TransformerEncoderLayer(options).ptr();
-}
-
 }  // namespace
 
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
@@ -105,7 +100,7 @@ void TransformerEncoderImpl::reset() {
     check_alibi("TransformerEncoder", options.layer(), options.relative().has_value());
   layers = register_module("layers", torch::nn::ModuleList());
   for (size_t i = 0; i < static_cast<size_t>(options.num_layers()); ++i) {
-    layers->push_back(make_layer(options.layer_at(i)));
+    layers->push_back(kind_of(options.layer_at(i)).make(options.layer_at(i)));
   }
   if (options.norm())
     norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps()));

@@ -5,43 +5,13 @@
 
 #include "core/print_fields.h"
 #include "transformer/layers/blocks.h"
+#include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc {
 namespace {
 
 constexpr const char* kLayer = "TransformerEncoderLayer";
-
-// Refuses options that the layer's mixer does not read.
-void check_options(const TransformerLayerOptions& options) {
-  check_layer(kLayer, options);
-  TORCH_CHECK_VALUE(!options.bottleneck(), "[", kLayer,
-                    "] bottleneck must not be set, except in a BottleneckEncoderLayer. Got one");
-  TORCH_CHECK_VALUE(!options.conformer(), "[", kLayer,
-                    "] conformer must not be set, except in a ConformerEncoderLayer. Got one");
-  if (options.disentangled()) {
-    check_unread(kLayer, options, {"disentangled", "key_bias", "attention_scale"},
-                 " with disentangled");
-    check_without_path(kLayer, options);
-  } else if (options.transformer_xl()) {
-    check_unread(kLayer, options,
-                 {"transformer_xl", "bias", "qkv_bias", "out_bias", "attention_scale", "window"},
-                 " with transformer_xl");
-    check_without_path(kLayer, options);
-  } else if (options.mixing() == Mixing::Convolution) {
-    check_unread(kLayer, options,
-                 {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "batch_first"},
-                 " with Mixing::Convolution");
-  } else if (options.mixing() == Mixing::Fourier) {
-    constexpr const char* kWith = " with Mixing::Fourier";
-    TORCH_CHECK_VALUE(options.num_heads() == 1, "[", kLayer, "] num_heads must be its default",
-                      kWith, ". Got another");
-    check_unread(kLayer, options,
-                 {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "bias",
-                  "qkv_bias", "out_bias", "batch_first", "python_dropout_order"},
-                 kWith);
-  }
-}
 
 }  // namespace
 
@@ -51,7 +21,10 @@ TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayer
 }
 
 void TransformerEncoderLayerImpl::reset() {
-  check_options(options);
+  check_layer(kLayer, options);
+  check_kind(kLayer, options);
+  TORCH_CHECK_VALUE(options.mixing() != Mixing::Fourier || options.num_heads() == 1, "[", kLayer,
+                    "] num_heads must be its default with Mixing::Fourier. Got another");
   const LayerDropouts drops = dropouts_of(options);
   if (options.disentangled()) {
     disentangled_attn = register_module("self_attn", make_disentangled_attention(options));
