@@ -36,12 +36,14 @@ void check_as(const std::string& name, const Holder& holder, const Options& opti
   if (!holder.is_empty()) check_module(name, *holder.ptr(), *without_memory<Impl>(name, options));
 }
 
-// The parts of a layer beside those of one with its options in a stack of these sizes.
+// The parts of a layer beside those of one with its options in a stack of these sizes. Options that
+// decide no size may have been set later, where a layer would refuse them.
 template <typename Layer>
 void check_parts_of_layer(const std::string& name, const Layer& layer,
                           const TransformerLayerOptions& stack) {
   TransformerLayerOptions options = layer.options;
   options.d_model(stack.d_model()).batch_first(stack.batch_first());
+  options.window(std::nullopt).dropout(0.0).dropouts(std::nullopt);
   if (options.mixing() == Mixing::Attention) options.num_heads(stack.num_heads());
   check_parts(name, layer, *without_memory<Layer>(name, options));
 }
