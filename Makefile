@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, published, test, zoo, arm64 and install also install what
 # they need (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo published differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
+.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo published differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install package wheel clean
 prefix ?= build/prefix
 python := .venv/bin/python
 space := $(subst ,, )
@@ -154,10 +154,18 @@ fuzz: ## fuzz each file reader for FUZZ_SECONDS (default 600); TARGETS=name... s
 	@$(python) tests/weights/real_files.py build/fuzz/real
 	@$(python) -B tests/fuzz/run.py --build build/fuzz --real build/fuzz/real --seconds $(or $(FUZZ_SECONDS),600) $(TARGETS)
 
+package: ## make the archives and Debian packages of a release in build/packages: the tokenizers, and everything
+	@tools/setup.sh --check build
+	@tools/package.sh
+
 install: ## install into prefix=DIR (default build/prefix)
 	@tools/setup.sh build
 	@tools/build.sh release posenc posenc-cli
 	@cmake --install build/release --prefix "$(prefix)"
+
+wheel: ## build a wheel in build/wheels for the torch of .venv, or of PYTHON=..., and test it in a fresh environment
+	@tools/setup.sh build test
+	@tools/wheel.sh $(PYTHON)
 
 clean: ## remove build/, but not .venv
 	@rm -rf build

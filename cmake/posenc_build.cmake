@@ -12,11 +12,13 @@ function(posenc_define_build_settings)
   if(NOT POSENC_COMPILES_X86_64)
     set(contract -ffp-contract=off)
   endif()
+  # What errors name as their place is relative: packages name no folder of the machine that built them.
+  set(maps "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=" "$<$<BOOL:${TORCH_INSTALL_PREFIX}>:-fmacro-prefix-map=${TORCH_INSTALL_PREFIX}/include/=>")
   foreach(settings posenc_build_settings posenc_plain_settings) # the second for what includes nothing of LibTorch
     add_library(${settings} INTERFACE)
     target_compile_features(${settings} INTERFACE cxx_std_20)
     target_compile_options(${settings} INTERFACE
-      -fPIC ${contract} -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
+      -fPIC ${maps} ${contract} -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
       $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
       $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=2000000>) # in KiB: collecting garbage takes g++ a sixth of its time
     target_link_libraries(${settings} INTERFACE nlohmann_json::nlohmann_json)
@@ -31,6 +33,12 @@ if(APPLE)
   set(POSENC_ORIGIN "@loader_path")
 endif()
 
+# Where packages look for LibTorch, relative to their prefix (posenc_relocate.cmake): a wheel is beside torch in site-packages.
+set(POSENC_TORCH_FOLDER libtorch)
+if(SKBUILD)
+  set(POSENC_TORCH_FOLDER ../torch)
+endif()
+
 # posenc_internal_target(target [owner]): compiles a target of this project with the shared settings, the precompiled
 # header of the target `owner`, by default posenc_precompiled, and the private headers.
 function(posenc_internal_target target)
@@ -42,10 +50,11 @@ endfunction()
 function(posenc_shared_library target)
   set_target_properties(${target} PROPERTIES
     LINKER_LANGUAGE CXX
-    VERSION ${PROJECT_VERSION}
-    SOVERSION ${posenc_compatible}
     INSTALL_RPATH "${POSENC_ORIGIN};${ARGN}"
     INSTALL_RPATH_USE_LINK_PATH ON)
+  if(NOT SKBUILD) # a wheel would have a copy for each name
+    set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${posenc_compatible})
+  endif()
 endfunction()
 
 # posenc_plain_objects(target source...): objects of which no source includes anything of LibTorch, so that they compile fast and

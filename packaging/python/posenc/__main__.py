@@ -1,0 +1,23 @@
+"""`python -m posenc --cmake-prefix` and the like print one path; any other arguments are those of the command `posenc`."""
+
+import os
+import sys
+
+PATHS = {"--cmake-prefix": "cmake_prefix", "--include": "include", "--libraries": "libraries", "--command": "command"}
+
+
+def command():
+    """The command line: the program of this package, in place of this process."""
+    try:
+        import posenc
+    except ImportError as error:
+        sys.exit(str(error))
+    arguments = sys.argv[1:]
+    if len(arguments) == 1 and arguments[0] in PATHS:
+        print(getattr(posenc, PATHS[arguments[0]]))
+        return
+    os.execv(posenc.command, ["posenc", *arguments])
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds a wheel in build/wheels for the torch of a Python, by default that of .venv, and tests it in a fresh environment.
+#   tools/wheel.sh [PYTHON]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${1:-.venv/bin/python}
+"$python" -m pip install --quiet scikit-build-core==1.1.2
+rm -rf build/wheels
+"$python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheels .
+tools/build.sh release posenc-cli
+ctest --test-dir build/release -R '^encoder$' -Q # makes the folder with a model
+"$python" tests/package/wheel_test.py build/wheels/*.whl build/release/live/encoder/bert
+ls -l build/wheels
