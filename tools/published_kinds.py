@@ -25,7 +25,7 @@ HEADS = {"ForSequenceClassification": "labels", "ForTokenClassification": "label
          "ForQuestionAnswering": "answers", "ForMaskedLM": "words", "ForMultipleChoice": "choices"}  # fmt: skip
 GENERATORS = ("ForConditionalGeneration", "MTModel")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
-MOST_TOKENS, MOST_NEW_TOKENS, MOST_NUMBERS = 128, 32, 1 << 27  # of a text, of a target, and in an output of all texts
+MOST_TOKENS, MOST_NEW_TOKENS, MOST_NUMBERS = 128, 32, 1 << 26  # of a text, of a target, and in an output of all texts
 Chooser = Callable[[torch.Tensor], list]
 
 
@@ -108,8 +108,8 @@ def nearest(rows: list[torch.Tensor]) -> list[int]:
 def sentence_vectors(folder: Folder) -> Comparison:
     """Each text alone: in a batch some models see the padding."""
     sentences = package("sentence_transformers")
-    model = sentences.SentenceTransformer(str(folder.path), device="cpu")
-    expected = list(model.encode(folder.texts, batch_size=1, convert_to_tensor=True, show_progress_bar=False).float())
+    model = sentences.SentenceTransformer(str(folder.path), device="cpu").float()  # by default it has the dtype of the file
+    expected = list(model.encode(folder.texts, batch_size=1, convert_to_tensor=True, show_progress_bar=False))
     lines, out = folder.line_file(folder.texts), folder.programs.folder / "vectors.safetensors"
     is_static = "StaticEmbedding" in read_json(folder.path / "modules.json")[0].get("type", "")
     got = {}

@@ -61,7 +61,7 @@ class PublishedTest(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
-        self.encoders = options.live / "encoder"
+        self.encoders = options.live.absolute() / "encoder"
         (self.folder / "encoders.md").write_text(PAGE)
         for module, name, value in [(docs_published, "ROWS", self.folder / "published.json"), (docs_published, "PAGE", self.folder / "encoders.md"),
                                     (published_packages, "PLACE", self.folder / "place")]:  # fmt: skip
@@ -111,6 +111,17 @@ class PublishedTest(unittest.TestCase):
         self.assertEqual(rows["sentences"]["kept"], "nearest neighbours")
         self.assertIn("sentence-transformers", rows["sentences"]["versions"])
         self.assertIn(f"| sentences | `bert` | sentence vectors | {COUNT} texts |", docs_published.PAGE.read_text())
+
+    def test_weights_in_half_precision_are_compared_in_float32(self):
+        folders = [self.sentences(), self.folder / "half"]
+        shutil.copytree(self.encoders / "bert", folders[1])
+        for folder in folders:
+            tensors = {name: value.bfloat16() for name, value in load_file(folder / "model.safetensors").items()}
+            save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+            config = json.loads((folder / "config.json").read_text())
+            (folder / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}))
+        status, out, err = self.run_script(*folders)
+        self.assertEqual((status, err), (0, ""), out)
 
     def test_a_static_embedding_has_no_other_types(self):
         from harness import Draw, Programs
@@ -174,6 +185,10 @@ class PublishedTest(unittest.TestCase):
             self.assertIn(why, line)
         self.assertEqual(list(self.rows()), ["bert"], "the others are compared all the same")
         self.assertIn("1 of 8 models within their bounds", out)
+
+    def test_names_of_folders(self):
+        cached = Path("/cache/hub/models--owner--a-name/snapshots/0123abcd")
+        self.assertEqual((published.name_of(cached), published.name_of(Path("/models/bert"))), ("owner/a-name", "bert"))
 
     def test_texts_of_a_file(self):
         file = self.folder / "lines.txt"
