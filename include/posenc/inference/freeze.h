@@ -93,10 +93,10 @@ class FrozenTransformer {
 
 /// Freezes an encoder. The result computes the same as the model in eval mode, whatever its mode.
 ///
-/// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
-/// than the CPU, and for layers that were exchanged for some of another number of heads, layout,
-/// order of norms or shape, which the error names; for an entry of weights_to_not_convert that
-/// matches no weight; and with WeightDtype::Int8 for rows of more than 133,144 elements.
+/// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for other devices
+/// than the CPU, layers of another layout, order of norms or number of heads than the stack's, or
+/// without the parts and shapes that their own options describe (the error names them), an entry
+/// of weights_to_not_convert that matches no weight, and Int8 for rows of over 133,144 elements.
 FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model,
                                 const FreezeOptions& options = {});
 /// freeze() for the encoder of a holder.

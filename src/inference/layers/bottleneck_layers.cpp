@@ -41,6 +41,7 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
   BottleneckLayer frozen = {
       .sizes = sizes,
       .score_scale = scale_of(attention),
+      .window = layer.options.window(),
       .input = normed(layer.input, layer.input_norm, convert),
       .shared = own.use_bottleneck_attention() ? NormedProjection()
                                                : normed(layer.shared, layer.shared_norm, convert),
@@ -86,7 +87,7 @@ class BottleneckRun {
       const BottleneckLayer& layer = layers_[i];
       inference::attend({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
                          heads_.narrow(1, 2 * width_, width_), packing_, packing_, layer.sizes,
-                         layer.score_scale, mask_},
+                         layer.score_scale, mask_, layer.window},
                         context_.data_ptr<float>());
       by_rows(outer_.rows, [&](int64_t begin, int64_t end) {
         finish(layer, begin, end);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "inference/attention/attention.h"
@@ -20,6 +21,7 @@ struct NormedProjection {
 struct BottleneckLayer {
   HeadSizes sizes;
   float score_scale;
+  std::optional<int64_t> window;   ///< of TransformerLayerOptions
   NormedProjection input, shared;  ///< (D) to (T); none: x itself
   bool values_are_inner;           ///< whether values are projected from the bottleneck
   Projection query, key, value;    ///< (T, .)

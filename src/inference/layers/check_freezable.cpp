@@ -43,8 +43,10 @@ void check_parts_of_layer(const std::string& name, const Layer& layer,
                           const TransformerLayerOptions& stack) {
   TransformerLayerOptions options = layer.options;
   options.d_model(stack.d_model()).batch_first(stack.batch_first());
-  options.window(std::nullopt).dropout(0.0).dropouts(std::nullopt);
-  if (options.mixing() == Mixing::Attention) options.num_heads(stack.num_heads());
+  options.dropout(0.0).dropouts(std::nullopt);
+  if (options.window() >= 0) options.window(std::nullopt);  // a negative one is refused
+  if (options.mixing() == Mixing::Attention && !options.bottleneck())
+    options.num_heads(stack.num_heads());
   check_parts(name, layer, *without_memory<Layer>(name, options));
 }
 
@@ -109,6 +111,17 @@ void check_layer(const std::string& name, const TransformerDecoderLayerImpl& lay
                     ".multihead_attn must be without a relative position bias. Got one");
 }
 
+// The attention of a conformer whose input is rotated: queries and keys have rows of d_model each.
+void check_rotated(const std::string& name, const MultiheadAttentionImpl& attention) {
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  check_option(name, "num_kv_heads", sizes.kv_heads, sizes.heads);
+  check_option(name, "head_dim", sizes.head_dim, attention.options.embed_dim() / sizes.heads);
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty(), "[freeze] ", name,
+                    " must be without a rotary embedding and norms of heads, in a conformer that "
+                    "rotates its input. Got ",
+                    c10::str(attention));
+}
+
 void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
   check_option(name, "transformer_xl", text(layer.options.transformer_xl().has_value()),
@@ -117,6 +130,7 @@ void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer
   check_parts_of_layer(name, layer, stack);
   check_attention(name + ".self_attn", layer.self_attn);
   check_positions(name + ".self_attn", layer.transformer_xl_attn, stack);
+  if (layer.rotary) check_rotated(name + ".self_attn", *layer.self_attn);
   TORCH_CHECK_VALUE(layer.conv->batch_norm->options.track_running_stats(), "[freeze] ", name,
                     ".conv.batch_norm: track_running_stats must be true. Got false");
 }

@@ -50,7 +50,7 @@ std::optional<std::size_t> add_rotation(std::vector<Rotation>& all,
 }
 
 AttentionStep convolutional_attention(const ConvolutionalAttentionImpl& own,
-                                      WeightConverter& convert) {
+                                      std::optional<int64_t> window, WeightConverter& convert) {
   const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
   convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
   return {.sizes = {heads, heads, head_dim},
@@ -60,7 +60,8 @@ AttentionStep convolutional_attention(const ConvolutionalAttentionImpl& own,
           .convolution =
               Convolution{own.depthwise_weight.t().contiguous(), linear(*own.pointwise, convert),
                           linear(*own.kernel, convert), linear(*own.conv_out, convert), heads,
-                          own.options.conv_kernel_size()}};
+                          own.options.conv_kernel_size()},
+          .window = window};
 }
 
 // The rows (H, R, Dh) of a table, times the scale of the scores. By posenc's own product, whose
@@ -176,7 +177,11 @@ class BlockFreezer {
   Block freeze(const blocks::Block& block, const TransformerLayerOptions& layer) {
     block_ = &block;
     window_ = layer.window();
+    takes_scale_ = block.post != nullptr;
     Block frozen = std::visit(*this, block.step);
+    // What a kind of layer has beyond this needs a step that computes it.
+    TORCH_INTERNAL_ASSERT(block.scale == nullptr || takes_scale_, "a step without a scale");
+    TORCH_INTERNAL_ASSERT(block.factor == 1.0 || block.post == nullptr, "a factor and a norm");
     frozen.post = block.factor == 1.0
                       ? Norm(block.post, block.scale)
                       : norm_of_factor(block.factor, encoder_.options.layer().d_model());
@@ -244,15 +249,17 @@ class BlockFreezer {
 
   Block operator()(const blocks::Convolutional& own) {
     layers_.sees_padding = true;
-    return block_of(attentions_, convolutional_attention(*own.attention, convert_));
+    return block_of(attentions_, convolutional_attention(*own.attention, window_, convert_));
   }
 
   Block operator()(const blocks::Fourier&) {
+    TORCH_INTERNAL_ASSERT(block_->post == nullptr, "a norm after Fourier's transform");
     layers_.sees_padding = layers_.needs_key_masks = true;
     return {.mixers = &fourier_};
   }
 
   Block operator()(const blocks::Convolution& own) {
+    TORCH_INTERNAL_ASSERT(block_->before == nullptr, "a norm before a convolution's own");
     layers_.sees_padding = true;
     Block block = block_of(convolutions_, convolution_of(*own.convolution, convert_));
     block.after = Norm(own.convolution->norm);
@@ -277,7 +284,8 @@ class BlockFreezer {
 
  private:
   // A projection is multiplied by the scale of what its block adds, unless a norm of that takes it.
-  const LayerScaleImpl* scale_of_weights() const {
+  const LayerScaleImpl* scale_of_weights() {
+    takes_scale_ = true;
     return block_->post == nullptr ? block_->scale : nullptr;
   }
   // The layers have rows of positions in place of what they are computed from.
@@ -297,6 +305,7 @@ class BlockFreezer {
   at::Tensor table_;  // the rows of relative positions of a DisentangledAttention
   const blocks::Block* block_ = nullptr;  // of the step
   std::optional<int64_t> window_;         // of its layer
+  bool takes_scale_ = false;              // whether the frozen block multiplies by its scale
 };
 
 // Gives each block the norm that follows it.

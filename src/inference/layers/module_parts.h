@@ -169,7 +169,11 @@ inline std::string part_name(const char* names, std::size_t index) {
 template <typename Impl>
 void check_parts(const std::string& name, const Impl& own, const Impl& like) {
   int64_t rows = -1;  // of a bias that `like` lacks
-  if constexpr (std::is_same_v<Impl, torch::nn::LinearImpl>) rows = like.weight.size(0);
+  if constexpr (requires { like.in_proj_weight; }) {
+    if (like.in_proj_weight.defined()) rows = like.in_proj_weight.size(0);
+  } else if constexpr (requires { like.weight; }) {
+    if (like.weight.defined()) rows = like.weight.size(0);
+  }
   visit_parts(own, [&](const char* names, const auto&... of_own) {
     visit_parts(like, [&](const char*, const auto&... of_like) {
       std::size_t index = 0;

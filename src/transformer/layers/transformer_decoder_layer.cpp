@@ -26,7 +26,7 @@ void check_plain(const MultiheadAttention& attention) {
 torch::Tensor residual(const torch::Tensor& x, bool norm_first, TransformerNorm& norm,
                        const torch::nn::Dropout& dropout, const LayerScale& scale,
                        const std::function<torch::Tensor(const torch::Tensor&)>& block) {
-  const torch::Tensor dropped = drop(*dropout, block(norm_first ? norm->forward(x) : x));
+  const torch::Tensor dropped = drop(*dropout, block(norm_first && norm ? norm->forward(x) : x));
   const torch::Tensor sum = x + (scale ? scale.ptr()->forward(dropped) : dropped);
   return norm_first ? sum : norm->forward(sum);
 }

@@ -29,7 +29,10 @@ void expect_read_as_written(json settings) {
   const Encoder model(config->options);
   const LoadOptions options = encoder_save_options(*config);
   for (const auto& item : model->named_parameters()) {
-    for (const std::string& in_file : io::names_in_file(item.key(), options)) {
+    const auto names = io::names_in_file(item.key(), options);
+    EXPECT_TRUE(!names.empty() || item.key().rfind("encoder.", 0) != 0)
+        << item.key() << " is hidden by the pattern of another rule";
+    for (const std::string& in_file : names) {
       const auto match = io::find_rule(in_file, options.key_map());
       ASSERT_TRUE(match.has_value()) << in_file;
       EXPECT_EQ(io::fill_pattern(options.key_map()[match->rule].name, match->runs), item.key())
