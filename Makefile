@@ -4,13 +4,16 @@
 prefix ?= build/prefix
 python := .venv/bin/python
 space := $(subst ,, )
-# What `check` tests: where models alone have changed since the last commit, those.
+# What `check` tests: models where they have changed since the last commit, and the lower layers where anything else has.
 changed = $(shell git diff --name-only HEAD 2>/dev/null; git ls-files -o --exclude-standard 2>/dev/null)
-below = $(filter-out src/models/% include/posenc/models/% tests/models/% docs/%,$(changed))
-quick = $(if $(changed),$(if $(below),$(lower),models),$(lower))
+of_models := src/models/% include/posenc/models/% tests/models/%
+own = $(filter $(of_models),$(changed))
+below = $(filter-out $(of_models) docs/% tools/% tests/differential/%,$(changed))
+quick = $(strip $(if $(own),$(if $(below),$(lower)) models,$(lower)))
 lower := base core kernels positions_tables positions_functional inference
-# Models that Python trains for the tests, in a minute, are made again where their scripts are newer.
-made = $(if $(shell find tests/models -name make_models.py -newer build/release/live/encoder 2>&1),,--fixture-exclude-setup 'marian|llama|encoder')
+# Models that Python trains for the tests, in a minute, are made again where one of them is not finished, or its script is newer.
+unmade = $(shell for one in marian llama encoder; do find tests/models/$$one/make_models.py -newer build/release/live/$$one/made 2>&1; done)
+made = $(if $(unmade),,--fixture-exclude-setup 'marian|llama|encoder')
 
 help: ## print this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

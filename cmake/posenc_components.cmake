@@ -133,7 +133,8 @@ function(posenc_libraries)
       add_library(posenc_library SHARED ${objects})
       set_target_properties(posenc_library PROPERTIES OUTPUT_NAME posenc)
       target_link_libraries(posenc_library PUBLIC torch_cpu c10 PRIVATE ${links})
-      posenc_shared_library(posenc_library "${TORCH_INSTALL_PREFIX}/lib" "${POSENC_ORIGIN}/../${POSENC_TORCH_FOLDER}/lib") # its LibTorch, even in .venv
+      file(RELATIVE_PATH posenc_up "/prefix/${CMAKE_INSTALL_LIBDIR}" /prefix/)
+      posenc_shared_library(posenc_library "${TORCH_INSTALL_PREFIX}/lib" "${POSENC_ORIGIN}/${posenc_up}${POSENC_TORCH_FOLDER}/lib") # its LibTorch, even in .venv
       if(TARGET posenc_tokenizers_library)
         target_link_libraries(posenc_library PUBLIC posenc_tokenizers_library)
       endif()

@@ -1,17 +1,22 @@
-# Run on what CPack has staged, and on what is installed into a wheel: what names the LibTorch of this machine names another instead, in
-# the folder CPACK_POSENC_TORCH_FOLDER, relative to the prefix.
+# Run on what CPack has staged, and on what is installed into a wheel: what names the LibTorch of this machine, in
+# CPACK_POSENC_TORCH_HERE, names another instead, in the folder CPACK_POSENC_TORCH_FOLDER, relative to the prefix.
+cmake_policy(VERSION 3.25)
 set(root "${CPACK_TEMPORARY_DIRECTORY}")
 if(NOT root)
   set(root "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
 endif()
+string(REGEX REPLACE "([][*?])" "[\\1]" root "${root}") # as it is, in a pattern
 file(GLOB_RECURSE staged LIST_DIRECTORIES OFF "${root}/*")
 foreach(path IN LISTS staged)
   if(IS_SYMLINK "${path}")
     continue()
   endif()
-  if(path MATCHES "/bin/posenc$|/libposenc[^/]*[.]so") # they have that folder beside this machine's
-    file(READ_ELF "${path}" RUNPATH folders)
-    list(FILTER folders EXCLUDE REGEX "^/")
+  if(path MATCHES "/bin/posenc$|/libposenc[^/]*[.]so" AND NOT CMAKE_HOST_APPLE) # they have that folder beside this machine's
+    set(folders "")
+    set(old "")
+    file(READ_ELF "${path}" RUNPATH folders RPATH old) # linkers that conda sets up write the second
+    list(APPEND folders ${old})
+    list(REMOVE_ITEM folders "${CPACK_POSENC_TORCH_HERE}/lib")
     list(JOIN folders ":" folders)
     file(RPATH_SET FILE "${path}" NEW_RPATH "${folders}")
     continue()

@@ -3,7 +3,11 @@
 # and the command line, for the LibTorch that posenc is built with) an archive and a Debian package each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+for tool in file dpkg-shlibdeps; do
+  command -v $tool >/dev/null || { echo "package: $tool must be installed (Debian's packages file and dpkg-dev)" >&2; exit 1; }
+done
 out=$PWD/build/packages
+rm -rf "$out"
 mkdir -p "$out"
 tools/build.sh release posenc posenc-cli
 folder=build/tokenizers

@@ -139,7 +139,11 @@ def main(words: list[str] | None = None) -> int:
     if options.texts and not options.texts.is_file():
         print(f"published: --texts must be a file of texts. Got {options.texts}", file=sys.stderr)
         return 2
-    texts = real_texts(options.count, options.texts)
+    try:
+        texts = real_texts(options.count, options.texts)
+    except UnicodeDecodeError as error:
+        print(f"published: --texts must be a file of UTF-8. Got {options.texts}: {error}", file=sys.stderr)
+        return 2
     if len(texts) < 2:
         print(f"published: there must be two texts or more. Got {len(texts)}", file=sys.stderr)
         return 2

@@ -6,6 +6,7 @@ tests/package/archives_test.py BUILD TOKENIZERS TORCH_DIR    two builds: of ever
 
 import json
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -82,6 +83,12 @@ class Tokenizers(Packed, unittest.TestCase):
         self.assertNotIn("+", self.field("Version"))
         self.assertIn("libstdc++6", self.field("Depends"))
         self.assertEqual(needed(next(self.prefix.rglob("libposenc_tokenizers.so"))), set())
+
+
+class Recipes(unittest.TestCase):
+    def test_vcpkg_has_the_version(self):
+        version = re.search(r'POSENC_VERSION "(.*)"', (ROOT / "include/posenc/version.h").read_text())[1]
+        self.assertEqual(json.loads((ROOT / "packaging/vcpkg/posenc/vcpkg.json").read_text())["version"], version)
 
 
 class Everything(Packed, unittest.TestCase):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A wheel, installed by pip into a fresh environment with its torch, and used: the command, a program with CMake, the paths, another torch.
 
-tests/package/wheel_test.py WHEEL MODEL    MODEL: a folder with an encoder and its tokenizer (build/release/live/encoder/bert)
+tests/package/wheel_test.py WHEEL MODEL    MODEL: a folder with an encoder and its tokenizer (tests/models/encoder/make_models.py writes one)
 """
 
 import json

@@ -197,6 +197,10 @@ class PublishedTest(unittest.TestCase):
         self.assertEqual(self.run_script(self.encoders / "bert", more=("--texts", str(file)))[0], 0)
         self.assertEqual(self.rows()["bert"]["count"], 3)
         self.assertEqual(self.run_script(self.encoders / "bert", more=("--texts", str(self.folder / "none")))[0], 2)
+        file.write_bytes("caf\u00e9\n".encode("latin-1"))
+        status, _, err = self.run_script(self.encoders / "bert", more=("--texts", str(file)))
+        self.assertEqual(status, 2)
+        self.assertIn("--texts must be a file of UTF-8. Got ", err)
 
     def test_this_repository_has_hundreds_of_texts(self):
         texts = published_texts.real_texts(800)
