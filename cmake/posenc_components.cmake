@@ -150,7 +150,7 @@ function(posenc_libraries)
   target_include_directories(posenc INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>) # for old CMake, as above
   add_library(posenc::posenc ALIAS posenc)
   if(TARGET posenc_catalogue)
-    add_library(posenc::identify ALIAS posenc_catalogue) # its name before components; goes with 0.2
+    add_library(posenc::identify ALIAS posenc_catalogue) # its name before components; goes with 0.3
   endif()
 endfunction()
 

@@ -31,7 +31,7 @@ ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/positions/nn/
          "include/posenc/tokenizers/c_api.h", TORCH_TOKENIZERS, "include/posenc/train/checkpointable.h", "include/posenc/train/gloo.h"}
 
 # A header's former name, which goes on working for users.
-FORWARDS = re.compile(r'#pragma once\n// The header\'s name until 0\.2\.\n#include "(posenc/[\w/]+\.h)"\n\Z')
+FORWARDS = re.compile(r'#pragma once\n// The header\'s name until 0\.3\.\n#include "(posenc/[\w/]+\.h)"\n\Z')
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
@@ -263,7 +263,7 @@ def check_includes(tree):
         if FORWARDS.match(tree.text(name)):
             target = "include/" + FORWARDS.match(tree.text(name)).group(1)
             if target not in tree.files or FORWARDS.match(tree.text(target)):
-                tree.say(name, 3, "include", f"a name until 0.2 includes the header's own; {target} is none")
+                tree.say(name, 3, "include", f"a name until 0.3 includes the header's own; {target} is none")
             continue
         if component and component not in table.folders():
             tree.say(name, 1, "component", f"a folder among {', '.join(table.folders())}; `{component}` is none of them")
@@ -294,7 +294,7 @@ def check_includes(tree):
             if is_umbrella(found) or other is None:
                 tree.say(name, number, "include", f"{target} is for users; include what is used")
             elif FORWARDS.match(tree.text(found)):
-                tree.say(name, number, "include", f"{FORWARDS.match(tree.text(found)).group(1)}; {target} is its name until 0.2")
+                tree.say(name, number, "include", f"{FORWARDS.match(tree.text(found)).group(1)}; {target} is its name until 0.3")
             elif other not in reached:
                 tree.say(name, number, "component", f"`{component}` reaches only {', '.join(one for one in table.names if one in reached)}; "
                          f"{target} is `{other}`")
@@ -490,7 +490,7 @@ def check_lists(tree):
         if not FORWARDS.match(tree.text(name)):
             listed(f"src/{component}/CMakeLists.txt", "include/posenc", [name], "a public header")
         elif os.path.relpath(name, "include/posenc") not in lists:
-            tree.say(name, 1, "list", "a header's name until 0.2 is listed in the CMakeLists.txt of a component")
+            tree.say(name, 1, "list", "a header's name until 0.3 is listed in the CMakeLists.txt of a component")
     for folder in sorted({name.split("/")[1] for name in tree.matching(r"src/\w+/.*\.cpp$")}):
         listed(f"src/{folder}/CMakeLists.txt", f"src/{folder}", tree.matching(rf"src/{folder}/.*\.cpp$"), "a source")
     for example in sorted({name.split("/")[1] for name in tree.matching(r"examples/\w+/.*\.cpp$")}):

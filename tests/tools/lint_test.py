@@ -209,15 +209,15 @@ class Lint(unittest.TestCase):
         self.rejects({"include/posenc/positions/nn/new.h": "\n"}, "include/posenc/positions.h:1: list: the umbrella includes posenc/positions/nn/new.h")
 
     def test_names_until_0_2(self):
-        text = "#pragma once\n// The header's name until 0.2.\n#include \"posenc/positions/nn/gate.h\"\n"
+        text = "#pragma once\n// The header's name until 0.3.\n#include \"posenc/positions/nn/gate.h\"\n"
         good = {"include/posenc/nn/gate.h": text, **listing("positions", "nn/gate.h")}
         code, output = self.lint(good)
         self.assertEqual(code, 0, output)
-        self.rejects({"include/posenc/io/gate.h": text}, "include/posenc/io/gate.h:1: list: a header's name until 0.2 is listed")
+        self.rejects({"include/posenc/io/gate.h": text}, "include/posenc/io/gate.h:1: list: a header's name until 0.3 is listed")
         self.rejects({**good, "include/posenc/nn/gate.h": text + "int x;\n"}, "`nn` is none of them")
-        self.rejects({**good, "include/posenc/nn/gate.h": text.replace("gate", "gone")}, "a name until 0.2 includes the header's own; include/posenc/positions/nn/gone.h is none")
+        self.rejects({**good, "include/posenc/nn/gate.h": text.replace("gate", "gone")}, "a name until 0.3 includes the header's own; include/posenc/positions/nn/gone.h is none")
         self.rejects({**good, "src/inference/x.h": '#pragma once\n#include "posenc/nn/gate.h"\n'},
-                     "include: posenc/positions/nn/gate.h; posenc/nn/gate.h is its name until 0.2")
+                     "include: posenc/positions/nn/gate.h; posenc/nn/gate.h is its name until 0.3")
 
     def test_small_headers(self):
         small = {"src/inference/small.h": "#pragma once\n\nint f();\n", "src/inference/small.cpp": '#include "inference/small.h"\n', "src/inference/a.cpp": '#include "inference/small.h"\n',

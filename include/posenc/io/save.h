@@ -1,3 +1,3 @@
 #pragma once
-// The header's name until 0.2.
+// The header's name until 0.3.
 #include "posenc/weights/save.h"
