@@ -87,7 +87,11 @@ if wants build || wants demo || wants test || wants bench; then
   need_command ccache ccache
   for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libonig-dev libgloo-dev; do need_package "$package"; done
 fi
-if wants test; then need_command pkg-config pkg-config; fi
+if wants test; then # with what the tests of packages call
+  need_command pkg-config pkg-config
+  need_command file file
+  need_command dpkg-shlibdeps dpkg-dev
+fi
 if wants docs || wants test; then need_command doxygen doxygen; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
