@@ -36,7 +36,6 @@ endif()
 
 string(REGEX MATCH "^[0-9]+[.][0-9]+" posenc_torch_series "${Torch_VERSION}")
 string(REPLACE "." "[.]" posenc_torch_pattern "${posenc_torch_series}")
-set(posenc_torch_place "${Torch_DIR}")
 set(posenc_parts "") # that are built where something is found
 if(TARGET posenc_gloo)
   set(posenc_parts gloo)
