@@ -4,17 +4,27 @@
 //   quantize_int8.cpp  floats to 8 bits and back; packs a weight
 //   linear_int8.cpp    x W^T + b of quantised rows and a packed weight, for one row to many
 //
-// A row of numbers x is stored as the integers q and one float, its unit:
+// A row w of a weight is stored as the integers q and one float, its unit:
 //
-//   largest = max |x|                                   NaN if any x is NaN
-//   scale   = 127 / largest, unit = largest / 127       each rounded once, to float32
-//   q       = x * scale, rounded once to float32, and then to the nearest integer, ties to even
+//   half  = max |w|
+//   scale = 127 / half, unit = half / 127       each rounded once, to float32
+//   q     = nearest(w * scale)
 //
-// so |q| <= 127. If `largest` is below 2^-100, all q and the unit are 0, because 127 / largest
-// might not be finite. If it is infinite or NaN, all q are 0 and the unit is NaN. With the sum
-// exact,
+// where nearest() is the nearest integer of what was rounded to float32, ties to even. A row x of
+// an input has a zero point as well, so that its levels are those between its least and its largest
+// number, or 0:
 //
-//   out = ((float(sum over k of qx[k] * qw[k]) * unit of w) * unit of x) + bias
+//   least = min(x, 0), most = max(x, 0)         the row's
+//   half  = most / 2 - least / 2                rounded once, to float32
+//   scale, unit                                 the same
+//   zero  = nearest(-least * scale) - 127       what 0 becomes
+//   q     = min(nearest(x * scale) + zero, 127)
+//
+// so that no q is -128. If the largest absolute value of a row is below 2^-100, all q, `zero` and
+// the unit are 0, because 127 / half might not be finite. If any is infinite or NaN, all q and
+// `zero` are 0, and the unit is NaN. With the sum exact,
+//
+//   out = ((float(sum over k of (qx[k] - zero) * qw[k]) * unit of w) * unit of x) + bias
 //
 // where the conversion, both products and the addition round to float32, to nearest even, and
 // nothing is fused. So all instruction sets give the same bits, with or without fused
@@ -25,8 +35,8 @@
 namespace posenc::kernels::int8 {
 
 constexpr float kLeastLargest = 0x1p-100f;
-// The sum of 127 * 127 fits in 32 bits up to this many times. Partial sums may wrap around.
-constexpr int64_t kMostInner = 133144;
+// The sum of 254 * 127 fits in 32 bits up to this many times. Partial sums may wrap around.
+constexpr int64_t kMostInner = 66571;
 
 // A packed weight is stored in blocks of kBlock columns of the result, and in steps of kStep
 // elements: [outer / kBlock][inner / kStep][kBlock][kStep], with zeros where there is no element.
@@ -40,23 +50,24 @@ constexpr int64_t weight_bytes(int64_t inner, int64_t outer) {
   return padded(outer) * row_bytes(inner);
 }
 
-// Rows of x in 8 bits. Sets that multiply unsigned with signed bytes store q + 128, the others q,
-// so the bytes have a meaning for the same set's linear kernel only.
+// Rows of x in 8 bits. Sets that multiply unsigned with signed bytes store q + 128 and `zero` +
+// 128, the others q and `zero`, so they have a meaning for the same set's linear kernel only.
 struct QuantizeRequest {
   const float* x;  // (rows, inner)
   int64_t x_stride;
   int64_t inner;
-  uint8_t* bytes;  // (rows, row_bytes(inner))
-  float* units;    // (rows)
+  uint8_t* bytes;        // (rows, row_bytes(inner))
+  float* units;          // (rows)
+  int32_t* minus_zeros;  // (rows)
 };
 
 struct PackRequest {
   const float* weight;  // (outer, inner)
   int64_t weight_stride;
   int64_t inner, outer;
-  int8_t* bytes;     // weight_bytes(inner, outer): never -128
-  float* units;      // (padded(outer))
-  int32_t* offsets;  // (padded(outer)): what a sum starts from, -128 * sum of q where x is q + 128
+  int8_t* bytes;  // weight_bytes(inner, outer): never -128
+  float* units;   // (padded(outer))
+  int32_t* sums;  // (padded(outer)): of q
 };
 
 // Element k of row n of a packed weight: q * unit, rounded once.
@@ -71,10 +82,11 @@ struct UnpackRequest {
 struct LinearRequest {
   const uint8_t* x;      // (rows, row_bytes(inner))
   const float* x_units;  // (rows)
+  const int32_t* x_minus_zeros;
   int64_t rows;
-  const int8_t* weight;  // packed, with its units and offsets
+  const int8_t* weight;  // packed, with its units and sums
   const float* weight_units;
-  const int32_t* weight_offsets;
+  const int32_t* weight_sums;
   const float* bias;  // (outer), or null
   int64_t inner, outer;
   float* out;  // (rows, outer)

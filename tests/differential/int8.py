@@ -24,7 +24,7 @@ UNUSUAL = [0.0, -0.0, 1e-45, 1e-40, 2.0**-126, 2.0**-101, 2.0**-100, 7.9e-31, 1e
 
 
 def converted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the integers and the unit of each row."""
+    """Returns the integers and the unit of each row of a weight."""
     integers, units = np.zeros(rows.shape, np.int64), np.zeros(len(rows), np.float32)
     for i, row in enumerate(rows):
         if not np.isfinite(row).all():
@@ -39,8 +39,26 @@ def converted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return integers, units
 
 
+def converted_inputs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the integers less their row's zero, and the unit of each row, of inputs."""
+    integers, units = np.zeros(rows.shape, np.int64), np.zeros(len(rows), np.float32)
+    for i, row in enumerate(rows):
+        if not np.isfinite(row).all():
+            units[i] = np.nan
+            continue
+        least, most = min(row.min(), np.float32(0)), max(row.max(), np.float32(0))
+        if max(-least, most) < np.float32(2.0**-100):
+            continue
+        half = most / np.float32(2) - least / np.float32(2)
+        scale = np.float32(127) / half
+        units[i] = half / np.float32(127)
+        zero = np.rint(-least * scale) - 127
+        integers[i] = np.minimum(np.rint(row * scale) + zero, 127) - zero
+    return integers, units
+
+
 def layer(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    (q_x, unit_x), (q_w, unit_w) = converted(x), converted(weight)
+    (q_x, unit_x), (q_w, unit_w) = converted_inputs(x), converted(weight)
     out = (q_x @ q_w.T).astype(np.float32) * unit_w * unit_x[:, None]
     assert out.dtype == np.float32
     return out if bias is None else out + bias

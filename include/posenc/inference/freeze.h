@@ -96,7 +96,7 @@ class FrozenTransformer {
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for other devices
 /// than the CPU, layers of another layout, order of norms or number of heads than the stack's, or
 /// without the parts and shapes that their own options describe (the error names them), an entry
-/// of weights_to_not_convert that matches no weight, and Int8 for rows of over 133,144 elements.
+/// of weights_to_not_convert that matches no weight, and Int8 for rows of over 66,571 elements.
 FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model,
                                 const FreezeOptions& options = {});
 /// freeze() for the encoder of a holder.

@@ -24,10 +24,10 @@ enum class GemmBackend {
 enum class WeightDtype {
   Float32,  ///< shared with the source
   /// Copied in 8 bits, a quarter of the memory, and multiplied by inputs in 8 bits with exact sums.
-  /// Each row of a weight, and of an input, has its own scale: 127 / its largest absolute value. So
-  /// the result of a row does not depend on the rest of the batch. A row that is not finite gives
-  /// NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same bits on
-  /// every processor and for any number of threads.
+  /// Each row of a weight, and of an input, has its own scale, and that of an input its own zero.
+  /// So the result of a row does not depend on the rest of the batch. A row that is not finite
+  /// gives NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same
+  /// bits on every processor and for any number of threads.
   Int8,
   /// Copied and rounded to bfloat16, to nearest even: half of the memory. Inputs and arithmetic are
   /// float32. The results have the bits of a float32 model with the rounded weights and

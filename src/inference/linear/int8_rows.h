@@ -23,10 +23,12 @@ class Int8Rows {
 
   const uint8_t* bytes() const { return bytes_; }
   const float* units() const { return units_; }
+  const int32_t* minus_zeros() const { return minus_zeros_; }
 
  private:
   uint8_t* bytes_ = nullptr;
   float* units_ = nullptr;
+  int32_t* minus_zeros_ = nullptr;
   int64_t width_ = 0;
 };
 

@@ -32,7 +32,7 @@ Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(wei
   const at::Tensor rows = weight.detach().contiguous();
   bytes_ = at::empty({int8_kernel::weight_bytes(in_, out_)}, at::kChar);
   units_ = at::empty({int8_kernel::padded(out_)}, at::kFloat);
-  offsets_ = at::empty({int8_kernel::padded(out_)}, at::kInt);
+  sums_ = at::empty({int8_kernel::padded(out_)}, at::kInt);
   const int8_kernel::PackRequest request = {
       .weight = rows.const_data_ptr<float>(),
       .weight_stride = in_,
@@ -40,7 +40,7 @@ Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(wei
       .outer = out_,
       .bytes = bytes_.data_ptr<int8_t>(),
       .units = units_.data_ptr<float>(),
-      .offsets = offsets_.data_ptr<int32_t>(),
+      .sums = sums_.data_ptr<int32_t>(),
   };
   const auto pack = kernels::chosen_inference().quantize_int8.pack;
   in_parallel(blocks(out_), int8_kernel::kBlock * in_, kGrainOfFloats,
@@ -60,10 +60,11 @@ void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* 
   const int8_kernel::LinearRequest request = {
       .x = x.bytes(),
       .x_units = x.units(),
+      .x_minus_zeros = x.minus_zeros(),
       .rows = rows,
       .weight = bytes_.const_data_ptr<int8_t>(),
       .weight_units = units_.const_data_ptr<float>(),
-      .weight_offsets = offsets_.const_data_ptr<int32_t>(),
+      .weight_sums = sums_.const_data_ptr<int32_t>(),
       .bias = bias,
       .inner = in_,
       .outer = out_,
@@ -92,7 +93,7 @@ at::Tensor Int8Weight::rows(const at::Tensor& ids) const {
 }
 
 int64_t Int8Weight::bytes() const {
-  return static_cast<int64_t>(bytes_.nbytes() + units_.nbytes() + offsets_.nbytes());
+  return static_cast<int64_t>(bytes_.nbytes() + units_.nbytes() + sums_.nbytes());
 }
 
 }  // namespace posenc::inference

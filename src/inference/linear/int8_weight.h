@@ -28,7 +28,7 @@ class Int8Weight {
 
  private:
   int64_t in_, out_;
-  at::Tensor bytes_, units_, offsets_;
+  at::Tensor bytes_, units_, sums_;
 };
 
 }  // namespace posenc::inference

@@ -2,11 +2,12 @@
 // packed weight holds four elements of kFloats columns (int8.h). Included by the kernel sources,
 // inside the instruction set's own namespace.
 //
-//   narrow_sixteen(to, x)  stores sixteen numbers of -128 .. 127 in a byte each
 //   kMostSums   how many sums the registers hold in addition to the operands
 //   kOffset     what is added to the elements of x, so that they are unsigned: 128 or 0
-//   Sums        the sums of kFloats columns, perhaps in two parts each; starting from 0 or, where
-//               kOffset is not 0, from given numbers
+//   narrow_weight(to, q)  stores sixteen elements of a weight in a byte each
+//   narrow_x(to, q)       the same of x, with kOffset: 128 + kOffset becomes 127 + kOffset
+//   Sums        the sums of kFloats columns, perhaps in two parts each
+//   sums_from(x)  those of the numbers x and no products
 //   Weights     a register of a packed weight, prepared for several rows of x
 //   Bytes4      four elements of a row of x, for all columns
 //   add(s, w, x)  s += the four products of each column. Nothing saturates

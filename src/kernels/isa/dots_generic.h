@@ -21,11 +21,18 @@ struct Bytes4 {
   Products elements;
 };
 
-POSENC_INLINE void narrow_sixteen(uint8_t* to, const Ints (&x)[kParts]) {
-  for (int i = 0; i < kWide; ++i) to[i] = static_cast<uint8_t>(x[i / kFloats][i % kFloats]);
+template <typename Byte>
+POSENC_INLINE void narrow_x(Byte* to, const Ints (&q)[kParts]) {
+  for (int i = 0; i < kWide; ++i) {
+    const int32_t one = q[i / kFloats][i % kFloats];
+    to[i] = static_cast<Byte>(one < 127 ? one : 127);
+  }
 }
+POSENC_INLINE void narrow_weight(int8_t* to, const Ints (&q)[kParts]) { narrow_x(to, q); }
 
-POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
+POSENC_INLINE Sums sums_from(Ints x) {
+  return {__builtin_shufflevector(x, Ints{}, 0, 4, 1, 5, 2, 6, 3, 7)};
+}
 POSENC_INLINE Products widened(Quarters bytes) { return __builtin_convertvector(bytes, Products); }
 POSENC_INLINE Weights load_weights(const int8_t* from) { return {widened(load<Quarters>(from))}; }
 POSENC_INLINE Bytes4 load_bytes4(const uint8_t* from) {

@@ -7,10 +7,14 @@ namespace {
 
 constexpr int kOffset = 0;
 
-POSENC_INLINE void narrow_sixteen(uint8_t* to, const Ints (&x)[kParts]) {
+POSENC_INLINE int8x16_t narrowed(const Ints (&x)[kParts]) {
   const int16x8_t first = vcombine_s16(vmovn_s32(x[0]), vmovn_s32(x[1]));
   const int16x8_t last = vcombine_s16(vmovn_s32(x[2]), vmovn_s32(x[3]));
-  vst1q_u8(to, vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(first), vmovn_s16(last))));
+  return vcombine_s8(vqmovn_s16(first), vqmovn_s16(last));
+}
+POSENC_INLINE void narrow_weight(int8_t* to, const Ints (&q)[kParts]) { vst1q_s8(to, narrowed(q)); }
+POSENC_INLINE void narrow_x(uint8_t* to, const Ints (&q)[kParts]) {
+  vst1q_u8(to, vreinterpretq_u8_s8(narrowed(q)));
 }
 
 struct Weights {
@@ -31,6 +35,7 @@ constexpr int kMostSums = 24;
 struct Sums {
   Ints sums;
 };
+POSENC_INLINE Sums sums_from(Ints x) { return {x}; }
 
 POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
   s.sums = vdotq_s32(s.sums, w.bytes, x.bytes);
@@ -44,6 +49,7 @@ constexpr int kMostSums = 12;
 struct Sums {
   Ints first, last;
 };
+POSENC_INLINE Sums sums_from(Ints x) { return {vzip1q_s32(x, Ints{}), vzip2q_s32(x, Ints{})}; }
 
 POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
   s.first = vpadalq_s16(s.first, vmull_s8(vget_low_s8(w.bytes), vget_low_s8(x.bytes)));
@@ -52,8 +58,6 @@ POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
 POSENC_INLINE Ints total(const Sums& s) { return vpaddq_s32(s.first, s.last); }
 
 #endif
-
-POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
 
 }  // namespace
 }  // namespace posenc::kernels::POSENC_ISA

@@ -7,20 +7,32 @@
 namespace posenc::kernels::POSENC_ISA {
 namespace {
 
-// Sixteen numbers in a byte each: the low bytes, for those that fit.
-POSENC_INLINE void narrow_sixteen(uint8_t* to, const Ints (&x)[kParts]) {
+// What does not fit becomes the nearest that does.
+POSENC_INLINE __m128i signed_bytes(const Ints (&x)[kParts]) {
 #if defined(__AVX512F__)
-  store(to, _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(x[0])));
+  return _mm512_cvtsepi32_epi8(reinterpret_cast<__m512i>(x[0]));
 #else
   __m128i four[4];
   memcpy(four, x, sizeof four);
-  store(to, _mm_packs_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3])));
+  return _mm_packs_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3]));
 #endif
+}
+POSENC_INLINE void narrow_weight(int8_t* to, const Ints (&q)[kParts]) {
+  store(to, signed_bytes(q));
 }
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
 constexpr int kOffset = 128;
+POSENC_INLINE void narrow_x(uint8_t* to, const Ints (&q)[kParts]) {
+#if defined(__AVX512F__)
+  store(to, _mm512_cvtusepi32_epi8(reinterpret_cast<__m512i>(q[0])));
+#else
+  __m128i four[4];
+  memcpy(four, q, sizeof four);
+  store(to, _mm_packus_epi16(_mm_packs_epi32(four[0], four[1]), _mm_packs_epi32(four[2], four[3])));
+#endif
+}
 constexpr int kMostSums = kRegisters / 4 * 3;
 struct Sums {
   Ints sums;
@@ -32,7 +44,7 @@ struct Bytes4 {
   Ints bytes;
 };
 
-POSENC_INLINE Sums sums_from(const int32_t* offsets) { return {load<Ints>(offsets)}; }
+POSENC_INLINE Sums sums_from(Ints x) { return {x}; }
 POSENC_INLINE Weights load_weights(const int8_t* from) { return {load<Ints>(from)}; }
 POSENC_INLINE Bytes4 load_bytes4(const uint8_t* from) { return {load<int32_t>(from) - Ints{}}; }
 POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
@@ -52,6 +64,7 @@ POSENC_INLINE Ints total(const Sums& s) { return s.sums; }
 
 // w x = |w| (x sign(w)): unsigned times signed, in pairs of at most 2 * 127 * 127 < 2^15.
 constexpr int kOffset = 0;
+POSENC_INLINE void narrow_x(uint8_t* to, const Ints (&q)[kParts]) { store(to, signed_bytes(q)); }
 constexpr int kMostSums = kRegisters == 32 ? 24 : 8;
 struct Sums {
   Ints sums;
@@ -59,7 +72,7 @@ struct Sums {
 struct Bytes4 {
   Ints bytes;
 };
-POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
+POSENC_INLINE Sums sums_from(Ints x) { return {x}; }
 POSENC_INLINE Bytes4 load_bytes4(const uint8_t* from) { return {load<int32_t>(from) - Ints{}}; }
 POSENC_INLINE Ints total(const Sums& s) { return s.sums; }
 
@@ -97,6 +110,7 @@ POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
 
 // Columns 0 and 1, and 2 and 3, each in two parts.
 constexpr int kOffset = 0;
+POSENC_INLINE void narrow_x(uint8_t* to, const Ints (&q)[kParts]) { store(to, signed_bytes(q)); }
 constexpr int kMostSums = 12;
 struct Sums {
   Ints first, last;
@@ -108,7 +122,10 @@ struct Bytes4 {
   __m128i words;  // twice
 };
 
-POSENC_INLINE Sums sums_from(const int32_t*) { return Sums(); }
+POSENC_INLINE Sums sums_from(Ints x) {
+  return {__builtin_shufflevector(x, Ints{}, 0, 4, 1, 5),
+          __builtin_shufflevector(x, Ints{}, 2, 6, 3, 7)};
+}
 POSENC_INLINE Weights load_weights(const int8_t* from) {
   const __m128i w = load<__m128i>(from);
   return {_mm_srai_epi16(_mm_unpacklo_epi8(w, w), 8), _mm_srai_epi16(_mm_unpackhi_epi8(w, w), 8)};

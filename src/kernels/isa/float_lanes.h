@@ -15,6 +15,12 @@ using namespace posenc::kernels::POSENC_ISA;
 using posenc::kernels::POSENC_ISA::fma;
 
 POSENC_INLINE Floats broadcast(float x) { return x - Floats{}; }
+// The nearest integers, ties to even, of numbers below 2^22: adding 1.5 * 2^23 puts them into the
+// low bits.
+POSENC_INLINE Ints nearest(Floats x) {
+  constexpr float kRound = 0x1.8p23f;
+  return reinterpret_cast<Ints>(x + broadcast(kRound)) - reinterpret_cast<Ints>(broadcast(kRound));
+}
 
 POSENC_INLINE Wide load_wide(const float* from) {
   Wide w;

@@ -61,8 +61,12 @@ POSENC_INLINE void tile(const LinearRequest& p, int64_t row, int64_t n, const Ah
   const int8_t* next = p.weight + (n + (kOnly ? kVectors * kFloats : ahead.columns)) * bytes +
                        ahead.tile * pace * (bytes / kStep);
   Sums sums[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = sums_from(p.weight_offsets + n + v * kFloats);
+  for (int r = 0; r < kRows; ++r) {
+    const Words minus_zero = static_cast<uint32_t>(p.x_minus_zeros[row + r]) + Words{};
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] = sums_from(
+          reinterpret_cast<Ints>(minus_zero * load<Words>(p.weight_sums + n + v * kFloats)));
+  }
 #pragma GCC unroll 2
   for (int64_t k = 0; k < bytes; k += kStep) {
 #pragma GCC unroll 4

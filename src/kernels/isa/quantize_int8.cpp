@@ -13,49 +13,76 @@ using namespace posenc::kernels::inference::POSENC_ISA;
 
 static_assert(kStep * 4 == kWide && kBlock == kWide);
 
-// The largest |x|, or NaN if any is NaN: their bits, as integers, are in that order.
-POSENC_INLINE float largest(const float* x, int64_t n) {
+// The largest lane.
+template <typename Vector>
+POSENC_INLINE float largest(const Vector (&parts)[kParts]) {
+  const auto larger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
+  Vector all = parts[0];
+  for (int i = 1; i < kParts; ++i) all = larger(parts[i], all);
+  const auto of_four = [&](auto x) __attribute__((always_inline)) {
+    x = larger(x, __builtin_shufflevector(x, x, 2, 3, 0, 1));
+    x = larger(x, __builtin_shufflevector(x, x, 1, 0, 3, 2));
+    return __builtin_bit_cast(float, x[0]);
+  };
+  const auto of_eight = [&](auto x) __attribute__((always_inline)) {
+    return of_four(larger(__builtin_shufflevector(x, x, 0, 1, 2, 3),
+                          __builtin_shufflevector(x, x, 4, 5, 6, 7)));
+  };
+  if constexpr (kFloats == 4) {
+    return of_four(all);
+  } else if constexpr (kFloats == 8) {
+    return of_eight(all);
+  } else {
+    return of_eight(larger(__builtin_shufflevector(all, all, 0, 1, 2, 3, 4, 5, 6, 7),
+                           __builtin_shufflevector(all, all, 8, 9, 10, 11, 12, 13, 14, 15)));
+  }
+}
+
+// Of a row and 0; NaN, or infinite, if any is. Bits of positive numbers are in their order as
+// signed integers, with NaN last, and so are those of negative ones as unsigned integers.
+struct Range {
+  float least, most;
+};
+POSENC_INLINE Range range_of(const float* x, int64_t n) {
   Ints most[kParts] = {};
+  Words least[kParts];
+  for (Words& part : least) part = Words{} + 0x80000000u;
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read(x + i, count);
     for (int part = 0; part < kParts; ++part) {
-      const Ints bits = reinterpret_cast<Ints>(bits_of(w.part[part]) & 0x7fffffffu);
-      most[part] = bits > most[part] ? bits : most[part];
+      const Words bits = bits_of(w.part[part]);
+      const Ints as_signed = reinterpret_cast<Ints>(bits);
+      most[part] = as_signed > most[part] ? as_signed : most[part];
+      least[part] = bits > least[part] ? bits : least[part];
     }
   });
-  int32_t bits = 0;
-  for (const Ints& part : most)
-    for (int i = 0; i < kFloats; ++i) bits = part[i] > bits ? part[i] : bits;
-  float found;
-  memcpy(&found, &bits, sizeof found);
-  return found;
+  return {largest(least), largest(most)};
 }
 
 struct Scale {
   float scale, unit;
+  int32_t zero;
 };
-POSENC_INLINE Scale scale_for(float largest) {
-  if (!(largest <= __FLT_MAX__)) return {0.0f, __builtin_nanf("")};
-  if (largest < kLeastLargest) return {0.0f, 0.0f};
-  return {127.0f / largest, largest / 127.0f};
+template <bool kHasZero>
+POSENC_INLINE Scale scale_for(const Range& range) {
+  const float largest = range.most > -range.least ? range.most : -range.least;
+  const float half = 0.5f * range.most - 0.5f * range.least;
+  if (!(half <= __FLT_MAX__)) return {0.0f, __builtin_nanf(""), 0};
+  if (largest < kLeastLargest) return {0.0f, 0.0f, 0};
+  if constexpr (!kHasZero) return {127.0f / largest, largest / 127.0f, 0};
+  const float scale = 127.0f / half;
+  return {scale, half / 127.0f, nearest(broadcast(-range.least * scale))[0] - 127};
 }
 
-// The integers nearest to x * scale, which adding 1.5 * 2^23 puts into the low bits.
-POSENC_INLINE void quantize_sixteen(const Wide& x, float scale, uint8_t* to) {
-  constexpr float kRound = 0x1.8p23f;
-  Ints q[kParts];
-  for (int part = 0; part < kParts; ++part) {
-    const Floats rounded = x.part[part] * broadcast(scale) + broadcast(kRound);
-    q[part] = reinterpret_cast<Ints>(rounded) - reinterpret_cast<Ints>(broadcast(kRound));
-  }
-  narrow_sixteen(to, q);
-}
-// The same for x, with its offset.
-POSENC_INLINE void quantize_x(const Wide& x, float scale, uint8_t* to) {
-  quantize_sixteen(x, scale, to);
-  if constexpr (kOffset == 0) return;
-  typedef uint8_t Sixteen __attribute__((vector_size(16)));
-  store(to, load<Sixteen>(to) ^ static_cast<uint8_t>(kOffset));  // the same as + kOffset
+// The q of sixteen numbers, plus `more`.
+struct Levels {
+  Ints part[kParts];
+};
+POSENC_INLINE Levels levels(const Wide& x, const Scale& by, int32_t more) {
+  Levels q;
+  for (int part = 0; part < kParts; ++part)
+    q.part[part] = nearest(x.part[part] * broadcast(by.scale)) + (by.zero + more);
+  return q;
 }
 
 void quantize(const QuantizeRequest& p, int64_t begin, int64_t end) {
@@ -63,16 +90,18 @@ void quantize(const QuantizeRequest& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* const x = p.x + row * p.x_stride;
     uint8_t* const to = p.bytes + row * bytes;
-    const Scale by = scale_for(largest(x, p.inner));
+    const Scale by = scale_for<true>(range_of(x, p.inner));
     p.units[row] = by.unit;
+    p.minus_zeros[row] = -kOffset - by.zero;
     if (by.scale == 0.0f) {
       memset(to, kOffset, static_cast<size_t>(bytes));
       continue;
     }
     by_sixteen(p.inner, [&](int64_t i, int64_t n) {
-      if (n == kWide) return quantize_x(read(x + i, n), by.scale, to + i);
+      const Levels q = levels(read(x + i, n), by, kOffset);
+      if (n == kWide) return narrow_x(to + i, q.part);
       uint8_t sixteen[kWide];
-      quantize_x(read(x + i, n), by.scale, sixteen);
+      narrow_x(sixteen, q.part);
       memcpy(to + i, sixteen, static_cast<size_t>(bytes - i));
     });
   }
@@ -83,18 +112,16 @@ void pack_row(const PackRequest& p, int64_t n) {
   int8_t* const to = p.bytes + n / kBlock * kBlock * row_bytes(p.inner) + n % kBlock * kStep;
   const bool is_row = n < p.outer;
   const float* const x = is_row ? p.weight + n * p.weight_stride : nullptr;
-  const Scale by = is_row ? scale_for(largest(x, p.inner)) : Scale{0.0f, 0.0f};
+  const Scale by = is_row ? scale_for<false>(range_of(x, p.inner)) : Scale{0.0f, 0.0f, 0};
   int32_t sum = 0;
   by_sixteen(p.inner, [&](int64_t i, int64_t n_left) {
     int8_t sixteen[kWide] = {};
-    if (by.scale != 0.0f)
-      quantize_sixteen(read(x + i, n_left), by.scale, reinterpret_cast<uint8_t*>(sixteen));
+    if (by.scale != 0.0f) narrow_weight(sixteen, levels(read(x + i, n_left), by, 0).part);
     for (const int8_t one : sixteen) sum += one;
     for (int64_t k = 0; k < n_left; k += kStep) memcpy(to + (i + k) * kBlock, sixteen + k, kStep);
   });
   p.units[n] = by.unit;
-  // The low 32 bits, since -128 * 127 * kMostInner needs more: partial sums may wrap around.
-  p.offsets[n] = static_cast<int32_t>(static_cast<uint32_t>(-kOffset) * static_cast<uint32_t>(sum));
+  p.sums[n] = sum;
 }
 
 void pack(const PackRequest& p, int64_t begin, int64_t end) {

@@ -495,7 +495,7 @@ TEST(KernelBits, Topk) {
 
 // int8.h's arithmetic has no fused step.
 TEST(KernelBits, LinearInt8) {
-  expect_hash(0xb57d665c0cbbe496, [](const InferenceKernels& use, Hash& hash) {
+  expect_hash(0x107f3a2f48e2071a, [](const InferenceKernels& use, Hash& hash) {
     Numbers numbers(21);
     for (const int64_t rows : {1, 2, 5, 8, 30}) {
       const int64_t inner = 1 + numbers.below(150), outer = 1 + numbers.below(150);
@@ -503,17 +503,19 @@ TEST(KernelBits, LinearInt8) {
       const auto bias = numbers.floats(outer);
       std::vector<int8_t> packed(static_cast<size_t>(int8::weight_bytes(inner, outer)));
       std::vector<float> units(static_cast<size_t>(int8::padded(outer)));
-      std::vector<int32_t> offsets(units.size());
+      std::vector<int32_t> sums(units.size());
       const int64_t blocks = int8::padded(outer) / int8::kBlock;
       use.quantize_int8.pack(
-          {weight.data(), inner, inner, outer, packed.data(), units.data(), offsets.data()}, 0,
+          {weight.data(), inner, inner, outer, packed.data(), units.data(), sums.data()}, 0,
           blocks);
       std::vector<uint8_t> bytes(static_cast<size_t>(rows * int8::row_bytes(inner)));
       std::vector<float> x_units(static_cast<size_t>(rows));
-      use.quantize_int8.quantize({x.data(), inner, inner, bytes.data(), x_units.data()}, 0, rows);
+      std::vector<int32_t> x_zeros(x_units.size());
+      use.quantize_int8.quantize(
+          {x.data(), inner, inner, bytes.data(), x_units.data(), x_zeros.data()}, 0, rows);
       std::vector<float> out(static_cast<size_t>(rows * outer));
-      use.linear_int8.run({bytes.data(), x_units.data(), rows, packed.data(), units.data(),
-                           offsets.data(), bias.data(), inner, outer, out.data(), outer},
+      use.linear_int8.run({bytes.data(), x_units.data(), x_zeros.data(), rows, packed.data(),
+                           units.data(), sums.data(), bias.data(), inner, outer, out.data(), outer},
                           0, blocks);
       hash.add(packed);
       hash.add(units);

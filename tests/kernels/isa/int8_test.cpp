@@ -25,31 +25,39 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 struct Quantized {
   std::vector<int> q;
   float unit;
+  int zero = 0;
 };
+enum class Kind { Weight, Input };
 
 // The definition, one step at a time: contraction cannot fuse what a volatile holds.
-Quantized plain_row(const float* x, int64_t n) {
-  float largest = 0.0F;
+Quantized plain_row(const float* x, int64_t n, Kind kind) {
+  float least = 0.0F, most = 0.0F;
   bool is_finite = true;
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(x[i])) is_finite = false;
-    largest = std::max(largest, std::fabs(x[i]));
+    least = std::min(least, x[i]);
+    most = std::max(most, x[i]);
   }
   Quantized row = {std::vector<int>(static_cast<size_t>(n)), is_finite ? 0.0F : kNaN};
+  const float largest = std::max(-least, most);
   if (!is_finite || largest < 0x1p-100F) return row;
-  row.unit = largest / 127.0F;
-  const float scale = 127.0F / largest;
-  for (int64_t i = 0; i < n; ++i) {
-    const volatile float scaled = x[i] * scale;
-    row.q[i] = static_cast<int>(std::nearbyint(scaled));
-  }
+  const float half = kind == Kind::Weight ? largest : most / 2 - least / 2;
+  row.unit = half / 127.0F;
+  const float scale = 127.0F / half;
+  const auto nearest = [&](float one) {
+    const volatile float scaled = one * scale;
+    return static_cast<int>(std::nearbyint(scaled));
+  };
+  if (kind == Kind::Input) row.zero = nearest(-least) - 127;
+  for (int64_t i = 0; i < n; ++i) row.q[i] = std::min(nearest(x[i]) + row.zero, 127);
   return row;
 }
 
 std::vector<Quantized> plain_rows(const std::vector<float>& x, int64_t stride, int64_t inner,
-                                  int64_t rows) {
+                                  int64_t rows, Kind kind) {
   std::vector<Quantized> all;
-  for (int64_t row = 0; row < rows; ++row) all.push_back(plain_row(x.data() + row * stride, inner));
+  for (int64_t row = 0; row < rows; ++row)
+    all.push_back(plain_row(x.data() + row * stride, inner, kind));
   return all;
 }
 
@@ -60,13 +68,13 @@ struct Case {
 };
 
 std::vector<float> expected(const Case& c) {
-  const auto x = plain_rows(c.x, c.stride(), c.inner, c.rows);
-  const auto weight = plain_rows(c.weight, c.inner, c.inner, c.outer);
+  const auto x = plain_rows(c.x, c.stride(), c.inner, c.rows, Kind::Input);
+  const auto weight = plain_rows(c.weight, c.inner, c.inner, c.outer, Kind::Weight);
   std::vector<float> out;
   for (const Quantized& row : x) {
     for (int64_t n = 0; n < c.outer; ++n) {
       int64_t sum = 0;
-      for (int64_t k = 0; k < c.inner; ++k) sum += int64_t{row.q[k]} * weight[n].q[k];
+      for (int64_t k = 0; k < c.inner; ++k) sum += int64_t{row.q[k] - row.zero} * weight[n].q[k];
       const volatile float of_weight = static_cast<float>(sum) * weight[n].unit;
       const volatile float product = of_weight * row.unit;
       out.push_back(c.bias.empty() ? product : product + c.bias[n]);
@@ -82,16 +90,16 @@ bool same(float a, float b) {
 struct Packed {
   std::vector<int8_t> bytes;
   std::vector<float> units;
-  std::vector<int32_t> offsets;
+  std::vector<int32_t> sums;
 
   Packed(const InferenceKernels& use, const Case& c, int64_t split)
       : bytes(static_cast<size_t>(weight_bytes(c.inner, c.outer)), 99),
         units(static_cast<size_t>(padded(c.outer)), 99.0F),
-        offsets(units.size(), 99) {
+        sums(units.size(), 99) {
     const int64_t blocks = padded(c.outer) / kBlock;
     for (int64_t begin = 0; begin < blocks; begin += split)
       use.quantize_int8.pack(
-          {c.weight.data(), c.inner, c.inner, c.outer, bytes.data(), units.data(), offsets.data()},
+          {c.weight.data(), c.inner, c.inner, c.outer, bytes.data(), units.data(), sums.data()},
           begin, std::min(begin + split, blocks));
   }
 };
@@ -100,16 +108,17 @@ std::vector<float> run(const InferenceKernels& use, const Case& c, int64_t split
   const Packed weight(use, c, split);
   std::vector<uint8_t> bytes(static_cast<size_t>(c.rows * row_bytes(c.inner)), 99);
   std::vector<float> units(static_cast<size_t>(c.rows));
+  std::vector<int32_t> zeros(units.size());
   for (int64_t row = 0; row < c.rows; ++row)
-    use.quantize_int8.quantize({c.x.data(), c.stride(), c.inner, bytes.data(), units.data()}, row,
-                               row + 1);
+    use.quantize_int8.quantize(
+        {c.x.data(), c.stride(), c.inner, bytes.data(), units.data(), zeros.data()}, row, row + 1);
   const int64_t stride = c.outer + 2, blocks = padded(c.outer) / kBlock;
   std::vector<float> out(static_cast<size_t>(c.rows * stride), 7.0F), packed;
   for (int64_t begin = 0; begin < blocks; begin += split)
     use.linear_int8.run(
-        {bytes.data(), units.data(), c.rows, weight.bytes.data(), weight.units.data(),
-         weight.offsets.data(), c.bias.empty() ? nullptr : c.bias.data(), c.inner, c.outer,
-         out.data(), stride},
+        {bytes.data(), units.data(), zeros.data(), c.rows, weight.bytes.data(), weight.units.data(),
+         weight.sums.data(), c.bias.empty() ? nullptr : c.bias.data(), c.inner, c.outer, out.data(),
+         stride},
         begin, std::min(begin + split, blocks));
   for (int64_t row = 0; row < c.rows; ++row) {
     const float* const of = out.data() + row * stride;
@@ -185,15 +194,49 @@ TEST(LinearInt8, NothingSaturates) {
 
 TEST(LinearInt8, TiesRoundToEven) {
   Case c = {1, 8, 8};
-  c.x = {127.0F, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 126.5F, 0, 0, 0};
+  c.x = {127.0F, 0.5F, 1.5F, 2.5F, -127.0F, -1.5F, -2.5F, 126.5F, 0, 0, 0};
   c.weight.assign(64, 0.0F);
   for (int64_t n = 0; n < 8; ++n) c.weight[n * 8 + n] = 127.0F;  // each column shows one element
   check(c);
-  const std::vector<float> expected = {127, 0, 2, 2, 0, -2, -2, 126};
+  const std::vector<float> expected = {127, 0, 2, 2, -127, -2, -2, 126};
   for (const std::string& name : set_names()) {
     const auto got = run(*find_inference(name), c, 1);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i] / 127.0F, expected[i]) << name;
   }
+}
+
+// The levels of numbers of one sign are as near as those of the whole range.
+TEST(LinearInt8, RowsOfOneSignHaveAllLevels) {
+  for (const float sign : {1.0F, -1.0F}) {
+    Case c = {1, 254, 254};
+    c.x.assign(257, 0.0F);
+    for (int64_t k = 0; k < 254; ++k) c.x[k] = sign * static_cast<float>(k + 1);
+    c.weight.assign(254 * 254, 0.0F);
+    for (int64_t n = 0; n < 254; ++n) c.weight[n * 254 + n] = 127.0F;
+    check(c);
+    for (const std::string& name : set_names()) {
+      const auto got = run(*find_inference(name), c, 1);
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i] / 127.0F, c.x[i]) << name;
+    }
+  }
+}
+
+// Where the least and the most of a row both are halfway between levels, roundings of the scale may
+// make the most of them one level too many.
+TEST(LinearInt8, TheLastLevelIsNotExceeded) {
+  Draw draw(6);
+  int exceeded = 0;
+  for (int i = 0; i < 50; ++i) {
+    Case c = draw.one(1, 2, 20);
+    const float level = 1.0F + 0.1F * draw.floats(1)[0];
+    const auto least = static_cast<float>(draw.between(1, 252)) + 0.5F;
+    c.x = {-least * level, (254.0F - least) * level, 0, 0, 0};
+    check(c);
+    const Quantized row = plain_row(c.x.data(), 2, Kind::Input);
+    const volatile float most = c.x[1] * (127.0F / (c.x[1] / 2 - c.x[0] / 2));
+    if (static_cast<int>(std::nearbyint(most)) + row.zero > 127) ++exceeded;
+  }
+  EXPECT_GT(exceeded, 0);
 }
 
 // Rows of zeros, of subnormal numbers, around the least that is not taken for zero, with one huge
@@ -243,7 +286,7 @@ TEST(PackInt8, RowsAreUnpacked) {
   Draw draw(5);
   for (int i = 0; i < 10; ++i) {
     const Case c = draw.one(1, draw.between(1, 100), draw.between(1, 100));
-    const auto rows = plain_rows(c.weight, c.inner, c.inner, c.outer);
+    const auto rows = plain_rows(c.weight, c.inner, c.inner, c.outer, Kind::Weight);
     std::vector<int64_t> ids;
     for (int j = 0; j < 7; ++j) ids.push_back(draw.between(0, c.outer - 1));
     for (const std::string& name : set_names()) {
