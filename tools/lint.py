@@ -97,7 +97,7 @@ NEVER_FROZEN = {
 }
 
 # The classes with options in frozen models: those of stacks, and those of encoders and heads.
-OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/models/options/holders.h")
+OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/inference/layers/module_parts.inc", "src/models/options/holders.h")
 
 # A private header of fewer lines needs two readers: files of other stems that include it.
 SMALL_HEADER = 25

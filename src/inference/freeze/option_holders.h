@@ -36,19 +36,15 @@ struct ModuleClasses {
 
 /// All classes with options that a freezable stack or Transformer holds; lint compares them, and
 /// those of models/options/holders.h, with the headers.
+#define POSENC_PARTS(Impl, ...) Impl,
 using OptionHolders = ModuleClasses<
-    BottleneckEncoderLayerImpl, BottleneckFeedForwardImpl, ConformerConvolutionImpl,
-    ConformerEncoderLayerImpl, ConformerFeedForwardImpl, ConvolutionBesideImpl, ConvolutionNeckImpl,
-    ConvolutionalAttentionImpl, DisentangledAttentionImpl, DocumentPositionBiasImpl,
-    EncoderEmbeddingsImpl, GridPositionBiasImpl, LayerNormImpl, LayerScaleImpl,
-    LearnedPositionEmbeddingImpl, MultiheadAttentionImpl, OutputProjectionImpl, PatchMergingImpl,
-    PatchProjectionImpl, PositionalEncodingImpl, RelativeEmbeddingsImpl, RelativePositionBiasImpl,
-    RotaryEmbeddingImpl, TransformerXLAttentionImpl, TransformerXLPositionsImpl,
-    TokenAndPositionEmbeddingImpl, TransformerDecoderImpl, TransformerDecoderLayerImpl,
-    TransformerEncoderImpl, TransformerEncoderLayerImpl, TransformerImpl, TransformerNormImpl,
-    VisionEmbeddingsImpl, WindowAttentionImpl, WindowEncoderImpl, WindowEncoderLayerImpl,
-    WindowStageImpl, torch::nn::BatchNorm1dImpl, torch::nn::Conv1dImpl, torch::nn::Conv2dImpl,
-    torch::nn::EmbeddingImpl>;
+#include "inference/layers/module_parts.inc"
+    ConvolutionNeckImpl, DocumentPositionBiasImpl, EncoderEmbeddingsImpl,
+    LearnedPositionEmbeddingImpl, OutputProjectionImpl, PatchProjectionImpl, PositionalEncodingImpl,
+    RotaryEmbeddingImpl, TokenAndPositionEmbeddingImpl, TransformerDecoderImpl,
+    TransformerEncoderImpl, TransformerImpl, VisionEmbeddingsImpl, WindowEncoderImpl,
+    WindowStageImpl, torch::nn::Conv2dImpl, torch::nn::EmbeddingImpl>;
+#undef POSENC_PARTS
 
 /// What decides the results of a module beside its tensors: of an OutputProjection, which weight it
 /// uses, since it may be that of another module.

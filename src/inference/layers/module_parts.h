@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -37,47 +38,10 @@ inline Optional maybe(const at::Tensor& tensor) { return {tensor}; }
   template <typename Visit>                        \
   void visit_parts(const Impl& m, Visit&& visit) { \
     visit(#__VA_ARGS__, __VA_ARGS__);              \
-  }                                                \
-  static_assert(true, "")
+  }
 
-POSENC_PARTS(torch::nn::LinearImpl, m.weight, maybe(m.bias));
-POSENC_PARTS(torch::nn::Conv1dImpl, m.weight, m.bias);
-POSENC_PARTS(torch::nn::BatchNorm1dImpl, m.weight, m.bias, m.running_mean, m.running_var);
-POSENC_PARTS(LayerNormImpl, m.weight, maybe(m.bias));
-POSENC_PARTS(TransformerNormImpl, m.weight, maybe(m.bias));
-POSENC_PARTS(LayerScaleImpl, m.lambda1);
-POSENC_PARTS(GridPositionBiasImpl, m.weight);
-POSENC_PARTS(RelativePositionBiasImpl, m.weight);
-POSENC_PARTS(MultiheadAttentionImpl, m.in_proj_weight, m.q_proj_weight, m.k_proj_weight,
-             m.v_proj_weight, maybe(m.in_proj_bias), m.out_proj, m.q_norm, m.k_norm,
-             m.relative_attention_bias);
-POSENC_PARTS(DisentangledAttentionImpl, m.in_proj_weight, m.in_proj_bias, m.out_proj, m.pos_key,
-             m.pos_query);
-POSENC_PARTS(TransformerXLAttentionImpl, m.in_proj_weight, maybe(m.in_proj_bias), m.out_proj,
-             m.position_proj, m.content_bias, m.position_bias, m.segment_bias, m.segment_embed);
-POSENC_PARTS(ConvolutionalAttentionImpl, m.in_proj_weight, m.in_proj_bias, m.depthwise_weight,
-             m.pointwise, m.kernel, m.conv_out, m.out_proj);
-POSENC_PARTS(WindowAttentionImpl, m.in_proj_weight, maybe(m.in_proj_bias), m.out_proj,
-             m.relative_position_bias_table, m.logit_scale, m.coordinates, m.entries, m.rel_pos_h,
-             m.rel_pos_w);
-POSENC_PARTS(ConformerConvolutionImpl, m.norm, m.pointwise1, m.depthwise_weight, m.batch_norm,
-             m.pointwise2);
-POSENC_PARTS(ConformerFeedForwardImpl, m.norm, m.linear1, m.linear2);
-POSENC_PARTS(BottleneckFeedForwardImpl, m.linear1, m.linear2, m.norm);
-POSENC_PARTS(RelativeEmbeddingsImpl, m.weight, m.norm);
-POSENC_PARTS(ConvolutionBesideImpl, m.conv, m.norm);
-POSENC_PARTS(TransformerXLPositionsImpl, maybe(m.mask_emb));
-POSENC_PARTS(PatchMergingImpl, m.reduction, m.norm);
-POSENC_PARTS(TransformerEncoderLayerImpl, m.self_attn, m.disentangled_attn, m.transformer_xl_attn,
-             m.conv_attn, m.linear1, m.linear2, m.norm1, m.norm2, m.post_norm1, m.post_norm2,
-             m.layer_scale1, m.layer_scale2, m.grid_position_bias);
-POSENC_PARTS(ConformerEncoderLayerImpl, m.ffn1, m.norm1, m.self_attn, m.transformer_xl_attn, m.conv,
-             m.ffn2, m.norm2);
-POSENC_PARTS(BottleneckEncoderLayerImpl, m.input, m.input_norm, m.shared, m.shared_norm,
-             m.self_attn, m.norm1, m.last_ffn, m.output, m.output_norm);
-POSENC_PARTS(TransformerDecoderLayerImpl, m.self_attn, m.multihead_attn, m.linear1, m.linear2,
-             m.norm1, m.norm2, m.norm3, m.layer_scale1, m.layer_scale2, m.layer_scale3);
-POSENC_PARTS(WindowEncoderLayerImpl, m.self_attn, m.linear1, m.linear2, m.norm1, m.norm2);
+POSENC_PARTS(torch::nn::LinearImpl, m.weight, maybe(m.bias))
+#include "inference/layers/module_parts.inc"
 #undef POSENC_PARTS
 
 void check_tensor(const std::string& name, const at::Tensor& tensor, at::IntArrayRef sizes);
@@ -98,6 +62,48 @@ std::shared_ptr<Impl> without_memory(const std::string& name, const Options& opt
 template <typename Impl>
 void check_parts(const std::string& name, const Impl& own, const Impl& like);
 
+/// The first field in which a struct, or a value, differs from `like`: what follows the struct's
+/// name, such as `.sinusoid.base`, and both values.
+struct Difference {
+  std::string field = {}, own = {}, like = {};
+};
+template <typename Value>
+void find_difference(const Value& own, const Value& like, Difference& found) {
+  if constexpr (fields::IsListed<Value>::value) {
+    fields::any_of_pairs(
+        own, like, fields::Which::EvalMode,
+        [&](const char* names, std::size_t index, const auto& value, const auto& other) {
+          if (!fields::differ(value, other, fields::Which::EvalMode)) return false;
+          found.field += "." + fields::field_name(names, index);
+          find_difference(value, other, found);
+          return true;
+        });
+  } else {
+    std::ostringstream of_own, of_like;
+    fields::print_value(of_own, own, static_cast<const Value*>(nullptr));
+    fields::print_value(of_like, like, static_cast<const Value*>(nullptr));
+    found.own = of_own.str();
+    found.like = of_like.str();
+  }
+}
+template <typename Value>
+void find_difference(const std::optional<Value>& own, const std::optional<Value>& like,
+                     Difference& found) {
+  if (own && like) return find_difference(*own, *like, found);
+  find_difference<std::optional<Value>>(own, like, found);
+}
+
+/// Throws c10::ValueError for an option, or a struct of options, that is not that of the model.
+template <typename Value>
+void check_same(const std::string& name, const std::string& option, const Value& own,
+                const Value& like) {
+  if (!fields::differ(own, like, fields::Which::EvalMode)) return;
+  Difference found;
+  find_difference(own, like, found);
+  TORCH_CHECK_VALUE(false, "[freeze] ", name, ": ", option, found.field, " must be ", found.like,
+                    ", as in the rest of the model. Got ", found.own);
+}
+
 /// Throws c10::ValueError unless the two have the same of what the modules of a layer, or of a
 /// stack, share.
 template <typename Options>
@@ -109,15 +115,9 @@ void check_shared_options(const std::string& name, const Options& own, const Opt
       own, like, fields::Which::EvalMode,
       [&](const char* names, std::size_t index, const auto& value, const auto& other) {
         const std::string field = fields::field_name(names, index);
-        if (std::find(std::begin(kShared), std::end(kShared), field) == std::end(kShared) ||
-            !fields::differ(value, other, fields::Which::EvalMode))
-          return false;
-        using Value = std::decay_t<decltype(value)>;
-        std::ostringstream got, expected;
-        fields::print_value(got, value, static_cast<const Value*>(nullptr));
-        fields::print_value(expected, other, static_cast<const Value*>(nullptr));
-        TORCH_CHECK_VALUE(false, "[freeze] ", name, ": ", field, " must be ", expected.str(),
-                          ", as in the rest of the model. Got ", got.str());
+        if (std::find(std::begin(kShared), std::end(kShared), field) != std::end(kShared))
+          check_same(name, field, value, other);
+        return false;
       });
 }
 
