@@ -257,7 +257,7 @@ TEST(ExchangedPartsErrors, NameTheAttentionOfOtherKindsOfLayers) {
                                       MultiheadAttention(MultiheadAttentionOptions(16, 2).relative(
                                           relative::Buckets{})));
                                 }),
-          "layers.0.self_attn must be without a rotary embedding, norms of heads and a relative");
+          "layers.0.self_attn must be without a relative position bias. Got one");
   refused(one_layer<Plain>(small().mixing(Mixing::Convolution),
                            [](Plain& layer) { layer.conv_attn->options.conv_kernel_size(99); }),
           "layers.0.conv_attn.depthwise_weight must be [16, 99]. Got");

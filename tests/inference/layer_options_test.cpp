@@ -242,28 +242,6 @@ TEST(LayerOptions, AFrozenModelNoticesOtherOptions) {
   }
 }
 
-// Also where a layer refuses one: the stack gives its mask to every attention.
-TEST(LayerOptions, AWindowThatIsSetLater) {
-  const auto small = [] { return LayerOptions(16, 4).d_ff(8); };
-  const torch::NoGradGuard no_grad;
-  for (const LayerOptions& options :
-       {small(), small().mixing(Mixing::Convolution), small().bottleneck(BottleneckOptions(8)),
-        small().conformer(ConformerOptions(3)), small().disentangled(DisentangledOptions(6))}) {
-    for (const int64_t window : {1, -1}) {
-      TransformerEncoder encoder(TransformerEncoderOptions(options, 2));
-      encoder->eval();
-      auto& layer = dynamic_cast<EncoderLayerBase&>(*encoder->layers->ptr(0));
-      const_cast<LayerOptions&>(layer.layer_options()).window(window);
-      if (window < 0) {
-        EXPECT_ERROR(freeze(encoder), c10::ValueError, "[freeze] layers.0: window must ");
-        continue;
-      }
-      const auto x = torch::randn({2, 9, 16});
-      EXPECT_TRUE(within(Op::Layers, freeze(encoder).forward(x), encoder->forward(x)));
-    }
-  }
-}
-
 // The layers of a bottleneck may differ in their heads.
 TEST(LayerOptions, HeadsOfEachBottleneck) {
   const auto layer = LayerOptions(16, 4).d_ff(8).bottleneck(BottleneckOptions(8));

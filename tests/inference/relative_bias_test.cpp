@@ -131,6 +131,10 @@ Transformer any_t5(Dice& dice) {
       with_index<TransformerDecoderOptions>(dice, any_layer(dice, d_model, norm_first), false);
   model->encoder = model->replace_module("encoder", TransformerEncoder(encoder));
   model->decoder = model->replace_module("decoder", TransformerDecoder(decoder));
+  if (dice(0, 3) == 0) {  // beside a relative bias as well, when it is set later
+    model->encoder->options.alibi(any_alibi(dice));
+    model->decoder->options.alibi(any_alibi(dice));
+  }
   return with_own_weights(model);
 }
 

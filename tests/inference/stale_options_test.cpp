@@ -48,6 +48,8 @@ void change_each(std::optional<T>& value, const std::string& where, bool is_read
     change_to<std::optional<T>>(value, std::nullopt, where + " = none", is_read, with);
   } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
     change_to<std::optional<T>>(value, static_cast<T>(1), where, is_read, with);
+  } else if constexpr (std::is_default_constructible_v<T>) {
+    change_to<std::optional<T>>(value, T{}, where, is_read, with);
   }
 }
 template <typename T>
@@ -135,6 +137,13 @@ std::vector<std::pair<torch::Tensor, torch::Tensor>> tensors_of(const torch::nn:
   return tensors;
 }
 
+void change_options(torch::nn::Module& module, const Try& with) {
+  const auto change = [&](auto& own) {
+    if constexpr (requires { own.options; }) change_each(own.options, "", true, with);
+  };
+  OptionHolders::visit(module, change) || ModelOptionHolders::visit(module, change);
+}
+
 void options_are_noticed(const std::vector<FreezableModel>& models) {
   const torch::NoGradGuard no_grad;
   const Threads one(1);
@@ -164,17 +173,49 @@ void options_are_noticed(const std::vector<FreezableModel>& models) {
         }
         if (is_written) run_frozen = model.freeze();
       };
-      const auto change = [&](auto& own) {
-        if constexpr (requires { own.options; })
-          change_each(own.options, "", true, Try{changed, restored});
-      };
-      OptionHolders::visit(*item.value(), change) ||
-          ModelOptionHolders::visit(*item.value(), change);
+      change_options(*item.value(), {changed, restored});
     }
     ASSERT_TRUE(bit_equal(model.run(), before));
     run_frozen();
   }
   EXPECT_GT(moved, tried / 20);
+}
+
+// Each option that is changed before the model is frozen, where the module takes it: the frozen
+// model computes what the module computes, or freeze() refuses it.
+TEST(OptionsSetLater, OfStacksAreReadOrRefused) {
+  const torch::NoGradGuard no_grad;
+  const Threads one(1);
+  std::size_t read = 0, refused = 0;
+  for (const FreezableModel& model : freezable_stacks()) {
+    SCOPED_TRACE(model.name);
+    auto tensors = tensors_of(*model.model);
+    for (const auto& item : model.model->named_modules()) {
+      const auto changed = [&](const std::string& where, bool) {
+        torch::Tensor expected, got;
+        try {
+          expected = model.run();
+        } catch (const std::exception&) {
+          return;
+        }
+        try {
+          got = model.freeze()();
+        } catch (const c10::Error&) {
+          ++refused;
+          return;
+        }
+        ++read;
+        EXPECT_TRUE(got.sizes() == expected.sizes() &&
+                    got.allclose(expected, 1e-3, 1e-3, /*equal_nan=*/true))
+            << item.key() << where;
+      };
+      const auto restored = [&] {
+        for (auto& [tensor, old] : tensors) tensor.copy_(old);
+      };
+      change_options(*item.value(), {changed, restored});
+    }
+  }
+  EXPECT_GT(read, refused);
 }
 
 TEST(StaleOptions, OfStacksThatMoveAResultAreNoticed) { options_are_noticed(freezable_stacks()); }

@@ -152,8 +152,11 @@ void StepDecoder::extend_relative() {
   if ((biases.empty() && !alibi) || length_ < relative_length_) return;
   relative_length_ = std::min(capacity_, std::max(kFirstDistances, 2 * relative_length_));
   relative_.clear();
-  for (const RelativeBias& bias : biases) relative_.push_back(bias.before(relative_length_));
   if (alibi) alibi_ = alibi->before(relative_length_);
+  for (const RelativeBias& bias : biases) {
+    relative_.push_back(bias.before(relative_length_));
+    if (alibi) relative_.back().add_(alibi_);
+  }
 }
 
 // What is added by the distance of the memory's keys from token `query`, (B|1, H, S).

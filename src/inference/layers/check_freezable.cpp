@@ -1,9 +1,11 @@
 // The checks of every module that freeze() takes.
+//
+// posenc-budget: the rules of every kind of layer, beside each other
 
 #include "inference/layers/check_freezable.h"
 
-#include <algorithm>
-#include <sstream>
+#include <string>
+#include <type_traits>
 
 #include "inference/attention/attention.h"
 #include "inference/layers/module_parts.h"
@@ -19,15 +21,6 @@ const auto& module_of(const std::string& name, const Holder& holder) {
                     " must be a module. Got an empty holder");
   return *holder.ptr();
 }
-
-template <typename Value>
-void check_option(const std::string& name, const char* option, const Value& value,
-                  const Value& expected) {
-  TORCH_CHECK_VALUE(value == expected, "[freeze] ", name, ": ", option, " must be ", expected,
-                    ", as in the rest of the model. Got ", value);
-}
-
-std::string text(bool value) { return value ? "true" : "false"; }
 
 // A module of the model, if it is there, beside one with these options.
 template <typename Holder, typename Options>
@@ -50,50 +43,62 @@ void check_parts_of_layer(const std::string& name, const Layer& layer,
   check_parts(name, layer, *without_memory<Layer>(name, options));
 }
 
-// Of one width; keys and values of another are apart.
-void check_attention(const std::string& name, const MultiheadAttention& attention) {
-  TORCH_CHECK_VALUE(attention.is_empty() || attention->in_proj_weight.defined(), "[freeze] ", name,
-                    " must have keys and values of the width of queries. Got ",
-                    c10::str(*attention.ptr()));
+// Which axis is that of heads, as layers have it.
+void check_rotary(const std::string& name, const RotaryEmbedding& rotary, rotary::HeadAxis axis) {
+  if (rotary) check_same(name + ".rotary", "head_axis", rotary->options.head_axis(), axis);
 }
 
-// The attention of a decoder's layer, which a StepDecoder runs too. All of a stack have the heads
-// of its options, since each token has the keys and values of all layers side by side.
-void check_in_decoder(const std::string& name, const MultiheadAttention& attention,
-                      const TransformerLayerOptions& stack) {
-  check_attention(name, attention);
-  TORCH_CHECK_VALUE(attention->rotary.is_empty() && attention->q_norm.is_empty(), "[freeze] ", name,
+// Of one width; keys and values of another are apart.
+void check_attention(const std::string& name, const MultiheadAttention& attention) {
+  if (attention.is_empty()) return;
+  TORCH_CHECK_VALUE(attention->in_proj_weight.defined(), "[freeze] ", name,
+                    " must have keys and values of the width of queries. Got ",
+                    c10::str(*attention.ptr()));
+  check_rotary(name, attention->rotary, rotary::HeadAxis::BeforeLength);
+}
+
+// With heads of these sizes, of queries and keys as they are projected.
+void check_plain(const std::string& name, const MultiheadAttentionImpl& attention, int64_t kv_heads,
+                 int64_t head_dim) {
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty(), "[freeze] ", name,
                     " must be without a rotary embedding and norms of heads. Got ",
-                    c10::str(*attention));
-  const HeadSizes sizes = HeadSizes::of(attention->options);
-  check_option(name, "num_kv_heads", sizes.kv_heads, stack.num_kv_heads().value_or(sizes.heads));
-  check_option(name, "head_dim", sizes.head_dim,
-               stack.head_dim().value_or(stack.d_model() / stack.num_heads()));
+                    c10::str(attention));
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  check_same(name, "num_kv_heads", sizes.kv_heads, kv_heads);
+  check_same(name, "head_dim", sizes.head_dim, head_dim);
+}
+
+// `also` is what the rule says besides.
+void check_no_bias(const std::string& name, const MultiheadAttentionImpl& attention,
+                   const char* also = "") {
+  TORCH_CHECK_VALUE(attention.relative_attention_bias.is_empty(), "[freeze] ", name,
+                    " must be without a relative position bias", also, ". Got one");
 }
 
 // What the layers of a stack have from one table.
 void check_positions(const std::string& name, const TransformerXLAttention& attention,
                      const TransformerLayerOptions& stack) {
-  TORCH_CHECK_VALUE(
-      attention.is_empty() || attention->options.positions() == *stack.transformer_xl(),
-      "[freeze] ", name, ": positions must be those of the rest of the model. Got others");
+  if (!attention.is_empty())
+    check_same(name, "positions", attention->options.positions(), *stack.transformer_xl());
 }
 void check_positions(const std::string& name, const DisentangledAttention& attention,
                      const TransformerLayerOptions& stack) {
   if (attention.is_empty()) return;
   const DisentangledOptions &own = attention->options.positions(), &shared = *stack.disentangled();
-  check_option(name, "max_relative_positions", own.max_relative_positions(),
-               shared.max_relative_positions());
-  check_option(name, "position_buckets", own.position_buckets(), shared.position_buckets());
+  check_same(name, "max_relative_positions", own.max_relative_positions(),
+             shared.max_relative_positions());
+  check_same(name, "position_buckets", own.position_buckets(), shared.position_buckets());
 }
 
 void check_layer(const std::string& name, const TransformerEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
-  check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
-  check_option(name, "disentangled", text(layer.options.disentangled().has_value()),
-               text(stack.disentangled().has_value()));
-  check_option(name, "transformer_xl", text(layer.options.transformer_xl().has_value()),
-               text(stack.transformer_xl().has_value()));
+  check_same(name, "norm_first", layer.options.norm_first(), stack.norm_first());
+  check_same(name, "disentangled", layer.options.disentangled().has_value(),
+             stack.disentangled().has_value());
+  check_same(name, "transformer_xl", layer.options.transformer_xl().has_value(),
+             stack.transformer_xl().has_value());
+  if (layer.options.mixing() != Mixing::Attention)  // otherwise its attention has it
+    check_same(name, "batch_first", layer.options.batch_first(), stack.batch_first());
   check_parts_of_layer(name, layer, stack);
   const std::string own = name + ".self_attn";
   check_attention(own, layer.self_attn);
@@ -103,34 +108,33 @@ void check_layer(const std::string& name, const TransformerEncoderLayerImpl& lay
 
 void check_layer(const std::string& name, const TransformerDecoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
-  check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
+  check_same(name, "norm_first", layer.options.norm_first(), stack.norm_first());
   check_parts_of_layer(name, layer, stack);
-  check_in_decoder(name + ".self_attn", layer.self_attn, stack);
-  check_in_decoder(name + ".multihead_attn", layer.multihead_attn, stack);
-  TORCH_CHECK_VALUE(layer.multihead_attn->relative_attention_bias.is_empty(), "[freeze] ", name,
-                    ".multihead_attn must be without a relative position bias. Got one");
-}
-
-// The attention of a conformer whose input is rotated: queries and keys have rows of d_model each.
-void check_rotated(const std::string& name, const MultiheadAttentionImpl& attention) {
-  const HeadSizes sizes = HeadSizes::of(attention.options);
-  check_option(name, "num_kv_heads", sizes.kv_heads, sizes.heads);
-  check_option(name, "head_dim", sizes.head_dim, attention.options.embed_dim() / sizes.heads);
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty(), "[freeze] ", name,
-                    " must be without a rotary embedding and norms of heads, in a conformer that "
-                    "rotates its input. Got ",
-                    c10::str(attention));
+  // Each token has the keys and values of all layers side by side.
+  const int64_t heads = stack.num_heads();
+  const auto check_heads = [&](const std::string& own, const MultiheadAttention& attention) {
+    check_attention(own, attention);
+    check_plain(own, *attention, stack.num_kv_heads().value_or(heads),
+                stack.head_dim().value_or(stack.d_model() / heads));
+  };
+  check_heads(name + ".self_attn", layer.self_attn);
+  check_heads(name + ".multihead_attn", layer.multihead_attn);
+  check_no_bias(name + ".multihead_attn", *layer.multihead_attn);
 }
 
 void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
-  check_option(name, "transformer_xl", text(layer.options.transformer_xl().has_value()),
-               text(stack.transformer_xl().has_value()));
-  check_option(name, "rotary", text(!layer.rotary.is_empty()), text(stack.rotary().has_value()));
+  check_same(name, "transformer_xl", layer.options.transformer_xl().has_value(),
+             stack.transformer_xl().has_value());
+  check_same(name, "rotary", !layer.rotary.is_empty(), stack.rotary().has_value());
   check_parts_of_layer(name, layer, stack);
   check_attention(name + ".self_attn", layer.self_attn);
   check_positions(name + ".self_attn", layer.transformer_xl_attn, stack);
-  if (layer.rotary) check_rotated(name + ".self_attn", *layer.self_attn);
+  if (layer.rotary) {  // of rows of d_model, before they are projected
+    check_rotary(name, layer.rotary, rotary::HeadAxis::AfterLength);
+    check_plain(name + ".self_attn", *layer.self_attn, stack.num_heads(),
+                stack.d_model() / stack.num_heads());
+  }
   TORCH_CHECK_VALUE(layer.conv->batch_norm->options.track_running_stats(), "[freeze] ", name,
                     ".conv.batch_norm: track_running_stats must be true. Got false");
 }
@@ -138,10 +142,9 @@ void check_layer(const std::string& name, const ConformerEncoderLayerImpl& layer
 void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& layer,
                  const TransformerLayerOptions& stack) {
   const BottleneckOptions& own = *layer.options.bottleneck();
-  check_option(name, "intra_bottleneck_size", own.intra_bottleneck_size(),
-               stack.bottleneck()->intra_bottleneck_size());
-  check_option(name, "use_bottleneck", text(own.use_bottleneck()),
-               text(stack.bottleneck()->use_bottleneck()));
+  check_same(name, "intra_bottleneck_size", own.intra_bottleneck_size(),
+             stack.bottleneck()->intra_bottleneck_size());
+  check_same(name, "use_bottleneck", own.use_bottleneck(), stack.bottleneck()->use_bottleneck());
   check_parts_of_layer(name, layer, stack);
   for (std::size_t i = 0; i < layer.ffn->size(); ++i) {
     const std::string inner = name + ".ffn." + std::to_string(i);
@@ -153,19 +156,35 @@ void check_layer(const std::string& name, const BottleneckEncoderLayerImpl& laye
   const MultiheadAttentionImpl& attention = *layer.self_attn.ptr();
   const int64_t width = own.intra_bottleneck_size();
   const std::string inner = name + ".self_attn";
-  const HeadSizes sizes = HeadSizes::of(attention.options);
-  check_option(inner, "num_kv_heads", sizes.kv_heads, sizes.heads);
-  check_option(inner, "head_dim", sizes.head_dim * sizes.heads, width);
-  check_option(inner, "kdim", attention.options.kdim().value_or(width), width);
+  const int64_t heads = layer.options.num_heads();
+  check_plain(inner, attention, heads, width / heads);
+  check_no_bias(inner, attention);
+  check_same(inner, "kdim", attention.options.kdim().value_or(width), width);
   const bool values_are_inner = own.use_bottleneck_attention() || !own.use_bottleneck();
-  check_option(inner, "vdim", attention.options.vdim().value_or(width),
-               values_are_inner ? width : stack.d_model());
-  const bool is_plain = attention.rotary.is_empty() && attention.q_norm.is_empty() &&
-                        attention.relative_attention_bias.is_empty();
-  TORCH_CHECK_VALUE(is_plain, "[freeze] ", name,
-                    ".self_attn must be without a rotary embedding, norms of heads and a relative "
-                    "position bias. Got ",
-                    c10::str(attention));
+  check_same(inner, "vdim", attention.options.vdim().value_or(width),
+             values_are_inner ? width : stack.d_model());
+}
+
+// The first of what a stack adds to the scores of all its layers; null if there is nothing.
+template <typename Stack>
+const char* term_of(const Stack& stack) {
+  if (stack.relative_attention_bias) return "relative_attention_bias";
+  if (stack.options.alibi()) return "alibi";
+  if constexpr (std::is_same_v<Stack, TransformerEncoderImpl>) {
+    if (stack.grid_position_bias) return "grid_position_bias";
+  }
+  return nullptr;
+}
+
+// A module adds a stack's terms to the scores of every attention, a frozen model to those of some.
+template <typename Layer>
+void check_term(const std::string& name, const Layer& layer, const char* term) {
+  const TransformerLayerOptions& options = layer.options;
+  if (term == nullptr || options.mixing() == Mixing::Fourier) return;  // which has no scores
+  TORCH_CHECK_VALUE(!layer.self_attn.is_empty() && !options.bottleneck(), "[freeze] ", name,
+                    " must be of Mixing::Attention without a bottleneck, disentangled or "
+                    "Transformer-XL's attention, since the stack has ",
+                    term, ". Got another");
 }
 
 template <typename Layer, typename Stack>
@@ -174,11 +193,17 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
   const std::string name = prefix + "layers";
   TORCH_CHECK_VALUE(!stack.layers->is_empty(), "[freeze] ", name,
                     " must contain at least one layer. Got no layer");
+  const auto& bias = stack.relative_attention_bias;
   for (size_t i = 0; i < stack.layers->size(); ++i) {
-    check_layer(name + "." + std::to_string(i), layer_of<Layer>(module, stack.layers, i), options);
+    const std::string own = name + "." + std::to_string(i);
+    const Layer& layer = layer_of<Layer>(module, stack.layers, i);
+    check_layer(own, layer, options);
+    check_term(own, layer, term_of(stack));
+    if (bias && layer.self_attn)
+      check_no_bias(own + ".self_attn", *layer.self_attn, ", since the stack has one");
   }
   check_as(prefix + "norm", stack.norm, TransformerNormOptions(options.d_model()));
-  if (const auto& bias = stack.relative_attention_bias) {
+  if (bias) {
     check_as(prefix + "relative_attention_bias", bias,
              RelativePositionBiasOptions(bias->options).num_heads(options.num_heads()));
   }
@@ -223,21 +248,21 @@ void check_freezable(const WindowEncoderImpl& encoder, const std::string& prefix
 
 void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
   const TransformerLayerOptions& options = encoder.options.layer();
-  if (options.bottleneck())
-    return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
   if (options.transformer_xl()) module_of(prefix + "shifted_positions", encoder.shifted_positions);
+  if (options.disentangled())
+    module_of(prefix + "relative_embeddings", encoder.relative_embeddings);
   check_as(prefix + "shifted_positions", encoder.shifted_positions, options);
-  if (options.conformer())
-    return check_layers<ConformerEncoderLayerImpl>("ConformerEncoder", encoder, prefix);
-  check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
+  check_as(prefix + "relative_embeddings", encoder.relative_embeddings, options);
+  check_as(prefix + "conv", encoder.conv, options);
   if (const auto& bias = encoder.grid_position_bias) {
     check_as(prefix + "grid_position_bias", bias,
              GridPositionBiasOptions(bias->options).num_heads(options.num_heads()));
   }
-  if (options.disentangled())
-    module_of(prefix + "relative_embeddings", encoder.relative_embeddings);
-  check_as(prefix + "relative_embeddings", encoder.relative_embeddings, options);
-  check_as(prefix + "conv", encoder.conv, options);
+  if (options.bottleneck())
+    return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
+  if (options.conformer())
+    return check_layers<ConformerEncoderLayerImpl>("ConformerEncoder", encoder, prefix);
+  check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
 }
 
 void check_freezable(const TransformerDecoderImpl& decoder, const std::string& prefix) {
@@ -246,8 +271,8 @@ void check_freezable(const TransformerDecoderImpl& decoder, const std::string& p
 
 void check_stack_options(const TransformerLayerOptions& stack, const std::string& name,
                          int64_t d_model) {
-  check_option(name, "d_model", stack.d_model(), d_model);
-  check_option(name, "batch_first", text(stack.batch_first()), text(true));
+  check_same(name, "d_model", stack.d_model(), d_model);
+  check_same(name, "batch_first", stack.batch_first(), true);
 }
 
 void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::string& name,
@@ -268,8 +293,7 @@ void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::
   const auto& position = module_of(name + ".position_encoding", embedding.position_encoding);
   TORCH_CHECK_VALUE(position.pe.defined(), "[freeze] ", name,
                     " must have a table of positions: TableSource::Buffer. Got no table");
-  check_option(name + ".position_encoding", "batch_first", text(position.options.batch_first()),
-               text(true));
+  check_same(name + ".position_encoding", "batch_first", position.options.batch_first(), true);
   check_tensor(name + ".position_encoding.pe", position.pe, {1, sizes_of(position.pe, 1), d_model});
 }
 

@@ -119,15 +119,23 @@ TEST(TransformerXLAttention, FreezingSeesTheOptionsOfPositions) {
   const torch::NoGradGuard no_grad;
   auto encoder = drawn(TransformerEncoder(TransformerEncoderOptions(layer_of(positions()), 1)));
   const auto x = torch::randn({2, 4, 8});
-  for (const TransformerXLOptions& other : {positions().clamp_len(1), positions().bi_data(true),
-                                            positions().sinusoid(SinusoidOptions(8).base(50.0))}) {
+  const std::pair<TransformerXLOptions, const char*> others[] = {
+      {positions().clamp_len(1), "clamp_len must be 0, as in the rest of the model. Got 1"},
+      {positions().bi_data(true), "bi_data must be false, as in the rest of the model. Got true"},
+      {positions().sinusoid(SinusoidOptions(8).base(50.0)),
+       "sinusoid.base must be 10000, as in the rest of the model. Got 50"}};
+  for (const auto& [other, text] : others) {
     const auto frozen = freeze(encoder);
     encoder->shifted_positions->options.transformer_xl(other);
     EXPECT_ERROR(frozen.forward(x), c10::Error, "Got other options of shifted_positions");
     EXPECT_ERROR(freeze(encoder), c10::ValueError,
-                 "[freeze] shifted_positions: transformer_xl must be (...), as in the rest of the "
-                 "model. Got (...)");
+                 std::string("[freeze] shifted_positions: transformer_xl.") + text);
     encoder->shifted_positions->options.transformer_xl(positions());
+    auto& layer = encoder->layers->at<TransformerEncoderLayerImpl>(0);
+    layer.transformer_xl_attn->options.positions(other);
+    EXPECT_ERROR(freeze(encoder), c10::ValueError,
+                 std::string("[freeze] layers.0.self_attn: positions.") + text);
+    layer.transformer_xl_attn->options.positions(positions());
   }
 }
 
