@@ -1,16 +1,53 @@
-// Attentions whose scores have biases, attentions beside a convolution, and Fourier's mixing.
+// Attentions whose scores have biases, and attentions beside a convolution.
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "inference/attention/attention.h"
+#include "inference/attention/grid_biases.h"
+#include "inference/attention/relative_bias.h"
+#include "inference/attention/rotation.h"
 #include "inference/layers/mixers.h"
-#include "transformer/functional/fourier_mixing.h"
+#include "inference/rows/convolution.h"
 
 namespace posenc::inference {
 namespace {
+
+// A MultiheadAttention, or a ConvolutionalAttention.
+struct AttentionStep {
+  HeadSizes sizes;
+  float score_scale;
+  Projection in_proj, out_proj;  // (sizes.width(), D), (D, sizes.query_width())
+  Projection values = {};        // apart from in_proj where the input of queries is rotated
+  std::optional<Convolution> convolution = std::nullopt;  // beside the attention
+  Norm query_norm = {}, key_norm = {};                    // of each head
+  std::optional<std::size_t> rotation = std::nullopt;     // of the stack's rotations
+  std::optional<std::size_t> relative = std::nullopt;     // of the stack's relative biases
+  std::optional<std::size_t> grid_bias = std::nullopt;    // of the stack's grid biases
+  std::optional<int64_t> window = std::nullopt;
+
+  bool reads_int8() const { return in_proj.is_int8(); }
+  // The width of the rows of which out_proj is taken.
+  int64_t context_width() const { return (convolution ? 2 : 1) * sizes.query_width(); }
+};
+
+// Their biases and rotations are shared.
+class AttentionMixers : public StepMixers<AttentionStep> {
+ public:
+  explicit AttentionMixers(const BlockLayers& layers)
+      : alibi(layers.alibi), counts_tokens(layers.counts_tokens) {}
+  std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
+  bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
+
+  std::vector<Rotation> rotations;
+  bool rotates_input = false;  // and not queries and keys
+  std::vector<RelativeBias> relative_biases;
+  GridBiases grid_biases;
+  const std::optional<AlibiSlopes> alibi;
+  const bool counts_tokens;  // whether distances of ALiBi count rows without padding
+};
 
 class AttentionRun : public MixerRun {
  public:
@@ -120,42 +157,73 @@ class AttentionRun : public MixerRun {
   std::optional<ConvolutionRun> convolution_;
 };
 
-class FourierRun : public MixerRun {
- public:
-  explicit FourierRun(const BatchRows& batch)
-      : mixed_(at::empty({batch.packing.batch, batch.packing.length, batch.stream.width},
-                         at::kFloat)) {}
-
-  // A sequence at a time: their complex numbers are few then.
-  void mix(std::size_t, const float* input) override {
-    auto* const data = const_cast<float*>(input);  // which is only read
-    const at::Tensor rows = at::from_blob(data, mixed_.sizes(), at::TensorOptions(at::kFloat));
-    for (int64_t b = 0; b < mixed_.size(0); ++b)
-      mixed_.narrow(0, b, 1).copy_(functional::fourier_mixing(rows.narrow(0, b, 1)));
-  }
-
-  void write(std::size_t, const Stream& part, int64_t begin, const Norm&,
-             const Norm& after) override {
-    add(part, mixed_.const_data_ptr<float>() + begin * part.width, after);
-  }
-
- private:
-  const at::Tensor mixed_;
-};
-
-}  // namespace
-
-bool AttentionMixers::reads_int8() const {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const AttentionStep& step) { return step.in_proj.is_int8(); });
-}
-
 std::unique_ptr<MixerRun> AttentionMixers::begin(const BatchRows& batch) const {
   return std::make_unique<AttentionRun>(*this, batch);
 }
 
-std::unique_ptr<MixerRun> FourierMixers::begin(const BatchRows& batch) const {
-  return std::make_unique<FourierRun>(batch);
+// The rotations of the layers so far, one for all that are the same; returns that of a layer.
+std::optional<std::size_t> add_rotation(std::vector<Rotation>& all,
+                                        const RotaryEmbeddingImpl* rotary, const HeadSizes& sizes) {
+  if (rotary == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].is_of(*rotary, sizes)) return i;
+  }
+  all.emplace_back(*rotary, sizes);
+  TORCH_CHECK_VALUE(all.front().is_axial() == all.back().is_axial(),
+                    "[freeze] the rotary embeddings of all layers must rotate by one position of a "
+                    "token, or all by one for each axis. Got some of either");
+  return all.size() - 1;
+}
+
+}  // namespace
+
+// Queries and keys have a projection of their own where their input is rotated.
+Block freeze_step(const blocks::Attention& own, StackFreezer& stack) {
+  const MultiheadAttentionImpl& attention = *own.attention;
+  const HeadSizes sizes = HeadSizes::of(attention.options);
+  AttentionMixers& all = stack.layers.mixers<AttentionMixers>(stack.layers);
+  AttentionStep step = {
+      .sizes = sizes,
+      .score_scale = scale_of(attention),
+      .in_proj = {},
+      .out_proj = linear(*attention.out_proj, stack.convert, stack.scale_of_weights()),
+      .query_norm = Norm(attention.q_norm),
+      .key_norm = Norm(attention.k_norm),
+      .rotation = add_rotation(all.rotations, blocks::get(attention.rotary), sizes),
+      .relative = relative_of(all.relative_biases, stack.encoder.relative_attention_bias,
+                              attention.relative_attention_bias),
+      .grid_bias =
+          all.grid_biases.add(blocks::get(stack.encoder.grid_position_bias), own.grid_bias),
+      .window = stack.window()};
+  if (own.rotates_input != nullptr) {
+    const int64_t width = attention.options.embed_dim();
+    all.rotates_input = true;
+    step.rotation =
+        add_rotation(all.rotations, own.rotates_input, {sizes.heads, 0, sizes.head_dim});
+    step.in_proj = in_projection(attention, 0, 2 * width, stack.convert);
+    step.values = in_projection(attention, 2 * width, width, stack.convert);
+  } else {
+    step.in_proj = stack.convert.projection(attention.in_proj_weight, attention.in_proj_bias);
+  }
+  stack.layers.is_axial = all.is_axial();
+  return all.add(std::move(step));
+}
+
+Block freeze_step(const ConvolutionalAttentionImpl& own, StackFreezer& stack) {
+  WeightConverter& convert = stack.convert;
+  const int64_t heads = own.options.num_heads(), head_dim = own.options.embed_dim() / (2 * heads);
+  stack.layers.sees_padding = true;
+  convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
+  return stack.layers.mixers<AttentionMixers>(stack.layers)
+      .add({.sizes = {heads, heads, head_dim},
+            .score_scale = score_scale(head_dim),
+            .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
+            .out_proj = linear(*own.out_proj, convert),
+            .convolution =
+                Convolution{own.depthwise_weight.t().contiguous(), linear(*own.pointwise, convert),
+                            linear(*own.kernel, convert), linear(*own.conv_out, convert), heads,
+                            own.options.conv_kernel_size()},
+            .window = stack.window()});
 }
 
 }  // namespace posenc::inference

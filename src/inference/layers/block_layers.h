@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "inference/layers/frozen_layers.h"
@@ -58,6 +60,23 @@ struct Block {
   bool ends_layer = false;
 };
 
+/// Mixers of which each has a `Step` of its own, with bool reads_int8() const.
+template <typename Step>
+class StepMixers : public Mixers {
+ public:
+  bool reads_int8() const override {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const Step& one) { return one.reads_int8(); });
+  }
+  /// The block of a step, without what all blocks have.
+  Block add(Step step) {
+    steps.push_back(std::move(step));
+    return {.mixers = this, .step = steps.size() - 1};
+  }
+
+  std::vector<Step> steps;
+};
+
 /// Layers that are blocks, whose rows pass through all networks and projections between two mixers
 /// at once, so that they stay in the cache.
 class BlockLayers : public FrozenLayers {
@@ -70,13 +89,14 @@ class BlockLayers : public FrozenLayers {
 
   bool norm_first() const { return norm_first_; }
 
-  /// Adds the mixers of a kind.
+  /// The mixers of a kind, which are made for the first of them.
   template <typename Kind, typename... Arguments>
-  Kind& add(Arguments&&... arguments) {
-    auto kind = std::make_unique<Kind>(std::forward<Arguments>(arguments)...);
-    Kind& added = *kind;
-    mixers_.push_back(std::move(kind));
-    return added;
+  Kind& mixers(const Arguments&... arguments) {
+    for (const auto& one : mixers_) {
+      if (auto* const found = dynamic_cast<Kind*>(one.get())) return *found;
+    }
+    mixers_.push_back(std::make_unique<Kind>(arguments...));
+    return static_cast<Kind&>(*mixers_.back());
   }
 
   std::vector<Block> blocks;
@@ -86,7 +106,7 @@ class BlockLayers : public FrozenLayers {
  private:
   bool norm_first_;
   int64_t width_;
-  std::vector<std::unique_ptr<const Mixers>> mixers_;
+  std::vector<std::unique_ptr<Mixers>> mixers_;
 };
 
 }  // namespace posenc::inference

@@ -1,6 +1,8 @@
 // Convolutions over the rows of sequences: a conformer's, and DeBERTa's beside its first layer.
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +12,20 @@
 
 namespace posenc::inference {
 namespace {
+
+// A ConformerConvolution, whose batch norm is part of its depthwise convolution; the norm of its
+// input is the block's before.
+struct ConformerConvolutionStep {
+  Projection pointwise1, pointwise2;
+  at::Tensor depthwise, bias;  // (K, D), (D)
+  Activation activation;       // after them
+
+  bool reads_int8() const { return pointwise1.is_int8(); }
+};
+class ConformerConvolutionMixers : public StepMixers<ConformerConvolutionStep> {
+ public:
+  std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
+};
 
 class ConformerConvolutionRun : public MixerRun {
  public:
@@ -70,6 +86,17 @@ class ConformerConvolutionRun : public MixerRun {
   const Packing& packing_;
   const int64_t rows_, width_;
   const at::Tensor gated_, convolved_;
+};
+
+// A ConvolutionBeside, which reads the input of the layers and adds to the output of the first.
+class ConvolutionBesideMixers : public Mixers {
+ public:
+  bool mixes() const override { return false; }
+  std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
+
+  Projection projection;  // (D, K D), of K neighbouring rows side by side
+  int64_t size = 0;       // K
+  Activation activation = Activation::ReLU;
 };
 
 // For each row, the rows of its K neighbours side by side: -1 beyond the ends and for padding,
@@ -134,20 +161,59 @@ class ConvolutionBesideRun : public MixerRun {
   const at::Tensor neighbours_;
 };
 
-}  // namespace
-
-bool ConformerConvolutionMixers::reads_int8() const {
-  return std::any_of(steps.begin(), steps.end(), [](const ConformerConvolutionStep& step) {
-    return step.pointwise1.is_int8();
-  });
-}
-
 std::unique_ptr<MixerRun> ConformerConvolutionMixers::begin(const BatchRows& batch) const {
   return std::make_unique<ConformerConvolutionRun>(*this, batch);
 }
 
 std::unique_ptr<MixerRun> ConvolutionBesideMixers::begin(const BatchRows& batch) const {
   return std::make_unique<ConvolutionBesideRun>(*this, batch);
+}
+
+// The weight (D, D / g, K) of a convolution as that of a linear layer (D, K D).
+at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
+  const int64_t width = conv.weight.size(0), part = conv.weight.size(1), size = conv.weight.size(2);
+  at::Tensor dense = at::zeros({width, size, width}, conv.weight.options());
+  const int64_t groups = width / part;
+  for (int64_t g = 0; g < groups; ++g) {
+    dense.narrow(0, g * part, part)
+        .narrow(2, g * part, part)
+        .copy_(conv.weight.detach().narrow(0, g * part, part).transpose(1, 2));
+  }
+  return dense.view({width, size * width});
+}
+
+}  // namespace
+
+Block freeze_step(const ConformerConvolutionImpl& own, StackFreezer& stack) {
+  TORCH_INTERNAL_ASSERT(stack.block().before == nullptr, "a norm before a convolution's own");
+  WeightConverter& convert = stack.convert;
+  const torch::nn::BatchNorm1dImpl& norm = *own.batch_norm;
+  const at::Tensor factors =
+      norm.weight.detach() * at::rsqrt(norm.running_var.detach() + norm.options.eps());
+  convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
+  convert.derived(norm.bias, static_cast<int64_t>(norm.bias.nbytes()));
+  for (const at::Tensor& source : {norm.weight, norm.running_mean, norm.running_var})
+    convert.derived(source, 0);
+  stack.layers.sees_padding = true;
+  Block block = stack.layers.mixers<ConformerConvolutionMixers>().add(
+      {.pointwise1 = linear(*own.pointwise1, convert),
+       .pointwise2 = linear(*own.pointwise2, convert),
+       .depthwise = (own.depthwise_weight.detach() * factors.unsqueeze(1)).t().contiguous(),
+       .bias = norm.bias.detach() - norm.running_mean.detach() * factors,
+       .activation = own.options.activation()});
+  block.after = Norm(own.norm);
+  return block;
+}
+
+Block freeze_beside(const ConvolutionBesideImpl& own, StackFreezer& stack) {
+  auto& all = stack.layers.mixers<ConvolutionBesideMixers>();
+  const DisentangledOptions& options = *own.options.disentangled();
+  const at::Tensor dense = dense_weight(*own.conv);
+  stack.convert.derived(own.conv->weight, static_cast<int64_t>(dense.nbytes()));
+  all.projection = stack.convert.float_projection(dense, own.conv->bias.detach());
+  all.size = options.conv_kernel_size();
+  all.activation = options.conv_act();
+  return {.mixers = &all, .after = Norm(own.norm)};
 }
 
 }  // namespace posenc::inference

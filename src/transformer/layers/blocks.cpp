@@ -1,6 +1,8 @@
 #include "transformer/layers/blocks.h"
 
+#include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "transformer/functional/attention_mask_internals.h"
@@ -13,14 +15,18 @@ namespace {
 
 Step mixing_step(const TransformerEncoderLayerImpl& layer) {
   if (layer.options.mixing() == Mixing::Fourier) return Fourier();
-  if (layer.conv_attn) return Convolutional{get(layer.conv_attn)};
-  if (layer.disentangled_attn) return Disentangled{get(layer.disentangled_attn)};
-  if (layer.transformer_xl_attn) return TransformerXL{get(layer.transformer_xl_attn)};
+  std::optional<Step> step;
+  visit_attentions(layer, [&]<typename Holder>(const Holder& own) {
+    if constexpr (!std::is_same_v<Holder, MultiheadAttention>) {
+      if (own) step = own.ptr().get();
+    }
+  });
+  if (step) return *step;
   return Attention{layer.self_attn.ptr().get(), nullptr, get(layer.grid_position_bias)};
 }
 
 Step mixing_step(const ConformerEncoderLayerImpl& layer) {
-  if (layer.transformer_xl_attn) return TransformerXL{get(layer.transformer_xl_attn)};
+  if (layer.transformer_xl_attn) return get(layer.transformer_xl_attn);
   return Attention{layer.self_attn.ptr().get(), get(layer.rotary)};
 }
 
@@ -54,17 +60,21 @@ class StepRun {
     return attend_heads(attention, call_.weights, x_, x_, x_, call_.mask,
                         attention.rotary ? call_.position_ids : at::Tensor());
   }
-  at::Tensor operator()(const Disentangled& own) const {
-    return attend_with(*own.attention, call_.weights, x_, call_.positions.table, call_.mask);
-  }
-  at::Tensor operator()(const TransformerXL& own) const {
-    return attend_with(*own.attention, call_.weights, x_, call_.positions.table, call_.mask,
-                       call_.positions.segments);
-  }
-  at::Tensor operator()(const Convolutional& own) const {
-    return batch_first([&](const at::Tensor& x) {
-      return attend_with(*own.attention, call_.weights, x, call_.mask);
-    });
+  // A module is called with what its forward() takes of a call.
+  template <typename Module>
+  at::Tensor operator()(Module* own) const {
+    const auto& [table, segments] = call_.positions;
+    const AttentionMask& mask = call_.mask;
+    if constexpr (requires { own->forward_with_weights(x_, table, mask, segments); }) {
+      return attend_with(*own, call_.weights, x_, table, mask, segments);
+    } else if constexpr (requires { own->forward_with_weights(x_, table, mask); }) {
+      return attend_with(*own, call_.weights, x_, table, mask);
+    } else if constexpr (requires { own->forward_with_weights(x_, mask); }) {
+      return batch_first(
+          [&](const at::Tensor& x) { return attend_with(*own, call_.weights, x, mask); });
+    } else {
+      return own->forward(x_);
+    }
   }
   at::Tensor operator()(const Fourier&) const {
     TORCH_CHECK_VALUE(call_.weights == nullptr,
@@ -75,7 +85,6 @@ class StepRun {
                       "which mixes all tokens. Got another mask");
     return batch_first([](const at::Tensor& x) { return functional::fourier_mixing(x); });
   }
-  at::Tensor operator()(const Convolution& own) const { return own.convolution->forward(x_); }
   at::Tensor operator()(const Network& own) const { return run(own, x_); }
 
  private:
@@ -113,7 +122,7 @@ std::vector<Block> of(const ConformerEncoderLayerImpl& layer) {
                                {.before = layer.norm1.ptr().get(),
                                 .step = mixing_step(layer),
                                 .dropout = layer.dropout1.ptr().get()},
-                               {.step = Convolution{layer.conv.ptr().get()}},
+                               {.step = layer.conv.ptr().get()},
                                half_of(*layer.ffn2.ptr())};
   blocks.back().after = layer.norm2.ptr().get();
   return blocks;

@@ -20,28 +20,17 @@ struct Attention {
   RotaryEmbeddingImpl* rotates_input = nullptr;  ///< of queries and keys, head by head
   GridPositionBiasImpl* grid_bias = nullptr;     ///< which is in the mask of a call
 };
-struct Disentangled {
-  DisentangledAttentionImpl* attention;
-};
-struct TransformerXL {
-  TransformerXLAttentionImpl* attention;
-};
-struct Convolutional {
-  ConvolutionalAttentionImpl* attention;
-};
 struct Fourier {};
-/// With its own norm before it and its own dropout.
-struct Convolution {
-  ConformerConvolutionImpl* convolution;
-};
 struct Network {
   torch::nn::LinearImpl* wide;
   torch::nn::DropoutImpl* between;
   torch::nn::LinearImpl* narrow;
   const TransformerLayerOptions* options;  ///< of which the activation and the gates are read
 };
-using Step = std::variant<Attention, Disentangled, TransformerXL, Convolutional, Fourier,
-                          Convolution, Network>;
+/// A pointer is a module that is called as it is. A ConformerConvolution has its own norm before it
+/// and its own dropout.
+using Step = std::variant<Attention, DisentangledAttentionImpl*, TransformerXLAttentionImpl*,
+                          ConvolutionalAttentionImpl*, Fourier, ConformerConvolutionImpl*, Network>;
 
 /// x = after(x + path(factor * scale(dropout(post(step(before(x)))))))
 struct Block {
@@ -68,6 +57,15 @@ Network network_of(const Module& module, const TransformerLayerOptions& options)
 template <typename Module>
 Network network_of(const Module& module) {
   return network_of(module, module.options);
+}
+
+/// Visits the holders of a layer's attention, of which one has a module, or none.
+template <typename Layer, typename Visit>
+void visit_attentions(Layer& layer, Visit&& visit) {
+  visit(layer.self_attn);
+  visit(layer.transformer_xl_attn);
+  visit(layer.disentangled_attn);
+  visit(layer.conv_attn);
 }
 
 std::vector<Block> of(const TransformerEncoderLayerImpl& layer);

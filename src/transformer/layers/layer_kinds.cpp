@@ -15,8 +15,10 @@ using Options = TransformerLayerOptions;
 template <typename Layer>
 LayerKind kind(std::string_view layer, const char* option, const char* with,
                bool (*is_of)(const Options& options), bool has_path,
-               std::vector<std::string_view> reads) {
+               std::vector<std::string_view> reads,
+               void (*add_attention)(TransformerEncoderLayerImpl& layer) = nullptr) {
   LayerKind made = {layer, option, with, is_of, has_path, std::move(reads)};
+  made.add_attention = add_attention;
   made.make = [](const Options& options) -> std::shared_ptr<torch::nn::Module> {
     return std::make_shared<Layer>(options);
   };
@@ -43,21 +45,40 @@ const std::vector<LayerKind>& kinds() {
           [](const Options& own) { return own.conformer().has_value(); }, false,
           {"conformer", "transformer_xl", "bias", "qkv_bias", "out_bias", "key_bias", "rotary",
            "attention_scale"}),
-      kind<Plain>(kPlain, nullptr, " with disentangled",
-                  [](const Options& own) { return own.disentangled().has_value(); }, false,
-                  {"disentangled", "key_bias", "attention_scale"}),
-      kind<Plain>(kPlain, nullptr, " with transformer_xl",
-                  [](const Options& own) { return own.transformer_xl().has_value(); }, false,
-                  {"transformer_xl", "bias", "qkv_bias", "out_bias", "attention_scale", "window"}),
+      kind<Plain>(
+          kPlain, nullptr, " with disentangled",
+          [](const Options& own) { return own.disentangled().has_value(); }, false,
+          {"disentangled", "key_bias", "attention_scale"},
+          [](Plain& layer) {
+            layer.disentangled_attn =
+                layer.register_module("self_attn", make_disentangled_attention(layer.options));
+          }),
+      kind<Plain>(
+          kPlain, nullptr, " with transformer_xl",
+          [](const Options& own) { return own.transformer_xl().has_value(); }, false,
+          {"transformer_xl", "bias", "qkv_bias", "out_bias", "attention_scale", "window"},
+          [](Plain& layer) {
+            layer.transformer_xl_attn =
+                layer.register_module("self_attn", make_transformer_xl_attention(layer.options));
+          }),
       kind<Plain>(
           kPlain, nullptr, " with Mixing::Convolution",
           [](const Options& own) { return own.mixing() == Mixing::Convolution; }, true,
-          {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "batch_first"}),
+          {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "batch_first"},
+          [](Plain& layer) {
+            layer.conv_attn =
+                layer.register_module("conv_attn", make_convolutional_attention(layer.options));
+          }),
       kind<Plain>(kPlain, nullptr, " with Mixing::Fourier",
                   [](const Options& own) { return own.mixing() == Mixing::Fourier; }, true,
                   {"mixing", "feed_forward", "norm_first", "first_norm", "norm_kind", "bias",
                    "qkv_bias", "out_bias", "batch_first", "python_dropout_order"}),
-      kind<Plain>(kPlain, nullptr, "", [](const Options&) { return true; }, true, {})};
+      kind<Plain>(
+          kPlain, nullptr, "", [](const Options&) { return true; }, true, {},
+          [](Plain& layer) {
+            layer.self_attn =
+                layer.register_module("self_attn", make_self_attention(layer.options));
+          })};
   return all;
 }
 

@@ -22,6 +22,9 @@ struct LayerKind {
   std::shared_ptr<torch::nn::Module> (*make)(const TransformerLayerOptions& options) = nullptr;
   /// The blocks of a layer of its class; null for a class that is frozen by itself.
   std::vector<blocks::Block> (*blocks)(const torch::nn::Module& layer) = nullptr;
+  /// Makes the attention of a TransformerEncoderLayer with these options; null for a kind without
+  /// one.
+  void (*add_attention)(TransformerEncoderLayerImpl& layer) = nullptr;
 };
 
 /// That of layers with these options.

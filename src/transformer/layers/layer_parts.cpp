@@ -136,6 +136,13 @@ DisentangledAttention make_disentangled_attention(const TransformerLayerOptions&
           .position_dropout(drops.attention_output));
 }
 
+ConvolutionalAttention make_convolutional_attention(const TransformerLayerOptions& options) {
+  return ConvolutionalAttention(
+      ConvolutionalAttentionOptions(options.d_model(), options.num_heads())
+          .conv_kernel_size(options.conv_kernel_size())
+          .dropout(dropouts_of(options).attention));
+}
+
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options) {
   return MultiheadAttention(attention_options(options));
 }

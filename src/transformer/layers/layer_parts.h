@@ -49,6 +49,7 @@ MultiheadAttention make_self_attention(const TransformerLayerOptions& options);
 MultiheadAttention make_cross_attention(const TransformerLayerOptions& options);
 TransformerXLAttention make_transformer_xl_attention(const TransformerLayerOptions& options);
 DisentangledAttention make_disentangled_attention(const TransformerLayerOptions& options);
+ConvolutionalAttention make_convolutional_attention(const TransformerLayerOptions& options);
 /// The two linear layers of the feed-forward network.
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);

@@ -26,19 +26,7 @@ void TransformerEncoderLayerImpl::reset() {
   TORCH_CHECK_VALUE(options.mixing() != Mixing::Fourier || options.num_heads() == 1, "[", kLayer,
                     "] num_heads must be its default with Mixing::Fourier. Got another");
   const LayerDropouts drops = dropouts_of(options);
-  if (options.disentangled()) {
-    disentangled_attn = register_module("self_attn", make_disentangled_attention(options));
-  } else if (options.transformer_xl()) {
-    transformer_xl_attn = register_module("self_attn", make_transformer_xl_attention(options));
-  } else if (options.mixing() == Mixing::Attention) {
-    self_attn = register_module("self_attn", make_self_attention(options));
-  } else if (options.mixing() == Mixing::Convolution) {
-    conv_attn = register_module(
-        "conv_attn",
-        ConvolutionalAttention(ConvolutionalAttentionOptions(options.d_model(), options.num_heads())
-                                   .conv_kernel_size(options.conv_kernel_size())
-                                   .dropout(drops.attention)));
-  }
+  if (const auto add_attention = kind_of(options).add_attention) add_attention(*this);
   linear1 = register_module("linear1", make_linear1(options));
   dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
   linear2 = register_module("linear2", make_linear2(options));
@@ -61,10 +49,9 @@ void TransformerEncoderLayerImpl::reset() {
 }
 
 void TransformerEncoderLayerImpl::reset_parameters() {
-  if (self_attn) self_attn->reset_parameters();
-  if (disentangled_attn) disentangled_attn->reset_parameters();
-  if (transformer_xl_attn) transformer_xl_attn->reset_parameters();
-  if (conv_attn) conv_attn->reset_parameters();
+  blocks::visit_attentions(*this, [](const auto& attention) {
+    if (attention) attention.ptr()->reset_parameters();
+  });
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
   for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
     if (*norm) (*norm)->reset_parameters();
