@@ -32,10 +32,14 @@ endfunction()
 
 # posenc_require_torch(): the version and the build of the LibTorch that was found.
 function(posenc_require_torch)
-  set(oldest 2.11)
-  set(newest 2.13) # of those tested: the next one may have changed what src/core/torch_internals/ relies on
+  set(oldest 2.12)
+  set(newest 2.15) # of those tested: the next one may have changed what src/core/torch_internals/ relies on
   if(Torch_VERSION AND Torch_VERSION VERSION_LESS oldest) # a LibTorch of one's own may not state it
-    message(FATAL_ERROR "[posenc] LibTorch must be ${oldest} or newer. Got ${Torch_VERSION} in ${Torch_DIR}")
+    set(why "")
+    if(Torch_VERSION MATCHES "^2[.]11")
+      set(why ": libtorch.so of 2.11 exports a part of std::filesystem, and programs that link it jump to address 0 in others, such as remove_all")
+    endif()
+    message(FATAL_ERROR "[posenc] LibTorch must be ${oldest} or newer. Got ${Torch_VERSION} in ${Torch_DIR}${why}")
   endif()
   string(REGEX MATCH "^[0-9]+[.][0-9]+" series "${Torch_VERSION}")
   if(series VERSION_GREATER newest)

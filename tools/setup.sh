@@ -6,11 +6,13 @@
 # LibTorch is taken from Torch_DIR or CMAKE_PREFIX_PATH, else from python3's torch, else from a torch that is installed
 # into .venv. If pip is configured with an index or a folder of wheels, torch comes from there; otherwise it is PyTorch's
 # CPU build if its index answers, else the build in pip's default index, which is the CUDA build.
+# TORCH=2.15.0 takes that version of the torch package instead, whichever Python has.
 # POSENC_TORCH_CPU_INDEX sets another index of CPU builds, which is then always tried first; if empty, none is tried.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-torch_pin="torch==2.13.0"
-torch_least="2.11"
+torch_wanted=${TORCH:-}
+torch_pin="torch==${torch_wanted:-2.13.0}"
+torch_least="2.12"
 # The CPU build saves gigabytes of CUDA libraries, and posenc's kernels run on the CPU.
 torch_cpu_index=${POSENC_TORCH_CPU_INDEX-https://download.pytorch.org/whl/cpu}
 clang_format_pin="clang-format==18.1.8"
@@ -34,6 +36,7 @@ if [ "${1:-}" = --check ]; then
 fi
 [ $# -gt 0 ] || fail "name at least one of: lint docs build demo pronounce published test bench clang arm64"
 sets="$*"
+[[ $torch_wanted =~ ^([0-9]+\.[0-9]+\.[0-9]+)?$ ]] || fail "TORCH must be a version of torch, such as 2.15.0. Got '$torch_wanted'"
 for name in $sets; do
   case $name in lint | docs | build | demo | pronounce | published | test | bench | clang | arm64) ;; *) fail "unknown set '$name'" ;; esac
 done
@@ -43,7 +46,7 @@ env_file=build/setup.env
 stamp="build/setup.$(tr -c 'a-z\n' '-' <<<"$sets").stamp"
 inputs() {
   cat tools/setup.sh notebooks_ref/requirements.txt
-  echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-} $torch_cpu_index"
+  echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-} $torch_cpu_index $torch_wanted"
   command -v python3 || true
 }
 key=$(inputs | cksum)
@@ -122,11 +125,12 @@ python=.venv/bin/python
 # Compiling all of torch and transformers to .pyc takes pip half a minute of one processor. The demo imports few of these files; the
 # tests, which start Python often, compile them on all processors.
 pip_install() { quietly "$python" -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
-usable_torch() { # prints the folder that `import torch` came from, if its version is recent enough
-  "$1" - "$torch_least" <<'PY' 2>/dev/null
+usable_torch() { # prints the folder that `import torch` came from, if its version is recent enough, or is the wanted one
+  "$1" - "$torch_least" "$torch_wanted" <<'PY' 2>/dev/null
 import os, sys, torch
-least = tuple(int(part) for part in sys.argv[1].split("."))
-if tuple(int(part) for part in torch.__version__.split(".")[:2]) < least:
+least, wanted = tuple(int(part) for part in sys.argv[1].split(".")), sys.argv[2]
+version = torch.__version__.split("+")[0]
+if tuple(int(part) for part in version.split(".")[:2]) < least or wanted not in ("", version):
     sys.exit(1)
 print(os.path.dirname(os.path.dirname(torch.__file__)))
 PY
@@ -177,7 +181,7 @@ torch_dir=$(find_user_torch)
 if [ -n "$torch_dir" ]; then say "LibTorch: $torch_dir (yours)"; fi
 needs_python_torch() { [ -z "$torch_dir" ] || wants demo || wants published || wants test || wants bench; }
 if needs_python_torch && ! usable_torch "$python" >/dev/null; then
-  lacks "a LibTorch: no torch $torch_least or newer in .venv, and Torch_DIR and CMAKE_PREFIX_PATH give none"
+  lacks "a LibTorch: no torch ${torch_wanted:-$torch_least or newer} in .venv, and Torch_DIR and CMAKE_PREFIX_PATH give none"
   if outer=$(usable_torch python3); then
     say "torch: using the one that python3 imports"
     echo "$outer" >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer_torch.pth"

@@ -122,13 +122,15 @@ class ConfigTest(unittest.TestCase):
             self.assertIn(self.WRONG_FOLDER + folder, output)
 
     def test_an_old_libtorch_is_refused(self):
-        self.assertIn(f"[posenc] LibTorch must be 2.11 or newer. Got 2.10.0 in {self.root}/torch", self.own(torch=["2.10.0"]))
+        self.assertIn(f"[posenc] LibTorch must be 2.12 or newer. Got 2.10.0 in {self.root}/torch", self.own(torch=["2.10.0"]))
+        output = self.own(torch=["2.11.0"])
+        self.assertIn(f"[posenc] LibTorch must be 2.12 or newer. Got 2.11.0 in {self.root}/torch: libtorch.so of 2.11 exports", output)
 
     def test_a_libtorch_without_its_distributed_package_is_refused(self):
         config = "set(Torch_FOUND TRUE)\nadd_library(torch_cpu INTERFACE IMPORTED GLOBAL)\n"
-        output = self.own(torch=["2.14.0", config])
+        output = self.own(torch=["2.16.0", config])
         self.assertIn("[posenc] LibTorch must be built with its distributed package", output)
-        self.assertIn("[posenc] LibTorch 2.14 is newer than those that posenc has been tested with, 2.11 to 2.13", output)
+        self.assertIn("[posenc] LibTorch 2.16 is newer than those that posenc has been tested with, 2.12 to 2.15", output)
 
     def test_openmp_on_macos_is_libtorchs(self):
         config = ("set(Torch_FOUND TRUE)\nadd_library(torch_cpu INTERFACE IMPORTED GLOBAL)\n"

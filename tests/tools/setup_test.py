@@ -18,7 +18,7 @@ case "$*" in
   *"pip install"*"${FAKE_BROKEN:-no package}"*) echo "$*" >>"$FAKE_LOG"; exit 1 ;;
   *"pip install"*" /dev/stdin") echo "$* $(tr '\n' ' ')" >>"$FAKE_LOG" ;;
   *"pip install"*) echo "$*" >>"$FAKE_LOG"; case "$*" in *torch==*) touch "$here/torch" ;; esac ;;
-  "- 2.11") [ -e "$here/torch" ] && echo "$here" ;;
+  "- 2.12 "*) [ -e "$here/torch" ] && { [ -z "$3" ] || grep -q "torch==$3" "$FAKE_LOG"; } && echo "$here" ;;
   "-m compileall "*) echo "$*" >>"$FAKE_LOG" ;;
   *"import ensurepip, venv"* | *"import pip"*) ;;
   *"torch.version.cuda"*) echo 13.0 ;;
@@ -86,6 +86,13 @@ class SetupTest(unittest.TestCase):
         self.assertIn(INDEX, calls)
         self.assertNotIn(FROM_INDEX, calls)
         self.assertIn("torch==2.13.0 numpy", calls)
+
+    def test_a_version_that_is_named(self):
+        own = {"TORCH": "2.15.0"}
+        self.assertIn("torch==2.15.0 numpy", self.setup_sh(find_links="/wheels", **own))
+        self.assertIn("no torch 2.15.0 in .venv", self.setup_sh(("--check", "build"), **own))
+        for wrong in ("2.15", "newest"):
+            self.assertIn(f"TORCH must be a version of torch, such as 2.15.0. Got '{wrong}'", self.setup_sh(("--check", "build"), TORCH=wrong))
 
     def test_a_configured_pip_is_left_alone(self):
         calls = self.setup_sh(index=True, find_links="/wheels")

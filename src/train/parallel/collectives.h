@@ -13,7 +13,7 @@
 namespace posenc::parallel {
 
 // The collectives that posenc uses of c10d's engine. Only collectives.cpp calls c10d::ProcessGroup,
-// some of whose names changed between LibTorch 2.11 and 2.13. The engine's exceptions are converted
+// some of whose names changed in LibTorch 2.13. The engine's exceptions are converted
 // to GroupError, whose message names `caller`, a string literal; an error of this process alone,
 // such as a dtype that the engine cannot sum, keeps its type. For a single process each function is
 // a no-op or a copy. Tensors are contiguous; all processes pass the same sizes and dtypes, which
