@@ -54,7 +54,7 @@ check: ## format, lint, and a quick selection of the tests: the lower layers and
 	@WITH_TESTS=ON tools/build.sh release posenc posenc-cli $(addsuffix _test,$(quick))
 	@ctest --preset release -j2 $(made) -L '^($(subst $(space),|,$(quick)))$$' -E '[.](flat|flat_huge_pages|races)$$'
 
-headers: ## compile every public header by itself, as C++17 (two minutes)
+headers: ## compile every public header by itself, as C++17, or as LibTorch requires (two minutes)
 	@tools/setup.sh --check build test
 	@WITH_TESTS=ON tools/build.sh release headers
 

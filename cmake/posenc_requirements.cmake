@@ -30,7 +30,8 @@ function(posenc_require_platform)
   endif()
 endfunction()
 
-# posenc_require_torch(): the version and the build of the LibTorch that was found.
+# posenc_require_torch(): the version and the build of the LibTorch that was found. Sets posenc_torch_standard, the C++ standard that
+# programs need for its headers.
 function(posenc_require_torch)
   set(oldest 2.12)
   set(newest 2.15) # of those tested: the next one may have changed what src/core/torch_internals/ relies on
@@ -51,4 +52,8 @@ function(posenc_require_torch)
       "Got ${Torch_DIR} without it")
   endif()
   set(posenc_torch_definitions "${definitions}" PARENT_SCOPE)
+  set(posenc_torch_standard 17 PARENT_SCOPE)
+  if(Torch_VERSION VERSION_GREATER_EQUAL 2.14)
+    set(posenc_torch_standard 20 PARENT_SCOPE)
+  endif()
 endfunction()

@@ -112,7 +112,8 @@ class Everything(Packed, unittest.TestCase):
         flags = run("pkg-config", "--cflags", "--libs", "posenc_positions", "posenc_weights", PKG_CONFIG_PATH=str(path)).split()
         folders = [os.path.normpath(flag.removeprefix("-Wl,-rpath,")) for flag in flags if flag.startswith("-Wl,-rpath,")]
         self.assertEqual(folders, [f"{self.prefix}/libtorch/lib"])
-        run("c++", "-std=c++17", "-O0", HERE / "positions_consumer/main.cpp", *flags, "-o", self.folder / "by_pkg_config")
+        standard = run("pkg-config", "--variable=cxx_standard", "posenc_core", PKG_CONFIG_PATH=str(path)).strip()
+        run("c++", f"-std=c++{standard}", "-O0", HERE / "positions_consumer/main.cpp", *flags, "-o", self.folder / "by_pkg_config")
         self.assertEqual(run(self.folder / "by_pkg_config", self.folder / "w.safetensors").strip(), "0.8415")
 
     def test_what_it_needs(self):

@@ -21,13 +21,17 @@ class PkgConfig(unittest.TestCase):
     def test_its_flags_build_a_program_that_runs(self):
         folders = [str(path.parent) for path in prefix.rglob("posenc_identify.pc")]
         self.assertEqual(len(folders), 1)
-        said = subprocess.run(["pkg-config", "--cflags", "--libs", "posenc_identify"], capture_output=True, text=True, check=True,
-                              env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
+        def pkg_config(*arguments):
+            return subprocess.run(["pkg-config", *arguments], capture_output=True, text=True, check=True,
+                                  env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
+
+        said = pkg_config("--cflags", "--libs", "posenc_identify")
+        standard = pkg_config("--variable=cxx_standard", "posenc_core").strip()
         self.assertNotIn("$", said, "every variable has a value")
         flags = shlex.split(os.environ.get("CXXFLAGS", ""))
         with tempfile.TemporaryDirectory() as name:
             program = str(Path(name) / "app")
-            subprocess.run([compiler, "-std=c++17", *flags, str(MAIN), *shlex.split(said), "-o", program], check=True)
+            subprocess.run([compiler, f"-std=c++{standard}", *flags, str(MAIN), *shlex.split(said), "-o", program], check=True)
             printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         self.assertIn("0.8415", printed)  # the row of position 1 starts with sin(1)
 
