@@ -5,7 +5,7 @@
 # Uses .venv-torch-VERSION[-BUILD] and build/torch-VERSION[-BUILD], which may be deleted at any time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-eval "$(grep '^torch_cpu_index=' tools/setup.sh)" # where CPU builds are
+eval "$(grep -E '^(torch_cpu_index|clang_format_pin)=' tools/setup.sh)" # where CPU builds are, and what a test of all runs
 version=${1:-} build=${2:-}
 groups=${TEST_GROUPS:-core kernels weights positions_tables positions_functional positions_nn transformer modules}
 fail() { printf 'test-torch: %s\n' "$*" >&2; exit 1; }
@@ -27,7 +27,7 @@ if [[ "$(about)" != "$version "*"$build" ]]; then
   esac
   [[ "$(about)" == "$version "*"$build" ]] || fail "the torch that pip has installed must be $version $build. Got $(about)"
 fi
-"$python" -m pip install --quiet -r notebooks_ref/requirements.txt
+"$python" -m pip install --quiet -r notebooks_ref/requirements.txt "$clang_format_pin"
 
 targets=() labels=.
 if [ "$groups" != all ]; then
