@@ -12,7 +12,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-PREFIX, TORCH_DIR = (Path(argument).resolve() for argument in sys.argv[1:3])
+PREFIX, TORCH_DIR = (Path(argument).absolute() for argument in sys.argv[1:3])
 PACKAGE = next(PREFIX.glob("lib*/**/cmake/posenc"))  # lib, lib64, lib/<architecture>
 BUILT = re.search(r'PACKAGE_VERSION "(\d+\.\d+)', (TORCH_DIR / "TorchConfigVersion.cmake").read_text()).group(1)
 
