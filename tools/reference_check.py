@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks the finished reference against what it is made from.
 
-    tools/reference_check.py build/docs/html
+    tools/reference_check.py build/docs/VERSION
 
 - Links and pictures lead to existing files and anchors: Doxygen itself checks references only, and copies what it takes
   for plain HTML.
 - Every block of code and every code span of a document is on its page as it was written, and every block of code of a
   header is on some page.
 - Every header of a module has an example.
+- Every component that a program links has an entry in the navigation, docs/doxygen/layout.xml.
 - Every public header has a subject, and every pattern of docs/doxygen/topics.dox has a header.
 """
 
@@ -17,6 +18,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+from components import INNER
+from reference_components import known
 from reference_filter import ROOT, documents, modules_of, page_of
 from reference_topics import misfits
 
@@ -121,9 +124,14 @@ def without_example() -> "list[str]":
             if modules_of(text) and "/// ```cpp" not in text]  # fmt: skip
 
 
+def without_page(components: "list[str]") -> "list[str]":
+    layout = (ROOT / "docs/doxygen/layout.xml").read_text()
+    return [f"docs/doxygen/layout.xml: component-{name} has no tab" for name in components if name not in INNER and f'"@ref component-{name}"' not in layout]
+
+
 def main(folder: Path) -> int:
     pages = {path.name: path.read_text(errors="replace") for path in folder.glob("*.html")}
-    found = broken_links(pages, folder) + garbled_documents(pages) + garbled_headers(pages) + without_example() + misfits()
+    found = broken_links(pages, folder) + garbled_documents(pages) + garbled_headers(pages) + without_example() + without_page(known().names) + misfits()
     found += [] if "index.html" in pages else [f"no front page in {folder}"]
     for entry in found:
         print(f"reference: {entry}", file=sys.stderr)

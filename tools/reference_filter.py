@@ -24,6 +24,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from reference_components import added, known
 from reference_topics import HEADERS, PAGE, ROOT, topic_of
 
 OPTION = re.compile(r"^(\s*)(?:TORCH_ARG|POSENC_(?:\w+_)?ARG)\((.*), (\w+)\)( = .*|;.*)$")
@@ -101,8 +102,10 @@ def header_lines(block: str) -> "list[str]":
 
 
 def page_of(path: Path) -> str:
-    """The label of a document: `cli`, `design-0001-...`; README.md is the front page."""
+    """The label of a document: `cli`, `design-0001-...`, `component-models` for src/models/README.md; README.md is the front page."""
     name = path.relative_to(ROOT).with_suffix("").as_posix()
+    if name.startswith("src/"):
+        return f"component-{path.parent.name}"
     return "index" if name == "README" else name.removeprefix("docs/").lower().replace("/", "-")
 
 
@@ -151,6 +154,15 @@ def document(path: Path, text: str) -> str:
     return TOKEN.sub(replaced, text)
 
 
+def component(path: Path, text: str) -> str:
+    """A component's README with what the reference adds to it. Guides are links of docs/README.md."""
+    name, page = path.parent.name, page_of(path)
+    parts = [document(path, text)]
+    for title, more in added(name):
+        parts.append(f"## {title} {{#{page}-{anchor_of(title)}}}\n\n" + (document(ROOT / "docs/README.md", more) if title == "Guides" else more))
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
 def topics(text: str) -> str:
     linked = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", lambda found: link(PAGE, *found.groups()), text)
     return HEADERS.sub("", linked)
@@ -165,7 +177,10 @@ def documents() -> "list[Path]":
 def filtered(path: Path) -> str:
     if path == PAGE:
         return topics(path.read_text())
-    return header(path, path.read_text()) if path.suffix == ".h" else document(path, path.read_text())
+    if path.suffix == ".h":
+        return header(path, path.read_text())
+    is_component = path.name == "README.md" and path.parent.parent == ROOT / "src" and path.parent.name in known().names
+    return (component if is_component else document)(path, path.read_text())
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Finishes the pages that Doxygen has written: comments in code, and the search.
 
-    tools/reference_pages.py build/docs
+    tools/reference_pages.py build/docs VERSION
 
 - Comments in code, which tools/reference_filter.py has marked, become comments again.
-- Doxygen's own search knows names only. The index made here, FOLDER/html/search_index.js, has the names and the text of
+- Doxygen's own search knows names only. The index made here, build/docs/VERSION/search_index.js, has the names and the text of
   each section of each document, from Doxygen's XML, and docs/doxygen/search.js finds them.
+- build/docs/index.html leads to the newest version, and names the others whose folders are beside it: the address of a page has its version.
 """
 
 import json
@@ -107,11 +108,28 @@ def finished(page: str) -> str:
     return page.replace("</head>", '<script src="search.js"></script>\n</head>', 1)
 
 
-def main(folder: Path) -> None:
-    for path in (folder / "html").glob("*.html"):
+def versions(folder: Path) -> "list[str]":
+    """Those that the site has, the newest first."""
+    found = [path.parent.name for path in folder.glob("*/index.html") if re.fullmatch(r"\d+(\.\d+)+", path.parent.name)]
+    return sorted(found, key=lambda version: list(map(int, version.split("."))), reverse=True)
+
+
+def front_page(found: "list[str]") -> str:
+    links = ", ".join(f'<a href="{version}/index.html">{version}</a>' for version in found)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>posenc</title><meta http-equiv="refresh" content="0; url={found[0]}/index.html"></head>
+<body><p>posenc: {links}</p></body>
+</html>
+"""
+
+
+def main(folder: Path, version: str) -> None:
+    for path in (folder / version).glob("*.html"):
         path.write_text(finished(path.read_text(errors="replace")))
-    (folder / "html" / "search_index.js").write_text(index_of(folder / "xml").script())
+    (folder / version / "search_index.js").write_text(index_of(folder / "xml").script())
+    (folder / "index.html").write_text(front_page(versions(folder)))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -64,7 +64,7 @@ if [ "$(uname)" = Darwin ]; then
   command -v brew >/dev/null || fail "on macOS, Homebrew (https://brew.sh) is needed to install what posenc is built with"
   need_formula() { local name; for name; do brew list --versions "$name" >/dev/null 2>&1 || formulae+=("$name"); done; }
   need_formula cmake ninja ccache fmt nlohmann-json cli11 oniguruma
-  if wants docs || wants test; then need_formula doxygen; fi
+  if wants docs || wants test; then need_formula doxygen aspell; fi
   if wants test; then need_formula googletest mpfr gmp pkgconf; fi
   if wants bench; then need_formula google-benchmark; fi
   if [ ${#formulae[@]} -gt 0 ]; then
@@ -95,7 +95,10 @@ if wants test; then # with what the tests of packages call
   need_command file file
   need_command dpkg-shlibdeps dpkg-dev
 fi
-if wants docs || wants test; then need_command doxygen doxygen; fi
+if wants docs || wants test; then # aspell-en has English as it is spelt in Britain
+  need_command doxygen doxygen
+  need_package aspell-en
+fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if wants clang; then for package in clang-14 libomp-14-dev clang-tidy-16; do need_package "$package"; done; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a reader types into the search of the reference leads to the page that answers it.
 
-tests/docs/search_test.py FOLDER      FOLDER/html is a finished reference
+tests/docs/search_test.py FOLDER      which tools/reference.sh has written
 
 docs/doxygen/search.js itself searches, run by Node. Without that, or without a reference, since Doxygen is not installed,
 the test is skipped.
@@ -15,6 +15,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+from reference_pages import versions  # noqa: E402
+
 SEARCH = """
 const {find} = require(process.argv[1]);
 const index = new Function(require("fs").readFileSync(process.argv[2], "utf8") + "return POSENC_INDEX;")();
@@ -42,10 +45,10 @@ FOUND = {
 
 
 class Search(unittest.TestCase):
-    folder: Path
+    pages: Path  # of the newest version
 
     def found(self, queries):
-        command = ["node", "-e", SEARCH, str(ROOT / "docs/doxygen/search.js"), str(self.folder / "html/search_index.js")]
+        command = ["node", "-e", SEARCH, str(ROOT / "docs/doxygen/search.js"), str(self.pages / "search_index.js")]
         run = subprocess.run([*command, json.dumps(queries)], capture_output=True, text=True, check=True)
         return json.loads(run.stdout)
 
@@ -65,8 +68,10 @@ class Search(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    Search.folder = Path(sys.argv.pop())
-    if not shutil.which("node") or not (Search.folder / "html").is_dir():
+    folder = Path(sys.argv.pop())
+    found = versions(folder)
+    if not shutil.which("node") or not found:
         print("search: skipped, there is no Node, or no reference")
         sys.exit(77)
+    Search.pages = folder / found[0]
     unittest.main()
