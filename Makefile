@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, published, test, zoo, arm64 and install also install what
 # they need (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo published differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install package wheel clean
+.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo published differential lint format docs fixtures figures bench bench-programs bench-ranks asan clang tidy arm64 fuzz install package wheel clean
 prefix ?= build/prefix
 python := .venv/bin/python
 space := $(subst ,, )
@@ -83,10 +83,10 @@ format: ## format the C++ files with clang-format
 	@tools/setup.sh --check lint
 	@$(python) tools/lint.py --fix
 
-docs: ## build the API reference in build/docs/html; warnings are errors (seconds)
+docs: ## build the site in build/docs: documents, components, API reference; warnings, broken links and spelling are errors (seconds)
 	@tools/setup.sh --check docs
 	@tools/reference.sh build/docs
-	@echo "the reference is in build/docs/html/index.html"
+	@echo "the site is in build/docs/index.html"
 
 fixtures: ## regenerate tests/fixtures from the Python reference
 	@tools/setup.sh --check build test
@@ -107,6 +107,12 @@ bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 1
 	@tools/setup.sh --check build bench
 	@tools/build.sh bench posenc_rank_benchmark
 	@$(python) -B tests/benchmarks/data_parallel.py build/bench/tests/benchmarks/posenc_rank_benchmark --rounds $(or $(ROUNDS),5) --model $(or $(MODEL),base) --json $(or $(JSON),build/bench/ranks.json)
+
+bench-programs: ## measure the table of docs/performance.md; an idle machine, 4 minutes a model after a first quarter of an hour; MODELS=minilm,bert,marian SECONDS=150
+	@tools/setup.sh --check build bench published
+	@tools/build.sh bench posenc_program_benchmark posenc-cli
+	@$(python) -B tools/measure_programs.py build/bench/tests/benchmarks/posenc_program_benchmark $(if $(MODELS),--models '$(MODELS)') --seconds $(or $(SECONDS),150)
+	@$(python) -B tools/docs.py --posenc build/bench/posenc --write
 
 bench: ## run the benchmarks and Python's, and print the ratios; 5 minutes; BENCH=regex selects some, BENCH=decode decoding
 	@tools/setup.sh --check build bench

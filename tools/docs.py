@@ -21,6 +21,7 @@ from pathlib import Path
 import docs_command_line
 import docs_components
 import docs_performance
+import docs_programs
 import docs_published
 from page_tables import DOCS, ROOT, code, filled, table
 
@@ -260,16 +261,17 @@ def documents() -> dict[Path, str]:
     counts = {"sinusoids": len(listing()), "rotary": len(listing("--rotary")), "relative": len(listing("--relative")),
               "encoders": len(encoder_types())}  # fmt: skip
     pages = {
-        "README.md": {"version": version, "figures": lambda: docs_performance.headline(known, recorded("performance/server.json"), **counts)},
+        "README.md": {"version": version, "figures": lambda: docs_programs.headline(recorded("performance/programs.json"), **counts)},
         "docs/allocator.md": {"table": allocator},
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/components.md": {"components": docs_components.components, "selections": docs_components.selections},
-        "docs/developers/benchmarks.md": {"machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},
+        "docs/developers/benchmarks.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known),
+                                          "machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},
         "docs/developers/distributed.md": {"speed": ranks},
         "docs/embeddings.md": {"models": models_of_text},
         "docs/encoder_embeddings.md": {"presets": embeddings},
         "docs/encoders.md": {"encoders": encoders, "published": docs_published.models},
-        "docs/performance.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known)},
+        "docs/performance.md": {"programs": lambda: docs_programs.programs(recorded("performance/programs.json")), "ahead": lambda: docs_programs.ahead(recorded("performance/programs.json"))},
         "docs/porting.md": {"table": porting},
         "docs/presets.md": {"count": preset_count, "names": presets_by_name, "recipes": presets_by_recipe, "other systems": other_systems,
                             "not tables": not_tables},

@@ -1,4 +1,4 @@
-"""What docs, docs/developers/benchmarks.md and the README say about speed, from docs/performance/*.json: one file per processor.
+"""What docs/developers/benchmarks.md says about speed, from docs/performance/*.json: one file per processor.
 tools/docs.py writes it.
 
 A run on a new processor adds a file, and with it columns of its own. A run on a machine that was not idle is rejected, unless it
@@ -75,7 +75,7 @@ SUMMARY_ROWS = [
     ("Adam step of a 32,000 x 512 table", ["adam/fused/32000/512/1"], "libtorch"),
     ("", ["adam/fused/32000/512/1"], "python_fused"),
 ]  # fmt: skip
-TRAINING = "A whole training step"  # the title of the table that README and the summary take its first and last row from
+TRAINING = "A whole training step"  # the title of the table that the summary takes its first and last row from
 
 
 def runs() -> list[dict]:
@@ -230,18 +230,3 @@ def slower(known: list[dict]) -> str:
             for name, case, ours, theirs, _ in goals() if "copy" not in theirs.split("/")
             for run in measured(known) if (found := ratio_of(run, ours, theirs)) and found["ratio"] < SLOWER]  # fmt: skip
     return table(["case", "against", "machine", "ratio"], rows)
-
-
-def of_all(known: list[dict], cases: list[str], peer: str) -> list[float]:
-    return [ratio for run in measured(known) for ratio in ratios(run, cases, peer)]
-
-
-def headline(known: list[dict], server: dict, sinusoids: int, rotary: int, relative: int, encoders: int) -> str:
-    """README's few numbers. `server` is what docs/performance/server.json has."""
-    idle, alone = server["busy_loops"].index(0), server["threads"].index(1)
-    minilm = [server["milliseconds"][f"MiniLM, {tokens} tokens"][idle][alone] for tokens in (16, 128)]
-    return (
-        f"**How fast:** on one core of an {server['processor']}, MiniLM in 8 bits takes {minilm[0]:.2g} ms for 16 tokens and {minilm[1]:.2g} ms for 128; BERT-base in\n"
-        f"float32 runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers ([performance](docs/performance.md), also where others are faster). **How many:**\n"
-        f"{encoders} model types of encoders, {sinusoids} sinusoids, {rotary} rotary embeddings and {relative} relative positions of published systems.\n"
-    )

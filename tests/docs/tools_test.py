@@ -12,10 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import docs_components as components  # noqa: E402
 import docs_performance as performance  # noqa: E402
+import docs_programs as programs  # noqa: E402
+import measure_programs as measured  # noqa: E402
 import reference_check  # noqa: E402
+import reference_components  # noqa: E402
 import reference_filter  # noqa: E402
 import reference_pages  # noqa: E402
 import snippets  # noqa: E402
+import spelling  # noqa: E402
 
 
 class Snippets(unittest.TestCase):
@@ -99,18 +103,6 @@ class Performance(unittest.TestCase):
         self.assertIn("1 token (decode) | LibTorch composition | Acme 9000 | 0.50x |", performance.slower([run]))
         self.assertNotIn("Acme", performance.slower([self.RUN]))
 
-    def test_the_numbers_of_the_readme_follow_the_results(self):
-        known = performance.runs()
-        for run in known:
-            for row in run.get("ratios", []):
-                row["ratio"] *= 2 if row["theirs"].startswith("bert/") and "/transformers/" in row["theirs"] else 1
-        server = {"processor": "Acme 9000", "busy_loops": [4, 0], "threads": [2, 1],
-                  "milliseconds": {"MiniLM, 16 tokens": [[9, 9], [9, 1.09]], "MiniLM, 128 tokens": [[9, 9], [9, 9.82]]}}  # fmt: skip
-        said = [performance.headline(runs, server, sinusoids=1, rotary=2, relative=4, encoders=3) for runs in (known, performance.runs())]
-        self.assertNotEqual(*said)
-        self.assertIn("on one core of an Acme 9000, MiniLM in 8 bits takes 1.1 ms for 16 tokens and 9.8 ms for 128;", said[0])
-        self.assertIn("3 model types of encoders, 1 sinusoids, 2 rotary embeddings and 4 relative positions of published systems.\n", said[0])
-
     def test_a_profile_says_what_its_parts_leave_and_nothing_of_the_comparisons(self):
         seconds = {"forward": 0.02, "touched": 0.008, "out": 0.011, "composed": 0.1}
         cases = {f"profile/32768/{name}": {"median": value} for name, value in seconds.items()}
@@ -122,6 +114,53 @@ class Performance(unittest.TestCase):
             self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", performance.machines(performance.runs()))
             self.assertIn("| reading the rows and writing the result | 12 ms, 60% |", page)
             self.assertIn("| *LibTorch composition* | 100 ms (5.0x) |", page)
+
+
+class Programs(unittest.TestCase):
+    @staticmethod
+    def run_of(**programs: "tuple[float, float, int]") -> dict:
+        figures = {name: {"milliseconds": {"short": ms, "long": 10 * ms}, "sentences_a_second": each_second, "megabytes": megabytes, "agreement": 0.99}
+                   for name, (ms, each_second, megabytes) in programs.items()}  # fmt: skip
+        figures["openvino"]["weights"] = "bfloat16"
+        model = {"title": "a model, as published", "published": True, "sentences": 9, "tokens": 20.5, "rounds": 3, "date": "2026-01-01", "programs": figures}
+        versions = dict.fromkeys(("posenc", "torch", "transformers", "onnxruntime", "ctranslate2", "openvino", "nncf"), "1.2")
+        return {"processor": "Acme 9000", "cores": 4, "versions": versions, "models": {"minilm": model}}
+
+    def test_what_is_ahead_with_the_same_kind_of_weights_is_bold_and_listed(self):
+        same = (2.0, 100.0, 500)
+        run = self.run_of(posenc_float32=same, transformers=same, posenc_bfloat16=same, openvino=(1.0, 101.0, 600), posenc_int8=(0.5, 50.0, 100),
+                          openvino_int8=(1.0, 60.0, 90), onnxruntime_int8=(1.5, 40.0, 300))  # fmt: skip
+        page = programs.programs(run)
+        self.assertIn("|  | OpenVINO, its default | bfloat16 | **1** | **10** | **101** | 600 | 0.99000 |", page)
+        self.assertIn("|  | OpenVINO, by NNCF | 8 bits | 1 | 10 | **60** | **90** | 0.99000 |", page)
+        self.assertIn("| a model, as published | **posenc** | float32 | 2 | 20 | 100 | 500 | 0.99000 |", page)
+        self.assertIn("|  | transformers | float32 | 2 | 20 | 100 | 500 |", page)
+        self.assertIn("One thread on an idle machine (Acme 9000, 4 cores), posenc 1.2, LibTorch and torch 1.2,", page)
+        self.assertEqual(programs.ahead(run).splitlines()[2:],
+                         ["| a model | OpenVINO, its default | bfloat16 | 16 tokens 2.00x, 128 tokens 2.00x, sentences a second 1.01x |",
+                          "| a model | OpenVINO, by NNCF | 8 bits | sentences a second 1.20x, peak memory 1.11x |"])  # fmt: skip
+
+    def test_a_program_that_is_nowhere_ahead_is_not_listed(self):
+        run = self.run_of(posenc_float32=(1.0, 2.0, 3), transformers=(2.0, 1.0, 4), posenc_bfloat16=(1.0, 2.0, 3), openvino=(1.0, 2.0, 3))
+        self.assertEqual(programs.ahead(run), "No program is ahead in a figure of the table.\n")
+
+    def test_the_numbers_of_the_readme_follow_the_results(self):
+        run = self.run_of(posenc_int8=(1.09, 9.0, 223), openvino_int8=(2.0, 1.0, 1), onnxruntime_int8=(3.0, 1.0, 1), transformers=(4.0, 1.0, 1), openvino=(1.0, 1.0, 1))
+        said = " ".join(programs.headline(run, sinusoids=1, rotary=2, relative=4, encoders=3).split())
+        self.assertIn("on one core (Acme 9000), all-MiniLM-L6-v2 in 8 bits takes 1.1 ms for 16 tokens and 11 ms for 128, in a process of 223 MB;", said)
+        self.assertIn("OpenVINO in 8 bits takes 2 and 20 ms, ONNX Runtime 3 and 30, transformers in float32 4 and 40", said)
+        self.assertIn("3 model types of encoders, 1 sinusoids, 2 rotary embeddings and 4 relative positions of published systems.", said)
+
+    def test_a_model_that_is_measured_again_replaces_its_rows_only(self):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(measured, "RESULTS", Path(name) / "programs.json"):
+            for model, value in (("marian", 1), ("minilm", 2), ("marian", 3)):
+                measured.keep(model, {"is": value})
+            kept = json.loads(measured.RESULTS.read_text())
+            self.assertEqual(kept["models"], {"minilm": {"is": 2}, "marian": {"is": 3}})
+            self.assertEqual(list(kept["models"]), ["minilm", "marian"])
+            with mock.patch.object(measured, "processor", lambda: "Acme 9000"):
+                measured.keep("bert", {"is": 4})
+            self.assertEqual(json.loads(measured.RESULTS.read_text())["models"], {"bert": {"is": 4}})
 
 
 class Components(unittest.TestCase):
@@ -209,6 +248,48 @@ class Reference(unittest.TestCase):
             ("# A\n## B, `c`\n## B, c", "# A {#cli}\n## B, `c` {#cli-b-c}\n## B, c {#cli-b-c-1}"),
         ]:
             self.assertEqual(reference_filter.document(page, text), expected)
+
+    def test_the_page_of_a_component_says_how_it_is_linked_and_what_it_has(self):
+        page = reference_filter.filtered(ROOT / "src/weights/README.md")
+        self.assertTrue(page.startswith("# posenc::weights {#component-weights}\n"))
+        for text in ("COMPONENTS weights)\ntarget_link_libraries(app PRIVATE posenc::weights)", "With it come [base](@ref component-base), [core](@ref component-core), and LibTorch.",
+                     "Built on it: [models](@ref component-models), [train](@ref component-train).", "- [Loading and saving weights](@ref weights): formats",
+                     '| @ref posenc/weights/save.h "save.h" | @ref posenc::SaveOptions "SaveOptions" |'):  # fmt: skip
+            self.assertIn(text, page)
+        self.assertNotIn("LibTorch.", reference_components.neighbours("tokenizers", reference_components.known()))
+        self.assertIn("no program links it by its name", reference_components.linking("core"))
+        self.assertNotIn("## Linking", reference_filter.filtered(ROOT / "src/cli/README.md"))
+
+    def test_classes_are_found_in_their_namespaces(self):
+        with tempfile.TemporaryDirectory() as name:
+            header = Path(name) / "a.h"
+            header.write_text("namespace torch {\nclass T;\n}\nnamespace posenc {\nclass F;\nnamespace rotary {\nstruct R {\n};\n}  // namespace rotary\n"
+                              "class MImpl : public B {\n};\nTORCH_MODULE(M);\nnamespace detail {\nstruct D {\n};\n}  // namespace detail\nstruct O final {\n};\n")  # fmt: skip
+            self.assertEqual(reference_components.declared(header), ["rotary::R", "M", "O"])
+
+    def test_every_component_has_its_page_in_the_navigation(self):
+        found = reference_check.without_page(reference_components.known().names)
+        self.assertEqual(found, [])
+        self.assertEqual(len(reference_check.without_page(["positions", "teapots"])), 1)
+
+    def test_the_address_of_a_page_has_the_version(self):
+        with tempfile.TemporaryDirectory() as name:
+            for version in ("0.9.0", "0.10.0", "xml"):
+                (Path(name) / version).mkdir()
+                (Path(name) / version / "index.html").touch()
+            self.assertEqual(reference_pages.versions(Path(name)), ["0.10.0", "0.9.0"])
+        page = reference_pages.front_page(["0.10.0", "0.9.0"])
+        self.assertIn("url=0.10.0/index.html", page)
+        self.assertIn('<a href="0.9.0/index.html">0.9.0</a>', page)
+
+    def test_prose_is_spelt_and_code_is_not(self):
+        with tempfile.TemporaryDirectory(dir=ROOT / "docs") as name:
+            page, header = Path(name) / "a.md", Path(name) / "a.h"
+            page.write_text("A wrod of `cofe` in [a lnik](tagret.md).\n\n```cpp\nintt x;\n```\n| the tabel's row | Nmae | a_xz xz_a.zx |\n")
+            header.write_text("int wolrd;  // a commnet of the code\n/// A coment.\n  int x;  ///< what it dose\n")
+            found = spelling.words_of([page, header])
+            self.assertEqual([word for word in found if word not in ("of", "in", "the", "row", "what", "it")], ["wrod", "lnik", "tabel", "coment", "dose"])
+            self.assertEqual(found["tabel"], f"{page.relative_to(ROOT)}:6")
 
     def test_a_link_that_leads_nowhere_is_found(self):
         with tempfile.TemporaryDirectory() as name:

@@ -1,0 +1,99 @@
+"""The table of docs/performance.md and README's numbers, from docs/performance/programs.json, which tools/measure_programs.py writes."""
+
+from page_tables import table
+
+# The names of measure_programs.py: how they are shown, and what their weights are; the last where OpenVINO says what it has chosen.
+SHOWN = {
+    "posenc_float32": ("**posenc**", "float32"),
+    "transformers": ("transformers", "float32"),
+    "onnxruntime": ("ONNX Runtime", "float32"),
+    "openvino_float32": ("OpenVINO", "float32"),
+    "ctranslate2": ("CTranslate2", "float32"),
+    "posenc_bfloat16": ("**posenc**", "bfloat16"),
+    "openvino": ("OpenVINO, its default", ""),
+    "posenc_int8": ("**posenc**", "8 bits"),
+    "onnxruntime_int8": ("ONNX Runtime, dynamic", "8 bits"),
+    "openvino_int8": ("OpenVINO, by NNCF", "8 bits"),
+    "ctranslate2_int8": ("CTranslate2", "8 bits"),
+}
+OURS = {weights: name for name, (_, weights) in SHOWN.items() if name.startswith("posenc")}
+# The columns: title, what a program's figure is, whether less is better.
+COLUMNS = {
+    "short": ("16 tokens, ms", lambda found: found["milliseconds"].get("short"), True),
+    "long": ("128 tokens, ms", lambda found: found["milliseconds"].get("long"), True),
+    "many": ("sentences a second", lambda found: found["sentences_a_second"], False),
+    "memory": ("peak memory, MB", lambda found: found["megabytes"], True),
+}
+PACKAGES = {"torch": "LibTorch and torch", "transformers": "transformers", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "nncf": "NNCF", "ctranslate2": "CTranslate2"}
+
+
+def figure(value: "float | None", column: str) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if column == "memory" or value >= 1000 else f"{value:.3g}"
+
+
+def weights_of(name: str, found: dict) -> str:
+    return SHOWN[name][1] or found["weights"]
+
+
+def gain(model: dict, name: str, column: str) -> float:
+    """How far a program is ahead of posenc with weights of the same kind; 1 and less if it is not, or has no such figure."""
+    _, value, less = COLUMNS[column]
+    programs = model["programs"]
+    found, ours = value(programs[name]), value(programs[OURS[weights_of(name, programs[name])]])
+    if not found or not ours:
+        return 0.0
+    return ours / found if less else found / ours
+
+
+def rows(model: dict) -> list[list[str]]:
+    title, shown = model["title"], []
+    for name in (one for one in SHOWN if one in model["programs"]):
+        found = model["programs"][name]
+        cells = []
+        for column, (_, value, _) in COLUMNS.items():
+            text = figure(value(found), column)
+            cells.append(f"**{text}**" if gain(model, name, column) > 1.005 else text)
+        agreement = f"{found['agreement']:.5f}" if model["published"] else ""
+        shown.append([title, SHOWN[name][0], weights_of(name, found), *cells, agreement])
+        title = ""
+    return shown
+
+
+def programs(run: dict) -> str:
+    head = ["model", "program", "weights", *(title for title, *_ in COLUMNS.values()), "cosine with float32"]
+    models = list(run["models"].values())
+    versions = ", ".join(f"{shown} {run['versions'][name]}" for name, shown in PACKAGES.items())
+    counted = "; ".join(f"{model['title'].split(',')[0]}: {model['sentences']} sentences of {model['tokens']:g} tokens on average, {model['rounds']} rounds, {model['date']}"
+                        for model in models)  # fmt: skip
+    return (table(head, (row for model in models for row in rows(model)))
+            + f"\nOne thread on an idle machine ({run['processor']}, {run['cores']} cores), posenc {run['versions']['posenc']}, {versions}. Medians of rounds in which the programs take "
+              f"turns. {counted}.\n")  # fmt: skip
+
+
+def ahead(run: dict) -> str:
+    """What is bold, with how far: a row for a program and model."""
+    found = []
+    for model in run["models"].values():
+        for name in (one for one in model["programs"] if one not in OURS.values()):
+            better = [f"{title.split(',')[0]} {gain(model, name, column):.2f}x" for column, (title, *_) in COLUMNS.items() if gain(model, name, column) > 1.005]
+            if better:
+                found.append((model["title"].split(",")[0], SHOWN[name][0], weights_of(name, model["programs"][name]), ", ".join(better)))
+    return table(["model", "program", "weights", "ahead of posenc by"], found) if found else "No program is ahead in a figure of the table.\n"
+
+
+def headline(run: dict, sinusoids: int, rotary: int, relative: int, encoders: int) -> str:
+    """README's few numbers."""
+    minilm = run["models"]["minilm"]["programs"]
+
+    def times(name: str, second: str = " and {:.2g}") -> str:
+        short, long = (minilm[name]["milliseconds"][case] for case in ("short", "long"))
+        return f"{short:.2g}" + second.format(long)
+
+    return (
+        f"**How fast:** on one core ({run['processor']}), all-MiniLM-L6-v2 in 8 bits takes {times('posenc_int8', ' ms for 16 tokens and {:.2g} ms for 128')}, in a process of\n"
+        f"{minilm['posenc_int8']['megabytes']} MB; OpenVINO in 8 bits takes {times('openvino_int8')} ms, ONNX Runtime {times('onnxruntime_int8')}, transformers in float32 {times('transformers')}\n"
+        f"([performance](docs/performance.md), also where others are ahead). **How many:** {encoders} model types of encoders, {sinusoids} sinusoids,\n"
+        f"{rotary} rotary embeddings and {relative} relative positions of published systems.\n"
+    )

