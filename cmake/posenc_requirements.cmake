@@ -30,6 +30,7 @@ function(posenc_require_platform)
   endif()
 endfunction()
 
+set(posenc_torch_standard 17) # the C++ standard of programs, where no LibTorch asks for more
 # posenc_require_torch(): the version and the build of the LibTorch that was found. Sets posenc_torch_standard, the C++ standard that
 # programs need for its headers.
 function(posenc_require_torch)
@@ -52,7 +53,6 @@ function(posenc_require_torch)
       "Got ${Torch_DIR} without it")
   endif()
   set(posenc_torch_definitions "${definitions}" PARENT_SCOPE)
-  set(posenc_torch_standard 17 PARENT_SCOPE)
   if(Torch_VERSION VERSION_GREATER_EQUAL 2.14)
     set(posenc_torch_standard 20 PARENT_SCOPE)
   endif()
