@@ -2,6 +2,7 @@
 """The tools that make and check the documents: what they find and what they reject."""
 
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -114,6 +115,21 @@ class Performance(unittest.TestCase):
             self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", performance.machines(performance.runs()))
             self.assertIn("| reading the rows and writing the result | 12 ms, 60% |", page)
             self.assertIn("| *LibTorch composition* | 100 ms (5.0x) |", page)
+
+
+class Version(unittest.TestCase):
+    def test_all_that_names_the_version_names_that_of_the_header(self):
+        parts = re.findall(r"^#define POSENC_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", (ROOT / "include/posenc/version.h").read_text(), re.M)
+        whole, minor = ".".join(parts), ".".join(parts[:2])
+        self.assertEqual(re.findall(r'POSENC_VERSION "(.*)"', (ROOT / "include/posenc/version.h").read_text()), [whole])
+        self.assertEqual(json.loads((ROOT / "packaging/vcpkg/posenc/vcpkg.json").read_text())["version"], whole)
+        self.assertEqual(re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1], whole)
+        named = {r"find_package\(posenc (\d[\d.]*)": minor, r"libposenc\w*\.so\.(\d+\.\d+)": minor, r"posenc-(\d+\.\d+\.\d+)": whole}
+        texts = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *ROOT.glob("examples/*/CMakeLists.txt"), *ROOT.glob("tests/package/*/CMakeLists.txt")]
+        for path in texts:
+            for pattern, expected in named.items():
+                for found in re.findall(pattern, path.read_text()):
+                    self.assertEqual(found, expected, f"{path.relative_to(ROOT)}: {pattern}")
 
 
 class Programs(unittest.TestCase):
