@@ -160,9 +160,8 @@ inline std::vector<FreezableModel> freezable_stacks() {
   };
 }
 
-/// Models with embeddings of each kind, heads, and Transformers.
-inline std::vector<FreezableModel> freezable_models() {
-  using LayerOptions = TransformerLayerOptions;
+/// Encoders with embeddings of each kind.
+inline std::vector<FreezableModel> freezable_encoders() {
   const std::string sizes =
       R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 7,
       "vocab_size": 12, "max_position_embeddings": 20, "pad_token_id": 1, )";
@@ -171,9 +170,6 @@ inline std::vector<FreezableModel> freezable_models() {
   const auto ids = torch::tensor({{3, 4, 5, 6, 7}, {8, 9, 10, 3, 1}});
   const auto tokens = EncoderInputs().attention_mask(ids.ne(1).to(torch::kLong));
   const auto pixels = torch::randn({2, 3, 8, 8});
-  auto head = EncoderHeadOptions(8, 12).dense(8).norm(1e-5).tied(true);
-  const EncoderOptions encoder(EncoderEmbeddingsOptions(12, 8).position_rows(9),
-                               TransformerEncoderOptions(LayerOptions(8, 2).d_ff(7), 1));
   return {
       of_encoder(of(R"("model_type": "bert", "type_vocab_size": 2)"), ids, tokens),
       of_encoder(of(R"("model_type": "roberta")"), ids, tokens),
@@ -198,6 +194,16 @@ inline std::vector<FreezableModel> freezable_models() {
                      "num_attention_heads": 2, "window_size": 4, "output_channels": 8,
                      "global_attn_indexes": [1]})",
                  torch::randn({2, 3, 12, 12})),
+  };
+}
+
+/// Heads, and Transformers.
+inline std::vector<FreezableModel> freezable_tasks() {
+  const auto ids = torch::tensor({{3, 4, 5, 6, 7}, {8, 9, 10, 3, 1}});
+  auto head = EncoderHeadOptions(8, 12).dense(8).norm(1e-5).tied(true);
+  const EncoderOptions encoder(EncoderEmbeddingsOptions(12, 8).position_rows(9),
+                               TransformerEncoderOptions(TransformerLayerOptions(8, 2).d_ff(7), 1));
+  return {
       of_classifier("labels",
                     ClassifierOptions(encoder, head::Kind::Sequence,
                                       EncoderHeadOptions(8, 3).rows(head::Rows::Mean).dense(5)),
@@ -213,7 +219,20 @@ inline std::vector<FreezableModel> freezable_models() {
                                  .position_offset(2)
                                  .max_len(9)
                                  .embedding_norm(embeddings::Norm::AfterSum)),
+      of_transformer("M2M100", TransformerOptions(12, 12)
+                                   .num_heads(2)
+                                   .d_model(8)
+                                   .d_ff(7)
+                                   .padding_idx(1)
+                                   .position_ids(embeddings::PositionIds::FromIds)
+                                   .norm_first(true)),
   };
+}
+
+inline std::vector<FreezableModel> freezable_models() {
+  auto models = freezable_encoders();
+  for (const FreezableModel& model : freezable_tasks()) models.push_back(model);
+  return models;
 }
 
 }  // namespace posenc::testing

@@ -183,11 +183,11 @@ void options_are_noticed(const std::vector<FreezableModel>& models) {
 
 // Each option that is changed before the model is frozen, where the module takes it: the frozen
 // model computes what the module computes, or freeze() refuses it.
-TEST(OptionsSetLater, OfStacksAreReadOrRefused) {
+void options_are_read_or_refused(const std::vector<FreezableModel>& models) {
   const torch::NoGradGuard no_grad;
   const Threads one(1);
   std::size_t read = 0, refused = 0;
-  for (const FreezableModel& model : freezable_stacks()) {
+  for (const FreezableModel& model : models) {
     SCOPED_TRACE(model.name);
     auto tensors = tensors_of(*model.model);
     for (const auto& item : model.model->named_modules()) {
@@ -217,6 +217,9 @@ TEST(OptionsSetLater, OfStacksAreReadOrRefused) {
   }
   EXPECT_GT(read, refused);
 }
+
+TEST(OptionsSetLater, OfStacksAreReadOrRefused) { options_are_read_or_refused(freezable_stacks()); }
+TEST(OptionsSetLater, OfTasksAreReadOrRefused) { options_are_read_or_refused(freezable_tasks()); }
 
 TEST(StaleOptions, OfStacksThatMoveAResultAreNoticed) { options_are_noticed(freezable_stacks()); }
 TEST(StaleOptions, OfModelsThatMoveAResultAreNoticed) { options_are_noticed(freezable_models()); }

@@ -45,6 +45,9 @@ class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
   /// Returns the matrix (V, D) that forward() uses: `weight`, or that of the tied embedding.
   const torch::Tensor& effective_weight() const { return embedding_ ? embedding_->weight : weight; }
 
+  /// The factor of x.
+  double scale() const { return scale_; }
+
   torch::Tensor weight;  ///< undefined if tied
   torch::Tensor bias;    ///< (V), undefined without one
 

@@ -16,9 +16,17 @@ namespace {
 
 constexpr functional::LookupNames kNames = {"TokenEmbedding", "id", "vocab_size"};
 
-at::Tensor table_of(const TokenAndPositionEmbedding& embedding) {
-  if (embedding->position_embedding) return embedding->position_embedding->weight.detach();
-  return embedding->position_encoding ? embedding->position_encoding->pe.detach() : at::Tensor();
+at::Tensor table_of(const TokenAndPositionEmbeddingImpl& embedding) {
+  if (embedding.options.position_ids() == embeddings::PositionIds::None) return {};
+  return reads_trained_rows(embedding) ? embedding.position_embedding.ptr()->weight.detach()
+                                       : embedding.position_encoding.ptr()->pe.detach();
+}
+
+Norm norm_of(const TokenAndPositionEmbeddingImpl& embedding) {
+  const embeddings::Norm where = embedding.options.norm();
+  const bool is_read =
+      where == embeddings::Norm::AfterSum || where == embeddings::Norm::AfterTokens;
+  return is_read ? Norm(embedding.norm) : Norm();
 }
 
 void normalise_rows(const at::Tensor& x, const Norm& norm) {
@@ -36,11 +44,11 @@ at::Tensor GrowingTable::table(int64_t rows) {
 }
 
 Embedding::Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert)
-    : table(table_of(embedding)),
+    : table(table_of(*embedding.ptr())),
       converted(convert.table(embedding->token_embedding->weight)),
       scale(embedding->options.scale()),
-      first_row(first_position_row(embedding->options)),
-      norm(embedding->norm),
+      first_row(leaves_positions(*embedding.ptr()) ? 0 : first_position_row(embedding->options)),
+      norm(norm_of(*embedding.ptr())),
       normalises_tokens(embedding->options.norm() == embeddings::Norm::AfterTokens) {
   if (!converted) weight = embedding->token_embedding->weight.detach();
   if (embedding->options.position_ids() != embeddings::PositionIds::FromIds) return;

@@ -60,7 +60,7 @@ FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& opti
   frozen->tgt_embedding = inference::Embedding(model.tgt_embedding, convert);
   frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", convert);
   frozen->decoder =
-      inference::freeze_stack(*model.decoder, "decoder.", convert, model.options.output_scale());
+      inference::freeze_stack(*model.decoder, "decoder.", convert, model.final_layer->scale());
   const at::Tensor& weight = model.final_layer->effective_weight();
   inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);
   frozen->final_layer = convert.projection(weight, model.final_layer->bias);

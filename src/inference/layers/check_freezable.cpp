@@ -9,6 +9,7 @@
 
 #include "inference/attention/attention.h"
 #include "inference/layers/module_parts.h"
+#include "positions/nn/token_positions.h"
 #include "positions/nn/weights.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -285,16 +286,18 @@ void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::
   check_tensor(name + ".token_embedding.weight", tokens.weight,
                {sizes_of(tokens.weight, 0), d_model});
   check_as(name + ".norm", embedding.norm, TransformerNormOptions(d_model));
-  if (embedding.position_embedding) {
-    const at::Tensor& rows = embedding.position_embedding->weight;
+  if (embedding.options.position_ids() == embeddings::PositionIds::None) return;
+  if (reads_trained_rows(embedding)) {
+    const at::Tensor& rows = embedding.position_embedding.ptr()->weight;
     return check_tensor(name + ".position_embedding.weight", rows, {sizes_of(rows, 0), d_model});
   }
-  if (embedding.options.position_ids() == embeddings::PositionIds::None) return;
   const auto& position = module_of(name + ".position_encoding", embedding.position_encoding);
   TORCH_CHECK_VALUE(position.pe.defined(), "[freeze] ", name,
                     " must have a table of positions: TableSource::Buffer. Got no table");
-  check_same(name + ".position_encoding", "batch_first", position.options.batch_first(), true);
-  check_tensor(name + ".position_encoding.pe", position.pe, {1, sizes_of(position.pe, 1), d_model});
+  const std::string own = name + ".position_encoding";
+  check_same(own, "batch_first", position.options.batch_first(), true);
+  check_same(own, "table_source", position.options.table_source(), TableSource::Buffer);
+  check_tensor(own + ".pe", position.pe, {1, sizes_of(position.pe, 1), d_model});
 }
 
 void check_output(const at::Tensor& weight, const at::Tensor& bias, const std::string& name,

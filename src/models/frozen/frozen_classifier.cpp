@@ -20,10 +20,12 @@ namespace inference {
 
 struct FrozenClassifierParts {
   ClassifierOptions options;
+  EncoderHeadOptions head;  // those of the head itself, which may have been set later
   FrozenEncoder encoder;
   StaleCheck stale_check;  // of all but the encoder
   torch_internals::CallOptions call = {};
   std::optional<Projection> dense = {};
+  std::optional<double> norm_eps = {};  // without a norm, none
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
   std::optional<Projection> beside = {};  // of the columns after those of `out`
@@ -37,7 +39,7 @@ constexpr int64_t kSerialElements = 1 << 15;
 
 // What the output layer gives, whose weight may be in two parts.
 at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
-  const Activation activation = parts.options.head().output_activation();
+  const Activation activation = parts.head.output_activation();
   if (!parts.beside) return functional::activate(parts.out.rows(rows), activation);
   const auto part = [&](const Projection& projection, int64_t begin) {
     at::Tensor out = at::empty({rows.size(0), projection.out()}, at::kFloat);
@@ -51,16 +53,14 @@ at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
 
 // activation(x), normalised, in place.
 void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
-  const auto& options = parts.options.head();
   const int64_t rows = x.size(0), width = x.size(1);
   const int64_t part = std::max<int64_t>(1, kSerialElements / width);
   const auto work = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const at::Tensor view = x.narrow(0, i * part, std::min(part, rows - i * part));
-      at::Tensor y = functional::activate(view, options.activation());
-      if (options.norm()) {
-        y = at::layer_norm(y, {width}, parts.norm_weight, parts.norm_bias, *options.norm());
-      }
+      at::Tensor y = functional::activate(view, parts.head.activation());
+      if (parts.norm_eps)
+        y = at::layer_norm(y, {width}, parts.norm_weight, parts.norm_bias, *parts.norm_eps);
       view.copy_(y);
     }
   };
@@ -69,10 +69,8 @@ void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
 
 at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
   const at::Tensor given = rows.contiguous();
-  const auto& options = parts.options.head();
-  if (!options.dense() && !options.norm() && options.activation() == Activation::Identity) {
+  if (!parts.dense && !parts.norm_eps && parts.head.activation() == Activation::Identity)
     return output_of(parts, given);
-  }
   const at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();
   finish_dense(parts, x);
   return output_of(parts, x);
@@ -80,7 +78,7 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
 
 // How many elements LibTorch's operations on rows (..., D) and their logits are on.
 int64_t libtorchs_elements(const FrozenClassifierParts& parts, const at::Tensor& rows) {
-  const int64_t width = std::max(rows.size(-1), parts.options.head().outputs());
+  const int64_t width = std::max(rows.size(-1), parts.head.outputs());
   return rows.numel() / std::max<int64_t>(rows.size(-1), 1) * width;
 }
 
@@ -95,7 +93,7 @@ at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hi
 
 at::Tensor all_logits(const FrozenClassifierParts& parts, const EncoderOutput& out,
                       const at::Tensor& attention_mask) {
-  const auto& options = parts.options.head();
+  const auto& options = parts.head;
   const at::Tensor& hidden = out.last_hidden_state;
   if (options.rows() == head::Rows::Tokens) return token_logits(parts, hidden, attention_mask);
   if (options.rows() == head::Rows::MeanOfLogits) {
@@ -123,7 +121,7 @@ ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
 torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
   const inference::FrozenScope scope;
   const auto held = parts_;
-  const int64_t width = held->options.head().d_model();
+  const int64_t width = held->head.d_model();
   TORCH_CHECK_VALUE(rows.dim() == 2 && rows.size(1) == width,
                     "[FrozenClassifier] rows must be (N, ", width, "). Got ", rows.sizes());
   TORCH_CHECK_TYPE(rows.scalar_type() == at::kFloat,
@@ -146,15 +144,19 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
   inference::WeightConverter convert(options, model);
   const EncoderHeadImpl& head = *model.head;
   inference::FrozenClassifierParts parts = {
-      model.options, inference::freeze_part(*model.encoder, convert),
+      model.options, head.options, inference::freeze_part(*model.encoder, convert),
       inference::StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
   if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
   if (head.norm) {
+    parts.norm_eps = head.norm->options.eps();
     parts.norm_weight = head.norm->weight.detach();
     if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
   }
   // A head is small, unless it is the encoder's table.
   const at::Tensor weight = head.options.tied() ? model.table() : head.weight;
+  TORCH_CHECK_VALUE(weight.defined(), "[freeze] head: tied must be ",
+                    head.options.tied() ? "that of the Classifier's options, false. Got true"
+                                        : "true for a head without a weight. Got false");
   parts.out = convert.has_converted(weight) ? convert.projection(weight, head.bias)
                                             : convert.float_projection(weight, head.bias);
   if (head.weight_beside_table.defined())

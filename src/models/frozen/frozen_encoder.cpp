@@ -192,8 +192,10 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   out.pooled = pooled_rows(parts.options, hidden, input);
   if (parts.pooler_norm) out.pooled = LayerNorm(parts.pooler_norm)->forward(out.pooled);
   if (parts.pooler) out.pooled = parts.pooler->rows(out.pooled);
-  if (parts.options.pooling() == encoder::Pooling::TanhOfFirst)
+  if (parts.options.pooling() == encoder::Pooling::TanhOfFirst) {
+    if (!parts.pooler) out.pooled = out.pooled.clone();  // rows of the hidden states until now
     inference::activate_by_row(out.pooled, Activation::Tanh);
+  }
   return out;
 }
 

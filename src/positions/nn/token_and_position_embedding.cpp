@@ -18,6 +18,12 @@ using embeddings::PositionIds;
 
 constexpr const char* kTokenAndPosition = "TokenAndPositionEmbedding";
 
+void check_padding(const TokenAndPositionEmbeddingOptions& options) {
+  TORCH_CHECK_VALUE(
+      options.position_ids() != PositionIds::FromIds || options.padding_idx().value_or(-1) >= 0,
+      "[", kTokenAndPosition, "] PositionIds::FromIds needs a padding_idx that is not negative");
+}
+
 void check_structure(const TokenAndPositionEmbeddingOptions& options) {
   const PositionIds ids = options.position_ids();
   TORCH_CHECK_VALUE(
@@ -32,9 +38,7 @@ void check_structure(const TokenAndPositionEmbeddingOptions& options) {
                     "] position_offset must be the rows before the first position of "
                     "learned_positions. Got ",
                     options.position_offset());
-  TORCH_CHECK_VALUE(ids != PositionIds::FromIds || options.padding_idx().value_or(-1) >= 0, "[",
-                    kTokenAndPosition,
-                    "] PositionIds::FromIds needs a padding_idx that is not negative");
+  check_padding(options);
   TORCH_CHECK_VALUE(options.norm() != Norm::AfterDropout, "[", kTokenAndPosition,
                     "] norm must be Norm::None, AfterSum or AfterTokens. Got AfterDropout");
   const bool is_plain =
@@ -49,8 +53,19 @@ void check_structure(const TokenAndPositionEmbeddingOptions& options) {
 }  // namespace
 
 int64_t first_position_row(const TokenAndPositionEmbeddingOptions& options) {
+  check_padding(options);  // which may have been set later
   return options.position_ids() == PositionIds::FromIds ? *options.padding_idx() + 1
                                                         : options.position_offset();
+}
+
+bool leaves_positions(const TokenAndPositionEmbeddingImpl& embedding) {
+  return embedding.position_encoding && embedding.norm.is_empty() &&
+         embedding.options.position_ids() == PositionIds::Arange;
+}
+
+bool reads_trained_rows(const TokenAndPositionEmbeddingImpl& embedding) {
+  return embedding.position_embedding && !leaves_positions(embedding) &&
+         embedding.options.position_ids() != PositionIds::FromIds;
 }
 
 void check_length(const char* module, const TokenAndPositionEmbeddingOptions& options,
@@ -125,7 +140,7 @@ torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, i
   // A shared table has its own padding row, as in Python.
   const auto& padding_idx =
       shares_tokens_ ? token_embedding->options.padding_idx() : options.padding_idx();
-  if (position_encoding && options.position_ids() == PositionIds::Arange && !norm) {
+  if (leaves_positions(*this)) {
     const EmbedModule module = {kTokenAndPosition,
                                 *token_embedding,
                                 options.scale(),
@@ -142,17 +157,18 @@ torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, i
   check_token_options(kTokenAndPosition, token_embedding->options);
   const torch::Tensor& tokens = token_embedding->weight;
   const bool sparse = token_embedding->options.sparse();
+  const int64_t first_row = first_position_row(options);
   auto position = functional::PositionalEncodingFuncOptions();
   torch::Tensor table;
   if (are_of_ids) {
     position.position_ids(position_ids.defined()
                               ? position_ids
                               : positions_from_ids(ids, *options.padding_idx(), offset));
-    table = position_encoding->table(first_position_row(options) + offset + ids.size(-1));
+    table = position_encoding->table(first_row + offset + ids.size(-1));
   } else if (options.position_ids() != PositionIds::None) {
     check_length(kTokenAndPosition, options, ids.size(-1), offset);
-    position.offset(first_position_row(options) + offset);
-    table = position_embedding ? position_embedding->weight : position_encoding->pe;
+    position.offset(first_row + offset);
+    table = reads_trained_rows(*this) ? position_embedding->weight : position_encoding->pe;
   }
   torch::Tensor x;
   if (!table.defined() || options.norm() == Norm::AfterTokens) {
