@@ -10,23 +10,24 @@ include(CheckCXXSymbolExists)
 check_cxx_symbol_exists(__x86_64__ "" POSENC_COMPILES_X86_64)
 check_cxx_symbol_exists(__aarch64__ "" POSENC_COMPILES_ARM64)
 set(POSENC_SETS generic)
-set(posenc_byte_sets "") # those that add products of bytes to another set: for kernels in 8 bits only
+set(posenc_narrow_sets "") # those that add products in 8 or 16 bits to another set: for kernels of these only
 set(posenc_flags_generic -DPOSENC_GENERIC -Wno-psabi) # vectors wider than a register are passed to inline functions only
 if(POSENC_COMPILES_X86_64)
   list(APPEND POSENC_SETS sse2 avx2 avx512)
-  set(posenc_byte_sets avx2vnni avx512vnni)
+  set(posenc_narrow_sets avx2vnni avx512vnni avx512bf16)
   list(APPEND posenc_flags_generic -O1) # every such processor has SSE2: here `generic` only serves tests
   set(posenc_flags_sse2 -msse2 -Wno-psabi)
   set(posenc_flags_avx2 -mavx2 -mfma -mf16c)
   set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
   set(posenc_flags_avx2vnni ${posenc_flags_avx2} -mavxvnni)
   set(posenc_flags_avx512vnni ${posenc_flags_avx512} -mavx512vnni)
+  set(posenc_flags_avx512bf16 ${posenc_flags_avx512vnni} -mavx512bf16)
 elseif(POSENC_COMPILES_ARM64)
   list(APPEND POSENC_SETS neon) # every such processor has NEON
   # Lets g++ vectorise loops with a condition: otherwise it keeps a branch around arithmetic whose exception flags could
   # be observed.
   set(posenc_flags_neon -fno-trapping-math)
-  set(posenc_byte_sets neondot)
+  set(posenc_narrow_sets neondot)
   set(posenc_flags_neondot ${posenc_flags_neon} -march=armv8.2-a+dotprod)
   # Here `generic` only serves tests, so it is compiled as for a processor without vectors.
   list(APPEND posenc_flags_generic $<$<CXX_COMPILER_ID:GNU>:-march=armv8-a+nosimd>)
@@ -34,7 +35,7 @@ else()
   message(STATUS "posenc has no kernels of its own for ${CMAKE_SYSTEM_PROCESSOR}: the generic ones are used")
 endif()
 
-list(APPEND POSENC_SETS ${posenc_byte_sets})
+list(APPEND POSENC_SETS ${posenc_narrow_sets})
 
 # posenc_unity(target): compiles many sources at a time where neither a preset nor the user decides: LibTorch's headers
 # take seconds per source, and the library would take ten minutes on two cores. Intrinsics take half a second.
@@ -54,12 +55,12 @@ function(posenc_kernel_settings target isa)
   posenc_unity(${target})
 endfunction()
 
-# posenc_add_kernels(GROUP [BYTES source...] FLOATS source...): objects of the component kernels. BYTES are those of kernels/int8.h.
+# posenc_add_kernels(GROUP [NARROW source...] FLOATS source...): objects of the component kernels. NARROW are those of kernels/int8.h and kernels/bfloat16.h.
 function(posenc_add_kernels group)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BYTES;FLOATS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NARROW;FLOATS")
   foreach(isa IN LISTS POSENC_SETS)
-    set(sources ${arg_BYTES})
-    if(NOT isa IN_LIST posenc_byte_sets)
+    set(sources ${arg_NARROW})
+    if(NOT isa IN_LIST posenc_narrow_sets)
       list(APPEND sources ${arg_FLOATS})
     endif()
     if(sources)

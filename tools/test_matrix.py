@@ -32,6 +32,7 @@ SETS = {  # posenc's: what src/kernels/sets.h requires of the processor
     "avx2vnni": ["avx2", "fma", "f16c", "avx_vnni"],
     "avx512": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"],
     "avx512vnni": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma", "avx512_vnni"],
+    "avx512bf16": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma", "avx512_vnni", "avx512_bf16"],
 }
 TIMEOUT = 1200
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "kernels/bfloat16.h"
 #include "kernels/embed.h"
 #include "kernels/inference.h"
 #include "kernels/int8.h"
@@ -42,6 +43,9 @@ struct InferenceKernels : Kernels {
   const inference::TopkKernels& topk;
   const int8::QuantizeKernels& quantize_int8;
   const int8::LinearKernels& linear_int8;
+  const bfloat16::RoundKernels& round_bfloat16;
+  const bfloat16::LinearKernels& linear_bfloat16;
+  const inference::SequenceAttentionKernels& attention_bfloat16;
 };
 
 const Kernels& chosen();                       // those of chosen_isa()

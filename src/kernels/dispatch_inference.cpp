@@ -17,7 +17,10 @@ namespace {
    inference::base::activation_kernels,           \
    inference::base::topk_kernels,                 \
    int8::isa::quantize_int8_kernels,              \
-   int8::isa::linear_int8_kernels},
+   int8::isa::linear_int8_kernels,                \
+   bfloat16::isa::round_bfloat16_kernels,         \
+   bfloat16::isa::linear_bfloat16_kernels,        \
+   bfloat16::isa::attention_bfloat16_kernels},
 // In the order of Isa.
 constexpr InferenceKernels kInferenceTable[] = {POSENC_FOR_EACH_SET(POSENC_KERNELS)};
 #undef POSENC_KERNELS

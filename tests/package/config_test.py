@@ -103,7 +103,7 @@ class ConfigTest(unittest.TestCase):
             code, output = self.configure(f'set(CMAKE_SYSTEM_PROCESSOR "{processor}")\ninclude({cmake}/posenc_kernels.cmake)\n'
                                           'string(JOIN "," sets ${POSENC_SETS})\nmessage(STATUS "sets=${sets}")')
             self.assertEqual(code, 0, output)
-            self.assertIn("sets=" + {"x86_64": "generic,sse2,avx2,avx512,avx2vnni,avx512vnni ", "aarch64": "generic,neon,neondot "}.get(os.uname().machine, "generic "), output)
+            self.assertIn("sets=" + {"x86_64": "generic,sse2,avx2,avx512,avx2vnni,avx512vnni,avx512bf16 ", "aarch64": "generic,neon,neondot "}.get(os.uname().machine, "generic "), output)
 
     def test_an_unknown_or_old_compiler_is_refused(self):
         rule = "[posenc] the compiler must be g++ 12, clang 14 or Apple's clang 15, or newer. Got "

@@ -29,6 +29,7 @@ const Row kTolerances[] = {
     {Op::Linear, torch::kBFloat16, 2e-2, 1e-2, "rounded to 8 bits of mantissa a layer"},
     {Op::Linear, torch::kHalf, 2e-3, 1e-3, "rounded to 11 bits of mantissa a layer"},
     {Op::Sums, torch::kFloat, 16 * kFloat, 4e-6, "some 100 roundings of terms of size 1"},
+    {Op::BFloat16Attention, torch::kFloat, 0.0, 1.6e-2, "weights rounded to 8 bits of mantissa"},
     {Op::LongSums, torch::kFloat, 64 * kFloat, 1e-4,
      "some 2000 roundings of terms of size 1, which may cancel"},
     {Op::RankSums, torch::kFloat, 1e-6, 1e-7, "sums over processes, in another order"},

@@ -20,21 +20,22 @@ namespace posenc::testing {
 /// Why two equivalent results may differ, and by how much. Tolerances are data: they are listed in
 /// compare.cpp, one row per operation and dtype, and nowhere else.
 enum class Op {
-  Forward,        ///< gather, multiply, add: one IEEE operation per element
-  Linear,         ///< matrix products: the library chooses the order of summation
-  Sums,           ///< the same if terms of size 1 may cancel
-  LongSums,       ///< of hundreds to some 2000 such terms
-  RankSums,       ///< of several processes compared with one
-  Scores,         ///< log probabilities of the tokens found by a search
-  Layers,         ///< a few layers of attention, norms and matrix products
-  Logits,         ///< of a whole Transformer compared with transformers
-  Score,          ///< of a sequence: a sum of log probabilities
-  Gradient,       ///< sums over tokens in a different order
-  Training,       ///< ten optimiser steps of a small model
-  FirstLoss,      ///< of a small Transformer, before any optimiser step
-  Losses,         ///< of its first twenty steps
-  DropoutLosses,  ///< the same with Python's dropout masks
-  ForeignTable,   ///< a float32 table from another CPU, row p: 3 p 2^-24 + 1.2e-7
+  Forward,            ///< gather, multiply, add: one IEEE operation per element
+  Linear,             ///< matrix products: the library chooses the order of summation
+  Sums,               ///< the same if terms of size 1 may cancel
+  LongSums,           ///< of hundreds to some 2000 such terms
+  BFloat16Attention,  ///< with inputs and weights in bfloat16, of values of size 1
+  RankSums,           ///< of several processes compared with one
+  Scores,             ///< log probabilities of the tokens found by a search
+  Layers,             ///< a few layers of attention, norms and matrix products
+  Logits,             ///< of a whole Transformer compared with transformers
+  Score,              ///< of a sequence: a sum of log probabilities
+  Gradient,           ///< sums over tokens in a different order
+  Training,           ///< ten optimiser steps of a small model
+  FirstLoss,          ///< of a small Transformer, before any optimiser step
+  Losses,             ///< of its first twenty steps
+  DropoutLosses,      ///< the same with Python's dropout masks
+  ForeignTable,       ///< a float32 table from another CPU, row p: 3 p 2^-24 + 1.2e-7
 };
 
 /// compare_tensors() with the tolerance of `op` for their dtype.

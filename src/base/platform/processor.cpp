@@ -85,6 +85,8 @@ bool runs_avx512() {
 }
 
 bool runs_avx512vnni() { return runs_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
+bool runs_avx512bf16() { return runs_avx512vnni() && __builtin_cpu_supports("avx512bf16"); }
 #elif defined(__aarch64__)
 bool runs_neondot() {
 #ifdef __APPLE__

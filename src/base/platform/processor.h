@@ -22,6 +22,7 @@ bool runs_avx2();        // with FMA and F16C, which every processor with AVX2 h
 bool runs_avx2vnni();    // also products of bytes (AVX-VNNI)
 bool runs_avx512();      // F, DQ, BW and VL, with FMA
 bool runs_avx512vnni();  // also products of bytes
+bool runs_avx512bf16();  // also those, and products of bfloat16
 #elif defined(__aarch64__)
 bool runs_neondot();  // products of bytes
 #endif

@@ -133,9 +133,16 @@ struct ByColumns {  // a row in memory holds element k of all columns
   }
 };
 
-// sums[c * width + i] = sum over k of panel row i [k] * matrix(c, k), in the order k = 0, 1, ...
-template <int kVectors, int kCols, typename Matrix>
-POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner, float* out) {
+// What becomes of a sum in register v of a column.
+struct Unchanged {
+  POSENC_INLINE Floats operator()(int, Floats sum) const { return sum; }
+};
+
+// out[c * width + i] = end(sum over k of panel row i [k] * matrix(c, k)), in the order
+// k = 0, 1, ...
+template <int kVectors, int kCols, typename Matrix, typename End>
+POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner, float* out,
+                        End end) {
   constexpr int kWidth = kVectors * kFloats;
   Floats sums[kCols][kVectors] = {};
   // Adds the products of a column of the panel and the elements k of `some`.
@@ -163,18 +170,18 @@ POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner,
 #pragma GCC unroll 8
   for (int c = 0; c < kCols; ++c)
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store(out + c * kWidth + v * kFloats, sums[c][v]);
+    for (int v = 0; v < kVectors; ++v) store(out + c * kWidth + v * kFloats, end(v, sums[c][v]));
 }
 
 // The same for columns 0 .. columns - 1.
-template <int kVectors, typename Matrix>
+template <int kVectors, typename Matrix, typename End = Unchanged>
 POSENC_INLINE void product(const float* panel, const Matrix& matrix, int64_t inner, int64_t columns,
-                           float* out) {
+                           float* out, End end = End()) {
   constexpr int kWidth = kVectors * kFloats;
   int64_t c = 0;
   for (; c + kColumns <= columns; c += kColumns)
-    tile<kVectors, kColumns>(panel, matrix.skip(c), inner, out + c * kWidth);
-  for (; c < columns; ++c) tile<kVectors, 1>(panel, matrix.skip(c), inner, out + c * kWidth);
+    tile<kVectors, kColumns>(panel, matrix.skip(c), inner, out + c * kWidth, end);
+  for (; c < columns; ++c) tile<kVectors, 1>(panel, matrix.skip(c), inner, out + c * kWidth, end);
 }
 
 }  // namespace

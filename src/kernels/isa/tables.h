@@ -1,6 +1,7 @@
 // The kernel tables that the sources in this folder define in the namespace of each instruction
 // set, for dispatch.cpp.
 #pragma once
+#include "kernels/bfloat16.h"
 #include "kernels/embed.h"
 #include "kernels/inference.h"
 #include "kernels/int8.h"
@@ -12,33 +13,38 @@ namespace posenc::kernels::inference {
 struct WeightsKernels;  // weights.h
 }
 
-#define POSENC_DECLARE(isa, base, runs)                                \
-  namespace posenc::kernels::embed::isa {                              \
-  extern const GatherKernels gather_kernels;                           \
-  extern const SumRowsKernels sum_rows_kernels;                        \
-  extern const DropoutKernels dropout_kernels;                         \
-  extern const RandomKernels random_kernels;                           \
-  extern const EmbeddingsKernels embeddings_kernels;                   \
-  extern const rotary::RotaryKernels rotary_kernels;                   \
-  }                                                                    \
-  namespace posenc::kernels::inference::isa {                          \
-  extern const LinearKernels linear_few_kernels;                       \
-  extern const LinearKernels linear_many_kernels;                      \
-  extern const LinearKernelsOf<BFloat16> linear_few_bfloat16_kernels;  \
-  extern const LinearKernelsOf<BFloat16> linear_many_bfloat16_kernels; \
-  extern const AttentionKernels attention_step_kernels;                \
-  extern const SequenceAttentionKernels attention_sequence_kernels;    \
-  extern const AddNormKernels add_norm_kernels;                        \
-  extern const ActivationKernels activation_kernels;                   \
-  extern const TopkKernels topk_kernels;                               \
-  extern const WeightsKernels weights_kernels;                         \
-  }                                                                    \
-  namespace posenc::kernels::sincos::isa {                             \
-  extern const SincosKernels sincos_kernels;                           \
-  }                                                                    \
-  namespace posenc::kernels::int8::isa {                               \
-  extern const QuantizeKernels quantize_int8_kernels;                  \
-  extern const LinearKernels linear_int8_kernels;                      \
+#define POSENC_DECLARE(isa, base, runs)                                        \
+  namespace posenc::kernels::embed::isa {                                      \
+  extern const GatherKernels gather_kernels;                                   \
+  extern const SumRowsKernels sum_rows_kernels;                                \
+  extern const DropoutKernels dropout_kernels;                                 \
+  extern const RandomKernels random_kernels;                                   \
+  extern const EmbeddingsKernels embeddings_kernels;                           \
+  extern const rotary::RotaryKernels rotary_kernels;                           \
+  }                                                                            \
+  namespace posenc::kernels::inference::isa {                                  \
+  extern const LinearKernels linear_few_kernels;                               \
+  extern const LinearKernels linear_many_kernels;                              \
+  extern const LinearKernelsOf<BFloat16> linear_few_bfloat16_kernels;          \
+  extern const LinearKernelsOf<BFloat16> linear_many_bfloat16_kernels;         \
+  extern const AttentionKernels attention_step_kernels;                        \
+  extern const SequenceAttentionKernels attention_sequence_kernels;            \
+  extern const AddNormKernels add_norm_kernels;                                \
+  extern const ActivationKernels activation_kernels;                           \
+  extern const TopkKernels topk_kernels;                                       \
+  extern const WeightsKernels weights_kernels;                                 \
+  }                                                                            \
+  namespace posenc::kernels::sincos::isa {                                     \
+  extern const SincosKernels sincos_kernels;                                   \
+  }                                                                            \
+  namespace posenc::kernels::int8::isa {                                       \
+  extern const QuantizeKernels quantize_int8_kernels;                          \
+  extern const LinearKernels linear_int8_kernels;                              \
+  }                                                                            \
+  namespace posenc::kernels::bfloat16::isa {                                   \
+  extern const RoundKernels round_bfloat16_kernels;                            \
+  extern const LinearKernels linear_bfloat16_kernels;                          \
+  extern const inference::SequenceAttentionKernels attention_bfloat16_kernels; \
   }
 POSENC_FOR_EACH_SET(POSENC_DECLARE)
 #undef POSENC_DECLARE

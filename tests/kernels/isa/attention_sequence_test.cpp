@@ -1,4 +1,5 @@
-// Attention over packed sequences, against at::scaled_dot_product_attention on each one in float64.
+// Attention over packed sequences, in float32 and in bfloat16, against
+// at::scaled_dot_product_attention on each one in float64.
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -87,7 +88,15 @@ struct Case {
     return out;
   }
 
-  torch::Tensor run(const InferenceKernels& use, int64_t split) const {
+  // With inputs that bfloat16 has.
+  Case rounded() const {
+    Case one = *this;
+    one.query = query.to(torch::kBFloat16).to(torch::kFloat);
+    one.both = both.to(torch::kBFloat16).to(torch::kFloat);
+    return one;
+  }
+
+  torch::Tensor run(const InferenceKernels& use, int64_t split, bool in_bfloat16 = false) const {
     const auto out = torch::full({queries.rows, heads * width}, 7.0F);
     SequenceAttentionRequest request = {};
     request.query = query.const_data_ptr<float>();
@@ -113,10 +122,14 @@ struct Case {
     }
     request.out = out.data_ptr<float>();
     request.out_stride = out.size(1);
-    std::vector<float> scratch(static_cast<size_t>(sequence_floats(width, keys.most)));
+    const auto& kernels = in_bfloat16 ? use.attention_bfloat16 : use.attention_sequence;
+    const int64_t floats = in_bfloat16 ? bfloat16::attention_floats(width, keys.most)
+                                       : sequence_floats(width, keys.most);
+    std::vector<float> scratch(static_cast<size_t>(floats + 1), 7.0F);
     const int64_t items = heads * batch();
     for (int64_t i = 0; i < items; i += split)
-      use.attention_sequence.attend(request, i, std::min(i + split, items), scratch.data());
+      kernels.attend(request, i, std::min(i + split, items), scratch.data());
+    EXPECT_EQ(scratch.back(), 7.0F) << "memory beside the scratch changed";
     return out;
   }
 };
@@ -127,6 +140,12 @@ void check(const Case& one) {
     EXPECT_TRUE(testing::bit_equal(one.run(use, 1), whole));
     return whole;
   });
+  expect_on_each_set(Op::BFloat16Attention, one.rounded().expected(),
+                     [&](const InferenceKernels& use) {
+                       const auto whole = one.run(use, one.heads * one.batch(), true);
+                       EXPECT_TRUE(testing::bit_equal(one.run(use, 1, true), whole));
+                       return whole;
+                     });
 }
 
 const std::vector<int64_t> kLengths = {1, 0, 12, 47, 24, 48, 49, 16, 100},
@@ -172,9 +191,12 @@ TEST(InferenceSequences, ForbiddenKeys) {
   check(one);
   one.bias.fill_(kForbidden);  // nothing is left to attend to
   on_each_set([&](const InferenceKernels& use) {
-    const auto seen = one.run(use, 1);
-    for (int64_t i = 0; i < 2; ++i)
-      EXPECT_FALSE(seen.narrow(0, one.queries.first[i], one.queries.lengths[i]).any().item<bool>());
+    for (const bool in_bfloat16 : {false, true}) {
+      const auto seen = one.run(use, 1, in_bfloat16);
+      for (int64_t i = 0; i < 2; ++i)
+        EXPECT_FALSE(
+            seen.narrow(0, one.queries.first[i], one.queries.lengths[i]).any().item<bool>());
+    }
   });
 }
 
