@@ -205,7 +205,8 @@ const Tokenizer& SentenceEncoder::tokenizer() const { return parts_->tokenizer; 
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options,
                                       const LoadOptions& load) {
   const SentenceFolder read = read_sentence_folder(folder);
-  const bool converts = options.weights() != WeightDtype::Float32;
+  const bool converts =
+      options.weights() != WeightDtype::Float32 || options.compute() != ComputeDtype::Float32;
   TORCH_CHECK_VALUE(!read.is_static || (!converts && options.weights_to_not_convert().empty()),
                     "[load_sentence_encoder] weights must be float32, without exceptions, for a "
                     "static embedding, which is looked up and not frozen. Got ",

@@ -36,7 +36,9 @@ FreezeOptions dtype_option(const Json& options) {
   static const std::map<std::string, WeightDtype> kAll = {{"float32", WeightDtype::Float32},
                                                           {"int8", WeightDtype::Int8},
                                                           {"bfloat16", WeightDtype::BFloat16}};
-  return FreezeOptions().weights(kAll.at(options.at("weights").get<std::string>()));
+  return FreezeOptions()
+      .weights(kAll.at(options.at("weights").get<std::string>()))
+      .compute(options.contains("compute") ? ComputeDtype::BFloat16 : ComputeDtype::Float32);
 }
 
 Transformer model_with_weights(const Json& options) {

@@ -150,12 +150,12 @@ def encoder_cases(draw: Draw, programs: Programs) -> tuple[list[Case], list[Tens
     return cases, [exact] * len(cases)
 
 
-def far(case: Case, got: Tensor, exact: Tensor) -> str:
+def far(case: Case, got: Tensor, exact: Tensor, bounds: dict[str, float] = BOUNDS) -> str:
     """Why the rows of tokens are not near those of the weights in float32; "" if they are."""
     mask = case.tensors.get("attention_mask")
     a, b = (got, exact) if mask is None else (got[mask != 0], exact[mask != 0])
     error = ((a - b).norm() / b.norm().clamp(min=1e-6)).item()
-    return f"off by {error:.3g} of its norm" if error > BOUNDS[case.options["weights"]] else ""
+    return f"off by {error:.3g} of its norm" if error > bounds[case.options["weights"]] else ""
 
 
 def models(draw: Draw, programs: Programs, names: list[str]) -> tuple[int, list[Failure]]:

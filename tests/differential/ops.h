@@ -23,6 +23,7 @@ using Op = std::function<StateDict(const Json& options, const StateDict& tensors
 using Ops = std::map<std::string, Op>;
 
 Ops attention_ops();
+Ops bfloat16_ops();
 Ops clipping_ops();
 Ops embedding_ops();
 Ops encoder_ops();

@@ -1,7 +1,7 @@
-// Frozen encoders of whole models with windows, their weights in any dtype, give the same bits with
-// any number of threads, and with every instruction set that rounds alike; so do the tokens and the
-// scores of a Transformer's beams. The set is chosen once in a process, so this program is started
-// again with each.
+// Frozen encoders of whole models with windows, in any dtype of weights and products, give the same
+// bits with any number of threads, and with every instruction set that rounds alike; so do the
+// tokens and the scores of a Transformer's beams. The set is chosen once in a process, so this
+// program is started again with each.
 
 #include <gtest/gtest.h>
 
@@ -60,6 +60,14 @@ uint64_t fnv(const torch::Tensor& values) {
   return hash;
 }
 
+std::vector<FreezeOptions> every_dtype() {
+  std::vector<FreezeOptions> all;
+  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16})
+    for (const auto compute : {ComputeDtype::Float32, ComputeDtype::BFloat16})
+      all.push_back(FreezeOptions().weights(weights).compute(compute));
+  return all;
+}
+
 // The bits of a model for sequences of unequal lengths, with padding on the right.
 std::string bits_of(int number) {
   Dice dice(300 + number);
@@ -75,8 +83,8 @@ std::string bits_of(int number) {
   }
   const auto ids = torch::randint(1, 50, {batch, length}) * tokens;
   std::string line = config.dump();
-  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
-    const auto frozen = freeze(encoder, FreezeOptions().weights(weights));
+  for (const FreezeOptions& options : every_dtype()) {
+    const auto frozen = freeze(encoder, options);
     std::set<uint64_t> hashes;
     for (const int threads : {1, 2, 3, 5}) {
       const Threads guard(threads);
@@ -98,8 +106,8 @@ std::string found_by(int number) {
   const auto src = any_ids(dice, dice(1, 7), dice(2, 30), true);
   const auto options = GenerateOptions(kBegin, kEnd).num_beams(3).max_new_tokens(12);
   std::string line;
-  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
-    const auto frozen = freeze(model, FreezeOptions().weights(weights).gemm(GemmBackend::Native));
+  for (const FreezeOptions& one : every_dtype()) {
+    const auto frozen = freeze(model, FreezeOptions(one).gemm(GemmBackend::Native));
     std::set<std::string> all;
     for (const int threads : {1, 2, 3}) {
       const Threads guard(threads);

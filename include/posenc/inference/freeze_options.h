@@ -35,12 +35,27 @@ enum class WeightDtype {
   BFloat16,
 };
 
+/// What a frozen model multiplies in. Norms, softmax, activations, biases and all sums are float32.
+enum class ComputeDtype {
+  Float32,
+  /// The products of linear layers, of queries and keys, and of attention weights and values have
+  /// operands rounded to bfloat16, and sums in float32, by the processor's own instruction where it
+  /// is AVX512-BF16, and otherwise in float32 with the same bits. docs/bfloat16.md states the
+  /// arithmetic. With WeightDtype::Float32 the weights of linear layers are copied in bfloat16, and
+  /// tables stay float32; with BFloat16 tables are in bfloat16 too; with Int8 linear layers
+  /// multiply in 8 bits, and attention in bfloat16. Weights in weights_to_not_convert are
+  /// multiplied in float32. In generate() and score(), what a new token attends to is float32.
+  BFloat16,
+};
+
 /// Options of freeze().
 struct FreezeOptions {
   /// The matrix-multiply backend of float32 weights; converted ones have kernels of their own.
   TORCH_ARG(GemmBackend, gemm) = GemmBackend::Native;
   /// The dtype of the weights.
   TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
+  /// The dtype of the products.
+  TORCH_ARG(ComputeDtype, compute) = ComputeDtype::Float32;
   /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
   /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
   /// it is registered.

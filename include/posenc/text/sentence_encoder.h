@@ -94,8 +94,8 @@ class SentenceEncoder {
 /// the options of load_encoder(); its report has the tensors of the encoder and of the stages.
 ///
 /// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
-/// Tokenizer::from_folder(); c10::ValueError for a static embedding with another WeightDtype than
-/// Float32.
+/// Tokenizer::from_folder(); c10::ValueError for a static embedding with another WeightDtype or
+/// ComputeDtype than Float32.
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {},
                                       const LoadOptions& load = {});
 

@@ -4,6 +4,8 @@
 
 #include "inference/rows/packing.h"
 #include "inference/rows/stream.h"
+#include "kernels/inference.h"
+#include "posenc/inference/freeze_options.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 
 namespace posenc::inference {
@@ -21,6 +23,18 @@ struct HeadSizes {
   bool operator==(const HeadSizes&) const = default;
 };
 
+/// How scores are computed, and what they weigh.
+struct Scoring {
+  float scale;  ///< of the products of queries and keys
+  ComputeDtype compute = ComputeDtype::Float32;
+};
+/// The kernel for heads of this width and at most that many keys, and the scratch that it needs.
+struct SequenceKernel {
+  decltype(kernels::inference::SequenceAttentionKernels::attend) attend;
+  int64_t scratch_floats;
+};
+SequenceKernel sequence_kernel(const Scoring& scoring, int64_t head_dim, int64_t keys);
+
 /// softmax(scale * q k^T) v of packed rows in the layout of the projections: query (rows, .), key
 /// and value (key rows, .), with the heads of each row side by side  ->  out (rows, .), without
 /// gaps.
@@ -29,7 +43,7 @@ struct AttentionInput {
   const Packing& queries;
   const Packing& keys;
   HeadSizes sizes;
-  float scale;
+  Scoring scoring;
   ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
   std::optional<int64_t> window = std::nullopt;  ///< of TransformerLayerOptions
   int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps

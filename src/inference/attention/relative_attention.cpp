@@ -241,7 +241,7 @@ class RelativeHead {
   void attend(int64_t begin, int64_t end, const float* term, int64_t term_stride, float* out,
               int64_t out_stride) {
     attend_with_term({query_ + begin * stride_, key_, value_, stride_, width_, end - begin, length_,
-                      input_.scale},
+                      input_.scoring},
                      term, term_stride, out, out_stride);
   }
 
@@ -299,15 +299,14 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
   request.query_first = request.key_first = &none;
   request.query_lengths = &head.queries;
   request.key_lengths = &head.tokens;
-  request.scale = head.scale;
+  request.scale = head.scoring.scale;
   request.bias = term;
   request.bias_strides[2] = term_stride;
   request.bias_strides[3] = 1;
   request.out = out;
   request.out_stride = out_stride;
-  const int64_t floats = kernel::sequence_floats(head.width, head.tokens);
-  kernels::chosen_inference().attention_sequence.attend(request, 0, 1,
-                                                        scratch(Scratch::Scores, floats));
+  const SequenceKernel kernel = sequence_kernel(head.scoring, head.width, head.tokens);
+  kernel.attend(request, 0, 1, scratch(Scratch::Scores, kernel.scratch_floats));
 }
 
 void attend_relative(const AttentionInput& input, const PositionHeads& positions, float* out) {

@@ -32,7 +32,7 @@ struct PositionHeads {
 struct OneHead {
   const float *query, *keys, *values;
   int64_t stride, width, queries, tokens;
-  float scale;  ///< of the scores
+  Scoring scoring;
 };
 
 /// softmax(scores + term) v: the term of a query is `term_stride` from that of the one before.

@@ -70,7 +70,7 @@ class AxesHead {
                  term + i * term_stride);
         if (mask_ != nullptr) add_mask(begin + i, tokens, term + i * term_stride);
       }
-      attend_with_term({x, key_, value_, stride_, width, count, tokens, input_.scale}, term,
+      attend_with_term({x, key_, value_, stride_, width, count, tokens, input_.scoring}, term,
                        term_stride, out + out_offset_ + begin * out_stride_, out_stride_);
     }
   }
@@ -113,8 +113,9 @@ at::Tensor position_bias(const WindowAttentionImpl& attention) {
 
 }  // namespace
 
-FrozenWindowAttention::FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift)
-    : window_(attention.options.windows().window()) {
+FrozenWindowAttention::FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift,
+                                             ComputeDtype compute)
+    : window_(attention.options.windows().window()), compute_(compute) {
   const WindowPositions positions = attention.options.windows().positions();
   const at::Tensor bias = position_bias(attention);
   if (bias.defined()) bias_ = bias.detach().transpose(-1, -2).contiguous().transpose(-1, -2);
@@ -202,7 +203,7 @@ void FrozenWindowAttention::attend(const at::Tensor& heads, const HeadSizes& siz
                           packing,
                           packing,
                           sizes,
-                          scale,
+                          {scale, compute_},
                           {bias_}};
   if (!masks.empty()) input.masks = masks.data();
   if (down_.defined()) return attend_axes(input, out);

@@ -70,8 +70,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
   attended_ = room(stack.sizes.query_width());
   query_ = room(stack.sizes.query_width());
   logits_ = room(model.final_layer.out());
-  if (stack.reads_int8())
-    input_int8_ = at::empty({Int8Rows::floats(rows_, stack.width)}, at::kFloat);
+  input_converted_ =
+      at::empty({ConvertedRows::floats(stack.row_format(), rows_, stack.width)}, at::kFloat);
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
@@ -86,8 +86,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
 
 void StepDecoder::project_memory(const Memory& memory) {
   const int64_t rows = memory.packing.rows;
-  at::Tensor in_8_bits;
-  const Stream read = memory_stream(model_.decoder, memory.rows, in_8_bits);
+  at::Tensor converted;
+  const Stream read = memory_stream(model_.decoder, memory.rows, converted);
   memory_ = torch_internals::fresh_output({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
@@ -204,7 +204,7 @@ kernel::AttentionRequest StepDecoder::attention(size_t layer, const float* query
 void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) const {
   const DecoderLayer& own = model_.decoder.layers[layer];
   kernel::AttentionRequest request = attention(layer, query, stride);
-  request.scale = own.score_scale;
+  request.scale = own.scoring.scale;
   const at::Tensor& bias = own.relative ? relative_[*own.relative] : alibi_;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>() + relative_length_ - 1 - length_;
@@ -215,7 +215,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
 
 void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
   kernel::AttentionRequest request = attention(layer, query, model_.decoder.sizes.query_width());
-  request.scale = model_.decoder.layers[layer].cross_score_scale;
+  request.scale = model_.decoder.layers[layer].cross_scoring.scale;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>();
     request.bias_row_stride = bias.stride(0);
@@ -260,7 +260,7 @@ torch::Tensor StepDecoder::attention() const {
     if (bias.defined())
       mask.bias = bias.narrow(0, row, rows).narrow(2, 0, keys).transpose(0, 1).unsqueeze(0);
     const at::Tensor weights =
-        functional::attention_weights(query, seen, mask, stack.layers.back().cross_score_scale)
+        functional::attention_weights(query, seen, mask, stack.layers.back().cross_scoring.scale)
             .mean(1)
             .squeeze(0);
     at::Tensor own = all.narrow(0, row, rows);
@@ -285,8 +285,8 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
       std::exchange(positions_, std::nullopt).value_or(StepPositions{{}, length_});
   const at::Tensor x = model_.tgt_embedding(tokens, where.past, where.ids);  // (R, 1, D)
   Stream stream = stack.stream(x.data_ptr<float>(), input_.data_ptr<float>(), rows_);
-  if (input_int8_.defined())
-    stream.input_int8 = {input_int8_.data_ptr<float>(), rows_, stack.width};
+  stream.input_converted = {stack.row_format(), input_converted_.data_ptr<float>(), rows_,
+                            stack.width};
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();

@@ -66,7 +66,7 @@ class StepDecoder : public StepModel {
   bool is_causal_;                              // token i sees tokens 0 .. i of the memory
   VisibleTokens visible_own_, visible_memory_;  // in this step
   at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
-  at::Tensor input_int8_;  // the blocks' input in 8 bits, if they read it so
+  at::Tensor input_converted_;                                // the blocks' input as they read it
 };
 
 }  // namespace posenc::inference

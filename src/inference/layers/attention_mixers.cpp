@@ -18,7 +18,7 @@ namespace {
 // A MultiheadAttention, or a ConvolutionalAttention.
 struct AttentionStep {
   HeadSizes sizes;
-  float score_scale;
+  Scoring scoring;
   Projection in_proj, out_proj;  // (sizes.width(), D), (D, sizes.query_width())
   Projection values = {};        // apart from in_proj where the input of queries is rotated
   std::optional<Convolution> convolution = std::nullopt;  // beside the attention
@@ -28,7 +28,7 @@ struct AttentionStep {
   std::optional<std::size_t> grid_bias = std::nullopt;    // of the stack's grid biases
   std::optional<int64_t> window = std::nullopt;
 
-  bool reads_int8() const { return in_proj.is_int8(); }
+  RowFormat row_format() const { return in_proj.row_format(); }
   // The width of the rows of which out_proj is taken.
   int64_t context_width() const { return (convolution ? 2 : 1) * sizes.query_width(); }
 };
@@ -97,7 +97,7 @@ class AttentionRun : public MixerRun {
     const int64_t keys = own.sizes.query_width(), kv_width = own.sizes.kv_width();
     attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
             projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_, own.sizes,
-            own.score_scale, relative_.of(own.relative, mask_of(own), packing_, own_.counts_tokens),
+            own.scoring, relative_.of(own.relative, mask_of(own), packing_, own_.counts_tokens),
             own.window, own.context_width(), own_.counts_tokens},
            context_.data_ptr<float>());
     if (!own.convolution) return;
@@ -184,7 +184,7 @@ Block freeze_step(const blocks::Attention& own, StackFreezer& stack) {
   AttentionMixers& all = stack.layers.mixers<AttentionMixers>(stack.layers);
   AttentionStep step = {
       .sizes = sizes,
-      .score_scale = scale_of(attention),
+      .scoring = {scale_of(attention), stack.convert.compute()},
       .in_proj = {},
       .out_proj = linear(*attention.out_proj, stack.convert, stack.scale_of_weights()),
       .query_norm = Norm(attention.q_norm),
@@ -216,7 +216,7 @@ Block freeze_step(const ConvolutionalAttentionImpl& own, StackFreezer& stack) {
   convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
   return stack.layers.mixers<AttentionMixers>(stack.layers)
       .add({.sizes = {heads, heads, head_dim},
-            .score_scale = score_scale(head_dim),
+            .scoring = {score_scale(head_dim), convert.compute()},
             .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
             .out_proj = linear(*own.out_proj, convert),
             .convolution =

@@ -102,13 +102,12 @@ at::Tensor BlockLayers::run(const at::Tensor& rows, const Packing& packing, cons
   const at::Tensor x = rows.contiguous(), input = norm_first_ ? at::empty_like(x) : x;
   Stream stream = {x.data_ptr<float>(), input.data_ptr<float>(), rows.size(0), width_,
                    row_regime(rows.size(0))};
-  at::Tensor in_8_bits;
-  const bool reads_int8 = std::any_of(mixers_.begin(), mixers_.end(),
-                                      [](const auto& kind) { return kind->reads_int8(); }) ||
-                          std::any_of(blocks.begin(), blocks.end(), [](const Block& block) {
-                            return block.mixers == nullptr && block.network.wide.is_int8();
-                          });
-  if (reads_int8) in_8_bits = add_int8(stream);
+  RowFormat format = RowFormat::Float32;
+  for (const auto& kind : mixers_) format = either(format, kind->row_format());
+  for (const Block& block : blocks) {
+    if (block.mixers == nullptr) format = either(format, block.network.wide.row_format());
+  }
+  const at::Tensor converted = add_converted(stream, format);
   const auto layers = static_cast<std::size_t>(
       std::count_if(blocks.begin(), blocks.end(), [](const Block& one) { return one.ends_layer; }));
   const LayerEnds ends(outputs, layers, x, packing.rows_without(inputs.kept_rows));

@@ -39,8 +39,8 @@ class MixerRun {
 class Mixers {
  public:
   virtual ~Mixers() = default;
-  /// Whether a projection reads its rows in 8 bits.
-  virtual bool reads_int8() const { return false; }
+  /// How the projections read a block's input.
+  virtual RowFormat row_format() const { return RowFormat::Float32; }
   /// Whether a row depends on other rows of a block's input, so that all have to be read before.
   virtual bool mixes() const { return true; }
   virtual std::unique_ptr<MixerRun> begin(const BatchRows& batch) const = 0;
@@ -60,13 +60,14 @@ struct Block {
   bool ends_layer = false;
 };
 
-/// Mixers of which each has a `Step` of its own, with bool reads_int8() const.
+/// Mixers of which each has a `Step` of its own, with RowFormat row_format() const.
 template <typename Step>
 class StepMixers : public Mixers {
  public:
-  bool reads_int8() const override {
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const Step& one) { return one.reads_int8(); });
+  RowFormat row_format() const override {
+    RowFormat format = RowFormat::Float32;
+    for (const Step& one : steps) format = either(format, one.row_format());
+    return format;
   }
   /// The block of a step, without what all blocks have.
   Block add(Step step) {

@@ -40,7 +40,7 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
   const HeadSizes sizes = HeadSizes::of(attention.options);
   BottleneckLayer frozen = {
       .sizes = sizes,
-      .score_scale = scale_of(attention),
+      .scoring = {scale_of(attention), convert.compute()},
       .window = layer.options.window(),
       .input = normed(layer.input, layer.input_norm, convert),
       .shared = own.use_bottleneck_attention() ? NormedProjection()
@@ -87,7 +87,7 @@ class BottleneckRun {
       const BottleneckLayer& layer = layers_[i];
       inference::attend({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
                          heads_.narrow(1, 2 * width_, width_), packing_, packing_, layer.sizes,
-                         layer.score_scale, mask_, layer.window},
+                         layer.scoring, mask_, layer.window},
                         context_.data_ptr<float>());
       by_rows(outer_.rows, [&](int64_t begin, int64_t end) {
         finish(layer, begin, end);
@@ -120,8 +120,12 @@ class BottleneckRun {
   // The heads of a layer, for rows [begin, end).
   void project(const BottleneckLayer& layer, int64_t begin, int64_t end) {
     const Stream x = outer_.part(begin, end), bottleneck = inner(begin, end);
-    const int64_t outer_floats = Int8Rows::floats(x.rows, x.width);
-    const int64_t inner_floats = Int8Rows::floats(x.rows, width_);
+    RowFormat format = RowFormat::Float32;
+    for (const Projection* const one : {&layer.input.projection, &layer.shared.projection,
+                                        &layer.query, &layer.key, &layer.value})
+      format = either(format, one->row_format());
+    const int64_t outer_floats = ConvertedRows::floats(format, x.rows, x.width);
+    const int64_t inner_floats = ConvertedRows::floats(format, x.rows, width_);
     float* const bytes =
         platform::scratch(platform::Scratch::Bytes, outer_floats + 2 * inner_floats);
     const auto rows_in = [](const Stream& of, float* buffer) {

@@ -20,7 +20,7 @@ struct NormedProjection {
 /// A frozen BottleneckEncoderLayer.
 struct BottleneckLayer {
   HeadSizes sizes;
-  float score_scale;
+  Scoring scoring;
   std::optional<int64_t> window;   ///< of TransformerLayerOptions
   NormedProjection input, shared;  ///< (D) to (T); none: x itself
   bool values_are_inner;           ///< whether values are projected from the bottleneck

@@ -20,7 +20,7 @@ struct ConformerConvolutionStep {
   at::Tensor depthwise, bias;  // (K, D), (D)
   Activation activation;       // after them
 
-  bool reads_int8() const { return pointwise1.is_int8(); }
+  RowFormat row_format() const { return pointwise1.row_format(); }
 };
 class ConformerConvolutionMixers : public StepMixers<ConformerConvolutionStep> {
  public:
@@ -151,7 +151,7 @@ class ConvolutionBesideRun : public MixerRun {
     for (int64_t row = 0; row < part.rows; ++row) {
       if (!packing_.is_padding(begin + row)) continue;
       std::fill_n(part.x + row * part.width, part.width, 0.0F);
-      if (part.input_int8) part.input_int8.convert(part.x, part.width, row, row + 1);
+      if (part.input_converted) part.input_converted.convert(part.x, part.width, row, row + 1);
     }
   }
 

@@ -15,13 +15,13 @@ namespace posenc::inference {
 namespace {
 
 // Attention of a decoder's layer.
-at::Tensor attend(const HeadSizes& sizes, float scale, const at::Tensor& query,
+at::Tensor attend(const HeadSizes& sizes, const Scoring& scoring, const at::Tensor& query,
                   const at::Tensor& keys, const Packing& packing, const Packing& key_packing,
                   const ScoreMask& mask) {
   const int64_t width = sizes.kv_width();
   const at::Tensor out = at::empty({query.size(0), sizes.query_width()}, at::kFloat);
   inference::attend({query, keys.narrow(1, 0, width), keys.narrow(1, width, width), packing,
-                     key_packing, sizes, scale, mask, std::nullopt, 0},
+                     key_packing, sizes, scoring, mask, std::nullopt, 0},
                     out.data_ptr<float>());
   return out;
 }
@@ -62,8 +62,8 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
              linear(*layer.multihead_attn->out_proj, convert, blocks::get(layer.layer_scale2)),
          .feed_forward =
              network_of(blocks::network_of(layer), convert, blocks::get(layer.layer_scale3)),
-         .score_scale = scale_of(*layer.self_attn),
-         .cross_score_scale = scale_of(*layer.multihead_attn),
+         .scoring = {scale_of(*layer.self_attn), convert.compute()},
+         .cross_scoring = {scale_of(*layer.multihead_attn), convert.compute()},
          .relative = relative_of(stack.relative_biases, decoder.relative_attention_bias,
                                  layer.self_attn->relative_attention_bias),
          .after_attention = Norm(layer.norm1),
@@ -86,11 +86,10 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
 Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer) {
   auto* const x = const_cast<float*>(rows.const_data_ptr<float>());  // which is only read
   Stream stream = {x, x, rows.size(0), stack.width, row_regime(rows.size(0))};
-  const auto reads = [](const DecoderLayer& layer) { return layer.memory.is_int8(); };
-  if (std::any_of(stack.layers.begin(), stack.layers.end(), reads)) {
-    buffer = add_int8(stream);
-    normalise(stream, {});
-  }
+  RowFormat format = RowFormat::Float32;
+  for (const DecoderLayer& layer : stack.layers) format = either(format, layer.memory.row_format());
+  buffer = add_converted(stream, format);
+  if (stream.input_converted) normalise(stream, {});
   return stream;
 }
 
@@ -105,9 +104,9 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
   const at::Tensor remembered = at::empty({memory.size(0), kv_width}, at::kFloat);
   const DistanceRows relative(stack.relative_biases, stack.alibi, mask, packing.length);
   Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
-  at::Tensor in_8_bits, memory_in_8_bits;
-  if (stack.reads_int8()) in_8_bits = add_int8(stream);
-  const Stream read = memory_stream(stack, memory, memory_in_8_bits);
+  const at::Tensor converted = add_converted(stream, stack.row_format());
+  at::Tensor converted_memory;
+  const Stream read = memory_stream(stack, memory, converted_memory);
   const auto each_row = [&](const auto& f) {
     by_rows(count, [&](int64_t begin, int64_t end) { f(stream.part(begin, end), begin); });
   };
@@ -123,7 +122,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
               kv_width);
     });
     const at::Tensor own =
-        attend(stack.sizes, layer.score_scale, projected.narrow(1, 0, head_width),
+        attend(stack.sizes, layer.scoring, projected.narrow(1, 0, head_width),
                projected.narrow(1, head_width, kv_width), packing, packing,
                relative.of(layer.relative, mask, packing, /*counts_tokens=*/false));
     each_row([&](const Stream& part, int64_t at) {
@@ -131,8 +130,8 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
                     {}, layer.after_attention);
       project(part, layer.query, part.input, query.data_ptr<float>() + at * head_width, head_width);
     });
-    const at::Tensor cross = attend(stack.sizes, layer.cross_score_scale, query, remembered,
-                                    packing, memory_packing, memory_mask);
+    const at::Tensor cross = attend(stack.sizes, layer.cross_scoring, query, remembered, packing,
+                                    memory_packing, memory_mask);
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at * head_width,
                     head_width, {}, layer.after_cross);
@@ -150,7 +149,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
         functional::attention_weights(
             heads(query, packing, sizes.heads),
             heads(remembered.narrow(1, 0, sizes.kv_width()), memory_packing, sizes.kv_heads),
-            memory_mask, stack.layers.back().cross_score_scale)
+            memory_mask, stack.layers.back().cross_scoring.scale)
             .mean(1);
   }
   if (stack.last) each_row([&](const Stream& part, int64_t) { normalise(part, stack.last); });

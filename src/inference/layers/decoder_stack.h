@@ -20,7 +20,7 @@ struct DecoderLayer {
   Projection in_proj, out_proj;
   Projection query, memory, cross_out;
   FeedForward feed_forward;
-  float score_scale, cross_score_scale;
+  Scoring scoring, cross_scoring;
   std::optional<size_t> relative;  ///< of the stack's relative biases, in the self-attention
   Norm after_attention = {}, after_cross = {}, after_feed_forward = {};
 };
@@ -41,11 +41,14 @@ struct DecoderStack {
   Stream stream(float* x, float* input, int64_t rows) const {
     return {x, norm_first ? input : x, rows, width, row_regime(rows)};
   }
-  /// Whether blocks read their input in 8 bits.
-  bool reads_int8() const {
-    return std::any_of(layers.begin(), layers.end(), [](const DecoderLayer& layer) {
-      return layer.in_proj.is_int8() || layer.feed_forward.wide.is_int8();
-    });
+  /// How blocks read their input.
+  RowFormat row_format() const {
+    RowFormat format = RowFormat::Float32;
+    for (const DecoderLayer& layer : layers) {
+      format = either(format, layer.in_proj.row_format());
+      format = either(format, layer.feed_forward.wide.row_format());
+    }
+    return format;
   }
   /// Where the result is after all layers: in `input` if a pre-norm stack has a last norm, else in
   /// x.
@@ -60,7 +63,7 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
                           WeightConverter& convert, double output_scale = 1.0);
 
 /// The rows (rows, D) that the layers' `memory` projections read, which are not changed; `buffer`
-/// becomes their memory in 8 bits, if one of the projections reads it.
+/// becomes the memory of the converted ones, if one of the projections reads them.
 Stream memory_stream(const DecoderStack& stack, const at::Tensor& rows, at::Tensor& buffer);
 
 /// Runs rows (rows, D) through all layers; may overwrite them. `memory_weights`, if given, receives

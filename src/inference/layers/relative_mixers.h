@@ -10,11 +10,11 @@ namespace posenc::inference {
 /// What attentions have whose scores have terms of relative positions.
 struct RelativeStep {
   HeadSizes sizes;
-  float score_scale;
+  Scoring scoring;
   Projection in_proj, out_proj;
   std::optional<int64_t> window = std::nullopt;
 
-  bool reads_int8() const { return in_proj.is_int8(); }
+  RowFormat row_format() const { return in_proj.row_format(); }
 };
 
 /// What they do with a batch; `Kind` has the steps.
@@ -40,7 +40,7 @@ class RelativeRun : public MixerRun {
     const RelativeStep& own = own_.steps[step];
     attend_relative({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
                      heads_.narrow(1, 2 * width_, width_), packing_, packing_, own.sizes,
-                     own.score_scale, mask_, own.window},
+                     own.scoring, mask_, own.window},
                     positions(step), context_.data_ptr<float>());
   }
 

@@ -92,7 +92,7 @@ Block freeze_step(const TransformerXLAttentionImpl& own, StackFreezer& stack) {
   const int64_t heads = own.options.num_heads();
   const at::Tensor content = own.content_bias.detach();
   TransformerXLStep step = {{.sizes = {heads, heads, own.options.embed_dim() / heads},
-                             .score_scale = static_cast<float>(own.scale()),
+                             .scoring = {static_cast<float>(own.scale()), convert.compute()},
                              .in_proj = in_projection_of(own, convert),
                              .out_proj = linear(*own.out_proj, convert),
                              .window = stack.window()},
@@ -105,7 +105,7 @@ Block freeze_step(const TransformerXLAttentionImpl& own, StackFreezer& stack) {
   }
   auto& all =
       stack.layers.mixers<TransformerXLMixers>(*stack.encoder.options.layer().transformer_xl());
-  all.distances.add(own.position_proj->weight, step.sizes.heads, step.score_scale);
+  all.distances.add(own.position_proj->weight, step.sizes.heads, step.scoring.scale);
   return all.add(std::move(step));
 }
 

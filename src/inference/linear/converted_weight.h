@@ -5,11 +5,12 @@
 
 #include "inference/linear/bfloat16_weight.h"
 #include "inference/linear/int8_weight.h"
+#include "inference/linear/packed_bfloat16_weight.h"
 
 namespace posenc::inference {
 
 /// A weight in a dtype of fewer bits than float32.
-using ConvertedWeight = std::variant<Int8Weight, BFloat16Weight>;
+using ConvertedWeight = std::variant<Int8Weight, BFloat16Weight, PackedBFloat16Weight>;
 
 /// The size of its memory.
 inline int64_t bytes(const ConvertedWeight& weight) {

@@ -1,15 +1,10 @@
 #include "inference/linear/int8_rows.h"
 
-#include <algorithm>
-
-#include "core/torch_internals/parts.h"
 #include "kernels/dispatch.h"
 #include "kernels/int8.h"
 
 namespace posenc::inference {
 namespace {
-
-constexpr int64_t kGrainOfConversion = 1 << 15;  // floats: least work per thread
 
 // The units and the zeros come first, each up to the end of a cache line.
 int64_t floats_of_units(int64_t rows) { return (rows + 15) / 16 * 16; }
@@ -43,12 +38,6 @@ void Int8Rows::convert(const float* x, int64_t stride, int64_t begin, int64_t en
                                                       .units = units_,
                                                       .minus_zeros = minus_zeros_},
                                                      begin, end);
-}
-
-void Int8Rows::convert(const float* x, int64_t stride, int64_t rows) const {
-  const int64_t grain = std::max<int64_t>(1, kGrainOfConversion / std::max<int64_t>(1, width_));
-  torch_internals::parallel_parts(
-      0, rows, grain, [&](int64_t begin, int64_t end) { convert(x, stride, begin, end); });
 }
 
 }  // namespace posenc::inference

@@ -4,8 +4,7 @@
 
 namespace posenc::inference {
 
-/// Rows in 8 bits, as products with weights in 8 bits read them (kernels/int8.h): converted once
-/// for all such products, and where they are written, while they are in the cache.
+/// Rows in 8 bits, as products with weights in 8 bits read them (kernels/int8.h).
 class Int8Rows {
  public:
   Int8Rows() = default;  ///< none
@@ -18,8 +17,6 @@ class Int8Rows {
   Int8Rows from(int64_t row) const;
   /// Converts rows [begin, end) of x (rows, width), which are `stride` apart, to the same rows.
   void convert(const float* x, int64_t stride, int64_t begin, int64_t end) const;
-  /// Converts all `rows` rows; threads share the work.
-  void convert(const float* x, int64_t stride, int64_t rows) const;
 
   const uint8_t* bytes() const { return bytes_; }
   const float* units() const { return units_; }

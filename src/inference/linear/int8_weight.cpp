@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
 #include "kernels/dispatch.h"
 #include "kernels/int8.h"
@@ -45,14 +44,6 @@ Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(wei
   const auto pack = kernels::chosen_inference().quantize_int8.pack;
   in_parallel(blocks(out_), int8_kernel::kBlock * in_, kGrainOfFloats,
               [&](int64_t begin, int64_t end) { pack(request, begin, end); });
-}
-
-void Int8Weight::run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
-                     int64_t to_stride) const {
-  const Int8Rows converted(platform::scratch(platform::Scratch::Bytes, Int8Rows::floats(rows, in_)),
-                           rows, in_);
-  converted.convert(x, x_stride, rows);
-  run(converted, rows, bias, to, to_stride);
 }
 
 void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,

@@ -15,9 +15,6 @@ class Int8Weight {
   /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null; threads share the work by
   /// columns.
   void run(const Int8Rows& x, int64_t rows, const float* bias, float* to, int64_t to_stride) const;
-  /// The same for rows that are not in 8 bits yet.
-  void run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
-           int64_t to_stride) const;
   /// The float32 rows (N, in()) of N ids, which must be in range.
   at::Tensor rows(const at::Tensor& ids) const;
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/platform/memory.h"
 #include "core/torch_internals/parts.h"
 #include "kernels/inference.h"
 
@@ -79,8 +80,8 @@ Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, NativeF
 Projection::Projection(const ConvertedWeight& weight, const at::Tensor& bias) {
   if (const auto* const int8 = std::get_if<Int8Weight>(&weight)) int8_ = *int8;
   if (const auto* const bfloat16 = std::get_if<BFloat16Weight>(&weight)) bfloat16_ = *bfloat16;
-  in_ = int8_ ? int8_->in() : bfloat16_->in();
-  out_ = int8_ ? int8_->out() : bfloat16_->out();
+  if (const auto* const packed = std::get_if<PackedBFloat16Weight>(&weight)) packed_ = *packed;
+  std::visit([this](const auto& one) { in_ = one.in(), out_ = one.out(); }, weight);
   if (bias.defined()) bias_ = bias.detach().contiguous();
 }
 
@@ -94,16 +95,24 @@ at::Tensor Projection::rows(const at::Tensor& x) const {
   return to;
 }
 
-void Projection::run(const Int8Rows& x, int64_t rows, float* to, int64_t to_stride) const {
+void Projection::run(const ConvertedRows& x, int64_t rows, float* to, int64_t to_stride) const {
   if (rows == 0) return;
-  int8_->run(x, rows, bias_.defined() ? bias_.const_data_ptr<float>() : nullptr, to, to_stride);
+  const float* const bias_of = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
+  if (int8_) return int8_->run(x.int8(), rows, bias_of, to, to_stride);
+  packed_->run(x.bfloat16(), rows, bias_of, to, to_stride);
 }
 
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
                      RowRegime regime) const {
   if (rows == 0) return;
   const float* const bias_of = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
-  if (int8_) return int8_->run(x, x_stride, rows, bias_of, to, to_stride);
+  if (row_format() != RowFormat::Float32) {
+    const int64_t floats = ConvertedRows::floats(row_format(), rows, in());
+    const ConvertedRows converted(row_format(), platform::scratch(platform::Scratch::Bytes, floats),
+                                  rows, in());
+    converted.convert(x, x_stride, rows);
+    return run(converted, rows, to, to_stride);
+  }
   if (bfloat16_) return bfloat16_->run(x, x_stride, rows, bias_of, to, to_stride, regime);
   if (!own_.rows[static_cast<int>(regime)]) {
     const at::Tensor from =

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "inference/linear/converted_rows.h"
 #include "inference/linear/converted_weight.h"
 #include "inference/linear/linear.h"
 #include "posenc/inference/freeze_options.h"
@@ -53,11 +54,13 @@ class Projection {
   /// The same for rows with strides `x_stride` and `out_stride`.
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
            RowRegime regime) const;
-  /// The same for rows in 8 bits, if is_int8().
-  void run(const Int8Rows& x, int64_t rows, float* out, int64_t out_stride) const;
+  /// The same for rows in row_format().
+  void run(const ConvertedRows& x, int64_t rows, float* out, int64_t out_stride) const;
 
-  /// Whether the weight is in 8 bits.
-  bool is_int8() const { return int8_.has_value(); }
+  /// What the products read.
+  RowFormat row_format() const {
+    return int8_ ? RowFormat::Int8 : packed_ ? RowFormat::BFloat16 : RowFormat::Float32;
+  }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
 
@@ -66,6 +69,7 @@ class Projection {
   at::Tensor weight_, bias_;
   std::optional<Int8Weight> int8_;  // instead of weight_
   std::optional<BFloat16Weight> bfloat16_;
+  std::optional<PackedBFloat16Weight> packed_;
   NativeFor own_{};
 };
 

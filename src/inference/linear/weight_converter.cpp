@@ -11,7 +11,7 @@ namespace posenc::inference {
 
 namespace {
 
-const char* name_of(WeightDtype dtype) {
+const char* dtype_name(WeightDtype dtype) {
   switch (dtype) {
     case WeightDtype::Float32: break;
     case WeightDtype::Int8: return "int8";
@@ -23,9 +23,11 @@ const char* name_of(WeightDtype dtype) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) {
-  if (weights.dtype == WeightDtype::Float32) return stream;
-  return stream << ", weights=" << name_of(weights.dtype) << " (" << weights.converted << " of "
-                << weights.candidates << ")";
+  if (weights.dtype != WeightDtype::Float32) stream << ", weights=" << dtype_name(weights.dtype);
+  if (weights.compute != ComputeDtype::Float32) stream << ", compute=bfloat16";
+  if (weights.dtype == WeightDtype::Float32 && weights.compute == ComputeDtype::Float32)
+    return stream;
+  return stream << " (" << weights.converted << " of " << weights.candidates << ")";
 }
 
 WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::Module& model)
@@ -38,14 +40,19 @@ WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::
   }
 }
 
-bool WeightConverter::converts(const at::Tensor& source) {
+std::string WeightConverter::name_of(const at::Tensor& source) const {
   const auto found = names_.find(source.unsafeGetTensorImpl());
-  const std::string name = found == names_.end() ? "" : found->second;
+  return found == names_.end() ? "" : found->second;
+}
+
+bool WeightConverter::converts(const at::Tensor& source) {
+  const std::string name = name_of(source);
   const auto& exceptions = options_.weights_to_not_convert();
   const bool is_exception = std::any_of(
       exceptions.begin(), exceptions.end(),
       [&](const std::string& pattern) { return match_pattern(pattern, name).has_value(); });
-  const bool converted = options_.weights() != WeightDtype::Float32 && !is_exception;
+  const bool converted = !is_exception && (options_.weights() != WeightDtype::Float32 ||
+                                           options_.compute() != ComputeDtype::Float32);
   candidates_[name] = converted;
   TORCH_CHECK_VALUE(
       !converted || options_.weights() != WeightDtype::Int8 ||
@@ -62,11 +69,17 @@ ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Ten
     const auto known = whole_.find(key);
     if (known != whole_.end()) return known->second;
   }
-  const ConvertedWeight made = options_.weights() == WeightDtype::Int8
-                                   ? ConvertedWeight(Int8Weight(weight))
-                                   : ConvertedWeight(BFloat16Weight(weight));
+  const auto make = [&]() -> ConvertedWeight {
+    if (options_.weights() == WeightDtype::Int8) return Int8Weight(weight);
+    if (options_.compute() == ComputeDtype::BFloat16) return PackedBFloat16Weight(weight);
+    return BFloat16Weight(weight);
+  };
+  const ConvertedWeight made = make();
   if (is_whole) whole_.emplace(key, made);
   bytes_[key] += inference::bytes(made);
+  // A table in float32 is kept beside it.
+  if (options_.weights() == WeightDtype::Float32 && tables_.contains(key))
+    bytes_[key] += static_cast<int64_t>(source.nbytes());
   return made;
 }
 
@@ -87,6 +100,11 @@ Projection WeightConverter::projection(const at::Tensor& weight, const at::Tenso
 
 std::optional<ConvertedTable> WeightConverter::table(const at::Tensor& weight) {
   if (!converts(weight)) return std::nullopt;
+  tables_.insert(weight.unsafeGetTensorImpl());
+  if (options_.weights() == WeightDtype::Float32) {
+    candidates_[name_of(weight)] = false;  // unless a product reads it too
+    return std::nullopt;
+  }
   return ConvertedTable(convert(weight, weight));
 }
 
@@ -106,7 +124,7 @@ void WeightConverter::check_exceptions() const {
 }
 
 ConvertedWeights WeightConverter::weights() const {
-  ConvertedWeights weights = {options_.weights(), 0, 0};
+  ConvertedWeights weights = {options_.weights(), options_.compute()};
   for (const auto& [name, converted] : candidates_) {
     ++weights.candidates;
     if (converted) ++weights.converted;

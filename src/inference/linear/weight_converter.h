@@ -4,6 +4,7 @@
 
 #include <iosfwd>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,18 @@
 
 namespace posenc::inference {
 
-/// How many weights of a frozen model are in which dtype.
+/// How many weights of a frozen model are in which dtype, or multiplied in which.
 struct ConvertedWeights {
   WeightDtype dtype = WeightDtype::Float32;
+  ComputeDtype compute = ComputeDtype::Float32;
   int64_t converted = 0, candidates = 0;
 };
-/// Prints ", weights=int8 (9 of 10)", or "bfloat16", or nothing if no dtype was asked for.
+/// Prints ", weights=int8, compute=bfloat16 (9 of 10)" without what was not asked for; nothing if
+/// neither was.
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights);
 
-/// Makes the projections and tables of a frozen model from a module's parameters, in the dtype that
-/// FreezeOptions::weights() asks for.
+/// Makes the projections and tables of a frozen model from a module's parameters, in the dtypes
+/// that FreezeOptions asks for.
 class WeightConverter {
  public:
   /// For parameters of `model`, by whose names the exceptions are matched.
@@ -41,10 +44,12 @@ class WeightConverter {
   }
   /// A table of tokens that is converted; none if it stays in float32.
   std::optional<ConvertedTable> table(const at::Tensor& weight);
-  /// Whether this parameter has been converted as a whole.
+  /// Whether products with this parameter, of which there is a table, read another format.
   bool has_converted(const at::Tensor& weight) const {
-    return whole_.contains(weight.unsafeGetTensorImpl());
+    return tables_.contains(weight.unsafeGetTensorImpl());
   }
+  /// What attentions compute in.
+  ComputeDtype compute() const { return options_.compute(); }
 
   /// Records that the frozen model has `bytes` of its own in place of a parameter or buffer: what
   /// was computed from it.
@@ -62,6 +67,7 @@ class WeightConverter {
   const std::map<const c10::TensorImpl*, int64_t>& bytes() const { return bytes_; }
 
  private:
+  std::string name_of(const at::Tensor& source) const;
   bool converts(const at::Tensor& source);
   ConvertedWeight convert(const at::Tensor& weight, const at::Tensor& source);
 
@@ -70,7 +76,8 @@ class WeightConverter {
   std::map<const c10::TensorImpl*, std::string> names_;
   std::map<std::string, bool> candidates_;  // whether each is converted
   std::map<const c10::TensorImpl*, ConvertedWeight>
-      whole_;  // parameters that were converted as they are
+      whole_;                                // parameters that were converted as they are
+  std::set<const c10::TensorImpl*> tables_;  // whose products are not in float32
   std::map<const c10::TensorImpl*, int64_t> bytes_;
 };
 

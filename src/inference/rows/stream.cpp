@@ -21,7 +21,7 @@ constexpr int64_t kMostRowsPerPart =
 constexpr int64_t kRowsStep = 16;
 constexpr int64_t kFewestRows = 32;        // per thread, otherwise columns are split
 constexpr int64_t kGrainFloats = 1 << 14;  // least work per thread, in rows
-constexpr int64_t kRowsInCache = 4;        // converted to 8 bits at a time
+constexpr int64_t kRowsInCache = 4;        // converted at a time
 
 // Null: LibTorch computes it.
 const kernel::ActivationKernel* kernel_of(Activation activation) {
@@ -107,56 +107,60 @@ void add(const Stream& stream, const float* y, const Norm& norm) {
   const auto add_norm = kernels::chosen_inference().add_norm.add_norm;
   const float* const next = norm ? stream.input : stream.x;
   split_rows(stream.rows, stream.width, [&](int64_t begin, int64_t end) {
-    if (!stream.input_int8) return add_norm(request, begin, end);
+    if (!stream.input_converted) return add_norm(request, begin, end);
     for (int64_t row = begin; row < end; row += kRowsInCache) {
       const int64_t last = std::min(row + kRowsInCache, end);
       add_norm(request, row, last);
-      stream.input_int8.convert(next, stream.width, row, last);
+      stream.input_converted.convert(next, stream.width, row, last);
     }
   });
 }
 
-at::Tensor add_int8(Stream& stream) {
-  const int64_t floats = Int8Rows::floats(stream.rows, stream.width);
+at::Tensor add_converted(Stream& stream, RowFormat format) {
+  if (format == RowFormat::Float32) return {};
+  const int64_t floats = ConvertedRows::floats(format, stream.rows, stream.width);
   const at::Tensor memory = at::empty({floats}, at::kFloat);
-  stream.input_int8 = {memory.data_ptr<float>(), stream.rows, stream.width};
+  stream.input_converted = {format, memory.data_ptr<float>(), stream.rows, stream.width};
   return memory;
 }
 
 void normalise(const Stream& stream, const Norm& norm) {
   if (norm) {
     add(stream, nullptr, norm);
-  } else if (stream.input_int8) {
-    stream.input_int8.convert(stream.x, stream.width, stream.rows);
+  } else if (stream.input_converted) {
+    stream.input_converted.convert(stream.x, stream.width, stream.rows);
   }
 }
 
 void project(const Stream& stream, const Projection& projection, const float* input, float* out,
              int64_t out_stride) {
-  if (stream.input_int8 && projection.is_int8()) {
-    projection.run(stream.input_int8, stream.rows, out, out_stride);
+  if (stream.input_converted && projection.row_format() != RowFormat::Float32) {
+    projection.run(stream.input_converted, stream.rows, out, out_stride);
   } else {
     projection.run(input, stream.width, stream.rows, out, out_stride, stream.regime);
   }
 }
 
 void SharedRows::project(const Projection& projection, float* out, int64_t out_stride) {
-  if (!projection.is_int8()) return projection.run(x_, width_, rows_, out, out_stride, regime_);
-  if (!int8_) {
-    int8_ = {buffer_, rows_, width_};
-    int8_.convert(x_, width_, rows_);
+  const RowFormat format = projection.row_format();
+  if (format == RowFormat::Float32)
+    return projection.run(x_, width_, rows_, out, out_stride, regime_);
+  if (!converted_) {
+    converted_ = {format, buffer_, rows_, width_};
+    converted_.convert(x_, width_, rows_);
   }
-  projection.run(int8_, rows_, out, out_stride);
+  projection.run(converted_, rows_, out, out_stride);
 }
 
 namespace {
 
-// Adds projection(y), normalised by `post`, to the residual stream; `y_int8`: y in 8 bits, or none.
+// Adds projection(y), normalised by `post`, to the residual stream; `y_converted`: y as it reads
+// it, or none.
 void add_branch(const Stream& stream, const Projection& projection, const float* y, int64_t stride,
-                const Int8Rows& y_int8, const Norm& post, const Norm& after) {
+                const ConvertedRows& y_converted, const Norm& post, const Norm& after) {
   float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
-  if (y_int8) {
-    projection.run(y_int8, stream.rows, branch, stream.width);
+  if (y_converted) {
+    projection.run(y_converted, stream.rows, branch, stream.width);
   } else {
     projection.run(y, stride, stream.rows, branch, stream.width, stream.regime);
   }
@@ -180,10 +184,10 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& po
   const int64_t stride = odd_stride(layer.wide.out()), width = layer.narrow.in();
   float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
   project(stream, layer.wide, stream.input, hidden, stride);
-  Int8Rows hidden_int8;
-  if (layer.narrow.is_int8()) {
-    const int64_t floats = Int8Rows::floats(stream.rows, width);
-    hidden_int8 = {platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
+  ConvertedRows converted;
+  if (const RowFormat format = layer.narrow.row_format(); format != RowFormat::Float32) {
+    const int64_t floats = ConvertedRows::floats(format, stream.rows, width);
+    converted = {format, platform::scratch(platform::Scratch::Bytes, floats), stream.rows, width};
   }
   const kernel::ActivationKernel* const own = kernel_of(layer.activation);
   split_rows(stream.rows, layer.wide.out(), [&](int64_t begin, int64_t end) {
@@ -191,10 +195,10 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& po
       float* const x = hidden + row * stride;
       layer.is_gated ? gate(layer.activation, own, x, x + width, width)
                      : activate(layer.activation, own, x, width);
-      if (hidden_int8) hidden_int8.convert(hidden, stride, row, row + 1);
+      if (converted) converted.convert(hidden, stride, row, row + 1);
     }
   });
-  add_branch(stream, layer.narrow, hidden, stride, hidden_int8, post, after);
+  add_branch(stream, layer.narrow, hidden, stride, converted, post, after);
 }
 
 void split_rows(int64_t rows, int64_t width,

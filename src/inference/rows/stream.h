@@ -42,28 +42,28 @@ struct Stream {
   float* input;
   int64_t rows;
   int64_t width;
-  RowRegime regime;          ///< of the whole call
-  Int8Rows input_int8 = {};  ///< the next block's input in 8 bits, if a projection reads it
+  RowRegime regime;                    ///< of the whole call
+  ConvertedRows input_converted = {};  ///< the next block's input as its projections read it
 
   /// Rows [begin, end).
   Stream part(int64_t begin, int64_t end) const {
-    return {x + begin * width,     input + begin * width, end - begin, width, regime,
-            input_int8.from(begin)};
+    return {x + begin * width,          input + begin * width, end - begin, width, regime,
+            input_converted.from(begin)};
   }
   bool norm_first() const { return x != input; }
 };
 
-/// Adds memory for the input in 8 bits to a stream, which points to it.
-at::Tensor add_int8(Stream& stream);
+/// Adds memory for the input in this format to a stream, which points to it; none for Float32.
+at::Tensor add_converted(Stream& stream, RowFormat format);
 /// out (rows, .) = projection(the next block's input), whose rows are `out_stride` apart. `input`:
 /// x or input, whichever that is.
 void project(const Stream& stream, const Projection& projection, const float* input, float* out,
              int64_t out_stride);
-/// Rows that several projections read, which are converted to 8 bits once: for the first of them
-/// that reads them so.
+/// Rows that several projections read, which are converted once: for the first of them that reads
+/// them so.
 class SharedRows {
  public:
-  /// `buffer` has Int8Rows::floats() of them.
+  /// `buffer` has ConvertedRows::floats() of them.
   SharedRows(const float* x, int64_t rows, int64_t width, RowRegime regime, float* buffer)
       : x_(x), rows_(rows), width_(width), regime_(regime), buffer_(buffer) {}
 
@@ -75,10 +75,10 @@ class SharedRows {
   int64_t rows_, width_;
   RowRegime regime_;
   float* buffer_;
-  Int8Rows int8_;
+  ConvertedRows converted_;
 };
 
-/// input = norm(x); without a norm, only writes the input in 8 bits.
+/// input = norm(x); without a norm, only writes the converted input.
 void normalise(const Stream& stream, const Norm& norm);
 /// x += y and input = norm(x); in a post-norm stack, x = norm(x + y).
 void add(const Stream& stream, const float* y, const Norm& norm);

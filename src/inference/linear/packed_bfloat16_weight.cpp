@@ -1,0 +1,80 @@
+#include "inference/linear/packed_bfloat16_weight.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/BFloat16.h>
+
+#include <algorithm>
+
+#include "core/torch_internals/parts.h"
+#include "kernels/dispatch.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace bfloat16_kernel = kernels::bfloat16;
+
+constexpr int64_t kGrainOfPairs = 1 << 17;  // products: least work per thread
+constexpr int64_t kGrainOfNumbers = 1 << 15;
+
+int64_t bfloat16_grain(int64_t least_work, int64_t work_of_one) {
+  return std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one));
+}
+
+int64_t bfloat16_blocks(int64_t outer) {
+  return bfloat16_kernel::padded(outer) / bfloat16_kernel::kBlock;
+}
+
+}  // namespace
+
+PackedBFloat16Weight::PackedBFloat16Weight(const at::Tensor& weight)
+    : in_(weight.size(1)),
+      out_(weight.size(0)),
+      elements_(at::empty({bfloat16_kernel::weight_elements(in_, out_)}, at::kBFloat16)) {
+  const at::Tensor rows = weight.detach().contiguous();
+  const bfloat16_kernel::PackRequest request = {
+      .weight = rows.const_data_ptr<float>(),
+      .weight_stride = in_,
+      .inner = in_,
+      .outer = out_,
+      .out = reinterpret_cast<bfloat16_kernel::BFloat16*>(elements_.data_ptr<at::BFloat16>())};
+  const auto pack = kernels::chosen_inference().round_bfloat16.pack;
+  torch_internals::parallel_parts(0, bfloat16_blocks(out_),
+                                  bfloat16_grain(kGrainOfNumbers, bfloat16_kernel::kBlock * in_),
+                                  [&](int64_t begin, int64_t end) { pack(request, begin, end); });
+}
+
+void PackedBFloat16Weight::run(const bfloat16_kernel::BFloat16* x, int64_t rows, const float* bias,
+                               float* to, int64_t to_stride) const {
+  const bfloat16_kernel::LinearRequest request = {.x = x,
+                                                  .rows = rows,
+                                                  .weight = elements(),
+                                                  .bias = bias,
+                                                  .inner = in_,
+                                                  .outer = out_,
+                                                  .out = to,
+                                                  .out_stride = to_stride};
+  const auto run = kernels::chosen_inference().linear_bfloat16.run;
+  torch_internals::parallel_parts(
+      0, bfloat16_blocks(out_), bfloat16_grain(kGrainOfPairs, bfloat16_kernel::kBlock * in_ * rows),
+      [&](int64_t begin, int64_t end) { run(request, begin, end); });
+}
+
+at::Tensor PackedBFloat16Weight::rows(const at::Tensor& ids) const {
+  const at::Tensor of = ids.to(at::kLong).contiguous();
+  at::Tensor out = at::empty({of.numel(), in_}, at::kFloat);
+  const bfloat16_kernel::UnpackRequest request = {.weight = elements(),
+                                                  .inner = in_,
+                                                  .rows = of.const_data_ptr<int64_t>(),
+                                                  .out = out.data_ptr<float>()};
+  const auto unpack = kernels::chosen_inference().round_bfloat16.unpack;
+  torch_internals::parallel_parts(0, of.numel(), bfloat16_grain(kGrainOfNumbers, in_),
+                                  [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
+  return out;
+}
+
+const bfloat16_kernel::BFloat16* PackedBFloat16Weight::elements() const {
+  return reinterpret_cast<const bfloat16_kernel::BFloat16*>(
+      elements_.const_data_ptr<at::BFloat16>());
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/inference.h"
+
+namespace posenc::inference {
+
+/// A weight (out, in) that is multiplied by rows in bfloat16, in the layout of kernels/bfloat16.h.
+/// Copies share its memory.
+class PackedBFloat16Weight {
+ public:
+  /// Rounds a float32 matrix to nearest, ties to even; numbers below 2^-126 become zero.
+  explicit PackedBFloat16Weight(const at::Tensor& weight);
+
+  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null, of rows as
+  /// ConvertedRows::bfloat16() has them; threads share the work by columns.
+  void run(const kernels::inference::BFloat16* x, int64_t rows, const float* bias, float* to,
+           int64_t to_stride) const;
+  /// The float32 rows (N, in()) of N ids, which must be in range.
+  at::Tensor rows(const at::Tensor& ids) const;
+
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  /// The size of its memory.
+  int64_t bytes() const { return static_cast<int64_t>(elements_.nbytes()); }
+
+ private:
+  const kernels::inference::BFloat16* elements() const;
+
+  int64_t in_, out_;
+  at::Tensor elements_;
+};
+
+}  // namespace posenc::inference
