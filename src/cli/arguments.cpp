@@ -109,15 +109,19 @@ CLI::Validator output_path() {
   return {[](const std::string& text) { return unwritable(text); }, "", "output"};
 }
 
-std::vector<CLI::Option*> add_weight_dtypes(CLI::App& app, WeightDtype& weights) {
+std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
   auto* int8 = app.add_flag_callback(
-      "--int8", [&weights] { weights = WeightDtype::Int8; },
+      "--int8", [&freezing] { freezing.weights(WeightDtype::Int8); },
       "multiply in 8 bits: faster, in a quarter of the memory, with slightly different results");
   auto* bfloat16 = app.add_flag_callback(
-      "--bfloat16", [&weights] { weights = WeightDtype::BFloat16; },
+      "--bfloat16", [&freezing] { freezing.weights(WeightDtype::BFloat16); },
       "weights in bfloat16: half of the memory, with results that differ less than with --int8");
   bfloat16->excludes(int8);
-  return {int8, bfloat16};
+  auto* compute = app.add_flag_callback(
+      "--compute-bfloat16", [&freezing] { freezing.compute(ComputeDtype::BFloat16); },
+      "multiply in bfloat16, with --int8 in attention only: faster on processors that have "
+      "instructions for it, with results that differ less than with --int8");
+  return {int8, bfloat16, compute};
 }
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.

@@ -48,8 +48,9 @@ CLI::Validator input_path();
 /// save_weights(), and all others safetensors.
 CLI::Validator output_path();
 
-/// Adds --int8 and --bfloat16, each of which sets the dtype of a frozen model's weights.
-std::vector<CLI::Option*> add_weight_dtypes(CLI::App& app, WeightDtype& weights);
+/// Adds --int8 and --bfloat16, each of which sets the dtype of a frozen model's weights, and
+/// --compute-bfloat16.
+std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing);
 
 /// Adds --threads, the most threads of all that the command computes.
 void add_threads(CLI::App& app);

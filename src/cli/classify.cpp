@@ -69,7 +69,7 @@ void add_classify(CLI::App& app) {
       ->check(integer(0));
   add_batch(*sub, options->batch);
   add_threads(*sub);
-  add_weight_dtypes(*sub, options->weights);
+  add_freezing(*sub, options->freezing);
   add_allow_unexpected(*sub, options->load);
   sub->footer(
       "Example:\n  posenc classify models/emotions --text lines.txt\n"
@@ -91,7 +91,7 @@ void add_fill(CLI::App& app) {
       ->allow_extra_args(false);
   add_batch(*sub, options->batch);
   add_threads(*sub);
-  add_weight_dtypes(*sub, options->weights);
+  add_freezing(*sub, options->freezing);
   add_allow_unexpected(*sub, options->load);
   sub->footer("Example:\n  posenc fill models/bert-base-uncased --text lines.txt");
   sub->callback([options] { fill_lines(*options); });

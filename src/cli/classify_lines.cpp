@@ -111,9 +111,8 @@ void label_tokens(const TextClassifier& model, const ClassifyOptions& options) {
 void classify_lines(const ClassifyOptions& options) {
   refuse_other_heads("classify", options.folder, {head::Kind::Sequence, head::Kind::Token});
   LoadReport report;
-  const TextClassifier model =
-      load_text_classifier(options.folder, FreezeOptions().weights(options.weights),
-                           LoadOptions(options.load).report(&report));
+  const TextClassifier model = load_text_classifier(options.folder, options.freezing,
+                                                    LoadOptions(options.load).report(&report));
   note_unexpected("classify", report);
   if (model.kind() == head::Kind::Token) {
     label_tokens(model, options);

@@ -21,7 +21,7 @@ struct ClassifyOptions {
   std::optional<int64_t> top;     ///< number of labels; all unless set
   std::optional<int64_t> stride;  ///< of windows on long lines; these are cut unless set
   labels::Aggregation aggregation = labels::Aggregation::None;
-  WeightDtype weights = WeightDtype::Float32;
+  FreezeOptions freezing = {};
   LoadOptions load = {};
 };
 
@@ -34,7 +34,7 @@ struct FillOptions {
   int64_t top = 5;
   int64_t batch = 32;
   std::vector<std::string> targets;  ///< the only tokens, unless it is empty
-  WeightDtype weights = WeightDtype::Float32;
+  FreezeOptions freezing = {};
   LoadOptions load = {};
 };
 
@@ -47,7 +47,7 @@ struct EncodeTextOptions {
   bool normalize = false;
   int64_t truncate_dim = 0;  ///< 0: the folder's
   int64_t batch = 32;
-  WeightDtype weights = WeightDtype::Float32;
+  FreezeOptions freezing = {};
   LoadOptions load = {};
 };
 

@@ -107,8 +107,7 @@ StateDict outputs(const EncoderOutput& out) {
 StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   LoadReport report;
   const auto load = LoadOptions(arguments.text.load).report(&report);
-  const FrozenEncoder model =
-      freeze(load_encoder(arguments.folder, load), FreezeOptions().weights(arguments.text.weights));
+  const FrozenEncoder model = freeze(load_encoder(arguments.folder, load), arguments.text.freezing);
   note_unexpected("encode", report);
   const EncoderOutput out = forward(model, model.options(), given, arguments.input);
   StateDict result = outputs(out);
@@ -120,8 +119,8 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
   LoadReport report;
   const auto load = LoadOptions(arguments.text.load).report(&report);
-  const FrozenClassifier model = freeze(load_classifier(arguments.folder, std::nullopt, load),
-                                        FreezeOptions().weights(arguments.text.weights));
+  const FrozenClassifier model =
+      freeze(load_classifier(arguments.folder, std::nullopt, load), arguments.text.freezing);
   note_unexpected("encode", report);
   const ClassifierOutput out = forward(model, model.options().encoder(), given, arguments.input);
   StateDict result = outputs(out.encoder);
@@ -190,7 +189,7 @@ void add_encode(CLI::App& app) {
          "question")
       ->excludes(text);
   add_threads(*sub);
-  add_weight_dtypes(*sub, arguments->text.weights);
+  add_freezing(*sub, arguments->text.freezing);
   add_allow_unexpected(*sub, arguments->text.load);
   add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +

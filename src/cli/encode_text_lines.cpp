@@ -27,9 +27,8 @@ void note_pooling(const std::string& folder) {
 void encode_text_lines(const EncodeTextOptions& options) {
   check_output(options.output, {options.folder, options.file});
   LoadReport report;
-  const SentenceEncoder model =
-      load_sentence_encoder(options.folder, FreezeOptions().weights(options.weights),
-                            LoadOptions(options.load).report(&report));
+  const SentenceEncoder model = load_sentence_encoder(options.folder, options.freezing,
+                                                      LoadOptions(options.load).report(&report));
   note_unexpected("encode", report);
   if (!model.folder().has_modules) note_pooling(options.folder);
   std::vector<std::string> texts;

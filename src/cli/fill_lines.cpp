@@ -29,7 +29,7 @@ void fill_lines(const FillOptions& options) {
   refuse_other_heads("fill", options.folder, {head::Kind::Masked});
   LoadReport report;
   const TextClassifier model =
-      load_text_classifier(options.folder, FreezeOptions().weights(options.weights),
+      load_text_classifier(options.folder, options.freezing,
                            LoadOptions(options.load).report(&report), head::Kind::Masked);
   note_unexpected("fill", report);
   CutLines cut("fill", model.max_seq_length());

@@ -30,7 +30,7 @@ namespace {
 struct GenerateArguments {
   std::string folder, input, output;
   std::vector<std::string> settings;
-  WeightDtype weights = WeightDtype::Float32;
+  FreezeOptions freezing = {};
   LoadOptions load = {};
   bool plain = false, logits = false, attention = false;
   double coverage_penalty = 0.0;
@@ -195,7 +195,7 @@ auto with_model(const GenerateArguments& arguments, Seq2SeqWeights& loaded,
                 const GenerateInputs& inputs, const Use& use) {
   const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
   if (arguments.plain) return use(*loaded.model.ptr(), mask);
-  const auto options = FreezeOptions().weights(arguments.weights);
+  const FreezeOptions& options = arguments.freezing;
   return use(freeze(std::move(loaded.model), options), mask);
 }
 
@@ -334,7 +334,7 @@ void add_generate(CLI::App& app) {
   set->check(assignment())->allow_extra_args(false);
   auto* plain = sub->add_flag("--plain", arguments->plain, "use the modules, not the frozen model");
   add_threads(*sub);
-  for (auto* option : add_weight_dtypes(*sub, arguments->weights)) option->excludes(plain);
+  for (auto* option : add_freezing(*sub, arguments->freezing)) option->excludes(plain);
   add_allow_unexpected(*sub, arguments->load);
   auto* attention = sub->add_flag(
       "--attention", arguments->attention,

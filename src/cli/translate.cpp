@@ -68,7 +68,7 @@ void add_translate(CLI::App& app) {
               "`alignment`: "
               "the place in `source_ids` of the token that each of them attends to most");
   alignments->needs(json);
-  add_weight_dtypes(*sub, options->weights);
+  add_freezing(*sub, options->freezing);
   add_allow_unexpected(*sub, options->load);
   sub->add_flag(
       "--truncate", options->truncate,

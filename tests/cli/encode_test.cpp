@@ -135,6 +135,8 @@ TEST_F(EncodeInputs, BFloat16IsNearerToFloat32Than8Bits) {
   EXPECT_GT(distance("--bfloat16"), 1e-5) << "bfloat16 changes something";
   EXPECT_LT(distance("--bfloat16"), distance("--int8"));
   EXPECT_EQ(encode(live_encoder("bert"), in, {"--bfloat16", "--int8"}).status, 2);
+  EXPECT_GT(distance("--compute-bfloat16"), 1e-5) << "products in bfloat16 change something";
+  EXPECT_LT(distance("--compute-bfloat16"), distance("--int8"));
 }
 
 using EncodeErrors = Encode;

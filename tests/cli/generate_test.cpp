@@ -56,6 +56,8 @@ TEST_F(Generate, FrozenAndPlainAgree) {
   EXPECT_EQ(generate(in_, {"--int8", "--plain"}).status, 2);
   EXPECT_EQ(generate(in_, {"--bfloat16"}).status, 0);
   EXPECT_EQ(generate(in_, {"--bfloat16", "--plain"}).status, 2);
+  EXPECT_EQ(generate(in_, {"--compute-bfloat16", "--int8"}).status, 0);
+  EXPECT_EQ(generate(in_, {"--compute-bfloat16", "--plain"}).status, 2);
 }
 
 TEST_F(Generate, LogitsOfWhatWasFoundLeadToIt) {

@@ -208,7 +208,7 @@ void translate_window(Translator& translator, const LineReader& reader, const Wi
 }  // namespace
 
 void translate_lines(const TranslateOptions& options) {
-  Translator translator(options.folder, options.search, options.weights, options.load);
+  Translator translator(options.folder, options.search, options.freezing, options.load);
   LineReader reader(options.file);
   for (int64_t batches = 1;; batches = std::min(2 * batches, kWindowBatches)) {
     const uint64_t bytes_before = reader.bytes();

@@ -35,7 +35,7 @@ struct TranslateOptions {
   SearchOptions search;
   LineFormat format = LineFormat::Text;
   bool truncate = false;
-  WeightDtype weights = WeightDtype::Float32;
+  FreezeOptions freezing = {};
   LoadOptions load = {};
 };
 

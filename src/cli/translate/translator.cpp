@@ -106,8 +106,8 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-Translator::Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights,
-                       const LoadOptions& load)
+Translator::Translator(const std::string& folder, const SearchOptions& options,
+                       const FreezeOptions& freezing, const LoadOptions& load)
     : loaded_(weights_of(folder, load)),
       settings_(search_settings(folder, loaded_.config, options)),
       generation_(search_options(settings_, loaded_.model->options.tgt_vocab(), options)),
@@ -124,7 +124,7 @@ Translator::Translator(const std::string& folder, const SearchOptions& options, 
   check_search(settings_, generation_, torch::zeros({1, 1}, torch::kLong), sizes);
   const int64_t rows = std::max(generation_.num_beams(), generation_.num_return_sequences());
   batch_rows_ = std::max<int64_t>(1, kMostLogits / (rows * sizes.tgt_vocab()));
-  frozen_.emplace(freeze(std::move(loaded_.model), FreezeOptions().weights(weights)));
+  frozen_.emplace(freeze(std::move(loaded_.model), freezing));
 }
 
 std::vector<int64_t> Translator::source(const std::string& line) const {

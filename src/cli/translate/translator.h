@@ -28,7 +28,7 @@ struct Translation {
 class Translator {
  public:
   /// Throws CommandError, c10::ValueError and WeightsError.
-  Translator(const std::string& folder, const SearchOptions& options, WeightDtype weights,
+  Translator(const std::string& folder, const SearchOptions& options, const FreezeOptions& freezing,
              const LoadOptions& load = {});
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
