@@ -112,10 +112,12 @@ double run(const Call& call, const Rows& all, const Asked& asked) {
   return taken.count();
 }
 
-posenc::WeightDtype dtype(const std::string& name) {
-  return name == "int8"       ? posenc::WeightDtype::Int8
-         : name == "bfloat16" ? posenc::WeightDtype::BFloat16
-                              : posenc::WeightDtype::Float32;
+posenc::FreezeOptions options_of(const std::string& name) {
+  auto options = posenc::FreezeOptions().threads(1);
+  if (name == "int8") options.weights(posenc::WeightDtype::Int8);
+  if (name == "bfloat16")
+    options.weights(posenc::WeightDtype::BFloat16).compute(posenc::ComputeDtype::BFloat16);
+  return options;
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ int main(int count, char** given) {
   if (count != 4) return 2;
   at::set_num_threads(1);
   const std::string folder = given[1];
-  const auto options = posenc::FreezeOptions().weights(dtype(given[3])).threads(1);
+  const auto options = options_of(given[3]);
   const Rows rows = sources(folder);
   const bool encodes = std::string(given[2]) == "encoder";
   const Call call = encodes ? encoder(folder, options) : translation(folder, options);
