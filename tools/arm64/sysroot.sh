@@ -12,7 +12,8 @@ folder=$PWD/build/arm64_sysroot
 root=$folder/root
 site=$folder/site
 state=$folder/apt
-torch_pin=$(sed -n 's/^torch_pin="\(.*\)"$/\1/p' tools/setup.sh)
+torch_wanted="" # of TORCH=, which is not for this
+eval "$(grep "^torch_pin=" tools/setup.sh)" # the version that set-up installs by itself
 
 say() { printf '==> %s\n' "$*"; }
 fail() { printf 'arm64: %s\n' "$*" >&2; exit 1; }
