@@ -7,7 +7,8 @@
 //   round_wide(x)     sixteen floats, rounded
 //   rounded_pairs(a, b)  the pairs of a's and b's lanes, rounded
 //   round_rows(...)   rows of floats, rounded, with a zero after an odd number
-//   Flushing          while it exists, results below 2^-126 are zero
+//   Flushing          while it exists, results below 2^-126 are zero, but for the generic set
+//   flushed(x)        what remains to be done for that by a set whose processor does not
 #pragma once
 #include "kernels/bfloat16.h"
 #include "kernels/isa/by_sixteen.h"
@@ -17,6 +18,16 @@ namespace {
 
 // Sixteen numbers in bfloat16.
 typedef uint16_t Sixteen __attribute__((vector_size(32)));
+
+// Zero below 2^-126, where no mode of the processor does it.
+POSENC_INLINE Floats flushed(Floats x) {
+#if defined(POSENC_GENERIC)
+  const Words bits = bits_of(x);
+  return floats_of(select((bits & 0x7fffffff) < 0x00800000, bits & 0x80000000, bits));
+#else
+  return x;
+#endif
+}
 
 #if defined(__AVX512BF16__)
 
@@ -60,15 +71,6 @@ POSENC_INLINE Pairs load_pairs(const Memory* from) {
 template <typename Memory>
 POSENC_INLINE Pairs broadcast_pair(const Memory* from) {
   return pairs_of(load<uint32_t>(from) + Words{});
-}
-// Where no mode of the processor does it.
-POSENC_INLINE Floats flushed(Floats x) {
-#if defined(POSENC_GENERIC)
-  const Words bits = bits_of(x);
-  return floats_of(select((bits & 0x7fffffff) < 0x00800000, bits & 0x80000000, bits));
-#else
-  return x;
-#endif
 }
 POSENC_INLINE void add_pairs(Floats& sum, const Pairs& w, const Pairs& x) {
   sum = flushed(fma(w.odd, x.odd, sum));

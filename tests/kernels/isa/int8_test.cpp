@@ -8,19 +8,19 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/dispatch.h"
-#include "kernels/isa.h"
-#include "support/seed.h"
+#include "kernels/isa/packed_linear.h"
 
 namespace posenc::kernels::int8 {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+using testing::packed::kInfinity;
+using testing::packed::kNaN;
+using Case = testing::packed::Case;
+using Draw = testing::packed::Draw;
 
 struct Quantized {
   std::vector<int> q;
@@ -61,12 +61,6 @@ std::vector<Quantized> plain_rows(const std::vector<float>& x, int64_t stride, i
   return all;
 }
 
-struct Case {
-  int64_t rows, inner, outer;
-  std::vector<float> x = {}, weight = {}, bias = {};  // rows of x are inner + 3 apart
-  int64_t stride() const { return inner + 3; }
-};
-
 std::vector<float> expected(const Case& c) {
   const auto x = plain_rows(c.x, c.stride(), c.inner, c.rows, Kind::Input);
   const auto weight = plain_rows(c.weight, c.inner, c.inner, c.outer, Kind::Weight);
@@ -83,10 +77,6 @@ std::vector<float> expected(const Case& c) {
   return out;
 }
 
-bool same(float a, float b) {
-  return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0;
-}
-
 struct Packed {
   std::vector<int8_t> bytes;
   std::vector<float> units;
@@ -96,11 +86,11 @@ struct Packed {
       : bytes(static_cast<size_t>(weight_bytes(c.inner, c.outer)), 99),
         units(static_cast<size_t>(padded(c.outer)), 99.0F),
         sums(units.size(), 99) {
-    const int64_t blocks = padded(c.outer) / kBlock;
-    for (int64_t begin = 0; begin < blocks; begin += split)
+    testing::packed::in_parts(padded(c.outer) / kBlock, split, [&](int64_t begin, int64_t end) {
       use.quantize_int8.pack(
           {c.weight.data(), c.inner, c.inner, c.outer, bytes.data(), units.data(), sums.data()},
-          begin, std::min(begin + split, blocks));
+          begin, end);
+    });
   }
 };
 
@@ -112,59 +102,22 @@ std::vector<float> run(const InferenceKernels& use, const Case& c, int64_t split
   for (int64_t row = 0; row < c.rows; ++row)
     use.quantize_int8.quantize(
         {c.x.data(), c.stride(), c.inner, bytes.data(), units.data(), zeros.data()}, row, row + 1);
-  const int64_t stride = c.outer + 2, blocks = padded(c.outer) / kBlock;
-  std::vector<float> out(static_cast<size_t>(c.rows * stride), 7.0F), packed;
-  for (int64_t begin = 0; begin < blocks; begin += split)
-    use.linear_int8.run(
-        {bytes.data(), units.data(), zeros.data(), c.rows, weight.bytes.data(), weight.units.data(),
-         weight.sums.data(), c.bias.empty() ? nullptr : c.bias.data(), c.inner, c.outer, out.data(),
-         stride},
-        begin, std::min(begin + split, blocks));
-  for (int64_t row = 0; row < c.rows; ++row) {
-    const float* const of = out.data() + row * stride;
-    packed.insert(packed.end(), of, of + c.outer);
-    EXPECT_TRUE(of[c.outer] == 7.0F && of[c.outer + 1] == 7.0F) << "memory beside a row changed";
-  }
-  return packed;
+  return testing::packed::written(c, [&](float* out, int64_t stride) {
+    testing::packed::in_parts(padded(c.outer) / kBlock, split, [&](int64_t begin, int64_t end) {
+      use.linear_int8.run({bytes.data(), units.data(), zeros.data(), c.rows, weight.bytes.data(),
+                           weight.units.data(), weight.sums.data(), c.bias_or_null(), c.inner,
+                           c.outer, out, stride},
+                          begin, end);
+    });
+  });
 }
 
 void check(const Case& c) {
-  SCOPED_TRACE(std::to_string(c.rows) + " rows, " + std::to_string(c.inner) + " to " +
-               std::to_string(c.outer));
-  const auto numbers = expected(c);
-  for (const std::string& name : set_names()) {
-    for (const int64_t split : {int64_t{1}, int64_t{1} << 40}) {
-      const auto got = run(*find_inference(name), c, split);
-      ASSERT_EQ(got.size(), numbers.size());
-      for (size_t i = 0; i < got.size(); ++i)
-        ASSERT_TRUE(same(got[i], numbers[i]))
-            << name << ", element " << i << ": " << got[i] << " instead of " << numbers[i];
-    }
-  }
+  testing::packed::expect_numbers(
+      c, expected(c),
+      [&](const std::string& name, int64_t split) { return run(*find_inference(name), c, split); },
+      [](const std::string&) { return true; });
 }
-
-class Draw {
- public:
-  explicit Draw(uint64_t own) : random_(testing::seed(own)) {}
-  int64_t between(int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random_);
-  }
-  std::vector<float> floats(int64_t n) {
-    std::vector<float> all(static_cast<size_t>(n));
-    for (float& x : all) x = std::normal_distribution<float>()(random_);
-    return all;
-  }
-  Case one(int64_t rows, int64_t inner, int64_t outer) {
-    Case c = {rows, inner, outer};
-    c.x = floats(rows * c.stride());
-    c.weight = floats(outer * inner);
-    if (between(0, 1) == 1) c.bias = floats(outer);
-    return c;
-  }
-
- private:
-  std::mt19937 random_;
-};
 
 TEST(LinearInt8, HasTheBitsOfPlainIntegers) {
   Draw draw(1);
