@@ -5,6 +5,7 @@
                                                 prints a digest of each
 """
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -61,11 +62,14 @@ def digests() -> dict:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("other_python", nargs="?", help="a Python with the other torch")
+    other_python = parser.parse_args().other_python
     own = digests()
-    if len(sys.argv) == 1:
+    if other_python is None:
         print(json.dumps({"torch": torch.__version__, "digests": own}))
         return 0
-    other = json.loads(subprocess.run([sys.argv[1], __file__], capture_output=True, text=True, check=True).stdout)
+    other = json.loads(subprocess.run([other_python, __file__], capture_output=True, text=True, check=True).stdout)
     differing = [name for name, digest in own.items() if other["digests"].get(name) != digest]
     print(f"of {len(own)} operations of torch {torch.__version__} and {other['torch']}, these differ: {', '.join(differing) or 'none'}")
     return 0
