@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -123,7 +124,7 @@ def prepare(name: str) -> Path:
     stamp = folder / "stamp"
     if not stamp.is_file():
         print(f"preparing {MODELS[name].title}", flush=True)
-        subprocess.run(["rm", "-rf", folder], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         write_model(name, folder)
         for program in ("ctranslate2", "openvino"):  # an environment each
@@ -255,9 +256,8 @@ def versions() -> dict[str, str]:
 
 
 def keep(name: str, row: dict) -> None:
-    known = json.loads(RESULTS.read_text())["models"] if RESULTS.is_file() else {}
-    if RESULTS.is_file() and json.loads(RESULTS.read_text())["processor"] != processor():
-        known = {}  # one machine at a time
+    before = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    known = before["models"] if before.get("processor") == processor() else {}  # one machine at a time
     models = {one: row if one == name else known[one] for one in MODELS if one == name or one in known}
     RESULTS.write_text(json.dumps({"processor": processor(), "cores": os.cpu_count(), "versions": versions(), "models": models}, indent=1) + "\n")
 

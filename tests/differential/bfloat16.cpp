@@ -2,29 +2,12 @@
 
 #include <torch/types.h>
 
-#include "differential/ops.h"
+#include "differential/packed_layer.h"
 #include "inference/attention/attention.h"
-#include "inference/linear/projection.h"
 #include "support/threads.h"
 
 namespace posenc::differential {
 namespace {
-
-// Rows of x are a number of floats apart of which the first are the layer's input.
-StateDict bfloat16_layer(const Json& options, const StateDict& tensors) {
-  const testing::Threads threads(options.at("threads").get<int>());
-  const inference::PackedBFloat16Weight weight(tensors["weight"]);
-  const inference::Projection projection(weight,
-                                         tensors.contains("bias") ? tensors["bias"] : at::Tensor());
-  const auto& x = tensors["x"];
-  const auto out = torch::empty({x.size(0), weight.out()});
-  projection.run(x.const_data_ptr<float>(), x.size(1), x.size(0), out.data_ptr<float>(),
-                 weight.out(), inference::row_regime(x.size(0)));
-  StateDict results;
-  results.insert("out", out);
-  results.insert("rows", weight.rows(tensors["ids"]));
-  return results;
-}
 
 // q (B, L, H Dh), k and v (B, S, H Dh)  ->  (B, L, H Dh)
 StateDict bfloat16_attention(const Json& options, const StateDict& tensors) {
@@ -53,7 +36,8 @@ StateDict bfloat16_attention(const Json& options, const StateDict& tensors) {
 }  // namespace
 
 Ops bfloat16_ops() {
-  return {{"bfloat16_layer", bfloat16_layer}, {"bfloat16_attention", bfloat16_attention}};
+  return {{"bfloat16_layer", packed_layer<inference::PackedBFloat16Weight>},
+          {"bfloat16_attention", bfloat16_attention}};
 }
 
 }  // namespace posenc::differential

@@ -4,33 +4,15 @@
 #include <torch/types.h>
 
 #include "differential/encoder_case.h"
-#include "differential/ops.h"
-#include "inference/linear/projection.h"
+#include "differential/packed_layer.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/seq2seq.h"
 #include "posenc/weights/load.h"
-#include "support/threads.h"
 
 namespace posenc::differential {
 namespace {
-
-// Rows of x are a number of floats apart of which the first are the layer's input.
-StateDict int8_layer(const Json& options, const StateDict& tensors) {
-  const testing::Threads threads(options.at("threads").get<int>());
-  const inference::Int8Weight weight(tensors["weight"]);
-  const inference::Projection projection(weight,
-                                         tensors.contains("bias") ? tensors["bias"] : at::Tensor());
-  const auto& x = tensors["x"];
-  const auto out = torch::empty({x.size(0), weight.out()});
-  projection.run(x.const_data_ptr<float>(), x.size(1), x.size(0), out.data_ptr<float>(),
-                 weight.out(), inference::row_regime(x.size(0)));
-  StateDict results;
-  results.insert("out", out);
-  results.insert("rows", weight.rows(tensors["ids"]));
-  return results;
-}
 
 FreezeOptions dtype_option(const Json& options) {
   static const std::map<std::string, WeightDtype> kAll = {{"float32", WeightDtype::Float32},
@@ -89,7 +71,7 @@ StateDict converted_encoder(const Json& options, const StateDict& tensors) {
 }  // namespace
 
 Ops int8_ops() {
-  return {{"int8_layer", int8_layer},
+  return {{"int8_layer", packed_layer<inference::Int8Weight>},
           {"converted_transformer", converted_transformer},
           {"converted_encoder", converted_encoder}};
 }

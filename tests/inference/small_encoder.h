@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <sstream>
 #include <string>
 
@@ -32,6 +34,19 @@ inline Encoder small_encoder(const EncoderOptions& options = small_options()) {
   Encoder model(options);
   model->eval();
   return model;
+}
+
+/// A frozen model of these options throws after a table or a layer of its source has changed.
+inline void expect_changes_are_seen(const FreezeOptions& options) {
+  const torch::NoGradGuard no_grad;
+  const auto ids = torch::zeros({1, 3}, torch::kLong);
+  for (const bool in_table : {true, false}) {
+    const Encoder model = small_encoder();
+    const auto frozen = freeze(model, options);
+    EXPECT_NO_THROW(frozen.forward(ids));
+    (in_table ? model->embeddings->tokens->weight : model->encoder->parameters()[0]).mul_(2.0);
+    EXPECT_THROW(frozen.forward(ids), c10::Error);
+  }
 }
 
 }  // namespace posenc::testing

@@ -67,10 +67,10 @@ at::Tensor position_heads(const at::Tensor& table, const PositionProjection& pro
 
 Block freeze_step(const DisentangledAttentionImpl& own, StackFreezer& stack) {
   WeightConverter& convert = stack.convert;
-  RelativeEmbeddingsImpl& embeddings = *stack.encoder.relative_embeddings.ptr();
+  const RelativeEmbeddingsImpl& embeddings = *stack.encoder.relative_embeddings.ptr();
   const int64_t heads = own.options.num_heads();
   const auto scale = static_cast<float>(own.scale());
-  const at::Tensor table = embeddings.forward();
+  const at::Tensor& table = stack.relative_table();
   const auto [keys, queries] = position_projections(own, table);
   DisentangledStep step = {{.sizes = {heads, heads, own.options.embed_dim() / heads},
                             .scoring = {scale, convert.compute()},

@@ -32,6 +32,11 @@ class StackFreezer {
     return block_->post == nullptr ? block_->scale : nullptr;
   }
   bool takes_scale() const { return takes_scale_; }
+  /// The rows of the stack's relative_embeddings.
+  const at::Tensor& relative_table() {
+    if (!relative_table_.defined()) relative_table_ = encoder.relative_embeddings.ptr()->forward();
+    return relative_table_;
+  }
   /// The frozen layers hold none of its parameters, but what is computed from them.
   void leave_out(const torch::nn::Module* module) {
     if (module == nullptr) return;
@@ -46,6 +51,7 @@ class StackFreezer {
   const blocks::Block* block_ = nullptr;
   std::optional<int64_t> window_;
   bool takes_scale_ = false;
+  at::Tensor relative_table_;
 };
 
 /// The block of a step, without what all blocks have.

@@ -1,8 +1,6 @@
 #include "inference/linear/converted_rows.h"
 
-#include <algorithm>
-
-#include "core/torch_internals/parts.h"
+#include "inference/linear/linear.h"
 #include "kernels/dispatch.h"
 
 namespace posenc::inference {
@@ -42,9 +40,8 @@ void ConvertedRows::convert(const float* x, int64_t stride, int64_t begin, int64
 }
 
 void ConvertedRows::convert(const float* x, int64_t stride, int64_t rows) const {
-  const int64_t grain = std::max<int64_t>(1, kGrainOfRows / std::max<int64_t>(1, width_));
-  torch_internals::parallel_parts(
-      0, rows, grain, [&](int64_t begin, int64_t end) { convert(x, stride, begin, end); });
+  share_work(rows, width_, kGrainOfRows,
+             [&](int64_t begin, int64_t end) { convert(x, stride, begin, end); });
 }
 
 }  // namespace posenc::inference

@@ -2,10 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
-#include <functional>
-
-#include "core/torch_internals/parts.h"
+#include "inference/linear/linear.h"
 #include "kernels/dispatch.h"
 #include "kernels/int8.h"
 
@@ -16,12 +13,6 @@ namespace int8_kernel = kernels::int8;
 
 constexpr int64_t kGrainOfProducts = 1 << 18;  // least work per thread
 constexpr int64_t kGrainOfFloats = 1 << 15;
-
-void in_parallel(int64_t count, int64_t work_of_one, int64_t least_work,
-                 const std::function<void(int64_t, int64_t)>& work) {
-  torch_internals::parallel_parts(
-      0, count, std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one)), work);
-}
 
 int64_t blocks(int64_t outer) { return int8_kernel::padded(outer) / int8_kernel::kBlock; }
 
@@ -42,8 +33,8 @@ Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(wei
       .sums = sums_.data_ptr<int32_t>(),
   };
   const auto pack = kernels::chosen_inference().quantize_int8.pack;
-  in_parallel(blocks(out_), int8_kernel::kBlock * in_, kGrainOfFloats,
-              [&](int64_t begin, int64_t end) { pack(request, begin, end); });
+  share_work(blocks(out_), int8_kernel::kBlock * in_, kGrainOfFloats,
+             [&](int64_t begin, int64_t end) { pack(request, begin, end); });
 }
 
 void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
@@ -63,8 +54,8 @@ void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* 
       .out_stride = to_stride,
   };
   const auto run = kernels::chosen_inference().linear_int8.run;
-  in_parallel(blocks(out_), int8_kernel::kBlock * in_ * rows, kGrainOfProducts,
-              [&](int64_t begin, int64_t end) { run(request, begin, end); });
+  share_work(blocks(out_), int8_kernel::kBlock * in_ * rows, kGrainOfProducts,
+             [&](int64_t begin, int64_t end) { run(request, begin, end); });
 }
 
 at::Tensor Int8Weight::rows(const at::Tensor& ids) const {
@@ -78,8 +69,8 @@ at::Tensor Int8Weight::rows(const at::Tensor& ids) const {
       .out = out.data_ptr<float>(),
   };
   const auto unpack = kernels::chosen_inference().quantize_int8.unpack;
-  in_parallel(of.numel(), in_, kGrainOfFloats,
-              [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
+  share_work(of.numel(), in_, kGrainOfFloats,
+             [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
   return out;
 }
 

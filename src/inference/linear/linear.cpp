@@ -31,6 +31,12 @@ void run_columns(const kernel::LinearRequestOf<Element>& request, bool many,
 
 }  // namespace
 
+void share_work(int64_t count, int64_t work_of_one, int64_t least_work,
+                const std::function<void(int64_t, int64_t)>& work) {
+  torch_internals::parallel_parts(
+      0, count, std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one)), work);
+}
+
 RowRegime row_regime(int64_t rows) {
   return rows == 1 ? RowRegime::One : rows <= kernel::kFewRows ? RowRegime::Few : RowRegime::Many;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "kernels/inference.h"
 
@@ -11,6 +12,11 @@ namespace posenc::inference {
 enum class RowRegime { One, Few, Many };
 constexpr int kRowRegimes = 3;
 RowRegime row_regime(int64_t rows);
+
+/// Calls work(begin, end) for parts of `count` pieces; threads share them, each with at least
+/// `least_work`.
+void share_work(int64_t count, int64_t work_of_one, int64_t least_work,
+                const std::function<void(int64_t, int64_t)>& work);
 
 /// Runs posenc's own kernels, for a weight in float32 or bfloat16; threads share the work by
 /// columns.

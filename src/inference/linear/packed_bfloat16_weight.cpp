@@ -3,9 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
 
-#include <algorithm>
-
-#include "core/torch_internals/parts.h"
+#include "inference/linear/linear.h"
 #include "kernels/dispatch.h"
 
 namespace posenc::inference {
@@ -15,10 +13,6 @@ namespace bfloat16_kernel = kernels::bfloat16;
 
 constexpr int64_t kGrainOfPairs = 1 << 17;  // products: least work per thread
 constexpr int64_t kGrainOfNumbers = 1 << 15;
-
-int64_t bfloat16_grain(int64_t least_work, int64_t work_of_one) {
-  return std::max<int64_t>(1, least_work / std::max<int64_t>(1, work_of_one));
-}
 
 int64_t bfloat16_blocks(int64_t outer) {
   return bfloat16_kernel::padded(outer) / bfloat16_kernel::kBlock;
@@ -38,9 +32,8 @@ PackedBFloat16Weight::PackedBFloat16Weight(const at::Tensor& weight)
       .outer = out_,
       .out = reinterpret_cast<bfloat16_kernel::BFloat16*>(elements_.data_ptr<at::BFloat16>())};
   const auto pack = kernels::chosen_inference().round_bfloat16.pack;
-  torch_internals::parallel_parts(0, bfloat16_blocks(out_),
-                                  bfloat16_grain(kGrainOfNumbers, bfloat16_kernel::kBlock * in_),
-                                  [&](int64_t begin, int64_t end) { pack(request, begin, end); });
+  share_work(bfloat16_blocks(out_), bfloat16_kernel::kBlock * in_, kGrainOfNumbers,
+             [&](int64_t begin, int64_t end) { pack(request, begin, end); });
 }
 
 void PackedBFloat16Weight::run(const bfloat16_kernel::BFloat16* x, int64_t rows, const float* bias,
@@ -54,9 +47,8 @@ void PackedBFloat16Weight::run(const bfloat16_kernel::BFloat16* x, int64_t rows,
                                                   .out = to,
                                                   .out_stride = to_stride};
   const auto run = kernels::chosen_inference().linear_bfloat16.run;
-  torch_internals::parallel_parts(
-      0, bfloat16_blocks(out_), bfloat16_grain(kGrainOfPairs, bfloat16_kernel::kBlock * in_ * rows),
-      [&](int64_t begin, int64_t end) { run(request, begin, end); });
+  share_work(bfloat16_blocks(out_), bfloat16_kernel::kBlock * in_ * rows, kGrainOfPairs,
+             [&](int64_t begin, int64_t end) { run(request, begin, end); });
 }
 
 at::Tensor PackedBFloat16Weight::rows(const at::Tensor& ids) const {
@@ -67,8 +59,8 @@ at::Tensor PackedBFloat16Weight::rows(const at::Tensor& ids) const {
                                                   .rows = of.const_data_ptr<int64_t>(),
                                                   .out = out.data_ptr<float>()};
   const auto unpack = kernels::chosen_inference().round_bfloat16.unpack;
-  torch_internals::parallel_parts(0, of.numel(), bfloat16_grain(kGrainOfNumbers, in_),
-                                  [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
+  share_work(of.numel(), in_, kGrainOfNumbers,
+             [&](int64_t begin, int64_t end) { unpack(request, begin, end); });
   return out;
 }
 
