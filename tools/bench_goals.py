@@ -189,6 +189,22 @@ def goals() -> list[tuple]:
     return rows
 
 
+# Of tools/measure_programs.py --shapes: (ours, theirs, at least) for sequences of 16 tokens, of 128, and of others.
+SHAPES = [
+    ("posenc_float32", "openvino_float32", (1, 1, 1)),
+    ("posenc_bfloat16", "openvino", (1, 1, 1)),
+    ("posenc_bfloat16", "posenc_float32", (None, 1.6, 1.6)),
+    ("posenc_int8", "openvino_int8_float32", (1.2, 1.2, 1)),
+    ("posenc_int8_bfloat16", "openvino_int8", (1, 1, 1)),
+    ("posenc_float32", "limit_float32", (0.6, 0.75, 0.75)),
+    *((f"posenc_{dtype}", f"limit_{dtype}", (0.6, 0.7, 0.7)) for dtype in ("bfloat16", "int8", "int8_bfloat16")),
+]
+
+
+def shape_goal(case: str, leasts: tuple) -> "float | None":
+    return leasts[0 if case == "1 x 16" else 1 if case.endswith(" x 128") else 2]
+
+
 # Where a forward's time goes, one row per table: title, tokens, parts, others, conclusion. Each part is timed by itself and shown as
 # a share of the whole, `profile/TOKENS/forward`; the last name is for the remainder. Others are compared with the whole.
 PROFILES = [

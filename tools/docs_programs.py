@@ -1,5 +1,6 @@
 """The table of docs/performance.md and README's numbers, from docs/performance/programs.json, which tools/measure_programs.py writes."""
 
+from bench_goals import SHAPES
 from page_tables import table
 
 # The names of measure_programs.py: how they are shown, and what their weights are; the last where OpenVINO says what it has chosen.
@@ -70,6 +71,49 @@ def programs(run: dict) -> str:
     return (table(head, (row for model in models for row in rows(model)))
             + f"\nOne thread on an idle machine ({run['processor']}, {run['cores']} cores), posenc {run['versions']['posenc']}, {versions}. Medians of rounds in which the programs take "
               f"turns. {counted}.\n")  # fmt: skip
+
+
+OPENVINO = {
+    "posenc_float32": ("**posenc**", "float32"),
+    "openvino_float32": ("OpenVINO", "float32"),
+    "posenc_bfloat16": ("**posenc**", "bfloat16"),
+    "openvino": ("OpenVINO", "its default"),
+    "posenc_int8": ("**posenc**", "8 bits"),
+    "openvino_int8_float32": ("OpenVINO", "8 bits by NNCF, float32 beside"),
+    "posenc_int8_bfloat16": ("**posenc**", "8 bits, bfloat16 beside"),
+    "openvino_int8": ("OpenVINO", "8 bits by NNCF, its default beside"),
+}
+def shapes(run: dict) -> str:
+    """Milliseconds beside OpenVINO, a row for a program, model and number of threads."""
+    found = []
+    for model in run["models"].values():
+        first = title_of(model)
+        for name, shown in ((name, shown) for name, shown in OPENVINO.items() if name in model["milliseconds"]):
+            found.append([first, *shown, *(figure(value, "short") for value in model["milliseconds"][name].values())])
+            first = ""
+    return table(["model", "program", "in", *lengths_of(run)], found)
+
+
+def shares(run: dict) -> str:
+    """The other's time by ours, in bold where it is ahead, and the share of the processor's limit."""
+    found = []
+    for model in run["models"].values():
+        first = title_of(model)
+        for ours, theirs, *_ in (row for row in SHAPES if {*row[:2]} <= {*model["milliseconds"]}):
+            is_limit, ratios = theirs.startswith("limit"), [model["milliseconds"][theirs][case] / value for case, value in model["milliseconds"][ours].items()]
+            cells = [f"{ratio:.0%}" if is_limit else f"**{ratio:.2f}x**" if ratio < 0.995 else f"{ratio:.2f}x" if ratio < 1.995 else f"{ratio:.1f}x" for ratio in ratios]
+            against = "the processor's limit" if is_limit else ", ".join(OPENVINO[theirs]).replace("**", "")
+            found.append([first, OPENVINO[ours][1], against, *cells])
+            first = ""
+    return table(["model", "posenc in", "against", *lengths_of(run)], found)
+
+
+def title_of(model: dict) -> str:
+    return f"{model['title'].split(',')[0]}, {'one thread' if model['threads'] == 1 else str(model['threads']) + ' threads'}"
+
+
+def lengths_of(run: dict) -> list[str]:
+    return list(next(iter(run["models"].values()))["milliseconds"]["posenc_float32"])
 
 
 def ahead(run: dict) -> str:

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures posenc and other programs on the same models, for the table of docs/performance.md: `make bench-programs`.
 
-    tools/measure_programs.py BINARY [--models minilm,bert,marian] [--seconds 150] [--prepare]
+    tools/measure_programs.py BINARY [--models minilm,bert,marian] [--seconds 150] [--prepare] [--shapes] [--threads 1]
 
 BINARY is posenc_program_benchmark, as built by `make bench`. Models, what they are converted into, and an environment with OpenVINO, NNCF and
 Optimum (tests/benchmarks/requirements.txt) are made in build/programs, once; --prepare makes them and ends. Each program is a process with one thread, which
 has one model and stays until its rounds are over. A round asks every program for each case, beginning with another one each time; rounds are repeated
 while --seconds last. The medians replace those of the model in docs/performance/programs.json, and tools/docs.py shows them. A result of
-posenc's that differs from transformers' ends the run.
+posenc's that differs from transformers' in float64 ends the run; in float32 beams differ from those where scores are nearly equal. --shapes measures encoders beside OpenVINO, and beside what the processor can multiply at most, in
+batches of several shapes, for docs/performance/shapes.json.
 """
 
 import argparse
@@ -24,16 +25,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import processor
+from bench_goals import SHAPES, shape_goal
 from page_tables import DOCS, ROOT
 
-PLACE, RESULTS = ROOT / "build/programs", DOCS / "performance/programs.json"
+PLACE, RESULTS, RESULTS_OF_SHAPES = ROOT / "build/programs", DOCS / "performance/programs.json", DOCS / "performance/shapes.json"
 BENCHMARKS = ROOT / "tests/benchmarks"
 REQUIREMENTS = BENCHMARKS / "requirements.txt"
+REFERENCE = "reference.txt"  # the results of transformers in float64
 PACKAGES = ("torch", "transformers", "onnxruntime", "ctranslate2")  # of .venv
 OURS = ("float32", "bfloat16", "int8")
 THEIRS = ("transformers", "onnxruntime", "onnxruntime_int8", "openvino_float32", "openvino", "openvino_int8", "ctranslate2", "ctranslate2_int8")
 BATCH, LONGEST = 32, 128
 SHORT, STEPS, BEAMS = 16, 32, 4  # tokens; of a translation
+BESIDE_OPENVINO = (*OURS, "int8_bfloat16")  # of posenc, and for each what the processor can do
+OPENVINO = ("openvino_float32", "openvino", "openvino_int8_float32", "openvino_int8")
+LENGTHS = {"1 x 16": [16], "1 x 128": [128], "8 x 128": [128] * 8, "1 x 512": [512], "8 x 512": [512] * 8, "8 of 16 to 128": list(range(16, 129, 16))}
 LEAST_SECONDS = 0.2  # of a case in a round
 LEAST_AGREEMENT = 0.9999
 MOST_BUSY = 0.05  # of the processors' time before the first round
@@ -51,6 +57,14 @@ class Model:
         if self.kind == "encoder":
             return {"short": "0 1 1 0 0", "long": "1 1 1 0 0", "many": f"2 {self.sequences} {BATCH} 0 0"}
         return {"short": f"0 1 1 {STEPS} 1", "many": f"0 {self.sequences} 8 {STEPS} {BEAMS}"}
+
+    def shapes(self) -> dict[str, str]:
+        """Batches of LENGTHS, whose sequences are below the others."""
+        first, found = 2 + self.sequences, {}
+        for name, lengths in LENGTHS.items():
+            found[name] = f"{first} {len(lengths)} {len(lengths)} 0 0"
+            first += len(lengths)
+        return found
 
 
 MODELS = {
@@ -84,15 +98,19 @@ def make_environment() -> None:
 
 
 def rows_of_text(folder: Path, count: int) -> list[list[int]]:
-    """One of SHORT tokens, one of LONGEST, and sentences, the shortest first as sentence-transformers sorts them."""
+    """One of SHORT tokens, one of LONGEST, sentences, the shortest first as sentence-transformers sorts them, and the sequences of LENGTHS."""
     from published_texts import real_texts
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     texts = real_texts(count)
     long = " ".join(texts)
-    exact = [tokenizer(long, truncation=True, max_length=size)["input_ids"] for size in (SHORT, LONGEST)]
-    return exact + sorted(tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"], key=len)
+
+    def exact(size: int) -> list[int]:
+        return tokenizer(long, truncation=True, max_length=size)["input_ids"]
+
+    sentences = sorted(tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"], key=len)
+    return [exact(SHORT), exact(LONGEST), *sentences, *(exact(size) for lengths in LENGTHS.values() for size in lengths)]
 
 
 def write_model(name: str, folder: Path) -> None:
@@ -132,6 +150,10 @@ def prepare(name: str) -> Path:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"{MODELS[name].title}: its files cannot be made\n{done.stderr}")
+        judge = peer("transformers_float64", MODELS[name].kind, folder)
+        judge.answer()
+        judge.ask(f"{MODELS[name].cases()['many']} {folder / REFERENCE}")
+        judge.end()
         stamp.touch()
     return folder
 
@@ -140,16 +162,21 @@ def prepare(name: str) -> Path:
 
 
 class Program:
-    def __init__(self, name: str, command: list) -> None:
+    def __init__(self, name: str, command: list, threads: int) -> None:
         self.name, self.weights = name, ""
-        self.child = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                      env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"})  # fmt: skip
+        self.child = subprocess.Popen([*map(str, command), str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                      env=os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"})  # fmt: skip
 
     def answer(self) -> str:
         said = self.child.stdout.readline().strip()
         if not said:
             sys.exit(f"{self.name} has ended: {' '.join(self.child.args)}")
         return said
+
+    def is_ready(self) -> bool:
+        """False of what this processor has no instruction for."""
+        said, _, self.weights = self.answer().partition(" ")
+        return said == "ready"
 
     def ask(self, line: str) -> float:
         self.child.stdin.write(line + "\n")
@@ -164,15 +191,16 @@ class Program:
         return megabytes
 
 
-def start(binary: str, name: str, folder: Path) -> list[Program]:
+def peer(name: str, kind: str, folder: Path, threads: int = 1) -> Program:
+    environment = name if kind == "encoder" or not name.startswith("onnx") else "openvino"
+    return Program(name, [python_of(environment), "-W", "ignore", "-B", BENCHMARKS / "program_peers.py", folder, kind, name], threads)
+
+
+def start(binary: str, name: str, folder: Path, ours: "tuple[str, ...]", theirs: "tuple[str, ...]", threads: int = 1) -> list[Program]:
     kind = MODELS[name].kind
-    ours = [Program(f"posenc_{dtype}", [binary, folder, kind, dtype]) for dtype in OURS]
-    peers = BENCHMARKS / "program_peers.py"
-    found = ours + [Program(one, [python_of(one if kind == "encoder" or not one.startswith("onnx") else "openvino"), "-W", "ignore", "-B", peers, folder, kind, one])
-                    for one in THEIRS]  # fmt: skip
-    for one in found:
-        one.weights = one.answer().partition(" ")[2]  # after `ready`
-    return found
+    found = [Program(dtype if dtype.startswith("limit") else f"posenc_{dtype}", [binary, folder, kind, dtype], threads) for dtype in ours]
+    found += [peer(one, kind, folder, threads) for one in theirs]
+    return [one for one in found if one.is_ready()]
 
 
 def cosine(a: list[float], b: list[float]) -> float:
@@ -192,8 +220,7 @@ def agreement(kind: str, ours: Path, theirs: Path) -> float:
 def compared(found: list[Program], name: str, folder: Path) -> dict[str, float]:
     for one in found:  # the first call, which is not counted
         one.ask(f"{MODELS[name].cases()['many']} {folder / one.name}.txt")
-    reference = folder / "transformers.txt"
-    agreements = {one.name: agreement(MODELS[name].kind, folder / f"{one.name}.txt", reference) for one in found}
+    agreements = {one.name: agreement(MODELS[name].kind, folder / f"{one.name}.txt", folder / REFERENCE) for one in found if not one.name.startswith("limit")}
     if agreements["posenc_float32"] < LEAST_AGREEMENT:
         sys.exit(f"{MODELS[name].title}: posenc differs from transformers: {agreements['posenc_float32']}")
     return agreements
@@ -220,12 +247,9 @@ def busy(seconds: float = 2.0) -> float:
     return 1 - idle / total
 
 
-def measure(binary: str, name: str, seconds: float, most_busy: float) -> dict:
-    folder = prepare(name)
-    began = time.monotonic()
-    found = start(binary, name, folder)
-    agreements = compared(found, name, folder)
-    cases, others = MODELS[name].cases(), busy()
+def in_turns(found: list[Program], cases: dict[str, str], seconds: float, began: float, most_busy: float) -> "tuple[dict[str, dict[str, float]], dict]":
+    """The medians of each program's cases, and how they were measured."""
+    others = busy()
     if others > most_busy:
         sys.exit(f"the machine must be idle: others must take at most {most_busy:.0%} of its processors. Got {others:.0%}; measure again")
     times: dict[str, dict[str, list[float]]] = {one.name: {case: [] for case in cases} for one in found}
@@ -237,15 +261,38 @@ def measure(binary: str, name: str, seconds: float, most_busy: float) -> dict:
             for one in found[first:] + found[:first]:
                 times[one.name][case].append(time_of(one, line))
         rounds, took = rounds + 1, time.monotonic() - start_of_round
+    medians = {name: {case: statistics.median(values) for case, values in of_one.items()} for name, of_one in times.items()}
+    return medians, {"date": time.strftime("%Y-%m-%d"), "busy": round(others, 3), "rounds": rounds}
+
+
+def measure(binary: str, name: str, seconds: float, most_busy: float) -> dict:
+    folder = prepare(name)
+    began = time.monotonic()
+    found = start(binary, name, folder, OURS, THEIRS)
+    agreements = compared(found, name, folder)
+    cases = MODELS[name].cases()
+    medians, how = in_turns(found, cases, seconds, began, most_busy)
     programs = {}
     for one in found:
-        medians = {case: statistics.median(values) for case, values in times[one.name].items()}
-        programs[one.name] = {"milliseconds": {case: 1e3 * medians[case] for case in cases if case != "many"},
-                              "sentences_a_second": MODELS[name].sequences / medians["many"], "megabytes": one.end(),
+        programs[one.name] = {"milliseconds": {case: 1e3 * medians[one.name][case] for case in cases if case != "many"},
+                              "sentences_a_second": MODELS[name].sequences / medians[one.name]["many"], "megabytes": one.end(),
                               "agreement": agreements[one.name]} | ({"weights": one.weights} if one.weights else {})  # fmt: skip
-    lengths = [len(line.split()) for line in (folder / "ids.txt").read_text().splitlines()][2 if MODELS[name].kind == "encoder" else 0 :]
-    return {"title": MODELS[name].title, "published": MODELS[name].is_published, "date": time.strftime("%Y-%m-%d"), "busy": round(others, 3), "rounds": rounds,
-            "sentences": len(lengths), "tokens": round(statistics.mean(lengths), 1), "programs": programs}  # fmt: skip
+    first = 2 if MODELS[name].kind == "encoder" else 0
+    lengths = [len(line.split()) for line in (folder / "ids.txt").read_text().splitlines()][first : first + MODELS[name].sequences]
+    return {"title": MODELS[name].title, "published": MODELS[name].is_published, **how, "sentences": len(lengths),
+            "tokens": round(statistics.mean(lengths), 1), "programs": programs}  # fmt: skip
+
+
+def measure_shapes(binary: str, name: str, seconds: float, most_busy: float, threads: int) -> dict:
+    folder = prepare(name)
+    began = time.monotonic()
+    limits = tuple(f"limit_{dtype}" for dtype in BESIDE_OPENVINO)
+    found = start(binary, name, folder, BESIDE_OPENVINO + limits, OPENVINO, threads)
+    compared(found, name, folder)
+    medians, how = in_turns(found, MODELS[name].shapes(), seconds, began, most_busy)
+    for one in found:
+        one.end()
+    return {"title": MODELS[name].title, "threads": threads, **how, "milliseconds": {program: {case: 1e3 * value for case, value in cases.items()} for program, cases in medians.items()}}
 
 
 def versions() -> dict[str, str]:
@@ -255,32 +302,56 @@ def versions() -> dict[str, str]:
             | {name: pinned[name] for name in ("openvino", "nncf", "optimum-intel", "optimum-onnx")})  # fmt: skip
 
 
-def keep(name: str, row: dict) -> None:
-    before = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+def keep(results: Path, key: str, row: dict, keys: list[str]) -> None:
+    before = json.loads(results.read_text()) if results.is_file() else {}
     known = before["models"] if before.get("processor") == processor() else {}  # one machine at a time
-    models = {one: row if one == name else known[one] for one in MODELS if one == name or one in known}
-    RESULTS.write_text(json.dumps({"processor": processor(), "cores": os.cpu_count(), "versions": versions(), "models": models}, indent=1) + "\n")
+    models = {one: row if one == key else known[one] for one in keys if one == key or one in known}
+    results.write_text(json.dumps({"processor": processor(), "cores": os.cpu_count(), "versions": versions(), "models": models}, indent=1) + "\n")
+
+
+def show(name: str, row: dict) -> None:
+    for program, figures in row["programs"].items():
+        ms = ", ".join(f"{value:.2f} ms" for value in figures["milliseconds"].values())
+        print(f"{name} {program}: {ms}, {figures['sentences_a_second']:.1f}/s, {figures['megabytes']} MB, agreement {figures['agreement']:.5f}", flush=True)
+
+
+def show_shapes(name: str, row: dict) -> None:
+    times = row["milliseconds"]
+    for program, cases in times.items():
+        print(f"{name} {program}: " + ", ".join(f"{case}: {value:.2f} ms" for case, value in cases.items()), flush=True)
+    for ours, theirs, leasts in (goal for goal in SHAPES if {*goal[:2]} <= {*times}):
+        for case, least in ((case, shape_goal(case, leasts)) for case in times[ours]):
+            ratio = times[theirs][case] / times[ours][case]
+            if least is not None and ratio < least:
+                print(f"{name} {case}: {theirs} takes {ratio:.2f} times as long as {ours}, and should take {least:g}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models", help=f"by default {','.join(MODELS)}, and with --shapes the encoders")
     parser.add_argument("--seconds", type=float, default=150, help="of each model's measurement")
     parser.add_argument("--prepare", action="store_true", help="make the files, and measure nothing")
     parser.add_argument("--busy", action="store_true", help="measure on a machine that is not idle, and keep nothing")
+    parser.add_argument("--shapes", action="store_true", help="encoders beside OpenVINO and the processor's limit, in batches of several shapes")
+    parser.add_argument("--threads", type=int, default=1, help="of --shapes")
     options = parser.parse_args()
+    encoders = [name for name in MODELS if MODELS[name].kind == "encoder"]
     make_environment()
-    for name in options.models.split(","):
+    for name in options.models.split(",") if options.models else encoders if options.shapes else MODELS:
+        most_busy = 1.0 if options.busy else MOST_BUSY
         if options.prepare:
             prepare(name)
-            continue
-        row = measure(options.binary, name, options.seconds, 1.0 if options.busy else MOST_BUSY)
-        for program, figures in row["programs"].items():
-            ms = ", ".join(f"{value:.2f} ms" for value in figures["milliseconds"].values())
-            print(f"{name} {program}: {ms}, {figures['sentences_a_second']:.1f}/s, {figures['megabytes']} MB, agreement {figures['agreement']:.5f}", flush=True)
-        if not options.busy:
-            keep(name, row)
+        elif options.shapes:
+            row = measure_shapes(options.binary, name, options.seconds, most_busy, options.threads)
+            show_shapes(name, row)
+            if not options.busy:
+                keep(RESULTS_OF_SHAPES, f"{name}/{options.threads}", row, [f"{one}/{threads}" for one in encoders for threads in range(1, 1 + os.cpu_count())])
+        else:
+            row = measure(options.binary, name, options.seconds, most_busy)
+            show(name, row)
+            if not options.busy:
+                keep(RESULTS, name, row, list(MODELS))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 // posenc's side of docs/performance.md, which tools/measure_programs.py asks as it asks the other
 // programs (program_peers.py):
 //
-//   posenc_program_benchmark FOLDER encoder|translation float32|bfloat16|int8
+//   posenc_program_benchmark FOLDER encoder|translation DTYPE [THREADS]
 //
+// DTYPE: float32, bfloat16, int8 or int8_bfloat16 (products of linear layers in 8 bits, and of
+// attention in bfloat16), or limit_ and one of these: the time in which this processor can multiply
+// and add as often as the encoder does, if nothing waits for memory (limit.h). Prints `ready`, or
+// `lacks` where the processor has no such instruction.
 // FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. Each line of
 // stdin, `FIRST COUNT BATCH TOKENS BEAMS [FILE]`, runs COUNT sequences from FIRST on in batches,
 // and is answered with seconds; with FILE the mean of the hidden states of each sequence, or its
-// tokens, are written there. At the end the peak memory of the process is printed, in MB. One
-// thread.
+// tokens, are written there. At the end the peak memory of the process is printed, in MB.
 
 #include <algorithm>
 #include <chrono>
@@ -15,10 +18,12 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "limit.h"
 #include "memory.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/frozen_encoder.h"
@@ -94,6 +99,45 @@ Call translation(const std::string& folder, const posenc::FreezeOptions& options
   };
 }
 
+// The multiply-adds of an encoder, in what they are computed in.
+struct Work {
+  posenc::benchmarks::MultiplyAdds linear, scores, values;
+};
+
+Work work_of(const std::string& dtype) {
+  const auto [float32, bfloat16, int8] = posenc::benchmarks::processor_limits();
+  if (dtype == "float32") return {float32, float32, float32};
+  if (dtype == "bfloat16") return {bfloat16, bfloat16, bfloat16};
+  if (dtype == "int8") return {int8, float32, float32};
+  return {int8, bfloat16, bfloat16};
+}
+
+bool is_complete(const Work& work) { return work.linear && work.scores && work.values; }
+
+Call limit(const std::string& folder, const std::string& dtype, int threads) {
+  const Work work = work_of(dtype);
+  if (!is_complete(work)) return nullptr;
+  std::ifstream in(folder + "/model/config.json");
+  const auto config = nlohmann::json::parse(in);
+  const double width = config.at("hidden_size"), hidden = config.at("intermediate_size");
+  const double layers = config.at("num_hidden_layers");
+  return [=](const Rows& rows, const Asked&) -> Text {
+    double tokens = 0, pairs = 0;
+    for (const auto& row : rows) {
+      const auto length = static_cast<double>(row.size());
+      tokens += length;
+      pairs += length * length;
+    }
+    const auto run = [&](const auto& kind, double count) {
+      posenc::benchmarks::multiply_add(kind, layers * count, threads);
+    };
+    run(work.linear, tokens * width * (4 * width + 2 * hidden));
+    run(work.scores, pairs * width);
+    run(work.values, pairs * width);
+    return [](std::ostream&) {};
+  };
+}
+
 double run(const Call& call, const Rows& all, const Asked& asked) {
   std::vector<Rows> batches;
   for (size_t i = 0; i < asked.count; i += asked.batch) {
@@ -112,24 +156,36 @@ double run(const Call& call, const Rows& all, const Asked& asked) {
   return taken.count();
 }
 
-posenc::FreezeOptions options_of(const std::string& name) {
-  auto options = posenc::FreezeOptions().threads(1);
-  if (name == "int8") options.weights(posenc::WeightDtype::Int8);
-  if (name == "bfloat16")
-    options.weights(posenc::WeightDtype::BFloat16).compute(posenc::ComputeDtype::BFloat16);
+posenc::FreezeOptions options_of(const std::string& dtype, int threads) {
+  auto options = posenc::FreezeOptions().threads(threads);
+  if (dtype == "bfloat16") options.weights(posenc::WeightDtype::BFloat16);
+  if (dtype == "int8" || dtype == "int8_bfloat16") options.weights(posenc::WeightDtype::Int8);
+  if (dtype == "bfloat16" || dtype == "int8_bfloat16")
+    options.compute(posenc::ComputeDtype::BFloat16);
   return options;
+}
+
+Call call_of(const std::string& folder, const std::string& kind, const std::string& dtype,
+             int threads) {
+  const std::string of_limit = "limit_";
+  if (dtype.rfind(of_limit, 0) == 0) return limit(folder, dtype.substr(of_limit.size()), threads);
+  const auto options = options_of(dtype, threads);
+  return kind == "encoder" ? encoder(folder, options) : translation(folder, options);
 }
 
 }  // namespace
 
 int main(int count, char** given) {
-  if (count != 4) return 2;
-  at::set_num_threads(1);
+  if (count != 4 && count != 5) return 2;
+  const int threads = count == 5 ? std::stoi(given[4]) : 1;
+  at::set_num_threads(threads);
   const std::string folder = given[1];
-  const auto options = options_of(given[3]);
   const Rows rows = sources(folder);
-  const bool encodes = std::string(given[2]) == "encoder";
-  const Call call = encodes ? encoder(folder, options) : translation(folder, options);
+  const Call call = call_of(folder, given[2], given[3], threads);
+  if (!call) {
+    std::cout << "lacks" << std::endl;
+    return 0;
+  }
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     Asked asked;

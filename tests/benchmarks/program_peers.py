@@ -1,14 +1,15 @@
-"""The programs that docs/performance.md compares posenc with, and their files: `program_peers.py FOLDER KIND PROGRAM`.
+"""The programs that docs/performance.md compares posenc with, and their files: `program_peers.py FOLDER KIND PROGRAM [THREADS]`.
 
 FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. KIND: encoder, ids to the last hidden state, or translation.
 
-PROGRAM: transformers, onnxruntime, onnxruntime_int8 (quantize_dynamic, weights in signed 8 bits, a scale for each channel), openvino (what it chooses for this
-         processor), openvino_float32, openvino_int8 (an encoder by nncf.quantize, a translation model's weights by NNCF), ctranslate2, ctranslate2_int8
+PROGRAM: transformers, transformers_float64, onnxruntime, onnxruntime_int8 (quantize_dynamic, weights in signed 8 bits, a scale for each channel), openvino (what it chooses for this
+         processor), openvino_float32, openvino_int8 (an encoder by nncf.quantize, a translation model's weights by NNCF), openvino_int8_float32 (the same, what is
+         not in 8 bits in float32), ctranslate2, ctranslate2_int8
 files    no program: writes `onnx`, `onnx_int8`, `openvino`, `openvino_int8` and `ctranslate2`, those that this environment has the packages for
 
 Answers each line of stdin, as program_benchmark.cpp does: `FIRST COUNT BATCH TOKENS BEAMS [FILE]` runs COUNT sequences from
 FIRST on in batches and prints seconds, or with FILE writes the mean of the hidden states, or the tokens, of each sequence there. At the end it prints the
-peak memory of the process in MB. One thread.
+peak memory of the process in MB.
 """
 
 import importlib.util
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy
 
+THREADS = 1
 PAD, END = 0, 0  # of BERT; a translation model's are in its config.json
 CALIBRATION = 128  # sequences that NNCF sees
 
@@ -40,10 +42,10 @@ def inputs_of(rows: list[list[int]]) -> dict[str, numpy.ndarray]:
     return {"input_ids": ids, "attention_mask": (ids != PAD).astype(numpy.int64), "token_type_ids": numpy.zeros_like(ids)}
 
 
-def torch_on_one_thread():
+def torch_for_inference():
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(THREADS)
     torch.set_grad_enabled(False)
     return torch
 
@@ -52,13 +54,13 @@ def onnx_options():
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
     options.log_severity_level = 3
     return options
 
 
 def openvino_settings(dtype: str) -> dict[str, str]:
-    return {"INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"} | ({"INFERENCE_PRECISION_HINT": "f32"} if dtype == "float32" else {})
+    return {"INFERENCE_NUM_THREADS": str(THREADS), "PERFORMANCE_HINT": "LATENCY"} | ({"INFERENCE_PRECISION_HINT": "f32"} if dtype == "float32" else {})
 
 
 def chosen_by_openvino() -> str:
@@ -70,11 +72,11 @@ def chosen_by_openvino() -> str:
 # --- encoders: a call takes rows and returns (B, L, D) ---
 
 
-def transformers_encoder():
-    torch = torch_on_one_thread()
+def transformers_encoder(dtype: str):
+    torch = torch_for_inference()
     from transformers import AutoModel
 
-    model = AutoModel.from_pretrained(FOLDER / "model", add_pooling_layer=False).eval()
+    model = AutoModel.from_pretrained(FOLDER / "model", add_pooling_layer=False, dtype=getattr(torch, dtype)).eval()
 
     def call(rows):
         ids = torch.from_numpy(padded(rows))
@@ -112,7 +114,7 @@ def openvino_encoder(folder: str, dtype: str):
 def ctranslate2_encoder(dtype: str):
     import ctranslate2
 
-    encoder = ctranslate2.Encoder(str(FOLDER / "ctranslate2"), intra_threads=1, inter_threads=1, compute_type=dtype)
+    encoder = ctranslate2.Encoder(str(FOLDER / "ctranslate2"), intra_threads=THREADS, inter_threads=1, compute_type=dtype)
     return lambda rows: encoder.forward_batch(rows, token_type_ids=[[0] * len(row) for row in rows]).last_hidden_state
 
 
@@ -121,7 +123,7 @@ def ctranslate2_encoder(dtype: str):
 
 def generation(model):
     """Through transformers' generate()."""
-    torch = torch_on_one_thread()
+    torch = torch_for_inference()
     pad = model.config.pad_token_id
 
     def call(rows, tokens, beams):
@@ -133,10 +135,11 @@ def generation(model):
     return call
 
 
-def transformers_translation():
+def transformers_translation(dtype: str):
+    import torch
     from transformers import AutoModelForSeq2SeqLM
 
-    return generation(AutoModelForSeq2SeqLM.from_pretrained(FOLDER / "model").eval())
+    return generation(AutoModelForSeq2SeqLM.from_pretrained(FOLDER / "model", dtype=getattr(torch, dtype)).eval())
 
 
 def onnxruntime_translation(folder: str):
@@ -154,7 +157,7 @@ def openvino_translation(folder: str, dtype: str):
 def ctranslate2_translation(dtype: str):
     import ctranslate2
 
-    translator = ctranslate2.Translator(str(FOLDER / "ctranslate2"), intra_threads=1, inter_threads=1, compute_type=dtype)
+    translator = ctranslate2.Translator(str(FOLDER / "ctranslate2"), intra_threads=THREADS, inter_threads=1, compute_type=dtype)
 
     def call(rows, tokens, beams):
         texts = [[f"w{i}" for i in row] for row in rows]
@@ -173,7 +176,7 @@ def write_encoder_files() -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from transformers import AutoModel
 
-    torch_on_one_thread()
+    torch_for_inference()
     model = AutoModel.from_pretrained(FOLDER / "model", add_pooling_layer=False).eval()
     for name in ("onnx", "onnx_int8"):
         (FOLDER / name).mkdir(exist_ok=True)
@@ -244,17 +247,20 @@ def run(call, kind: str, words: list[str]) -> float:
 
 PROGRAMS = {
     "encoder": {
-        "transformers": transformers_encoder,
+        "transformers": lambda: transformers_encoder("float32"),
+        "transformers_float64": lambda: transformers_encoder("float64"),
         "onnxruntime": lambda: onnxruntime_encoder("onnx"),
         "onnxruntime_int8": lambda: onnxruntime_encoder("onnx_int8"),
         "openvino": lambda: openvino_encoder("openvino", "default"),
         "openvino_float32": lambda: openvino_encoder("openvino", "float32"),
         "openvino_int8": lambda: openvino_encoder("openvino_int8", "default"),
+        "openvino_int8_float32": lambda: openvino_encoder("openvino_int8", "float32"),
         "ctranslate2": lambda: ctranslate2_encoder("float32"),
         "ctranslate2_int8": lambda: ctranslate2_encoder("int8"),
     },
     "translation": {
-        "transformers": transformers_translation,
+        "transformers": lambda: transformers_translation("float32"),
+        "transformers_float64": lambda: transformers_translation("float64"),
         "onnxruntime": lambda: onnxruntime_translation("onnx"),
         "onnxruntime_int8": lambda: onnxruntime_translation("onnx_int8"),
         "openvino": lambda: openvino_translation("openvino", "default"),
@@ -269,6 +275,7 @@ if __name__ == "__main__":
     if program == "files":
         write_files(kind)
         sys.exit()
+    THREADS = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     call = PROGRAMS[kind][program]()
     print("ready", chosen_by_openvino() if program == "openvino" else "", flush=True)
     for line in sys.stdin:

@@ -169,16 +169,35 @@ class Programs(unittest.TestCase):
 
     def test_a_model_that_is_measured_again_replaces_its_rows_only(self):
         # The programs are in the environment of the benchmarks only.
-        with (tempfile.TemporaryDirectory() as name, mock.patch.object(measured, "RESULTS", Path(name) / "programs.json"),
-              mock.patch.object(measured, "versions", lambda: {"posenc": "1.2"})):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(measured, "versions", lambda: {"posenc": "1.2"}):
+            results, keys = Path(name) / "programs.json", list(measured.MODELS)
             for model, value in (("marian", 1), ("minilm", 2), ("marian", 3)):
-                measured.keep(model, {"is": value})
-            kept = json.loads(measured.RESULTS.read_text())
+                measured.keep(results, model, {"is": value}, keys)
+            kept = json.loads(results.read_text())
             self.assertEqual(kept["models"], {"minilm": {"is": 2}, "marian": {"is": 3}})
             self.assertEqual(list(kept["models"]), ["minilm", "marian"])
             with mock.patch.object(measured, "processor", lambda: "Acme 9000"):
-                measured.keep("bert", {"is": 4})
-            self.assertEqual(json.loads(measured.RESULTS.read_text())["models"], {"bert": {"is": 4}})
+                measured.keep(results, "bert", {"is": 4}, keys)
+            self.assertEqual(json.loads(results.read_text())["models"], {"bert": {"is": 4}})
+
+    def test_shapes_are_batches_of_the_sequences_below_the_sentences(self):
+        model = measured.Model("a model", "encoder", 100)
+        shapes, rows, at = model.shapes(), [*measured.LENGTHS.values()], 102
+        for (first, count, batch, *_), lengths in zip((map(int, line.split()) for line in shapes.values()), rows, strict=True):
+            self.assertEqual((first, count, batch), (at, len(lengths), len(lengths)))
+            at += len(lengths)
+
+    def test_ratios_of_shapes(self):
+        times = {"posenc_float32": {"1 x 16": 1.0, "8 x 128": 10.0}, "openvino_float32": {"1 x 16": 0.5, "8 x 128": 20.0}, "limit_float32": {"1 x 16": 0.55, "8 x 128": 8.0}}
+        run = {"models": {"minilm/2": {"title": "a model, as published", "threads": 2, "milliseconds": times}}}
+        self.assertEqual(programs.shares(run).splitlines(),
+                         ["| model | posenc in | against | 1 x 16 | 8 x 128 |", "|---|---|---|---|---|",
+                          "| a model, 2 threads | float32 | OpenVINO, float32 | **0.50x** | 2.0x |", "|  | float32 | the processor's limit | 55% | 80% |"])  # fmt: skip
+        with mock.patch("builtins.print") as said:
+            measured.show_shapes("minilm", run["models"]["minilm/2"])
+        self.assertEqual([call.args[0] for call in said.call_args_list][3:],
+                         ["minilm 1 x 16: openvino_float32 takes 0.50 times as long as posenc_float32, and should take 1",
+                          "minilm 1 x 16: limit_float32 takes 0.55 times as long as posenc_float32, and should take 0.6"])  # fmt: skip
 
 
 class Components(unittest.TestCase):
