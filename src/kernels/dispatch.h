@@ -43,6 +43,7 @@ struct InferenceKernels : Kernels {
   const inference::TopkKernels& topk;
   const int8::QuantizeKernels& quantize_int8;
   const int8::LinearKernels& linear_int8;
+  const inference::SequenceAttentionKernels& attention_int8;
   const bfloat16::RoundKernels& round_bfloat16;
   const bfloat16::LinearKernels& linear_bfloat16;
   const inference::SequenceAttentionKernels& attention_bfloat16;
@@ -52,6 +53,16 @@ const Kernels& chosen();                       // those of chosen_isa()
 const Kernels* find(const std::string& name);  // null if this processor does not support the set
 const InferenceKernels& chosen_inference();
 const InferenceKernels* find_inference(const std::string& name);
+
+// The kernels of attention over whole sequences that compute the products in these, for heads of
+// this width and at most that many keys, and the scratch that they need.
+struct SequenceAttention {
+  const inference::SequenceAttentionKernels& kernels;
+  int64_t scratch_floats;
+};
+SequenceAttention sequence_attention(const InferenceKernels& set,
+                                     inference::AttentionProducts products, int64_t width,
+                                     int64_t keys);
 
 // Whether the set has fused multiply-add.
 inline bool is_fused(const Kernels& set) {

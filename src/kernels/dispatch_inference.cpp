@@ -18,6 +18,7 @@ namespace {
    inference::base::topk_kernels,                 \
    int8::isa::quantize_int8_kernels,              \
    int8::isa::linear_int8_kernels,                \
+   int8::isa::attention_int8_kernels,             \
    bfloat16::isa::round_bfloat16_kernels,         \
    bfloat16::isa::linear_bfloat16_kernels,        \
    bfloat16::isa::attention_bfloat16_kernels},
@@ -34,6 +35,18 @@ const InferenceKernels& chosen_inference() {
 const InferenceKernels* find_inference(const std::string& name) {
   Isa isa;
   return find_isa(name, &isa) ? &kInferenceTable[static_cast<int>(isa)] : nullptr;
+}
+
+SequenceAttention sequence_attention(const InferenceKernels& set,
+                                     inference::AttentionProducts products, int64_t width,
+                                     int64_t keys) {
+  using inference::AttentionProducts;
+  if (products == AttentionProducts::BFloat16)
+    return {set.attention_bfloat16, bfloat16::attention_floats(width, keys)};
+  // The sums of wider heads might not fit in 32 bits.
+  if (products == AttentionProducts::Int8Scores && width <= int8::kMostInner)
+    return {set.attention_int8, int8::attention_floats(width, keys)};
+  return {set.attention_sequence, inference::sequence_floats(width, keys)};
 }
 
 }  // namespace posenc::kernels

@@ -63,6 +63,13 @@ struct AttentionRequest {
   int64_t group = 1;  // the number of query heads that share a head of keys and values
 };
 
+// What attention of whole sequences computes its products in.
+enum class AttentionProducts {
+  Float32,
+  BFloat16,    // both: bfloat16.h
+  Int8Scores,  // queries with keys in 8 bits (int8.h), weights with values in float32
+};
+
 constexpr int64_t kNoWindow = -1;
 
 // softmax(scale * q k^T + bias) v of whole sequences, each a block of contiguous rows. Rows of
@@ -143,7 +150,8 @@ struct AttentionKernels {
   void (*attend)(const AttentionRequest& request, int64_t begin, int64_t end, float* scratch);
 };
 struct SequenceAttentionKernels {
-  // Heads times sequences. `scratch`: sequence_floats(width, the largest number of keys).
+  // Heads times sequences. `scratch`: sequence_floats(width, the largest number of keys), or what
+  // int8.h and bfloat16.h ask for.
   void (*attend)(const SequenceAttentionRequest& request, int64_t begin, int64_t end,
                  float* scratch);
 };

@@ -1,8 +1,9 @@
 // Requests of the kernels that multiply in 8 bits, and the functions that take them. C headers
 // only: the sources in isa/ are compiled once per instruction set.
 //
-//   quantize_int8.cpp  floats to 8 bits and back; packs a weight
-//   linear_int8.cpp    x W^T + b of quantised rows and a packed weight, for one row to many
+//   quantize_int8.cpp   floats to 8 bits and back; packs a weight
+//   linear_int8.cpp     x W^T + b of quantised rows and a packed weight, for one row to many
+//   attention_int8.cpp  attention of whole sequences, with the products of queries and keys in 8 bits
 //
 // A row w of a weight is stored as the integers q and one float, its unit:
 //
@@ -29,14 +30,27 @@
 // where the conversion, both products and the addition round to float32, to nearest even, and
 // nothing is fused. So all instruction sets give the same bits, with or without fused
 // multiply-add, for any split of rows and columns.
+//
+// In attention the row of a head's query, and that of a key, are converted as that of a weight, and
+//
+//   score = (float(sum over k of qq[k] * qk[k]) * float(unit of query * scale)) * unit of key
+//
+// with the same roundings, where the sequence has at least kLeastScoredKeys keys. Biases and masks
+// are added in float32; weights, their sums and their products with values are float32, too.
 #pragma once
 #include <stdint.h>
+
+#include "kernels/inference.h"
 
 namespace posenc::kernels::int8 {
 
 constexpr float kLeastLargest = 0x1p-100f;
 // The sum of 254 * 127 fits in 32 bits up to this many times. Partial sums may wrap around.
 constexpr int64_t kMostInner = 66571;
+
+// The fewest keys of a sequence whose scores are computed in 8 bits: about where the conversion of
+// keys and queries takes less time than it saves.
+constexpr int64_t kLeastScoredKeys = 32;
 
 // A packed weight is stored in blocks of kBlock columns of the result, and in steps of kStep
 // elements: [outer / kBlock][inner / kStep][kBlock][kStep], with zeros where there is no element.
@@ -103,5 +117,14 @@ struct LinearKernels {
   // Columns of blocks [begin, end).
   void (*run)(const LinearRequest& request, int64_t begin, int64_t end);
 };
+
+// The scratch of attention_int8.cpp: a panel of queries and its scores, one head's keys with their
+// units, and its values; or that of attention in float32.
+constexpr int64_t attention_floats(int64_t width, int64_t keys) {
+  const int64_t own =
+      inference::kPanelRows * (steps(width) + keys) + keys * (steps(width) + 1 + width);
+  const int64_t wide = inference::sequence_floats(width, keys);
+  return own > wide ? own : wide;
+}
 
 }  // namespace posenc::kernels::int8

@@ -54,29 +54,6 @@ POSENC_INLINE void score_tile(const float* panel, const BFloat16* keys, int64_t 
       store(scores + j * kWidth + v * kFloats, largest.add(v, sums[j][v] * broadcast(scale)));
 }
 
-// Replaces the scores by pairs of weights exp(score - most) of neighbouring keys; factors: 1 /
-// their sums in float32.
-template <int kVectors>
-POSENC_INLINE void weigh(float* scores, int64_t count, const Floats (&most)[kVectors],
-                         Floats (&factors)[kVectors]) {
-  constexpr int kWidth = kVectors * kFloats;
-  for (Floats& one : factors) one = Floats{};
-  for (int64_t j = 0; j < count; j += kPair) {
-    for (int v = 0; v < kVectors; ++v) {
-      const float* const from = scores + j * kWidth + v * kFloats;
-      const Floats even = exponential(load<Floats>(from) - most[v]);
-      factors[v] += even;
-      Floats odd = {};
-      if (j + 1 < count) {
-        odd = exponential(load<Floats>(from + kWidth) - most[v]);
-        factors[v] += odd;
-      }
-      store(scores + j / kPair * kWidth + v * kFloats, rounded_pairs(even, odd));
-    }
-  }
-  invert(factors);
-}
-
 // out (rows, columns) = factors[i] * sum over the steps of the pairs of weight i and of value c, of
 // weights (steps, weight_stride) and values (steps, value_stride).
 struct Mix {
@@ -156,7 +133,11 @@ void attend(const SequenceAttentionRequest& p, const Block& block, const Item& i
                             item.scores + j * kWidth, largest);
   Floats factors[kVectors];
   finish_all<kVectors>(p, block, item.scores, largest);
-  weigh<kVectors>(item.scores, block.count, largest.most, factors);
+  weigh<kPair>(item.scores, block.count, largest.most, factors,
+               [&](int64_t j, int v, const Floats(&weights)[kPair]) {
+                 store(item.scores + j / kPair * kWidth + v * kFloats,
+                       rounded_pairs(weights[0], weights[1]));
+               });
   float factor_of[kWidth];
   for (int v = 0; v < kVectors; ++v) store(factor_of + v * kFloats, factors[v]);
   const Mix all = {item.scores,

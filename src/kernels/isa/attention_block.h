@@ -111,6 +111,29 @@ POSENC_INLINE void invert(Floats (&sums)[kVectors]) {
   for (Floats& sum : sums) sum = sum == Floats{} ? Floats{} : broadcast(1.0f) / sum;
 }
 
+// The weights exp(score - the query's largest) of the block's keys; factors: 1 / their sums. They
+// are given to keep(j, v, weights) in order: register v of those of kKeys keys from j on, of which
+// those after the last are zero. It may write them over scores of these keys and of those before.
+template <int kKeys, int kVectors, typename Keep>
+POSENC_INLINE void weigh(const float* scores, int64_t count, const Floats (&most)[kVectors],
+                         Floats (&factors)[kVectors], Keep keep) {
+  constexpr int kWidth = kVectors * kFloats;
+  for (Floats& one : factors) one = Floats{};
+  for (int64_t j = 0; j < count; j += kKeys) {
+    for (int v = 0; v < kVectors; ++v) {
+      Floats weights[kKeys] = {};
+#pragma GCC unroll 2
+      for (int i = 0; i < kKeys; ++i) {
+        if (i > 0 && j + i >= count) break;
+        weights[i] = exponential(load<Floats>(scores + (j + i) * kWidth + v * kFloats) - most[v]);
+        factors[v] += weights[i];
+      }
+      keep(j, v, weights);
+    }
+  }
+  invert(factors);
+}
+
 // Calls f for the blocks of one head of one sequence.
 template <typename F>
 POSENC_INLINE void each_block(const SequenceAttentionRequest& p, int64_t head, int64_t sequence,

@@ -40,6 +40,7 @@ struct WeightsKernels;  // weights.h
   namespace posenc::kernels::int8::isa {                                       \
   extern const QuantizeKernels quantize_int8_kernels;                          \
   extern const LinearKernels linear_int8_kernels;                              \
+  extern const inference::SequenceAttentionKernels attention_int8_kernels;     \
   }                                                                            \
   namespace posenc::kernels::bfloat16::isa {                                   \
   extern const RoundKernels round_bfloat16_kernels;                            \
