@@ -121,7 +121,12 @@ std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
       "--compute-bfloat16", [&freezing] { freezing.compute(ComputeDtype::BFloat16); },
       "multiply in bfloat16, with --int8 in attention only: faster on processors that have "
       "instructions for it, with results that differ less than with --int8");
-  return {int8, bfloat16, compute};
+  auto* scores = app.add_flag_callback(
+      "--float32-scores", [&freezing] { freezing.int8_scores(false); },
+      "with --int8, queries times keys of attention in float32: slower for long texts, with results "
+      "that differ slightly less");
+  scores->needs(int8);
+  return {int8, bfloat16, compute, scores};
 }
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.

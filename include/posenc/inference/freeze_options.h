@@ -27,7 +27,8 @@ enum class WeightDtype {
   /// Each row of a weight, and of an input, has its own scale, and that of an input its own zero.
   /// So the result of a row does not depend on the rest of the batch. A row that is not finite
   /// gives NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same
-  /// bits on every processor and for any number of threads.
+  /// bits on every processor and for any number of threads. Scores of attention are computed in 8
+  /// bits, too, unless FreezeOptions::int8_scores() is false.
   Int8,
   /// Copied and rounded to bfloat16, to nearest even: half of the memory. Inputs and arithmetic are
   /// float32. The results have the bits of a float32 model with the rounded weights and
@@ -56,6 +57,12 @@ struct FreezeOptions {
   TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
   /// The dtype of the products.
   TORCH_ARG(ComputeDtype, compute) = ComputeDtype::Float32;
+  /// Whether a model with WeightDtype::Int8 that computes in float32 multiplies the queries and keys
+  /// of attention in 8 bits, too: of sequences with enough keys, and not in generate() and score().
+  /// Softmax and the products with values stay in float32, as all attention does with false.
+  /// docs/int8.md states the arithmetic, and from how many keys on. Without such weights, and with
+  /// ComputeDtype::BFloat16, it changes nothing.
+  TORCH_ARG(bool, int8_scores) = true;
   /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
   /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which
   /// it is registered.

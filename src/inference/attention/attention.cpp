@@ -32,13 +32,6 @@ HeadSizes HeadSizes::of(const MultiheadAttentionOptions& options) {
 
 float score_scale(int64_t head_dim) { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
 
-SequenceKernel sequence_kernel(const Scoring& scoring, int64_t head_dim, int64_t keys) {
-  const kernels::InferenceKernels& set = kernels::chosen_inference();
-  if (scoring.compute == ComputeDtype::BFloat16)
-    return {set.attention_bfloat16.attend, kernels::bfloat16::attention_floats(head_dim, keys)};
-  return {set.attention_sequence.attend, kernel::sequence_floats(head_dim, keys)};
-}
-
 void attend(const AttentionInput& input, float* out) {
   const int64_t batch = input.queries.batch;
   const HeadSizes& sizes = input.sizes;
@@ -82,13 +75,15 @@ void attend(const AttentionInput& input, float* out) {
   request.mask_stride = input.queries.length;
   request.out = out;
   request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
-  const SequenceKernel own = sequence_kernel(input.scoring, sizes.head_dim, input.keys.length);
+  const kernels::SequenceAttention own =
+      kernels::sequence_attention(kernels::chosen_inference(), input.scoring.products,
+                                  sizes.head_dim, input.keys.length);
   const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);
   const int64_t grain = kGrainOfSequences * batch * sizes.heads / std::max<int64_t>(1, products);
   torch_internals::parallel_parts(
       0, batch * sizes.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-        own.attend(request, begin, end,
-                   platform::scratch(platform::Scratch::Scores, own.scratch_floats));
+        own.kernels.attend(request, begin, end,
+                           platform::scratch(platform::Scratch::Scores, own.scratch_floats));
       });
 }
 

@@ -5,7 +5,6 @@
 #include "inference/rows/packing.h"
 #include "inference/rows/stream.h"
 #include "kernels/inference.h"
-#include "posenc/inference/freeze_options.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 
 namespace posenc::inference {
@@ -23,17 +22,13 @@ struct HeadSizes {
   bool operator==(const HeadSizes&) const = default;
 };
 
+using kernels::inference::AttentionProducts;
+
 /// How scores are computed, and what they weigh.
 struct Scoring {
   float scale;  ///< of the products of queries and keys
-  ComputeDtype compute = ComputeDtype::Float32;
+  AttentionProducts products = AttentionProducts::Float32;
 };
-/// The kernel for heads of this width and at most that many keys, and the scratch that it needs.
-struct SequenceKernel {
-  decltype(kernels::inference::SequenceAttentionKernels::attend) attend;
-  int64_t scratch_floats;
-};
-SequenceKernel sequence_kernel(const Scoring& scoring, int64_t head_dim, int64_t keys);
 
 /// softmax(scale * q k^T) v of packed rows in the layout of the projections: query (rows, .), key
 /// and value (key rows, .), with the heads of each row side by side  ->  out (rows, .), without

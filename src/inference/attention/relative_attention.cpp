@@ -305,8 +305,9 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
   request.bias_strides[3] = 1;
   request.out = out;
   request.out_stride = out_stride;
-  const SequenceKernel kernel = sequence_kernel(head.scoring, head.width, head.tokens);
-  kernel.attend(request, 0, 1, scratch(Scratch::Scores, kernel.scratch_floats));
+  const kernels::SequenceAttention own = kernels::sequence_attention(
+      kernels::chosen_inference(), head.scoring.products, head.width, head.tokens);
+  own.kernels.attend(request, 0, 1, scratch(Scratch::Scores, own.scratch_floats));
 }
 
 void attend_relative(const AttentionInput& input, const PositionHeads& positions, float* out) {

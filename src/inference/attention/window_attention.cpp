@@ -114,8 +114,8 @@ at::Tensor position_bias(const WindowAttentionImpl& attention) {
 }  // namespace
 
 FrozenWindowAttention::FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift,
-                                             ComputeDtype compute)
-    : window_(attention.options.windows().window()), compute_(compute) {
+                                             AttentionProducts products)
+    : window_(attention.options.windows().window()), products_(products) {
   const WindowPositions positions = attention.options.windows().positions();
   const at::Tensor bias = position_bias(attention);
   if (bias.defined()) bias_ = bias.detach().transpose(-1, -2).contiguous().transpose(-1, -2);
@@ -130,6 +130,8 @@ FrozenWindowAttention::FrozenWindowAttention(const WindowAttentionImpl& attentio
     across_ = attention.rel_pos_w.detach().flip(0).contiguous();
   }
   if (positions == WindowPositions::Continuous) {
+    // The scores of cosines are up to 100 times as large, and so would their errors be.
+    if (products_ == AttentionProducts::Int8Scores) products_ = AttentionProducts::Float32;
     const int64_t width = attention.options.embed_dim() / attention.options.num_heads();
     const double one = 1.0 / std::sqrt(static_cast<double>(width));  // RMS is that much larger
     keys_ = at::full({width}, one, at::kFloat);
@@ -203,7 +205,7 @@ void FrozenWindowAttention::attend(const at::Tensor& heads, const HeadSizes& siz
                           packing,
                           packing,
                           sizes,
-                          {scale, compute_},
+                          {scale, products_},
                           {bias_}};
   if (!masks.empty()) input.masks = masks.data();
   if (down_.defined()) return attend_axes(input, out);

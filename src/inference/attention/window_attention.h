@@ -12,7 +12,7 @@ class FrozenWindowAttention {
  public:
   FrozenWindowAttention() = default;
   /// `shift`: that of the layer, for whose rolled maps there are masks.
-  FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift, ComputeDtype compute);
+  FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift, AttentionProducts products);
 
   /// softmax(scores) v of windows, whose rows (., 3 D) have queries, keys and values side by side,
   /// and of which `across` are beside each other in `down` rows of each map  ->  out (., D).
@@ -26,7 +26,7 @@ class FrozenWindowAttention {
   std::vector<const float*> masks_of(int64_t batch, relative::Grid counts) const;
 
   relative::Grid window_ = {};
-  ComputeDtype compute_ = ComputeDtype::Float32;
+  AttentionProducts products_ = AttentionProducts::Float32;
   at::Tensor bias_;   // (1, H, N, N), the keys of a query N apart
   at::Tensor masks_;  // (4, N, N) of windows in the middle, the last column, the last row, and both
   at::Tensor queries_, keys_;  // weights of norms (H, Dh) and (Dh), of a cosine attention

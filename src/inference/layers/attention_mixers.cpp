@@ -184,7 +184,7 @@ Block freeze_step(const blocks::Attention& own, StackFreezer& stack) {
   AttentionMixers& all = stack.layers.mixers<AttentionMixers>(stack.layers);
   AttentionStep step = {
       .sizes = sizes,
-      .scoring = {scale_of(attention), stack.convert.compute()},
+      .scoring = {scale_of(attention), stack.convert.attention_products()},
       .in_proj = {},
       .out_proj = linear(*attention.out_proj, stack.convert, stack.scale_of_weights()),
       .query_norm = Norm(attention.q_norm),
@@ -216,7 +216,7 @@ Block freeze_step(const ConvolutionalAttentionImpl& own, StackFreezer& stack) {
   convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
   return stack.layers.mixers<AttentionMixers>(stack.layers)
       .add({.sizes = {heads, heads, head_dim},
-            .scoring = {score_scale(head_dim), convert.compute()},
+            .scoring = {score_scale(head_dim), convert.attention_products()},
             .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
             .out_proj = linear(*own.out_proj, convert),
             .convolution =

@@ -40,7 +40,7 @@ BottleneckLayer frozen_layer(const BottleneckEncoderLayerImpl& layer, WeightConv
   const HeadSizes sizes = HeadSizes::of(attention.options);
   BottleneckLayer frozen = {
       .sizes = sizes,
-      .scoring = {scale_of(attention), convert.compute()},
+      .scoring = {scale_of(attention), convert.attention_products()},
       .window = layer.options.window(),
       .input = normed(layer.input, layer.input_norm, convert),
       .shared = own.use_bottleneck_attention() ? NormedProjection()

@@ -62,8 +62,8 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::stri
              linear(*layer.multihead_attn->out_proj, convert, blocks::get(layer.layer_scale2)),
          .feed_forward =
              network_of(blocks::network_of(layer), convert, blocks::get(layer.layer_scale3)),
-         .scoring = {scale_of(*layer.self_attn), convert.compute()},
-         .cross_scoring = {scale_of(*layer.multihead_attn), convert.compute()},
+         .scoring = {scale_of(*layer.self_attn), convert.attention_products()},
+         .cross_scoring = {scale_of(*layer.multihead_attn), convert.attention_products()},
          .relative = relative_of(stack.relative_biases, decoder.relative_attention_bias,
                                  layer.self_attn->relative_attention_bias),
          .after_attention = Norm(layer.norm1),

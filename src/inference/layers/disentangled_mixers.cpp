@@ -73,7 +73,7 @@ Block freeze_step(const DisentangledAttentionImpl& own, StackFreezer& stack) {
   const at::Tensor& table = stack.relative_table();
   const auto [keys, queries] = position_projections(own, table);
   DisentangledStep step = {{.sizes = {heads, heads, own.options.embed_dim() / heads},
-                            .scoring = {scale, convert.compute()},
+                            .scoring = {scale, convert.attention_products()},
                             .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
                             .out_proj = linear(*own.out_proj, convert),
                             .window = stack.window()},

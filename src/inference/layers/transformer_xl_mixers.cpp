@@ -92,7 +92,7 @@ Block freeze_step(const TransformerXLAttentionImpl& own, StackFreezer& stack) {
   const int64_t heads = own.options.num_heads();
   const at::Tensor content = own.content_bias.detach();
   TransformerXLStep step = {{.sizes = {heads, heads, own.options.embed_dim() / heads},
-                             .scoring = {static_cast<float>(own.scale()), convert.compute()},
+                             .scoring = {static_cast<float>(own.scale()), convert.attention_products()},
                              .in_proj = in_projection_of(own, convert),
                              .out_proj = linear(*own.out_proj, convert),
                              .window = stack.window()},

@@ -25,6 +25,9 @@ const char* dtype_name(WeightDtype dtype) {
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) {
   if (weights.dtype != WeightDtype::Float32) stream << ", weights=" << dtype_name(weights.dtype);
   if (weights.compute != ComputeDtype::Float32) stream << ", compute=bfloat16";
+  if (weights.dtype == WeightDtype::Int8 && weights.compute == ComputeDtype::Float32 &&
+      !weights.int8_scores)
+    stream << ", int8_scores=false";
   if (weights.dtype == WeightDtype::Float32 && weights.compute == ComputeDtype::Float32)
     return stream;
   return stream << " (" << weights.converted << " of " << weights.candidates << ")";
@@ -83,6 +86,14 @@ ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Ten
   return made;
 }
 
+kernels::inference::AttentionProducts WeightConverter::attention_products() const {
+  using kernels::inference::AttentionProducts;
+  if (options_.compute() == ComputeDtype::BFloat16) return AttentionProducts::BFloat16;
+  if (options_.weights() == WeightDtype::Int8 && options_.int8_scores())
+    return AttentionProducts::Int8Scores;
+  return AttentionProducts::Float32;
+}
+
 torch_internals::CallOptions WeightConverter::call_options() const {
   const bool is_own = options_.gemm() == GemmBackend::Native;
   return {options_.threads(),
@@ -124,7 +135,7 @@ void WeightConverter::check_exceptions() const {
 }
 
 ConvertedWeights WeightConverter::weights() const {
-  ConvertedWeights weights = {options_.weights(), options_.compute()};
+  ConvertedWeights weights = {options_.weights(), options_.compute(), options_.int8_scores()};
   for (const auto& [name, converted] : candidates_) {
     ++weights.candidates;
     if (converted) ++weights.converted;

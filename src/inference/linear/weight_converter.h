@@ -10,6 +10,7 @@
 
 #include "core/torch_internals/parts.h"
 #include "inference/linear/projection.h"
+#include "kernels/inference.h"
 #include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
@@ -18,10 +19,11 @@ namespace posenc::inference {
 struct ConvertedWeights {
   WeightDtype dtype = WeightDtype::Float32;
   ComputeDtype compute = ComputeDtype::Float32;
+  bool int8_scores = true;
   int64_t converted = 0, candidates = 0;
 };
-/// Prints ", weights=int8, compute=bfloat16 (9 of 10)" without what was not asked for; nothing if
-/// neither was.
+/// Prints ", weights=int8, int8_scores=false (9 of 10)", or ", weights=int8, compute=bfloat16
+/// (9 of 10)", without what was not asked for; nothing if neither weights nor compute were.
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights);
 
 /// Makes the projections and tables of a frozen model from a module's parameters, in the dtypes
@@ -48,8 +50,8 @@ class WeightConverter {
   bool has_converted(const at::Tensor& weight) const {
     return tables_.contains(weight.unsafeGetTensorImpl());
   }
-  /// What attentions compute in.
-  ComputeDtype compute() const { return options_.compute(); }
+  /// What attentions compute their products in.
+  kernels::inference::AttentionProducts attention_products() const;
 
   /// Records that the frozen model has `bytes` of its own in place of a parameter or buffer: what
   /// was computed from it.
