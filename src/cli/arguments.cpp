@@ -123,7 +123,8 @@ std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
       "instructions for it, with results that differ less than with --int8");
   auto* scores = app.add_flag_callback(
       "--float32-scores", [&freezing] { freezing.int8_scores(false); },
-      "with --int8, queries times keys of attention in float32: slower for long texts, with results "
+      "with --int8, queries times keys of attention in float32: slower for long texts, with "
+      "results "
       "that differ slightly less");
   scores->needs(int8);
   return {int8, bfloat16, compute, scores};

@@ -3,7 +3,8 @@
 //
 //   quantize_int8.cpp   floats to 8 bits and back; packs a weight
 //   linear_int8.cpp     x W^T + b of quantised rows and a packed weight, for one row to many
-//   attention_int8.cpp  attention of whole sequences, with the products of queries and keys in 8 bits
+//   attention_int8.cpp  attention of whole sequences, with the products of queries and keys in 8
+//   bits
 //
 // A row w of a weight is stored as the integers q and one float, its unit:
 //
@@ -50,7 +51,7 @@ constexpr int64_t kMostInner = 66571;
 
 // The fewest keys of a sequence whose scores are computed in 8 bits: about where the conversion of
 // keys and queries takes less time than it saves.
-constexpr int64_t kLeastScoredKeys = 32;
+constexpr int64_t kLeastScoredKeys = 64;
 
 // A packed weight is stored in blocks of kBlock columns of the result, and in steps of kStep
 // elements: [outer / kBlock][inner / kStep][kBlock][kStep], with zeros where there is no element.

@@ -81,7 +81,7 @@ def attention_case(draw: Draw) -> tuple[Case, Tensor]:
     if causal:
         added = added.masked_fill(torch.ones(queries, keys).triu(1) > 0, float("-inf"))
     exact = torch.nn.functional.scaled_dot_product_attention(q, k, v, added).transpose(1, 2).flatten(2)
-    options = {"op": "bfloat16_attention", "threads": draw.randint(1, 3), "heads": heads, "causal": causal}
+    options = {"op": "sequence_attention", "products": "bfloat16", "threads": draw.randint(1, 3), "heads": heads, "causal": causal}
     return Case(options, tensors, {}, "bits"), exact
 
 
@@ -114,7 +114,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             if case.expected or isinstance(got, str):
                 continue
             case.expected = got
-            if case.options["op"] == "bfloat16_attention":
+            if case.options["op"] == "sequence_attention":
                 error = (got["out"].double() - truth).abs().max().item()
                 if error > 0.02:  # a weight rounded to 8 bits of mantissa
                     failures.append(Failure(f"{case.options}", f"off by {error:.3g}"))

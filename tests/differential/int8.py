@@ -1,5 +1,5 @@
-"""Layers with weights in 8 bits against the arithmetic that docs/int8.md states, in integers of 64 bits: equal bits with
-every instruction set of the processor, on one to three threads. Whole models, in 8 bits and in bfloat16, have the same
+"""Layers with weights in 8 bits, and scores of attention, against the arithmetic that docs/int8.md states, in integers of 64 bits:
+equal bits with every instruction set of the processor, on one to three threads. Whole models, in 8 bits and in bfloat16, have the same
 bits and find the same tokens with all sets that have fused multiply-add."""
 
 import logging
@@ -13,7 +13,8 @@ from torch import Tensor
 import encoders
 from harness import Case, Draw, Failure, Programs, judge
 
-CASES = 24
+CASES, ATTENTIONS = 24, 8
+LEAST_KEYS = 64  # of a sequence whose scores are in 8 bits
 ENCODERS = ("convbert", "deberta", "deberta-v2", "mobilebert", "wav2vec2-conformer", "xlnet")
 # Of the norm of the result. A few layers that are 8 channels wide lose more than real ones.
 BOUNDS = {"int8": 0.1, "bfloat16": 0.02}
@@ -104,6 +105,69 @@ def case_of(draw: Draw) -> Case:
     return Case({"op": "int8_layer", "threads": draw.randint(1, 3)}, tensors, expected, "bits")
 
 
+def scores_of(q: Tensor, k: Tensor, scale: np.float32) -> Tensor:
+    """The scores (B, H, L, S) of queries (B, H, L, Dh) and keys (B, H, S, Dh), without biases."""
+    (q_q, unit_q), (q_k, unit_k) = (converted(x.flatten(0, 2).numpy()) for x in (q, k))
+    sums = q_q.reshape(q.shape) @ q_k.reshape(k.shape).swapaxes(2, 3)
+    of_queries = unit_q.reshape(q.shape[:3]) * scale
+    scores = (sums.astype(np.float32) * of_queries[..., None]) * unit_k.reshape(k.shape[:3])[:, :, None]
+    assert scores.dtype == np.float32
+    return torch.from_numpy(scores)
+
+
+def attention_pair(draw: Draw) -> tuple[Case, Case, Tensor]:
+    """Attention with scores in 8 bits; the same in float32, whose scores are those of numpy as a bias, from which both have the
+    same bits; and PyTorch's attention of these scores in float64."""
+    kv_heads, group, width, batch = draw.randint(1, 2), draw.randint(1, 3), draw.choice([1, 2, 5, 8, 16, 20, 32, 64, 80, 130]), draw.randint(1, 2)
+    heads, keys, causal = kv_heads * group, draw.choice([1, 30, 63, 64, 65, 100, 129, 200]), draw.coin(0.3)
+    queries = keys if causal else draw.randint(1, 130)
+    given = {"q": draw.normal(batch, queries, heads * width), "k": draw.normal(batch, keys, kv_heads * width)}
+    if draw.coin(0.7):
+        for x in given.values():
+            rows = x.view(-1, width)
+            unusual(draw, rows[draw.integers(len(rows), 1)[0] :][:3])
+    v, added = draw.normal(batch, keys, kv_heads * width), torch.zeros(batch, heads, queries, keys)
+    if draw.coin():
+        added = given["bias"] = draw.normal(batch, heads, queries, keys)
+    q = given["q"].unflatten(2, (heads, width)).transpose(1, 2)
+    k = given["k"].unflatten(2, (kv_heads, width)).transpose(1, 2).repeat_interleave(group, 1)
+    options = {"op": "sequence_attention", "threads": draw.randint(1, 3), "heads": heads, "causal": causal}
+    if keys < LEAST_KEYS:
+        plain, scores = given, (q.double() @ k.double().transpose(2, 3)) * width**-0.5 + added.double()
+    else:
+        scores = scores_of(q, k, np.float32(1) / np.sqrt(np.float32(width))) + added
+        plain = {"q": torch.zeros_like(given["q"]), "k": torch.zeros_like(given["k"]), "bias": scores}
+    if causal:
+        scores = scores.masked_fill(torch.ones(queries, keys).triu(1) > 0, float("-inf"))
+    mixed = scores.double().softmax(3) @ v.double().unflatten(2, (kv_heads, width)).transpose(1, 2).repeat_interleave(group, 1)
+    cases = [Case(options | {"products": dtype}, tensors | {"v": v}, {}, "bits") for dtype, tensors in (("int8", given), ("float32", plain))]
+    return cases[0], cases[1], mixed.transpose(1, 2).flatten(2)
+
+
+def attentions(draw: Draw, programs: Programs, names: list[str]) -> tuple[int, list[Failure]]:
+    with np.errstate(all="ignore"):
+        pairs = [attention_pair(draw) for _ in range(ATTENTIONS)]
+    narrow, wide = [one for one, _, _ in pairs], [one for _, one, _ in pairs]
+    failures, of_fused = [], {}
+    for name in reversed(names):  # the best one first
+        results = programs.compute(wide + narrow, f"attention-{name}", {"POSENC_ISA": name, "OMP_NUM_THREADS": str(draw.randint(1, 3))})
+        for i, case in enumerate(narrow):
+            if isinstance(results[i], str):
+                failures.append(Failure(f"{name}: {wide[i].options}", str(results[i])))
+                continue
+            case.expected = results[i]
+            error = (results[i]["out"].double() - pairs[i][2]).abs()
+            error = error[pairs[i][2].isfinite()]
+            if error.numel() and error.max() > 1e-4:
+                failures.append(Failure(f"{name}: {case.options}", f"off by {error.max():.3g}"))
+            if name not in WITHOUT_FUSED or "sse2" not in names:
+                first = of_fused.setdefault(i, results[i]["out"])
+                if not torch.equal(first.nan_to_num(1e9), results[i]["out"].nan_to_num(1e9)):
+                    failures.append(Failure(f"{name}: {case.options}", "has other bits than the first set"))
+        failures += [Failure(f"{name}: {one.what}", one.why) for one in judge(narrow, results[len(wide) :])]
+    return 2 * len(pairs) * len(names), failures
+
+
 def model_case(draw: Draw, programs: Programs, dtype: str) -> Case:
     """A Transformer of any sizes with random weights, which are written to a file."""
     heads = draw.choice([1, 2, 3])
@@ -191,6 +255,8 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         cases = [case_of(draw) for _ in range(CASES)]
     names = set_names(programs, cases[0])
     count, failures = models(draw, programs, names)
+    of_attention = attentions(draw, programs, names)
+    count, failures = count + of_attention[0], failures + of_attention[1]
     for name in names:
         results = programs.compute(cases, name, {"POSENC_ISA": name})
         count += len(cases)

@@ -25,15 +25,21 @@ std::map<std::string, StateDict> by_case(const StateDict& all) {
 
 void run(const std::string& from, const std::string& to) {
   Ops ops;
-  for (const auto& some :
-       {attention_ops(),     bfloat16_ops(), clipping_ops(),      embedding_ops(),
-        encoder_ops(),       file_ops(),     embeddings_ops(),    frozen_ops(),
-        function_ops(),      int8_ops(),     layer_ops(),         marian_ops(),
-        model_ops(),         module_ops(),   optimizer_ops(),     rotary_ops(),
-        rotary_taker_ops(),  output_ops(),   pair_ops(),          saved_ops(),
-        saved_seq2seq_ops(), sentence_ops(), sentence_text_ops(), seq2seq_ops(),
-        sinusoid_ops(),      training_ops(), vision_ops(),        relative_ops(),
-        search_ops()})
+  for (const auto& some : {attention_ops(),     bfloat16_ops(),
+                           clipping_ops(),      embedding_ops(),
+                           encoder_ops(),       file_ops(),
+                           embeddings_ops(),    frozen_ops(),
+                           function_ops(),      int8_ops(),
+                           layer_ops(),         marian_ops(),
+                           model_ops(),         module_ops(),
+                           optimizer_ops(),     rotary_ops(),
+                           rotary_taker_ops(),  output_ops(),
+                           pair_ops(),          saved_ops(),
+                           saved_seq2seq_ops(), sequence_attention_ops(),
+                           sentence_ops(),      sentence_text_ops(),
+                           seq2seq_ops(),       sinusoid_ops(),
+                           training_ops(),      vision_ops(),
+                           relative_ops(),      search_ops()})
     ops.insert(some.begin(), some.end());
   const SafetensorsFile file = load_safetensors(from);
   const auto cases = Json::parse(file.metadata.at("cases"));

@@ -48,6 +48,7 @@ Ops search_ops();
 Ops sentence_ops();
 Ops sentence_text_ops();
 Ops seq2seq_ops();
+Ops sequence_attention_ops();
 Ops sinusoid_ops();
 Ops training_ops();
 Ops vision_ops();

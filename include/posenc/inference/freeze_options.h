@@ -57,11 +57,11 @@ struct FreezeOptions {
   TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
   /// The dtype of the products.
   TORCH_ARG(ComputeDtype, compute) = ComputeDtype::Float32;
-  /// Whether a model with WeightDtype::Int8 that computes in float32 multiplies the queries and keys
-  /// of attention in 8 bits, too: of sequences with enough keys, and not in generate() and score().
-  /// Softmax and the products with values stay in float32, as all attention does with false.
-  /// docs/int8.md states the arithmetic, and from how many keys on. Without such weights, and with
-  /// ComputeDtype::BFloat16, it changes nothing.
+  /// Whether a model with WeightDtype::Int8 that computes in float32 multiplies the queries and
+  /// keys of attention in 8 bits, too: of sequences with enough keys, and not in generate() and
+  /// score(). Softmax and the products with values stay in float32, as all attention does with
+  /// false. docs/int8.md states the arithmetic, and from how many keys on. Without such weights,
+  /// and with ComputeDtype::BFloat16, it changes nothing.
   TORCH_ARG(bool, int8_scores) = true;
   /// Weights that stay in float32, by their names in the state_dict; in a name an asterisk matches
   /// any sequence of characters, as in "decoder.layers.5.*". A tied weight has the name under which

@@ -75,9 +75,8 @@ void attend(const AttentionInput& input, float* out) {
   request.mask_stride = input.queries.length;
   request.out = out;
   request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
-  const kernels::SequenceAttention own =
-      kernels::sequence_attention(kernels::chosen_inference(), input.scoring.products,
-                                  sizes.head_dim, input.keys.length);
+  const kernels::SequenceAttention own = kernels::sequence_attention(
+      kernels::chosen_inference(), input.scoring.products, sizes.head_dim, input.keys.length);
   const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);
   const int64_t grain = kGrainOfSequences * batch * sizes.heads / std::max<int64_t>(1, products);
   torch_internals::parallel_parts(

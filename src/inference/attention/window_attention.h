@@ -12,7 +12,8 @@ class FrozenWindowAttention {
  public:
   FrozenWindowAttention() = default;
   /// `shift`: that of the layer, for whose rolled maps there are masks.
-  FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift, AttentionProducts products);
+  FrozenWindowAttention(const WindowAttentionImpl& attention, int64_t shift,
+                        AttentionProducts products);
 
   /// softmax(scores) v of windows, whose rows (., 3 D) have queries, keys and values side by side,
   /// and of which `across` are beside each other in `down` rows of each map  ->  out (., D).

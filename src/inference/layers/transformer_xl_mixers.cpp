@@ -91,14 +91,15 @@ Block freeze_step(const TransformerXLAttentionImpl& own, StackFreezer& stack) {
   convert.derived(stack.encoder.shifted_positions->mask_emb, 0);  // which no layer reads
   const int64_t heads = own.options.num_heads();
   const at::Tensor content = own.content_bias.detach();
-  TransformerXLStep step = {{.sizes = {heads, heads, own.options.embed_dim() / heads},
-                             .scoring = {static_cast<float>(own.scale()), convert.attention_products()},
-                             .in_proj = in_projection_of(own, convert),
-                             .out_proj = linear(*own.out_proj, convert),
-                             .window = stack.window()},
-                            (own.position_bias.detach() - content).contiguous(),
-                            {},
-                            {}};
+  TransformerXLStep step = {
+      {.sizes = {heads, heads, own.options.embed_dim() / heads},
+       .scoring = {static_cast<float>(own.scale()), convert.attention_products()},
+       .in_proj = in_projection_of(own, convert),
+       .out_proj = linear(*own.out_proj, convert),
+       .window = stack.window()},
+      (own.position_bias.detach() - content).contiguous(),
+      {},
+      {}};
   if (own.segment_embed.defined()) {
     step.segment_bias = (own.segment_bias.detach() - content).contiguous();
     step.segment_keys = (own.segment_embed.detach().transpose(0, 1) * own.scale()).contiguous();

@@ -36,8 +36,8 @@ WindowLayer window_layer(const WindowEncoderLayerImpl& layer, WeightConverter& c
           .sizes = {heads, heads, attention.options.embed_dim() / heads},
           .in_proj = convert.projection(attention.in_proj_weight, attention.in_proj_bias),
           .out_proj = linear(*attention.out_proj, convert),
-          .attention =
-              FrozenWindowAttention(attention, layer.options.windows().shift(), convert.attention_products()),
+          .attention = FrozenWindowAttention(attention, layer.options.windows().shift(),
+                                             convert.attention_products()),
           .feed_forward = network_of(blocks::network_of(layer, layer.options.layer()), convert),
           .norm1 = Norm(layer.norm1),
           .norm2 = Norm(layer.norm2)};

@@ -9,10 +9,10 @@ namespace {
 constexpr int kOffset = 0;
 constexpr int kMostSums = 4;
 typedef int16_t Products __attribute__((vector_size(2 * kBytes)));
-typedef int32_t Pairs __attribute__((vector_size(2 * kBytes)));
+typedef int32_t PairSums __attribute__((vector_size(2 * kBytes)));
 typedef int8_t Quarters __attribute__((vector_size(kBytes)));
 struct Sums {
-  Pairs pairs;
+  PairSums pairs;
 };
 struct Weights {
   Products elements;
@@ -40,7 +40,7 @@ POSENC_INLINE Bytes4 load_bytes4(const uint8_t* from) {
 }
 // A product is at most 127 * 127 < 2^15.
 POSENC_INLINE void add(Sums& s, const Weights& w, const Bytes4& x) {
-  const Pairs both = reinterpret_cast<Pairs>(w.elements * x.elements);
+  const PairSums both = reinterpret_cast<PairSums>(w.elements * x.elements);
   s.pairs += (both << 16 >> 16) + (both >> 16);
 }
 POSENC_INLINE Ints total(const Sums& s) {

@@ -136,7 +136,8 @@ POSENC_INLINE PackedRow pack_row(const float* x, int64_t inner, int64_t stride, 
       for (const Ints& part : q.part) sums += part;
       narrow_weight(sixteen, q.part);
     }
-    for (int64_t k = 0; k < n; k += kStep) memcpy(to + (i + k) / kStep * stride, sixteen + k, kStep);
+    for (int64_t k = 0; k < n; k += kStep)
+      memcpy(to + (i + k) / kStep * stride, sixteen + k, kStep);
   });
   PackedRow row = {by.unit, 0};
   for (int i = 0; i < kFloats; ++i) row.sum += sums[i];

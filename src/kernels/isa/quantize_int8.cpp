@@ -8,8 +8,8 @@ namespace {
 
 void quantize(const QuantizeRequest& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
-    const Scale by = quantize_row<true>(p.x + row * p.x_stride, p.inner,
-                                        p.bytes + row * row_bytes(p.inner));
+    const Scale by =
+        quantize_row<true>(p.x + row * p.x_stride, p.inner, p.bytes + row * row_bytes(p.inner));
     p.units[row] = by.unit;
     p.minus_zeros[row] = -kOffset - by.zero;
   }

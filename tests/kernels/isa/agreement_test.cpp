@@ -353,14 +353,17 @@ TEST(KernelBits, AttentionOfAStep) {
 }
 
 // Causal or not; or in a window, with one head of keys and values.
-void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& hash) {
-  constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth, kRows = 53;
+void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& hash,
+                            int64_t second = 33, inference::AttentionProducts products = {}) {
+  constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth;
+  const int64_t rows = 20 + second;
   Numbers numbers(9);
-  const auto query = numbers.floats(kRows * kAll), keys = numbers.floats(kRows * kAll);
-  const auto values = numbers.floats(kRows * kAll);
-  const int64_t first[] = {0, 20}, lengths[] = {20, kRows - 20};
-  std::vector<float> out(kRows * kAll);
-  std::vector<float> scratch(static_cast<size_t>(inference::sequence_floats(kWidth, kRows)));
+  const auto query = numbers.floats(rows * kAll), keys = numbers.floats(rows * kAll);
+  const auto values = numbers.floats(rows * kAll);
+  const int64_t first[] = {0, 20}, lengths[] = {20, second};
+  std::vector<float> out(static_cast<size_t>(rows * kAll));
+  const SequenceAttention own = sequence_attention(use, products, kWidth, rows);
+  std::vector<float> scratch(static_cast<size_t>(own.scratch_floats));
   for (const bool causal : {false, true}) {
     inference::SequenceAttentionRequest a = {};
     a.query = query.data();
@@ -377,7 +380,7 @@ void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& h
     a.window = window;
     if (window != inference::kNoWindow) a.group = kHeads;
     a.out = out.data();
-    use.attention_sequence.attend(a, 0, kHeads * 2, scratch.data());
+    own.kernels.attend(a, 0, kHeads * 2, scratch.data());
     hash.add(out);
   }
 }
@@ -392,6 +395,13 @@ TEST(KernelBits, AttentionInAWindow) {
   expect_hashes(
       0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
       [](const InferenceKernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
+}
+
+TEST(KernelBits, AttentionWithScoresIn8Bits) {
+  expect_hashes(0x0, 0x0, [](const InferenceKernels& use, Hash& hash) {
+    attention_of_sequences(use, inference::kNoWindow, hash, 101,
+                           inference::AttentionProducts::Int8Scores);
+  });
 }
 
 TEST(KernelBits, AttentionWeights) {

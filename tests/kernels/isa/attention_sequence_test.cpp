@@ -1,11 +1,14 @@
 // Attention over packed sequences, in float32 and in bfloat16, against
-// at::scaled_dot_product_attention on each one in float64.
+// at::scaled_dot_product_attention on each one in float64; and with scores in 8 bits against
+// attention in float32 that gets the scores of plain integers as a bias, bit for bit.
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include <cmath>
 #include <limits>
 
+#include "kernels/int8.h"
+#include "kernels/isa/plain_int8.h"
 #include "kernels/isa/sets.h"
 #include "support/seed.h"
 
@@ -96,7 +99,46 @@ struct Case {
     return one;
   }
 
-  torch::Tensor run(const InferenceKernels& use, int64_t split, bool in_bfloat16 = false) const {
+  float scale() const { return 1.0F / std::sqrt(static_cast<float>(width)); }
+
+  // The same in float32 as what scores in 8 bits are: in sequences with enough keys, queries and
+  // keys are zero, and their scores a bias.
+  Case scored() const {
+    Case one = *this;
+    one.query = query.clone();
+    one.both = both.clone();
+    one.bias = torch::zeros({batch(), heads, queries.most, keys.most});
+    if (bias.defined()) one.bias += bias;
+    for (int64_t i = 0; i < batch(); ++i) {
+      const int64_t length = queries.lengths[i], count = keys.lengths[i];
+      if (count < int8::kLeastScoredKeys) continue;
+      for (int64_t head = 0; head < heads; ++head) {
+        const auto q = plain_rows(query, queries, i, head),
+                   k = plain_rows(both, keys, i, head / group);
+        for (int64_t a = 0; a < length; ++a) {
+          float* const to = one.bias[i][head][a].data_ptr<float>();
+          for (int64_t b = 0; b < count; ++b) to[b] += int8::plain::score(q[a], k[b], scale());
+        }
+      }
+      one.query.narrow(0, queries.first[i], length).zero_();
+      one.both.narrow(0, keys.first[i], count).narrow(1, 0, heads / group * width).zero_();
+    }
+    return one;
+  }
+
+  // The rows of a head of sequence i.
+  std::vector<int8::plain::Quantized> plain_rows(const torch::Tensor& x, const Sequences& of,
+                                                 int64_t i, int64_t head) const {
+    std::vector<int8::plain::Quantized> rows;
+    for (int64_t row = of.first[i]; row < of.first[i] + of.lengths[i]; ++row)
+      rows.push_back(
+          int8::plain::plain_row(x.const_data_ptr<float>() + row * x.size(1) + head * width, width,
+                                 int8::plain::Kind::Weight));
+    return rows;
+  }
+
+  torch::Tensor run(const InferenceKernels& use, int64_t split,
+                    AttentionProducts products = AttentionProducts::Float32) const {
     const auto out = torch::full({queries.rows, heads * width}, 7.0F);
     SequenceAttentionRequest request = {};
     request.query = query.const_data_ptr<float>();
@@ -114,7 +156,7 @@ struct Case {
     request.query_lengths = queries.lengths.data();
     request.key_first = keys.first.data();
     request.key_lengths = keys.lengths.data();
-    request.scale = 1.0F / std::sqrt(static_cast<float>(width));
+    request.scale = scale();
     request.is_causal = is_causal;
     if (bias.defined()) {
       request.bias = bias.const_data_ptr<float>();
@@ -122,30 +164,38 @@ struct Case {
     }
     request.out = out.data_ptr<float>();
     request.out_stride = out.size(1);
-    const auto& kernels = in_bfloat16 ? use.attention_bfloat16 : use.attention_sequence;
-    const int64_t floats = in_bfloat16 ? bfloat16::attention_floats(width, keys.most)
-                                       : sequence_floats(width, keys.most);
-    std::vector<float> scratch(static_cast<size_t>(floats + 1), 7.0F);
+    const SequenceAttention own = sequence_attention(use, products, width, keys.most);
+    std::vector<float> scratch(static_cast<size_t>(own.scratch_floats + 1), 7.0F);
     const int64_t items = heads * batch();
     for (int64_t i = 0; i < items; i += split)
-      kernels.attend(request, i, std::min(i + split, items), scratch.data());
+      own.kernels.attend(request, i, std::min(i + split, items), scratch.data());
     EXPECT_EQ(scratch.back(), 7.0F) << "memory beside the scratch changed";
     return out;
   }
 };
 
+constexpr AttentionProducts kFloat32 = AttentionProducts::Float32,
+                            kBFloat16 = AttentionProducts::BFloat16,
+                            kInt8Scores = AttentionProducts::Int8Scores;
+
+// All items at once, and each by itself.
+torch::Tensor run_both(const Case& one, const InferenceKernels& use, AttentionProducts products) {
+  const auto whole = one.run(use, one.heads * one.batch(), products);
+  EXPECT_TRUE(testing::bit_equal(one.run(use, 1, products), whole));
+  return whole;
+}
+
 void check(const Case& one) {
-  expect_on_each_set(Op::Sums, one.expected(), [&](const InferenceKernels& use) {
-    const auto whole = one.run(use, one.heads * one.batch());
-    EXPECT_TRUE(testing::bit_equal(one.run(use, 1), whole));
-    return whole;
-  });
+  expect_on_each_set(Op::Sums, one.expected(),
+                     [&](const InferenceKernels& use) { return run_both(one, use, kFloat32); });
   expect_on_each_set(Op::BFloat16Attention, one.rounded().expected(),
-                     [&](const InferenceKernels& use) {
-                       const auto whole = one.run(use, one.heads * one.batch(), true);
-                       EXPECT_TRUE(testing::bit_equal(one.run(use, 1, true), whole));
-                       return whole;
-                     });
+                     [&](const InferenceKernels& use) { return run_both(one, use, kBFloat16); });
+  const Case scored = one.scored();
+  expect_on_each_set(Op::Sums, scored.expected(), [&](const InferenceKernels& use) {
+    const auto got = run_both(one, use, kInt8Scores);
+    EXPECT_TRUE(testing::bit_equal(got, scored.run(use, 1)));
+    return got;
+  });
 }
 
 const std::vector<int64_t> kLengths = {1, 0, 12, 47, 24, 48, 49, 16, 100},
@@ -184,15 +234,15 @@ TEST(InferenceSequences, BiasesOfEveryShape) {
 
 TEST(InferenceSequences, ForbiddenKeys) {
   torch::manual_seed(testing::seed(4));
-  Case one(2, 16, {20, 50}, {30, 60});
-  one.bias = torch::randn({2, 2, 50, 60});
-  one.bias.masked_fill_(torch::rand({2, 2, 50, 60}) < 0.8, kForbidden);
+  Case one(2, 16, {20, 50}, {30, 90});
+  one.bias = torch::randn({2, 2, 50, 90});
+  one.bias.masked_fill_(torch::rand({2, 2, 50, 90}) < 0.8, kForbidden);
   one.bias.select(3, 0).fill_(0.0F);
   check(one);
   one.bias.fill_(kForbidden);  // nothing is left to attend to
   on_each_set([&](const InferenceKernels& use) {
-    for (const bool in_bfloat16 : {false, true}) {
-      const auto seen = one.run(use, 1, in_bfloat16);
+    for (const auto products : {kFloat32, kBFloat16, kInt8Scores}) {
+      const auto seen = one.run(use, 1, products);
       for (int64_t i = 0; i < 2; ++i)
         EXPECT_FALSE(
             seen.narrow(0, one.queries.first[i], one.queries.lengths[i]).any().item<bool>());
@@ -250,9 +300,95 @@ TEST(InferenceSequences, AWindowBesideABias) {
 }
 
 TEST(InferenceSequences, LargeScoresDoNotOverflow) {
-  Case one(1, 16, {30}, {9});
-  one.query.mul_(1e4);
-  check(one);
+  for (const int64_t keys : {9, 90}) {
+    Case one(1, 16, {30}, {keys});
+    one.query.mul_(1e4);
+    check(one);
+  }
+}
+
+TEST(InferenceSequences, FewKeysAreScoredInFloat32) {
+  torch::manual_seed(testing::seed(9));
+  constexpr int64_t kLeast = int8::kLeastScoredKeys;
+  const Case one(2, 32, {70, 5, 70}, {kLeast, kLeast - 1, 1});
+  on_each_set([&](const InferenceKernels& use) {
+    const auto narrow = one.run(use, 1, kInt8Scores), wide = one.run(use, 1);
+    for (int64_t i = 0; i < one.batch(); ++i) {
+      const auto rows = [&](const torch::Tensor& x) {
+        return x.narrow(0, one.queries.first[i], one.queries.lengths[i]);
+      };
+      EXPECT_EQ(torch::equal(rows(narrow), rows(wide)), one.keys.lengths[i] < kLeast);
+    }
+  });
+}
+
+// Heads of all widths up to several steps, and at the limits of the levels.
+TEST(InferenceSequences, ScoresIn8BitsOfEveryWidth) {
+  torch::manual_seed(testing::seed(10));
+  for (int64_t width = 1; width <= 36; ++width) check(Case(1, width, {1 + 3 * width % 50}, {67}));
+  for (const float sign : {1.0F, -1.0F}) {  // the largest sums, all of one sign
+    Case one(1, 130, {49}, {64});
+    one.query.fill_(2.0F);
+    one.both.fill_(sign * 3.0F);
+    check(one);
+  }
+}
+
+// Rows of zeros, of subnormal numbers, around the least that is not taken for zero, and with one
+// huge number: of a query, and of a key.
+TEST(InferenceSequences, UnusualRowsIn8Bits) {
+  torch::manual_seed(testing::seed(11));
+  for (const float value :
+       {0.0F, -0.0F, 1e-40F, 0x1p-100F, 0x1.fffffep-101F, 0x1p-126F, 1e30F, 3.4e38F, -3.4e38F}) {
+    for (const bool whole : {false, true}) {
+      SCOPED_TRACE(c10::str(value, " ", whole));
+      Case one(2, 20, {60}, {70});
+      for (const auto& row : {one.query[11], one.both[23]})
+        (whole ? row.narrow(0, 20, 20) : row.narrow(0, 27, 1)).fill_(value);
+      const Case scored = one.scored();
+      on_each_set([&](const InferenceKernels& use) {
+        EXPECT_TRUE(testing::bit_equal(one.run(use, 1, kInt8Scores), scored.run(use, 1)));
+      });
+    }
+  }
+}
+
+// A query that is not finite has a result that is not, and no other has; a key makes all results
+// NaN of those that see it, as in float32, also where a bias forbids it.
+TEST(InferenceSequences, WhatIsNotFiniteIn8Bits) {
+  torch::manual_seed(testing::seed(12));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr int64_t kRows = 100, kAt = 60;
+  for (const float value : {nan, -kForbidden, kForbidden}) {
+    for (const bool is_causal : {false, true}) {
+      Case of_query(2, 16, {kRows}, {kRows}), of_key = of_query, forbidden = of_query;
+      of_query.query = of_query.query.clone();
+      of_query.query[kAt][20] = value;
+      of_key.both = of_key.both.clone();
+      of_key.both[kAt][20] = value;
+      forbidden.both = of_key.both;
+      forbidden.bias = torch::zeros({1, 2, kRows, kRows});
+      forbidden.bias.select(3, kAt).fill_(kForbidden);
+      for (Case* one : {&of_query, &of_key, &forbidden}) {
+        one->is_causal = is_causal;
+        const Case scored = one->scored();
+        auto expected = torch::zeros({kRows, 2}, torch::kBool);  // the second head
+        if (one == &of_query) {
+          expected[kAt][1] = true;
+        } else {
+          expected.select(1, 1).slice(0, is_causal ? kAt : 0).fill_(true);
+        }
+        on_each_set([&](const InferenceKernels& use) {
+          const auto got = one->run(use, 1, kInt8Scores);
+          EXPECT_TRUE(testing::bit_equal(got, scored.run(use, 1)));
+          const auto is_nan = got.isnan().unflatten(1, {2, 16});
+          EXPECT_TRUE(torch::equal(is_nan.all(2), expected));
+          EXPECT_TRUE(torch::equal(is_nan.any(2), expected));
+          if (std::isnan(value)) EXPECT_TRUE(torch::equal(one->run(use, 1).isnan(), got.isnan()));
+        });
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/isa/packed_linear.h"
+#include "kernels/isa/plain_int8.h"
 
 namespace posenc::kernels::int8 {
 namespace {
@@ -21,37 +22,9 @@ using testing::packed::kInfinity;
 using testing::packed::kNaN;
 using Case = testing::packed::Case;
 using Draw = testing::packed::Draw;
-
-struct Quantized {
-  std::vector<int> q;
-  float unit;
-  int zero = 0;
-};
-enum class Kind { Weight, Input };
-
-// The definition, one step at a time: contraction cannot fuse what a volatile holds.
-Quantized plain_row(const float* x, int64_t n, Kind kind) {
-  float least = 0.0F, most = 0.0F;
-  bool is_finite = true;
-  for (int64_t i = 0; i < n; ++i) {
-    if (!std::isfinite(x[i])) is_finite = false;
-    least = std::min(least, x[i]);
-    most = std::max(most, x[i]);
-  }
-  Quantized row = {std::vector<int>(static_cast<size_t>(n)), is_finite ? 0.0F : kNaN};
-  const float largest = std::max(-least, most);
-  if (!is_finite || largest < 0x1p-100F) return row;
-  const float half = kind == Kind::Weight ? largest : most / 2 - least / 2;
-  row.unit = half / 127.0F;
-  const float scale = 127.0F / half;
-  const auto nearest = [&](float one) {
-    const volatile float scaled = one * scale;
-    return static_cast<int>(std::nearbyint(scaled));
-  };
-  if (kind == Kind::Input) row.zero = nearest(-least) - 127;
-  for (int64_t i = 0; i < n; ++i) row.q[i] = std::min(nearest(x[i]) + row.zero, 127);
-  return row;
-}
+using plain::Kind;
+using plain::plain_row;
+using plain::Quantized;
 
 std::vector<Quantized> plain_rows(const std::vector<float>& x, int64_t stride, int64_t inner,
                                   int64_t rows, Kind kind) {
