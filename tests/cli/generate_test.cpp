@@ -54,6 +54,8 @@ TEST_F(Generate, FrozenAndPlainAgree) {
   EXPECT_TRUE(torch::equal(frozen, found(in_, {"--set", "num_beams=2", "--plain"})));
   EXPECT_EQ(generate(in_, {"--int8"}).status, 0);
   EXPECT_EQ(generate(in_, {"--int8", "--plain"}).status, 2);
+  EXPECT_EQ(generate(in_, {"--int8", "--float32-scores"}).status, 0);
+  EXPECT_EQ(generate(in_, {"--float32-scores"}).status, 2) << "without --int8 it has no meaning";
   EXPECT_EQ(generate(in_, {"--bfloat16"}).status, 0);
   EXPECT_EQ(generate(in_, {"--bfloat16", "--plain"}).status, 2);
   EXPECT_EQ(generate(in_, {"--compute-bfloat16", "--int8"}).status, 0);
