@@ -17,16 +17,16 @@
 namespace posenc::testing {
 namespace {
 
-constexpr int64_t kLeast = kernels::int8::kLeastScoredKeys, kBatch = 3;
+constexpr int64_t kLeastKeys = kernels::int8::kLeastScoredKeys, kSequences = 3;
 // Of the norm of the result; random layers that are 32 wide.
-constexpr double kFar = 0.03;
+constexpr double kMostOfScores = 0.03;
 
-FreezeOptions int8(bool scores = true) {
-  return FreezeOptions().weights(WeightDtype::Int8).int8_scores(scores);
+FreezeOptions scoring(bool in_8_bits = true) {
+  return FreezeOptions().weights(WeightDtype::Int8).int8_scores(in_8_bits);
 }
 
 // Of the layers that the other tests have, and of those whose attention has more options.
-std::vector<LayerKind> kinds() {
+std::vector<LayerKind> kinds_of_attention() {
   auto all = layer_kinds(32, 2);
   const auto layer = TransformerLayerOptions(32, 2).d_ff(48).dropout(0.0);
   const auto add = [&](const std::string& name, const TransformerLayerOptions& options) {
@@ -49,8 +49,8 @@ bool sees_padding(const LayerKind& kind) {
   return layer.conformer() || layer.mixing() != Mixing::Attention;
 }
 
-struct Stack {
-  explicit Stack(const LayerKind& kind) : module(drawn(TransformerEncoder(kind.stack))) {
+struct SegmentedStack {
+  explicit SegmentedStack(const LayerKind& kind) : module(drawn(TransformerEncoder(kind.stack))) {
     const auto& terms = kind.stack.layer().transformer_xl();
     has_segments = terms && terms->segments();
   }
@@ -72,38 +72,38 @@ struct Stack {
 
 TEST(Int8Scores, AreOfSequencesWithEnoughKeys) {
   const torch::NoGradGuard no_grad;
-  for (const LayerKind& kind : kinds()) {
+  for (const LayerKind& kind : kinds_of_attention()) {
     SCOPED_TRACE(kind.name);
-    const Stack stack(kind);
-    const auto frozen = posenc::freeze(stack.module, int8()),
-               without = posenc::freeze(stack.module, int8(false));
-    for (const int64_t length : {int64_t{1}, kLeast - 1, kLeast, int64_t{150}}) {
-      const auto x = torch::randn({kBatch, length, 32});
+    const SegmentedStack stack(kind);
+    const auto frozen = posenc::freeze(stack.module, scoring()),
+               without = posenc::freeze(stack.module, scoring(false));
+    for (const int64_t length : {int64_t{1}, kLeastKeys - 1, kLeastKeys, int64_t{150}}) {
+      const auto x = torch::randn({kSequences, length, 32});
       const auto got = stack.run(frozen, x), wide = stack.run(without, x);
-      EXPECT_EQ(torch::equal(got, wide), length < kLeast || !has_attention(kind)) << length;
-      EXPECT_LT(distance(got, wide), kFar);
+      EXPECT_EQ(torch::equal(got, wide), length < kLeastKeys || !has_attention(kind)) << length;
+      EXPECT_LT(distance(got, wide), kMostOfScores);
     }
   }
 }
 
 TEST(Int8Scores, DependOnTheirSequenceAlone) {
   const torch::NoGradGuard no_grad;
-  for (const LayerKind& kind : kinds()) {
+  for (const LayerKind& kind : kinds_of_attention()) {
     SCOPED_TRACE(kind.name);
-    const Stack stack(kind);
-    const auto frozen = posenc::freeze(stack.module, int8());
-    const auto x = torch::randn({kBatch, 130, 32});
+    const SegmentedStack stack(kind);
+    const auto frozen = posenc::freeze(stack.module, scoring());
+    const auto x = torch::randn({kSequences, 130, 32});
     // Of 130 tokens, of as many as are scored in 8 bits, and of one fewer.
-    const std::vector<int64_t> lengths = {130, kLeast, kLeast - 1};
-    auto tokens = torch::zeros({kBatch, 130}, torch::kLong);
-    for (int64_t b = 0; b < kBatch; ++b) tokens[b].narrow(0, 0, lengths[b]).fill_(1);
+    const std::vector<int64_t> lengths = {130, kLeastKeys, kLeastKeys - 1};
+    auto tokens = torch::zeros({kSequences, 130}, torch::kLong);
+    for (int64_t b = 0; b < kSequences; ++b) tokens[b].narrow(0, 0, lengths[b]).fill_(1);
     const auto mask = AttentionMask::key_padding(tokens);
     const auto all = stack.run(frozen, x, mask), unpadded = stack.run(frozen, x);
     for (const int threads : {1, 2, 3, 4}) {
       const Threads set(threads);
       EXPECT_TRUE(bit_equal(stack.run(frozen, x, mask), all)) << threads;
     }
-    for (int64_t b = 0; b < kBatch && has_attention(kind); ++b) {
+    for (int64_t b = 0; b < kSequences && has_attention(kind); ++b) {
       EXPECT_TRUE(bit_equal(stack.run(frozen, x.narrow(0, b, 1)), unpadded.narrow(0, b, 1)));
       if (sees_padding(kind)) continue;
       const auto alone = x.narrow(0, b, 1).narrow(1, 0, lengths[b]);
@@ -115,18 +115,18 @@ TEST(Int8Scores, DependOnTheirSequenceAlone) {
 
 TEST(Int8Scores, TakeMasks) {
   const torch::NoGradGuard no_grad;
-  const auto x = torch::randn({kBatch, 100, 32});
-  const auto bias = torch::randn({kBatch, 1, 100, 100});
-  for (const LayerKind& kind : kinds()) {
+  const auto x = torch::randn({kSequences, 100, 32});
+  const auto bias = torch::randn({kSequences, 1, 100, 100});
+  for (const LayerKind& kind : kinds_of_attention()) {
     if (!has_attention(kind)) continue;
     SCOPED_TRACE(kind.name);
-    const Stack stack(kind);
+    const SegmentedStack stack(kind);
     for (const auto& mask : {AttentionMask::causal(), AttentionMask::window(30),
                              AttentionMask::additive(bias.masked_fill(bias < -1.0, -INFINITY)) &
                                  AttentionMask::causal()}) {
-      const auto got = stack.run(int8(), x, mask), wide = stack.run(int8(false), x, mask);
+      const auto got = stack.run(scoring(), x, mask), wide = stack.run(scoring(false), x, mask);
       EXPECT_FALSE(torch::equal(got, wide));
-      EXPECT_LT(distance(got, wide), kFar);
+      EXPECT_LT(distance(got, wide), kMostOfScores);
     }
   }
 }
@@ -134,11 +134,12 @@ TEST(Int8Scores, TakeMasks) {
 // More than a copy of the values is made for.
 TEST(Int8Scores, OfLongSequences) {
   const torch::NoGradGuard no_grad;
-  const Stack stack({"", TransformerEncoderOptions(TransformerLayerOptions(32, 2).d_ff(16), 1)});
-  const auto frozen = posenc::freeze(stack.module, int8());
+  const SegmentedStack stack(
+      {"", TransformerEncoderOptions(TransformerLayerOptions(32, 2).d_ff(16), 1)});
+  const auto frozen = posenc::freeze(stack.module, scoring());
   const auto x = torch::randn({2, 900, 32});
   const auto got = stack.run(frozen, x);
-  EXPECT_LT(distance(got, stack.run(int8(false), x)), kFar);
+  EXPECT_LT(distance(got, stack.run(scoring(false), x)), kMostOfScores);
   EXPECT_TRUE(bit_equal(stack.run(frozen, x.narrow(0, 1, 1)), got.narrow(0, 1, 1)));
 }
 
@@ -148,19 +149,19 @@ TEST(Int8Scores, OfDecoders) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     auto model = any_model(dice, seed);
     if (model->options.d_model() < 16) continue;  // a norm of few numbers magnifies differences
-    const auto frozen = freeze(model, int8()), without = freeze(model, int8(false));
+    const auto frozen = freeze(model, scoring()), without = freeze(model, scoring(false));
     SCOPED_TRACE(printed(frozen));
     // Of the 64 positions that there are: sources, and every other time targets.
-    const int64_t targets = seed % 2 == 0 ? kLeast : 20;
-    const auto src = any_ids(dice, 4, kLeast, true), tgt = any_ids(dice, 4, targets, false);
+    const int64_t targets = seed % 2 == 0 ? kLeastKeys : 20;
+    const auto src = any_ids(dice, 4, kLeastKeys, true), tgt = any_ids(dice, 4, targets, false);
     const auto mask = AttentionMask::padding(src, kPad), causal = AttentionMask::causal();
     const auto memory = frozen.encode(src, mask);
     EXPECT_FALSE(torch::equal(memory, without.encode(src, mask)));
-    EXPECT_LT(distance(memory, without.encode(src, mask)), 2 * kFar);
+    EXPECT_LT(distance(memory, without.encode(src, mask)), 2 * kMostOfScores);
     const auto decoded = frozen.decode(tgt, memory, causal, mask);
     const auto wide = without.decode(tgt, memory, causal, mask);
     EXPECT_FALSE(torch::equal(decoded, wide)) << "the first source has enough keys";
-    EXPECT_LT(distance(decoded, wide), 2 * kFar);
+    EXPECT_LT(distance(decoded, wide), 2 * kMostOfScores);
     for (int64_t b = 0; b < 4; ++b) {
       const auto alone = src.narrow(0, b, 1);
       const auto its_mask = AttentionMask::padding(alone, kPad);
@@ -186,7 +187,7 @@ TEST(Int8Scores, WhatIsNotFiniteStaysInItsSequence) {
   const torch::NoGradGuard no_grad;
   const auto frozen = posenc::freeze(
       drawn(TransformerEncoder(TransformerEncoderOptions(TransformerLayerOptions(32, 2), 2))),
-      int8());
+      scoring());
   const auto x = torch::randn({3, 90, 32});
   const auto expected = frozen.forward(x);
   for (const float value :
@@ -206,10 +207,10 @@ TEST(Int8Scores, OfRowsOfZerosAndOfVerySmallNumbers) {
         TransformerEncoderOptions(TransformerLayerOptions(32, 2).qkv_bias(false), 1)));
     module->layers[0]->as<TransformerEncoderLayerImpl>()->self_attn->in_proj_weight.mul_(size);
     const auto x = torch::randn({2, 80, 32});
-    const auto got = posenc::freeze(module, int8()).forward(x);
+    const auto got = posenc::freeze(module, scoring()).forward(x);
     EXPECT_TRUE(got.isfinite().all().item<bool>());
     // All weights are equal.
-    EXPECT_TRUE(bit_equal(got, posenc::freeze(module, int8(false)).forward(x))) << size;
+    EXPECT_TRUE(bit_equal(got, posenc::freeze(module, scoring(false)).forward(x))) << size;
   }
 }
 
@@ -239,10 +240,10 @@ TEST(Int8Scores, OfCosinesAreFloat32) {
         R"({"model_type": ")" + type + R"(", "image_size": 32, "patch_size": 2, "embed_dim": 16,
             "depths": [2, 1], "num_heads": [2, 4], "window_size": 8})")));
     const auto pixels = torch::randn({2, 3, 32, 32});
-    const auto got = freeze(encoder, int8()).forward(pixels).last_hidden_state;
-    const auto wide = freeze(encoder, int8(false)).forward(pixels).last_hidden_state;
+    const auto got = freeze(encoder, scoring()).forward(pixels).last_hidden_state;
+    const auto wide = freeze(encoder, scoring(false)).forward(pixels).last_hidden_state;
     EXPECT_EQ(torch::equal(got, wide), type == "swinv2");
-    EXPECT_LT(distance(got, wide), kFar);
+    EXPECT_LT(distance(got, wide), kMostOfScores);
   }
 }
 

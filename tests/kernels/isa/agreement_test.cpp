@@ -398,10 +398,11 @@ TEST(KernelBits, AttentionInAWindow) {
 }
 
 TEST(KernelBits, AttentionWithScoresIn8Bits) {
-  expect_hashes(0x0, 0x0, [](const InferenceKernels& use, Hash& hash) {
-    attention_of_sequences(use, inference::kNoWindow, hash, 101,
-                           inference::AttentionProducts::Int8Scores);
-  });
+  expect_hashes(0x92fdae36e5e13cd6, 0x78761fda128a249e,
+                [](const InferenceKernels& use, Hash& hash) {
+                  attention_of_sequences(use, inference::kNoWindow, hash, 101,
+                                         inference::AttentionProducts::Int8Scores);
+                });
 }
 
 TEST(KernelBits, AttentionWeights) {

@@ -381,7 +381,7 @@ TEST(InferenceSequences, WhatIsNotFiniteIn8Bits) {
         on_each_set([&](const InferenceKernels& use) {
           const auto got = one->run(use, 1, kInt8Scores);
           EXPECT_TRUE(testing::bit_equal(got, scored.run(use, 1)));
-          const auto is_nan = got.isnan().unflatten(1, {2, 16});
+          const auto is_nan = got.narrow(0, 0, kRows).isnan().unflatten(1, {2, 16});
           EXPECT_TRUE(torch::equal(is_nan.all(2), expected));
           EXPECT_TRUE(torch::equal(is_nan.any(2), expected));
           if (std::isnan(value)) EXPECT_TRUE(torch::equal(one->run(use, 1).isnan(), got.isnan()));
