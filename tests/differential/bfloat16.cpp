@@ -4,8 +4,6 @@
 
 namespace posenc::differential {
 
-Ops bfloat16_ops() {
-  return {{"bfloat16_layer", packed_layer<inference::PackedBFloat16Weight>}};
-}
+Ops bfloat16_ops() { return {{"bfloat16_layer", packed_layer<inference::PackedBFloat16Weight>}}; }
 
 }  // namespace posenc::differential

@@ -32,6 +32,13 @@ struct Columns {
 // Keys per tile of scores: their sums fit in the registers.
 constexpr int kTileKeys = kMostSums > kMostVectors ? kMostSums / kMostVectors : 1;
 
+// How far ahead rows are prefetched that are converted one after another. Those of a head are
+// apart, and have left the nearer caches in a large batch.
+constexpr int64_t kAheadRows = 8;
+POSENC_INLINE void prefetch_row(const float* x, int64_t width) {
+  for (int64_t i = 0; i < width; i += kWide) __builtin_prefetch(x + i);
+}
+
 // The levels of a block's queries; there are none in the columns after the last query.
 template <int kVectors>
 POSENC_INLINE void pack_queries(const SequenceAttentionRequest& p, const Block& block,
@@ -40,9 +47,11 @@ POSENC_INLINE void pack_queries(const SequenceAttentionRequest& p, const Block& 
   if (block.rows < kWidth) memset(item.panel, 0, static_cast<size_t>(kWidth * item.bytes));
   for (int64_t i = 0; i < kWidth; ++i) {
     PackedRow row = {0.0f, 0};
-    if (i < block.rows)
+    if (i < block.rows) {
+      prefetch_row(block.query + (i + kAheadRows) * p.query_stride, p.width);
       row = pack_row(block.query + i * p.query_stride, p.width, kWidth * kStep,
                      item.panel + i * kStep);
+    }
     columns.factors[i] = row.unit * p.scale;
     columns.first_sums[i] = -kOffset * row.sum;
   }
@@ -120,9 +129,11 @@ void attend_in_bytes(const SequenceAttentionRequest& p, int64_t head, int64_t se
     values = without_gaps(values, count, p.width, take(count * p.width));
   item.units = take(count);
   item.keys = reinterpret_cast<uint8_t*>(take(count * bytes / kStep));
-  for (int64_t j = 0; j < count; ++j)
+  for (int64_t j = 0; j < count; ++j) {
+    prefetch_row(p.keys + at + (j + kAheadRows) * p.key_stride, p.width);
     item.units[j] =
         quantize_row<false>(p.keys + at + j * p.key_stride, p.width, item.keys + j * bytes).unit;
+  }
   each_block(p, head, sequence, [&](const Block& block) {
     with_vectors(block.rows, [&]<int kVectors> { attend<kVectors>(p, block, item, values); });
   });
