@@ -38,6 +38,17 @@
 //
 // with the same roundings, where the sequence has at least kLeastScoredKeys keys. Biases and masks
 // are added in float32; weights, their sums and their products with values are float32, too.
+//
+// With scales by block, each `scale_block` elements of a row of x, and of a row of a weight, are
+// converted as if they were a row: they have a unit, and those of x a zero, of their own. The last
+// block of a row may be shorter. Then
+//
+//   term(b) = (float(sum over k in b of (qx[k] - zero of b) * qw[k]) * unit of w in b)
+//             * unit of x in b
+//   out     = (((term(0) + term(1)) + term(2)) + ...) + bias
+//
+// where the conversion is exact, each product and each addition rounds to float32, and nothing is
+// fused. A row of one block has the bits that it has with a scale for the row.
 #pragma once
 #include <stdint.h>
 
@@ -46,8 +57,16 @@
 namespace posenc::kernels::int8 {
 
 constexpr float kLeastLargest = 0x1p-100f;
-// The sum of 254 * 127 fits in 32 bits up to this many times. Partial sums may wrap around.
+// The sum of 254 * 127 fits in 32 bits up to this many times: the most elements with one scale.
+// Partial sums may wrap around.
 constexpr int64_t kMostInner = 66571;
+// The most elements of a scale block, which has a multiple of 16 and whose sums are exact in
+// float32. With 0 a row has one scale.
+constexpr int64_t kMostScaleBlock = 128;
+// How many scales a row has.
+constexpr int64_t scales(int64_t inner, int64_t scale_block) {
+  return scale_block == 0 ? 1 : (inner + scale_block - 1) / scale_block;
+}
 
 // The fewest keys of a sequence whose scores are computed in 8 bits: about where the conversion of
 // keys and queries takes less time than it saves.
@@ -70,40 +89,40 @@ constexpr int64_t weight_bytes(int64_t inner, int64_t outer) {
 struct QuantizeRequest {
   const float* x;  // (rows, inner)
   int64_t x_stride;
-  int64_t inner;
+  int64_t inner, scale_block;
   uint8_t* bytes;        // (rows, row_bytes(inner))
-  float* units;          // (rows)
-  int32_t* minus_zeros;  // (rows)
+  float* units;          // (rows, scales(inner, scale_block))
+  int32_t* minus_zeros;  // the same
 };
 
 struct PackRequest {
   const float* weight;  // (outer, inner)
   int64_t weight_stride;
-  int64_t inner, outer;
+  int64_t inner, outer, scale_block;
   int8_t* bytes;  // weight_bytes(inner, outer): never -128
-  float* units;   // (padded(outer))
-  int32_t* sums;  // (padded(outer)): of q
+  float* units;   // (outer / kBlock, scales(inner, scale_block), kBlock)
+  int32_t* sums;  // the same: of the q that have a scale
 };
 
 // Element k of row n of a packed weight: q * unit, rounded once.
 struct UnpackRequest {
   const int8_t* bytes;
   const float* units;
-  int64_t inner;
+  int64_t inner, scale_block;
   const int64_t* rows;  // those to unpack
   float* out;           // (number of rows, inner)
 };
 
 struct LinearRequest {
   const uint8_t* x;      // (rows, row_bytes(inner))
-  const float* x_units;  // (rows)
+  const float* x_units;  // (rows, scales(inner, scale_block))
   const int32_t* x_minus_zeros;
   int64_t rows;
   const int8_t* weight;  // packed, with its units and sums
   const float* weight_units;
   const int32_t* weight_sums;
   const float* bias;  // (outer), or null
-  int64_t inner, outer;
+  int64_t inner, outer, scale_block;
   float* out;  // (rows, outer)
   int64_t out_stride;
 };

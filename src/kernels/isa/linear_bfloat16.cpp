@@ -16,10 +16,11 @@ struct ProductBFloat16 {
   using Sums = Floats;
   static constexpr int kMostRows = kPairSums / 2;
   static constexpr int64_t kColumns = 32;
+  static constexpr bool kOneSpan = true;
   const LinearRequest& request;
 
   POSENC_INLINE int64_t row_elements() const { return bfloat16::row_elements(request.inner); }
-  static POSENC_INLINE auto first_sums(int64_t) {
+  static POSENC_INLINE auto first_sums(int64_t, int64_t) {
     return [](int64_t) __attribute__((always_inline)) { return Floats{}; };
   }
   static POSENC_INLINE Pairs weights(const BFloat16* from) { return load_pairs(from); }
@@ -27,7 +28,7 @@ struct ProductBFloat16 {
   static POSENC_INLINE void add(Floats& sum, const Pairs& w, const Pairs& x) {
     add_pairs(sum, w, x);
   }
-  static POSENC_INLINE auto results(int64_t) {
+  static POSENC_INLINE auto results(int64_t, int64_t) {
     return [](int64_t, Floats sum) __attribute__((always_inline)) { return sum; };
   }
   static POSENC_INLINE Floats plus(Floats y, Floats more) { return flushed(y + flushed(more)); }

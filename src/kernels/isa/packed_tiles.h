@@ -9,11 +9,14 @@
 //   kMostRows       of a tile, two registers of columns wide: its sums fit in the registers in
 //                   addition to the operands
 //   kColumns        at a time: few enough that they stay in the nearest cache while all rows pass
-//   first_sums(row)  of n: the Sums of kFloats columns from n on before the first product
+//   kOneSpan        whether the sums are those of whole rows. Otherwise rows have spans() parts of
+//                   span_elements() each, of which the last one may be shorter, with sums of their
+//                   own
+//   first_sums(row, span)  of n: the Sums of kFloats columns from n on before the first product
 //   weights(from)   a register of the weight, prepared for several rows
 //   step(from)      a step of a row, for all columns
 //   add(sums, w, x)
-//   results(row)    of n and the sums: what they become
+//   results(row, span)  of n and the sums: what they become. Those of spans are added, in order
 //   plus(result, bias)
 #pragma once
 #include <stdint.h>
@@ -36,17 +39,16 @@ POSENC_INLINE Floats first_floats(const float* from, int64_t count) {
   return some;
 }
 
-// The results in columns n .. n + kVectors * kFloats - 1 of one row.
-template <int kVectors, typename Product, typename Sums>
-POSENC_INLINE void write_results(const Product& p, int64_t row, int64_t n, const Sums* sums) {
+// The results in columns n .. n + kVectors * kFloats - 1 of one row, which are result(v).
+template <int kVectors, typename Product, typename Result>
+POSENC_INLINE void write_results(const Product& p, int64_t row, int64_t n, Result result) {
   const auto& q = p.request;
   float* const out = q.out + row * q.out_stride + n;
-  const auto result = p.results(row);
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
     const int64_t at = v * kFloats, count = q.outer - n - at;
     if (count <= 0) return;
-    const Floats y = result(n + at, sums[v]);
+    const Floats y = result(v);
     if (count >= kFloats) {
       store(out + at, q.bias != nullptr ? p.plus(y, load<Floats>(q.bias + n + at)) : y);
     } else {
@@ -85,28 +87,61 @@ POSENC_INLINE void packed_tile(const Product& p, int64_t row, int64_t n, const A
                                     (n + (kOnly ? kVectors * kFloats : ahead.columns)) * elements) +
       ahead.tile * pace * (elements / kStep);
   typename Product::Sums sums[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r) {
-    const auto first = p.first_sums(row + r);
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = first(n + v * kFloats);
-  }
+  // The sums of a span: of elements [k, end).
+  const auto multiply = [&](int64_t span, int64_t k, int64_t end) __attribute__((always_inline)) {
+    for (int r = 0; r < kRows; ++r) {
+      const auto first = p.first_sums(row + r, span);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = first(n + v * kFloats);
+    }
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < elements; k += kStep) {
+    for (; k < end; k += kStep) {
 #pragma GCC unroll 4
-    for (int64_t line = 0; line < kLines; ++line) __builtin_prefetch(next + line * kLineBytes);
-    next += pace;
-    decltype(p.weights(weight[0])) w[kVectors];
+      for (int64_t line = 0; line < kLines; ++line) __builtin_prefetch(next + line * kLineBytes);
+      next += pace;
+      decltype(p.weights(weight[0])) w[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v)
-      w[v] = p.weights(weight[v / kRegistersOfBlock] + k * kBlockColumns +
-                       v % kRegistersOfBlock * kFloats * kStep);
+      for (int v = 0; v < kVectors; ++v)
+        w[v] = p.weights(weight[v / kRegistersOfBlock] + k * kBlockColumns +
+                         v % kRegistersOfBlock * kFloats * kStep);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const auto one = p.step(x + r * elements + k);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) p.add(sums[r][v], w[v], one);
+      }
+    }
+  };
+  if constexpr (Product::kOneSpan) {
+    multiply(0, 0, elements);
+    for (int r = 0; r < kRows; ++r) {
+      const auto result = p.results(row + r, 0);
+      write_results<kVectors>(
+          p, row + r, n, [&](int v) __attribute__((always_inline)) {
+            return result(n + v * kFloats, sums[r][v]);
+          });
+    }
+  } else {
+    Floats totals[kRows][kVectors];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const auto one = p.step(x + r * elements + k);
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) p.add(sums[r][v], w[v], one);
+      for (int v = 0; v < kVectors; ++v) totals[r][v] = -0.0f - Floats{};  // x + -0 is x
     }
+    const int64_t spans = p.spans(), length = p.span_elements();
+    for (int64_t span = 0; span < spans; ++span) {
+      const int64_t k = span * length;
+      multiply(span, k, span + 1 < spans ? k + length : elements);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const auto result = p.results(row + r, span);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) totals[r][v] += result(n + v * kFloats, sums[r][v]);
+      }
+    }
+    for (int r = 0; r < kRows; ++r)
+      write_results<kVectors>(
+          p, row + r, n, [&](int v) __attribute__((always_inline)) { return totals[r][v]; });
   }
-  for (int r = 0; r < kRows; ++r) write_results<kVectors>(p, row + r, n, sums[r]);
 }
 
 // kRows rows of columns [n, end), in tiles that are narrower at the end.

@@ -504,35 +504,45 @@ TEST(KernelBits, Topk) {
   });
 }
 
+void add_linear_int8(const InferenceKernels& use, int64_t scale_block, Hash& hash) {
+  Numbers numbers(21);
+  for (const int64_t rows : {1, 2, 5, 8, 30}) {
+    const int64_t inner = 1 + numbers.below(150), outer = 1 + numbers.below(150);
+    const int64_t scales = int8::scales(inner, scale_block);
+    const auto x = numbers.floats(rows * inner), weight = numbers.floats(outer * inner);
+    const auto bias = numbers.floats(outer);
+    std::vector<int8_t> packed(static_cast<size_t>(int8::weight_bytes(inner, outer)));
+    std::vector<float> units(static_cast<size_t>(int8::padded(outer) * scales));
+    std::vector<int32_t> sums(units.size());
+    const int64_t blocks = int8::padded(outer) / int8::kBlock;
+    use.quantize_int8.pack(
+        {weight.data(), inner, inner, outer, scale_block, packed.data(), units.data(), sums.data()},
+        0, blocks);
+    std::vector<uint8_t> bytes(static_cast<size_t>(rows * int8::row_bytes(inner)));
+    std::vector<float> x_units(static_cast<size_t>(rows * scales));
+    std::vector<int32_t> x_zeros(x_units.size());
+    use.quantize_int8.quantize(
+        {x.data(), inner, inner, scale_block, bytes.data(), x_units.data(), x_zeros.data()}, 0,
+        rows);
+    std::vector<float> out(static_cast<size_t>(rows * outer));
+    use.linear_int8.run(
+        {bytes.data(), x_units.data(), x_zeros.data(), rows, packed.data(), units.data(),
+         sums.data(), bias.data(), inner, outer, scale_block, out.data(), outer},
+        0, blocks);
+    hash.add(packed);
+    hash.add(units);
+    hash.add(out);
+  }
+}
+
 // int8.h's arithmetic has no fused step.
 TEST(KernelBits, LinearInt8) {
-  expect_hash(0x107f3a2f48e2071a, [](const InferenceKernels& use, Hash& hash) {
-    Numbers numbers(21);
-    for (const int64_t rows : {1, 2, 5, 8, 30}) {
-      const int64_t inner = 1 + numbers.below(150), outer = 1 + numbers.below(150);
-      const auto x = numbers.floats(rows * inner), weight = numbers.floats(outer * inner);
-      const auto bias = numbers.floats(outer);
-      std::vector<int8_t> packed(static_cast<size_t>(int8::weight_bytes(inner, outer)));
-      std::vector<float> units(static_cast<size_t>(int8::padded(outer)));
-      std::vector<int32_t> sums(units.size());
-      const int64_t blocks = int8::padded(outer) / int8::kBlock;
-      use.quantize_int8.pack(
-          {weight.data(), inner, inner, outer, packed.data(), units.data(), sums.data()}, 0,
-          blocks);
-      std::vector<uint8_t> bytes(static_cast<size_t>(rows * int8::row_bytes(inner)));
-      std::vector<float> x_units(static_cast<size_t>(rows));
-      std::vector<int32_t> x_zeros(x_units.size());
-      use.quantize_int8.quantize(
-          {x.data(), inner, inner, bytes.data(), x_units.data(), x_zeros.data()}, 0, rows);
-      std::vector<float> out(static_cast<size_t>(rows * outer));
-      use.linear_int8.run({bytes.data(), x_units.data(), x_zeros.data(), rows, packed.data(),
-                           units.data(), sums.data(), bias.data(), inner, outer, out.data(), outer},
-                          0, blocks);
-      hash.add(packed);
-      hash.add(units);
-      hash.add(out);
-    }
-  });
+  expect_hash(0x107f3a2f48e2071a,
+              [](const InferenceKernels& use, Hash& hash) { add_linear_int8(use, 0, hash); });
+}
+TEST(KernelBits, LinearInt8WithScaleBlocks) {
+  expect_hash(0x742ae5a0f352fa71,
+              [](const InferenceKernels& use, Hash& hash) { add_linear_int8(use, 64, hash); });
 }
 
 }  // namespace
