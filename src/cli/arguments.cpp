@@ -113,6 +113,11 @@ std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
   auto* int8 = app.add_flag_callback(
       "--int8", [&freezing] { freezing.weights(WeightDtype::Int8); },
       "multiply in 8 bits: faster, in a quarter of the memory, with slightly different results");
+  auto* block = app.add_option_function<int64_t>(
+      "--int8-block", [&freezing](int64_t elements) { freezing.int8_block(elements); },
+      "with --int8, how many elements of a row have a scale of their own, instead of a scale for "
+      "the row: nearer to float32, and somewhat slower");
+  block->check(choice({"64", "128"}))->needs(int8);
   auto* bfloat16 = app.add_flag_callback(
       "--bfloat16", [&freezing] { freezing.weights(WeightDtype::BFloat16); },
       "weights in bfloat16: half of the memory, with results that differ less than with --int8");
@@ -124,10 +129,9 @@ std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
   auto* scores = app.add_flag_callback(
       "--float32-scores", [&freezing] { freezing.int8_scores(false); },
       "with --int8, queries times keys of attention in float32: slower for long texts, with "
-      "results "
-      "that differ slightly less");
+      "results that differ slightly less");
   scores->needs(int8);
-  return {int8, bfloat16, compute, scores};
+  return {int8, block, bfloat16, compute, scores};
 }
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.

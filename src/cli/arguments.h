@@ -48,8 +48,8 @@ CLI::Validator input_path();
 /// save_weights(), and all others safetensors.
 CLI::Validator output_path();
 
-/// Adds --int8 and --bfloat16, each of which sets the dtype of a frozen model's weights, and
-/// --compute-bfloat16; and --float32-scores, for --int8.
+/// Adds --int8 and --bfloat16, each of which sets the dtype of a frozen model's weights,
+/// --compute-bfloat16, and --int8-block and --float32-scores, which need --int8.
 std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing);
 
 /// Adds --threads, the most threads of all that the command computes.

@@ -56,6 +56,11 @@ TEST_F(Generate, FrozenAndPlainAgree) {
   EXPECT_EQ(generate(in_, {"--int8", "--plain"}).status, 2);
   EXPECT_EQ(generate(in_, {"--int8", "--float32-scores"}).status, 0);
   EXPECT_EQ(generate(in_, {"--float32-scores"}).status, 2) << "without --int8 it has no meaning";
+  EXPECT_EQ(generate(in_, {"--int8", "--int8-block", "64"}).status, 0);
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--int8-block", "64"},
+                                                {"--int8", "--int8-block", "32"},
+                                                {"--bfloat16", "--int8-block", "64"}})
+    EXPECT_EQ(generate(in_, wrong).status, 2) << wrong[0] << " " << wrong[1];
   EXPECT_EQ(generate(in_, {"--bfloat16"}).status, 0);
   EXPECT_EQ(generate(in_, {"--bfloat16", "--plain"}).status, 2);
   EXPECT_EQ(generate(in_, {"--compute-bfloat16", "--int8"}).status, 0);

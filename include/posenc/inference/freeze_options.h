@@ -24,7 +24,8 @@ enum class GemmBackend {
 enum class WeightDtype {
   Float32,  ///< shared with the source
   /// Copied in 8 bits, a quarter of the memory, and multiplied by inputs in 8 bits with exact sums.
-  /// Each row of a weight, and of an input, has its own scale, and that of an input its own zero.
+  /// Each row of a weight, and of an input, has its own scale, and that of an input its own zero;
+  /// with int8_block each block of a row.
   /// So the result of a row does not depend on the rest of the batch. A row that is not finite
   /// gives NaN, and no other row does. docs/int8.md states the arithmetic, which gives the same
   /// bits on every processor and for any number of threads. Scores of attention are computed in 8
@@ -55,6 +56,11 @@ struct FreezeOptions {
   TORCH_ARG(GemmBackend, gemm) = GemmBackend::Native;
   /// The dtype of the weights.
   TORCH_ARG(WeightDtype, weights) = WeightDtype::Float32;
+  /// With WeightDtype::Int8, how many elements of a row of a weight, and of an input, have a scale
+  /// of their own, and those of an input a zero: 64 or 128; or 0, for a scale a row. With blocks
+  /// the results are nearer to those of float32, of rows with outliers above all, and cost time and
+  /// memory, which docs/int8.md has measured.
+  TORCH_ARG(int64_t, int8_block) = 0;
   /// The dtype of the products.
   TORCH_ARG(ComputeDtype, compute) = ComputeDtype::Float32;
   /// Whether a model with WeightDtype::Int8 that computes in float32 multiplies the queries and

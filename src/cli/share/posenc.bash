@@ -20,6 +20,7 @@ _posenc() {
     'rotary --layout') words='bhld blhd' ;;
     'rotary --preset') words='llama gpt_neox nanochat olmo esm gpt_oss xcodec2 gemma3 gemma3n gemma4 gemma4_partial hunyuan_v1 molmo2 phimoe mellum modernbert olmo3 laguna mimo_v2_flash wav2vec2_conformer clvp blt cohere privacy_filter helium pe_audio glm ernie4_5 deepseek_v3 mistral_large4 dots3_note qwen2_5_omni_dit deepseek_v2 llama4 deepseek_v4 gptj codegen roformer qwen2_vl qwen3_vl cohere_compass qwen3_5 glm4v glm4v_moe hunyuan_vl ernie4_5_vl neomme qwen2_vl_vision muse_vision step3p7_vision kimi_k25_vision inkling2_vision pixtral gemma4_vision minimax_m3_vision llama4_vision dinov3 sam2_video sam3_vit vjepa2 efficientloftr esmfold2 musicflamingo lightglue torchtune meta_llama x_transformers xpos stable_audio3 flux wan hunyuan_video lumina2 z_image qwen_image cogview4 cosmos ltx mochi timm_mixed timm_cat timm_rope timm_dinov3' ;;
     'encode --threads') return ;;
+    'encode --int8-block') words='64 128' ;;
     'encode --prompt') return ;;
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
@@ -31,13 +32,16 @@ _posenc() {
     'classify --stride') return ;;
     'classify --batch') return ;;
     'classify --threads') return ;;
+    'classify --int8-block') words='64 128' ;;
     'fill --top') return ;;
     'fill --target') return ;;
     'fill --batch') return ;;
     'fill --threads') return ;;
+    'fill --int8-block') words='64 128' ;;
     'tokenize --max-length') return ;;
     'generate --set') return ;;
     'generate --threads') return ;;
+    'generate --int8-block') words='64 128' ;;
     'generate --coverage-penalty') return ;;
     'generate --seed') return ;;
     'translate --beams') return ;;
@@ -49,6 +53,7 @@ _posenc() {
     'translate --tgt-lang') return ;;
     'translate --prefix') return ;;
     'translate --target-prefix') return ;;
+    'translate --int8-block') words='64 128' ;;
   esac
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;

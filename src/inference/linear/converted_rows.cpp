@@ -12,15 +12,15 @@ constexpr int64_t kGrainOfRows = 1 << 15;  // floats: least work per thread
 
 ConvertedRows::ConvertedRows(RowFormat format, float* buffer, int64_t rows, int64_t width)
     : format_(format), width_(width) {
-  if (format == RowFormat::Int8) int8_ = Int8Rows(buffer, rows, width);
-  if (format == RowFormat::BFloat16)
+  if (format.type == RowFormat::Int8) int8_ = Int8Rows(buffer, rows, width, format.scale_block);
+  if (format.type == RowFormat::BFloat16)
     bfloat16_ = reinterpret_cast<kernels::inference::BFloat16*>(buffer);
 }
 
 int64_t ConvertedRows::floats(RowFormat format, int64_t rows, int64_t width) {
-  switch (format) {
+  switch (format.type) {
     case RowFormat::Float32: return 0;
-    case RowFormat::Int8: return Int8Rows::floats(rows, width);
+    case RowFormat::Int8: return Int8Rows::floats(rows, width, format.scale_block);
     case RowFormat::BFloat16: break;
   }
   return rows * kernels::bfloat16::row_elements(width) / 2;

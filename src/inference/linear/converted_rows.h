@@ -8,7 +8,14 @@
 namespace posenc::inference {
 
 /// How products read their rows.
-enum class RowFormat { Float32, Int8, BFloat16 };
+struct RowFormat {
+  enum Type { Float32, Int8, BFloat16 };
+  constexpr RowFormat(Type type, int64_t scale_block = 0) : type(type), scale_block(scale_block) {}
+  bool operator==(const RowFormat&) const = default;
+
+  Type type;
+  int64_t scale_block;  ///< of Int8 (kernels/int8.h)
+};
 /// That of two products of a model, which reads at most one beside Float32.
 constexpr RowFormat either(RowFormat a, RowFormat b) { return a == RowFormat::Float32 ? b : a; }
 

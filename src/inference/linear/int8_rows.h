@@ -4,13 +4,14 @@
 
 namespace posenc::inference {
 
-/// Rows in 8 bits, as products with weights in 8 bits read them (kernels/int8.h).
+/// Rows in 8 bits, as products with weights in 8 bits read them (kernels/int8.h), with a scale for
+/// each `scale_block` elements, or one a row if that is 0.
 class Int8Rows {
  public:
   Int8Rows() = default;  ///< none
   /// `rows` rows in a buffer of floats().
-  Int8Rows(float* buffer, int64_t rows, int64_t width);
-  static int64_t floats(int64_t rows, int64_t width);
+  Int8Rows(float* buffer, int64_t rows, int64_t width, int64_t scale_block);
+  static int64_t floats(int64_t rows, int64_t width, int64_t scale_block);
 
   explicit operator bool() const { return bytes_ != nullptr; }
   /// The rows from `row` on.
@@ -26,7 +27,7 @@ class Int8Rows {
   uint8_t* bytes_ = nullptr;
   float* units_ = nullptr;
   int32_t* minus_zeros_ = nullptr;
-  int64_t width_ = 0;
+  int64_t width_ = 0, scale_block_ = 0;
 };
 
 }  // namespace posenc::inference

@@ -18,16 +18,19 @@ int64_t blocks(int64_t outer) { return int8_kernel::padded(outer) / int8_kernel:
 
 }  // namespace
 
-Int8Weight::Int8Weight(const at::Tensor& weight) : in_(weight.size(1)), out_(weight.size(0)) {
+Int8Weight::Int8Weight(const at::Tensor& weight, int64_t scale_block)
+    : in_(weight.size(1)), out_(weight.size(0)), scale_block_(scale_block) {
   const at::Tensor rows = weight.detach().contiguous();
   bytes_ = at::empty({int8_kernel::weight_bytes(in_, out_)}, at::kChar);
-  units_ = at::empty({int8_kernel::padded(out_)}, at::kFloat);
-  sums_ = at::empty({int8_kernel::padded(out_)}, at::kInt);
+  const int64_t scales = int8_kernel::padded(out_) * int8_kernel::scales(in_, scale_block);
+  units_ = at::empty({scales}, at::kFloat);
+  sums_ = at::empty({scales}, at::kInt);
   const int8_kernel::PackRequest request = {
       .weight = rows.const_data_ptr<float>(),
       .weight_stride = in_,
       .inner = in_,
       .outer = out_,
+      .scale_block = scale_block_,
       .bytes = bytes_.data_ptr<int8_t>(),
       .units = units_.data_ptr<float>(),
       .sums = sums_.data_ptr<int32_t>(),
@@ -50,6 +53,7 @@ void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* 
       .bias = bias,
       .inner = in_,
       .outer = out_,
+      .scale_block = scale_block_,
       .out = to,
       .out_stride = to_stride,
   };
@@ -65,6 +69,7 @@ at::Tensor Int8Weight::rows(const at::Tensor& ids) const {
       .bytes = bytes_.const_data_ptr<int8_t>(),
       .units = units_.const_data_ptr<float>(),
       .inner = in_,
+      .scale_block = scale_block_,
       .rows = of.const_data_ptr<int64_t>(),
       .out = out.data_ptr<float>(),
   };

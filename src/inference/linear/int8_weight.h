@@ -9,22 +9,24 @@ namespace posenc::inference {
 /// A weight (out, in) in 8 bits, in the layout of kernels/int8.h. Copies share its memory.
 class Int8Weight {
  public:
-  /// Converts a float32 matrix.
-  explicit Int8Weight(const at::Tensor& weight);
+  /// Converts a float32 matrix: with a scale for each `scale_block` elements of a row, or for the
+  /// row if that is 0.
+  explicit Int8Weight(const at::Tensor& weight, int64_t scale_block = 0);
 
-  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null; threads share the work by
-  /// columns.
+  /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null, for rows with as many
+  /// scales; threads share the work by columns.
   void run(const Int8Rows& x, int64_t rows, const float* bias, float* to, int64_t to_stride) const;
   /// The float32 rows (N, in()) of N ids, which must be in range.
   at::Tensor rows(const at::Tensor& ids) const;
 
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
+  int64_t scale_block() const { return scale_block_; }
   /// The size of its memory.
   int64_t bytes() const;
 
  private:
-  int64_t in_, out_;
+  int64_t in_, out_, scale_block_;
   at::Tensor bytes_, units_, sums_;
 };
 

@@ -59,7 +59,8 @@ class Projection {
 
   /// What the products read.
   RowFormat row_format() const {
-    return int8_ ? RowFormat::Int8 : packed_ ? RowFormat::BFloat16 : RowFormat::Float32;
+    if (int8_) return {RowFormat::Int8, int8_->scale_block()};
+    return packed_ ? RowFormat::BFloat16 : RowFormat::Float32;
   }
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }

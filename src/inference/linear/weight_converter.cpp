@@ -24,6 +24,7 @@ const char* dtype_name(WeightDtype dtype) {
 
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) {
   if (weights.dtype != WeightDtype::Float32) stream << ", weights=" << dtype_name(weights.dtype);
+  if (weights.int8_block != 0) stream << ", int8_block=" << weights.int8_block;
   if (weights.compute != ComputeDtype::Float32) stream << ", compute=bfloat16";
   if (weights.dtype == WeightDtype::Int8 && weights.compute == ComputeDtype::Float32 &&
       !weights.int8_scores)
@@ -38,6 +39,12 @@ WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::
   TORCH_CHECK_VALUE(options.threads() >= 0,
                     "[freeze] threads must be positive, or 0 for those of LibTorch. Got ",
                     options.threads());
+  const int64_t block = options.int8_block();
+  TORCH_CHECK_VALUE(block == 0 || block == 64 || block == 128,
+                    "[freeze] int8_block must be 64 or 128, or 0 for a scale a row. Got ", block);
+  TORCH_CHECK_VALUE(block == 0 || options.weights() == WeightDtype::Int8,
+                    "[freeze] int8_block must be 0 unless the weights are int8. Got ", block,
+                    " and weights in ", dtype_name(options.weights()));
   for (const auto& item : model.named_parameters()) {
     if (item.value().defined()) names_.emplace(item.value().unsafeGetTensorImpl(), item.key());
   }
@@ -58,7 +65,7 @@ bool WeightConverter::converts(const at::Tensor& source) {
                                            options_.compute() != ComputeDtype::Float32);
   candidates_[name] = converted;
   TORCH_CHECK_VALUE(
-      !converted || options_.weights() != WeightDtype::Int8 ||
+      !converted || options_.weights() != WeightDtype::Int8 || options_.int8_block() != 0 ||
           source.size(1) <= kernels::int8::kMostInner,
       "[freeze] the rows of a weight in 8 bits must have at most ", kernels::int8::kMostInner,
       " elements, whose products fit in a sum of 32 bits: ", name, ". Got ", source.sizes());
@@ -73,7 +80,7 @@ ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Ten
     if (known != whole_.end()) return known->second;
   }
   const auto make = [&]() -> ConvertedWeight {
-    if (options_.weights() == WeightDtype::Int8) return Int8Weight(weight);
+    if (options_.weights() == WeightDtype::Int8) return Int8Weight(weight, options_.int8_block());
     if (options_.compute() == ComputeDtype::BFloat16) return PackedBFloat16Weight(weight);
     return BFloat16Weight(weight);
   };
@@ -135,7 +142,8 @@ void WeightConverter::check_exceptions() const {
 }
 
 ConvertedWeights WeightConverter::weights() const {
-  ConvertedWeights weights = {options_.weights(), options_.compute(), options_.int8_scores()};
+  ConvertedWeights weights = {options_.weights(), options_.int8_block(), options_.compute(),
+                              options_.int8_scores()};
   for (const auto& [name, converted] : candidates_) {
     ++weights.candidates;
     if (converted) ++weights.converted;

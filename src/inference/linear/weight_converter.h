@@ -18,19 +18,21 @@ namespace posenc::inference {
 /// How many weights of a frozen model are in which dtype, or multiplied in which.
 struct ConvertedWeights {
   WeightDtype dtype = WeightDtype::Float32;
+  int64_t int8_block = 0;
   ComputeDtype compute = ComputeDtype::Float32;
   bool int8_scores = true;
   int64_t converted = 0, candidates = 0;
 };
-/// Prints ", weights=int8, int8_scores=false (9 of 10)", or ", weights=int8, compute=bfloat16
-/// (9 of 10)", without what was not asked for; nothing if neither weights nor compute were.
+/// Prints ", weights=int8, int8_block=64, int8_scores=false (9 of 10)", or ", weights=int8,
+/// compute=bfloat16 (9 of 10)", without what was not asked for; nothing if that is all.
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights);
 
 /// Makes the projections and tables of a frozen model from a module's parameters, in the dtypes
 /// that FreezeOptions asks for.
 class WeightConverter {
  public:
-  /// For parameters of `model`, by whose names the exceptions are matched.
+  /// For parameters of `model`, by whose names the exceptions are matched. Throws c10::ValueError
+  /// for a number that an option does not take.
   WeightConverter(const FreezeOptions& options, const torch::nn::Module& model);
 
   /// x weight^T + bias, which may be undefined. `weight` is made of the parameter `source`: a part
