@@ -1,13 +1,14 @@
 """How far models in 8 bits are from float32, beside CTranslate2's and ONNX Runtime's: the table of docs/int8.md.
 
     int8_accuracy.py --driver posenc-differential [--pronouncer build/pronounce/model.safetensors --dictionary FILE] [--seed N]
-                     [--only pronouncer|marian|encoder] [--layers 12]
+                     [--only pronouncer|marian|encoder|sentences] [--layers 12] [--posenc POSENC --sentences FOLDER [--texts FILE]]
 
 Each program is compared with its own float32, on the same weights. `pronouncer` is a model that examples/pronounce has
 trained: WORDS words of the dictionary, the log probability of each phoneme of their first pronunciation given those
 before it, and a greedy search. `marian` draws Marian models with random weights. `encoder` is a BERT of random weights and
 BERT-base's shape, in which six channels of all norms are multiplied by 20, as trained models have them: its hidden states,
-and their means over the tokens of a sentence.
+and their means over the tokens of a sentence. `sentences` is a published model for vectors of texts, by posenc alone: the
+texts of the pages of this repository, or the lines of a file, and how many keep their nearest neighbour.
 """
 
 import argparse
@@ -25,11 +26,17 @@ from safetensors import safe_open
 import decode_peers
 import encoder_peers
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "differential"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests/differential"), str(ROOT / "tools")]
 from harness import Case, Programs  # noqa: E402
+from published_kinds import nearest  # noqa: E402
+from published_texts import real_texts  # noqa: E402
 
-WORDS, MODELS, SENTENCES = 2000, 6, 16
-DTYPES = ("int8", "bfloat16")
+WORDS, MODELS, SENTENCES, TEXTS = 2000, 6, 16, 1000
+# The options of the driver, and those of the command line.
+WIDE = {"weights": "float32"}
+DTYPES = {"int8": {"weights": "int8"}, "int8, blocks of 128": {"weights": "int8", "block": 128},
+          "int8, blocks of 64": {"weights": "int8", "block": 64}, "bfloat16": {"weights": "bfloat16"}}  # fmt: skip
 
 
 def rms(values) -> float:
@@ -58,9 +65,9 @@ class Outcome:
         self.log_probs, self.found = log_probs, found
 
 
-def ours(programs: Programs, options: dict, src: list, tgt: list, dtype: str) -> Outcome:
+def ours(programs: Programs, options: dict, src: list, tgt: list, dtype: dict) -> Outcome:
     tensors = {"src": padded(src, options["pad"]), "tgt": padded(tgt, 0)}
-    got = programs.compute([Case(options | {"op": "converted_transformer", "weights": dtype}, tensors, {})])[0]
+    got = programs.compute([Case(options | dtype | {"op": "converted_transformer"}, tensors, {})])[0]
     if isinstance(got, str):
         sys.exit(got)
     log_probs = [row[: len(tokens)].tolist() for row, tokens in zip(got["log_probs"], tgt)]
@@ -150,9 +157,9 @@ def pronouncer(programs: Programs, file: Path, dictionary: Path, draw: random.Ra
     references = [row[:-1] for row in tgt]
     print(f"\npronouncer, {WORDS} words: rms of log p - its own float32's; mean log p in float32, in fewer bits; phoneme error, both; "
           "equal hypotheses")  # fmt: skip
-    wide = ours(programs, options, src, tgt, "float32")
-    for dtype in DTYPES:
-        print(compared(f"posenc {dtype}", wide, ours(programs, options, src, tgt, dtype), references))
+    wide = ours(programs, options, src, tgt, WIDE)
+    for name, dtype in DTYPES.items():
+        print(compared(f"posenc {name}", wide, ours(programs, options, src, tgt, dtype), references))
     peer = ctranslate2(folder, src, tgt, 64, "float32")
     print(compared("CTranslate2 int8", peer, ctranslate2(folder, src, tgt, 64, "int8"), references))
     print(compared("CTranslate2 float32 against posenc float32", wide, peer, references))
@@ -188,10 +195,10 @@ def marian(programs: Programs, draw: random.Random) -> None:
         src = [[draw.randrange(1, pad) for _ in range(draw.randint(3, 30))] for _ in range(24)]
         tgt = [[draw.randrange(1, pad) for _ in range(draw.randint(3, 20))] + [0] for _ in range(24)]
         options = {"folder": str(folder), "begin": pad, "end": 0, "pad": pad, "most": 12}
-        wide, peer = ours(programs, options, src, tgt, "float32"), ctranslate2(pair, src, tgt, 12, "float32")
+        wide, peer = ours(programs, options, src, tgt, WIDE), ctranslate2(pair, src, tgt, 12, "float32")
         what = f"d {model.config.d_model}, {model.config.encoder_layers} layers, {pad + 1} words"
-        for dtype in DTYPES:
-            print(compared(f"{what}: posenc {dtype}", wide, ours(programs, options, src, tgt, dtype), None))
+        for name, dtype in DTYPES.items():
+            print(compared(f"{what}: posenc {name}", wide, ours(programs, options, src, tgt, dtype), None))
         print(compared(f"{what}: CTranslate2 int8", peer, ctranslate2(pair, src, tgt, 12, "int8"), None))
 
 
@@ -221,8 +228,8 @@ def encoder(programs: Programs, draw: random.Random, layers: int, with_onnx: boo
     ids = padded(rows, encoder_peers.PAD)
     mask = (ids != encoder_peers.PAD).long()
 
-    def by_us(dtype: str) -> np.ndarray:
-        got = programs.compute([Case({"op": "converted_encoder", "folder": str(folder / "model"), "weights": dtype},
+    def by_us(dtype: dict) -> np.ndarray:
+        got = programs.compute([Case(dtype | {"op": "converted_encoder", "folder": str(folder / "model")},
                                      {"input_ids": ids, "attention_mask": mask}, {})])[0]  # fmt: skip
         return sys.exit(got) if isinstance(got, str) else got["out"].numpy()
 
@@ -231,7 +238,7 @@ def encoder(programs: Programs, draw: random.Random, layers: int, with_onnx: boo
         out = one.forward_batch(rows, token_type_ids=[[0] * len(row) for row in rows]).last_hidden_state
         return np.array(out)
 
-    results = {"posenc": (by_us("float32"), {dtype: by_us(dtype) for dtype in DTYPES})}
+    results = {"posenc": (by_us(WIDE), {name: by_us(dtype) for name, dtype in DTYPES.items()})}
     if with_onnx:
         wide, narrow = onnx_outputs(model, folder, ids.numpy(), mask.numpy())
         results["ONNX Runtime, dynamic"] = (wide, {"int8": narrow})
@@ -246,27 +253,51 @@ def encoder(programs: Programs, draw: random.Random, layers: int, with_onnx: boo
             print(f"| {name} {dtype} | {error:.4f} | {1 - np.mean(cosines):.2g} | {1 - min(cosines):.2g} |")
 
 
+def sentences(programs: Programs, model: Path, texts: list[str]) -> None:
+    lines, out = programs.folder / "lines.txt", programs.folder / "out.safetensors"
+    lines.write_text("".join(text + "\n" for text in texts))
+
+    def vectors(dtype: dict) -> torch.Tensor:
+        options = [] if dtype == WIDE else [f"--{dtype['weights']}"] + (["--int8-block", dtype["block"]] if "block" in dtype else [])
+        done = programs.posenc("encode", model, "--text", lines, "--out", out, *options)
+        with safe_open(out, "pt") if done.returncode == 0 else sys.exit(done.stderr) as stored:
+            return stored.get_tensor("embeddings").double()
+
+    wide = vectors(WIDE)
+    print(f"\n{model.name}, {len(texts)} texts: 1 - cosine, mean and worst; how many keep their nearest neighbour")
+    for name, dtype in DTYPES.items():
+        got = vectors(dtype)
+        away = 1 - torch.nn.functional.cosine_similarity(wide, got, dim=-1)
+        kept = np.mean([a == b for a, b in zip(nearest(list(wide)), nearest(list(got)))])
+        print(f"| posenc {name} | {away.mean():.2g} | {away.max():.2g} | {100 * kept:.1f}% |")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", required=True)
     parser.add_argument("--pronouncer", type=Path)
     parser.add_argument("--dictionary", type=Path)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--only", nargs="+", choices=["pronouncer", "marian", "encoder"], default=["pronouncer", "marian", "encoder"])
+    parser.add_argument("--only", nargs="+", choices=["pronouncer", "marian", "encoder", "sentences"], default=["pronouncer", "marian", "encoder", "sentences"])
     parser.add_argument("--layers", type=int, default=12, help="of the encoder")
     parser.add_argument("--no-onnx", action="store_true", help="whose export takes minutes")
+    parser.add_argument("--posenc", default="", help="for the sentences")
+    parser.add_argument("--sentences", type=Path, help="the folder of a model of sentence-transformers")
+    parser.add_argument("--texts", type=Path, help="a text a line")
     options = parser.parse_args()
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     torch.set_grad_enabled(False)
     with tempfile.TemporaryDirectory(prefix="posenc-int8-") as folder:
-        programs = Programs("", options.driver, Path(folder))
+        programs = Programs(options.posenc, options.driver, Path(folder))
         if "pronouncer" in options.only and options.pronouncer:
             pronouncer(programs, options.pronouncer, options.dictionary, random.Random(seed))
         if "marian" in options.only:
             marian(programs, random.Random(seed))
         if "encoder" in options.only:
             encoder(programs, random.Random(seed), options.layers, not options.no_onnx)
+        if "sentences" in options.only and options.sentences:
+            sentences(programs, options.sentences, real_texts(TEXTS, options.texts))
     return 0
 
 

@@ -4,6 +4,15 @@
 
 namespace posenc::differential {
 
-Ops bfloat16_ops() { return {{"bfloat16_layer", packed_layer<inference::PackedBFloat16Weight>}}; }
+namespace {
+
+StateDict bfloat16_layer(const Json& options, const StateDict& tensors) {
+  return packed_layer(options, tensors,
+                      [&] { return inference::PackedBFloat16Weight(tensors["weight"]); });
+}
+
+}  // namespace
+
+Ops bfloat16_ops() { return {{"bfloat16_layer", bfloat16_layer}}; }
 
 }  // namespace posenc::differential

@@ -14,12 +14,19 @@
 namespace posenc::differential {
 namespace {
 
+StateDict int8_layer(const Json& options, const StateDict& tensors) {
+  return packed_layer(options, tensors, [&] {
+    return inference::Int8Weight(tensors["weight"], options.at("block").get<int64_t>());
+  });
+}
+
 FreezeOptions dtype_option(const Json& options) {
   static const std::map<std::string, WeightDtype> kAll = {{"float32", WeightDtype::Float32},
                                                           {"int8", WeightDtype::Int8},
                                                           {"bfloat16", WeightDtype::BFloat16}};
   return FreezeOptions()
       .weights(kAll.at(options.at("weights").get<std::string>()))
+      .int8_block(options.value("block", int64_t{0}))
       .compute(options.contains("compute") ? ComputeDtype::BFloat16 : ComputeDtype::Float32);
 }
 
@@ -71,7 +78,7 @@ StateDict converted_encoder(const Json& options, const StateDict& tensors) {
 }  // namespace
 
 Ops int8_ops() {
-  return {{"int8_layer", packed_layer<inference::Int8Weight>},
+  return {{"int8_layer", int8_layer},
           {"converted_transformer", converted_transformer},
           {"converted_encoder", converted_encoder}};
 }

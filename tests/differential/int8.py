@@ -58,16 +58,35 @@ def converted_inputs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return integers, units
 
 
-def layer(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    (q_x, unit_x), (q_w, unit_w) = converted_inputs(x), converted(weight)
-    out = (q_x @ q_w.T).astype(np.float32) * unit_w * unit_x[:, None]
+def parts(rows: np.ndarray, block: int) -> list[np.ndarray]:
+    """The blocks of rows, or with 0 the rows."""
+    return np.split(rows, range(block, rows.shape[1], block), axis=1) if block else [rows]
+
+
+def layer(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, block: int) -> np.ndarray:
+    terms = []
+    for of_x, of_weight in zip(parts(x, block), parts(weight, block), strict=True):
+        (q_x, unit_x), (q_w, unit_w) = converted_inputs(of_x), converted(of_weight)
+        terms.append((q_x @ q_w.T).astype(np.float32) * unit_w * unit_x[:, None])
+    out = terms[0]
+    for term in terms[1:]:
+        out = out + term
     assert out.dtype == np.float32
     return out if bias is None else out + bias
 
 
+def table(weight: np.ndarray, block: int) -> np.ndarray:
+    rows = [integers.astype(np.float32) * units[:, None] for integers, units in map(converted, parts(weight, block))]
+    return np.concatenate(rows, axis=1)
+
+
 def unusual(draw: Draw, matrix: Tensor) -> None:
-    """Changes some rows to what a conversion could get wrong."""
+    """Changes some rows, or a block of them, to what a conversion could get wrong."""
     for row in matrix:
+        if draw.coin(0.3):
+            block = draw.choice([64, 128])
+            start = block * draw.randrange((len(row) + block - 1) // block)
+            row = row[start : start + block]
         kind = draw.randrange(12)
         if kind == 0:  # one number
             row[draw.randrange(len(row))] = draw.choice(UNUSUAL)
@@ -89,6 +108,7 @@ def case_of(draw: Draw) -> Case:
     inner, outer, beside = draw.choice(WIDTHS), draw.choice(WIDTHS), draw.choice([0, 0, 1, 5])
     if draw.coin(0.1):
         inner, outer = draw.choice([(2048, 48), (512, 333), (3000, 1)])
+    block = draw.choice([0, 64, 128])
     x, weight = draw.normal(rows, inner + beside), draw.normal(outer, inner)
     if draw.coin(0.7):
         unusual(draw, x)
@@ -98,11 +118,9 @@ def case_of(draw: Draw) -> Case:
     if draw.coin():
         tensors["bias"] = draw.normal(outer) * draw.choice([0.0, 1.0, 100.0])
     bias = tensors["bias"].numpy() if "bias" in tensors else None
-    integers, units = converted(weight.numpy())
-    table = torch.from_numpy(integers.astype(np.float32) * units[:, None])
-    expected = {"out": torch.from_numpy(layer(x[:, :inner].numpy(), weight.numpy(), bias)),
-                "rows": table[tensors["ids"]]}  # fmt: skip
-    return Case({"op": "int8_layer", "threads": draw.randint(1, 3)}, tensors, expected, "bits")
+    expected = {"out": torch.from_numpy(layer(x[:, :inner].numpy(), weight.numpy(), bias, block)),
+                "rows": torch.from_numpy(table(weight.numpy(), block))[tensors["ids"]]}  # fmt: skip
+    return Case({"op": "int8_layer", "block": block, "threads": draw.randint(1, 3)}, tensors, expected, "bits")
 
 
 def scores_of(q: Tensor, k: Tensor, scale: np.float32) -> Tensor:
@@ -199,7 +217,7 @@ def model_case(draw: Draw, programs: Programs, dtype: str) -> Case:
     batch = draw.randint(1, 12)
     src = 1 + draw.integers(src_vocab - 1, batch, draw.randint(1, 20))
     src[-1, src.shape[1] // 2 + 1 :] = 0
-    options = {"op": "converted_transformer", "weights": dtype, "file": str(file), "src_vocab": src_vocab, "tgt_vocab": tgt_vocab,
+    options = {"op": "converted_transformer", "weights": dtype, "block": draw.choice([0, 64, 128]) if dtype == "int8" else 0, "file": str(file), "src_vocab": src_vocab, "tgt_vocab": tgt_vocab,
                "d_model": width, "heads": heads, "layers": layers, "d_ff": hidden, "max_len": most, "begin": 1, "end": 2, "pad": 0,
                "most": draw.randint(1, 12)}  # fmt: skip
     return Case(options, {"src": src, "tgt": draw.integers(tgt_vocab, batch, draw.randint(1, 20))}, {}, "bits")
@@ -210,7 +228,9 @@ def encoder_cases(draw: Draw, programs: Programs) -> tuple[list[Case], list[Tens
     with torch.no_grad(), encoders.one_thread(logging.ERROR):
         made, *_ = encoders.one(draw, programs, draw.choice(ENCODERS), 0)
     given, exact = made[0].tensors, made[0].expected["last_hidden_state"]
-    cases = [Case({"op": "converted_encoder", "weights": dtype, "folder": made[0].options["folder"]}, given, {}, "bits") for dtype in BOUNDS]
+    blocks = {"int8": draw.choice([0, 64, 128])}
+    cases = [Case({"op": "converted_encoder", "weights": dtype, "block": blocks.get(dtype, 0), "folder": made[0].options["folder"]}, given, {}, "bits")
+             for dtype in BOUNDS]  # fmt: skip
     return cases, [exact] * len(cases)
 
 

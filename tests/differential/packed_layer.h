@@ -8,12 +8,12 @@
 
 namespace posenc::differential {
 
-/// A layer whose weight is a `Weight`, and rows of it as of a table. Rows of x are a number of
-/// floats apart of which the first are the layer's input.
-template <typename Weight>
-StateDict packed_layer(const Json& options, const StateDict& tensors) {
+/// A layer with the weight make(), and rows of it as of a table. Rows of x are a number of floats
+/// apart of which the first are the layer's input.
+template <typename Make>
+StateDict packed_layer(const Json& options, const StateDict& tensors, const Make& make) {
   const testing::Threads threads(options.at("threads").get<int>());
-  const Weight weight(tensors["weight"]);
+  const auto weight = make();
   const inference::Projection projection(weight,
                                          tensors.contains("bias") ? tensors["bias"] : at::Tensor());
   const at::Tensor& x = tensors["x"];
