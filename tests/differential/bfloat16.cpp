@@ -3,7 +3,6 @@
 #include "differential/packed_layer.h"
 
 namespace posenc::differential {
-
 namespace {
 
 StateDict bfloat16_layer(const Json& options, const StateDict& tensors) {
