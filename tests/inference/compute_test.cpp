@@ -7,6 +7,7 @@
 
 #include "inference/small_encoder.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/models/classifier.h"
 #include "posenc/models/frozen_classifier.h"
 #include "support/compare.h"
 #include "support/threads.h"
@@ -137,6 +138,27 @@ TEST(ComputeBFloat16, TakesHalfOfTheMemoryOfProducts) {
   EXPECT_EQ(both.own + both.shared, all - 2 * weights + 2 * (rounded_table - table));
   const auto products = freeze(model, computing()).bytes();
   EXPECT_EQ(products.own + products.shared, all - 2 * (weights - table) + 2 * rounded_table);
+  // The table is the source's own, beside which there is a copy to multiply by.
+  EXPECT_EQ(products.own, 2 * (weights - table) + 2 * rounded_table);
+}
+
+// The copy by which the head multiplies.
+TEST(ComputeBFloat16, CountsTheTableOfATiedHead) {
+  torch::manual_seed(testing::seed(9));
+  Classifier model(ClassifierOptions(small_options(), head::Kind::Masked,
+                                     EncoderHeadOptions(48, 50).tied(true)));
+  model->eval();
+  const auto frozen = freeze(model, computing());
+  EXPECT_NE(printed(frozen).find("compute=bfloat16 (13 of 13)"), std::string::npos)
+      << printed(frozen);
+  const int64_t rounded_table = 2 * 64 * 48;  // in blocks of 16 rows
+  EXPECT_EQ(frozen.bytes().own, freeze(model->encoder, computing()).bytes().own + rounded_table);
+  EXPECT_EQ(frozen.bytes().shared, freeze(model->encoder, computing()).bytes().shared +
+                                       static_cast<int64_t>(model->head->bias.nbytes()));
+  const auto without =
+      freeze(model, computing().weights_to_not_convert({"*.word_embeddings.weight"}));
+  EXPECT_NE(printed(without).find("compute=bfloat16 (12 of 13)"), std::string::npos)
+      << printed(without);
 }
 
 TEST(ComputeBFloat16, KeepsWhatIsNotFiniteInItsRow) {

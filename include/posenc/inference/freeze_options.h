@@ -46,7 +46,7 @@ enum class ComputeDtype {
   /// arithmetic. With WeightDtype::Float32 the weights of linear layers are copied in bfloat16, and
   /// tables stay float32; with BFloat16 tables are in bfloat16 too; with Int8 linear layers
   /// multiply in 8 bits, and attention in bfloat16. Weights in weights_to_not_convert are
-  /// multiplied in float32. In generate() and score(), what a new token attends to is float32.
+  /// multiplied in float32. In generate(), what a new token attends to is float32.
   BFloat16,
 };
 
@@ -64,8 +64,8 @@ struct FreezeOptions {
   /// The dtype of the products.
   TORCH_ARG(ComputeDtype, compute) = ComputeDtype::Float32;
   /// Whether a model with WeightDtype::Int8 that computes in float32 multiplies the queries and
-  /// keys of attention in 8 bits, too: of sequences with enough keys, and not in generate() and
-  /// score(). Softmax and the products with values stay in float32, as all attention does with
+  /// keys of attention in 8 bits, too: of sequences with enough keys, and not of the new tokens of
+  /// generate(). Softmax and the products with values stay in float32, as all attention does with
   /// false. docs/int8.md states the arithmetic, and from how many keys on. Without such weights,
   /// and with ComputeDtype::BFloat16, it changes nothing.
   TORCH_ARG(bool, int8_scores) = true;

@@ -117,12 +117,13 @@ StaleCheck::StaleCheck(const torch::nn::Module& source, CopyOptions copy,
   add_parts(source, "", Source(source, copy));
 }
 
-void StaleCheck::set_converted(const std::map<const c10::TensorImpl*, int64_t>& bytes) {
+void StaleCheck::set_converted(const std::map<const c10::TensorImpl*, OwnBytes>& bytes) {
   for (Entry& entry : entries_) {
     const auto found = bytes.find(entry.tensor._unsafe_get_target());
     if (found == bytes.end()) continue;
-    entry.bytes = found->second;
-    entry.is_copied = true;
+    const OwnBytes& own = found->second;
+    (own.is_beside ? entry.beside : entry.bytes) = own.bytes;
+    entry.is_copied |= !own.is_beside;
   }
 }
 
@@ -152,6 +153,7 @@ FrozenBytes StaleCheck::bytes() const {
     const auto tensor = entry.tensor.lock();
     const bool shares = !entry.is_copied && tensor.defined() && tensor->data() == entry.data;
     (shares ? bytes.shared : bytes.own) += entry.bytes;
+    bytes.own += entry.beside;
   }
   return bytes;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "inference/freeze/option_values.h"
+#include "inference/linear/weight_converter.h"
 #include "posenc/inference/freeze_options.h"
 
 namespace posenc::inference {
@@ -26,8 +27,8 @@ class StaleCheck {
   /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module
   /// is still alive, and if the module has other parts.
   void check() const;
-  /// Counts these parameters as copies of other sizes, in bytes.
-  void set_converted(const std::map<const c10::TensorImpl*, int64_t>& bytes);
+  /// Counts these parameters as copies of other sizes, or as they are with a copy beside them.
+  void set_converted(const std::map<const c10::TensorImpl*, OwnBytes>& bytes);
   /// Counts the bytes that are shared with the source's tensors, and the others.
   FrozenBytes bytes() const;
 
@@ -42,6 +43,7 @@ class StaleCheck {
     bool is_copied;   // it holds a copy, or what was computed from it
     bool may_grow;    // a table of positions, which moves when it gets more rows after the others
     at::Tensor copy;  // of what LibTorch writes without another version: running statistics
+    int64_t beside = 0;  // bytes of a copy that it holds as well
   };
   struct Part {
     std::string name;

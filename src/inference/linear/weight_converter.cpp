@@ -86,10 +86,10 @@ ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Ten
   };
   const ConvertedWeight made = make();
   if (is_whole) whole_.emplace(key, made);
-  bytes_[key] += inference::bytes(made);
-  // A table in float32 is kept beside it.
-  if (options_.weights() == WeightDtype::Float32 && tables_.contains(key))
-    bytes_[key] += static_cast<int64_t>(source.nbytes());
+  OwnBytes& own = bytes_[key];
+  own.bytes += inference::bytes(made);
+  // A table in float32 is still shared.
+  own.is_beside = options_.weights() == WeightDtype::Float32 && tables_.contains(key);
   return made;
 }
 

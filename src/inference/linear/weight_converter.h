@@ -27,6 +27,12 @@ struct ConvertedWeights {
 /// compute=bfloat16 (9 of 10)", without what was not asked for; nothing if that is all.
 std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights);
 
+/// What a frozen model holds of its own for a parameter: instead of it, or beside it.
+struct OwnBytes {
+  int64_t bytes = 0;
+  bool is_beside = false;
+};
+
 /// Makes the projections and tables of a frozen model from a module's parameters, in the dtypes
 /// that FreezeOptions asks for.
 class WeightConverter {
@@ -58,7 +64,7 @@ class WeightConverter {
   /// Records that the frozen model has `bytes` of its own in place of a parameter or buffer: what
   /// was computed from it.
   void derived(const at::Tensor& source, int64_t bytes) {
-    if (source.defined()) bytes_[source.unsafeGetTensorImpl()] += bytes;
+    if (source.defined()) bytes_[source.unsafeGetTensorImpl()].bytes += bytes;
   }
 
   /// Throws c10::ValueError for an exception that no weight matches. Called last.
@@ -68,7 +74,7 @@ class WeightConverter {
   torch_internals::CallOptions call_options() const;
   /// The size of each parameter that was converted, in its new dtype, and of what derived() was
   /// told.
-  const std::map<const c10::TensorImpl*, int64_t>& bytes() const { return bytes_; }
+  const std::map<const c10::TensorImpl*, OwnBytes>& bytes() const { return bytes_; }
 
  private:
   std::string name_of(const at::Tensor& source) const;
@@ -82,7 +88,7 @@ class WeightConverter {
   std::map<const c10::TensorImpl*, ConvertedWeight>
       whole_;                                // parameters that were converted as they are
   std::set<const c10::TensorImpl*> tables_;  // whose products are not in float32
-  std::map<const c10::TensorImpl*, int64_t> bytes_;
+  std::map<const c10::TensorImpl*, OwnBytes> bytes_;
 };
 
 }  // namespace posenc::inference

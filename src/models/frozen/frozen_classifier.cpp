@@ -143,8 +143,13 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
   const inference::FrozenScope scope;
   inference::WeightConverter convert(options, model);
   const EncoderHeadImpl& head = *model.head;
+  // A head is small, unless it is the encoder's table.
+  const at::Tensor weight = head.options.tied() ? model.table() : head.weight;
+  TORCH_CHECK_VALUE(weight.defined(), "[freeze] head: tied must be ",
+                    head.options.tied() ? "that of the Classifier's options, false. Got true"
+                                        : "true for a head without a weight. Got false");
   inference::FrozenClassifierParts parts = {
-      model.options, head.options, inference::freeze_part(*model.encoder, convert),
+      model.options, head.options, inference::freeze_part(*model.encoder, convert, weight),
       inference::StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
   if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
   if (head.norm) {
@@ -152,11 +157,6 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
     parts.norm_weight = head.norm->weight.detach();
     if (head.norm->bias.defined()) parts.norm_bias = head.norm->bias.detach();
   }
-  // A head is small, unless it is the encoder's table.
-  const at::Tensor weight = head.options.tied() ? model.table() : head.weight;
-  TORCH_CHECK_VALUE(weight.defined(), "[freeze] head: tied must be ",
-                    head.options.tied() ? "that of the Classifier's options, false. Got true"
-                                        : "true for a head without a weight. Got false");
   parts.out = convert.has_converted(weight) ? convert.projection(weight, head.bias)
                                             : convert.float_projection(weight, head.bias);
   if (head.weight_beside_table.defined())

@@ -204,7 +204,8 @@ FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 
 namespace inference {
 
-FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
+FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert,
+                          const at::Tensor& multiplied) {
   FrozenEncoderParts parts = {model.options, StaleCheck(model, copy_of_model_options)};
   if (model.windows) {
     parts.windows.emplace(*model.windows, convert);
@@ -228,6 +229,8 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert) {
     parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
   if (model.pooler)
     parts.pooler = convert.float_projection(model.pooler->weight, model.pooler->bias);
+  // What the table is multiplied as is counted with the table.
+  if (multiplied.defined() && convert.has_converted(multiplied)) convert.projection(multiplied, {});
   parts.stale_check.set_converted(convert.bytes());
   parts.weights = convert.weights();
   parts.call = convert.call_options();
