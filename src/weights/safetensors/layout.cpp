@@ -13,6 +13,8 @@ namespace {
 
 using Code = WeightsErrorCode;
 
+constexpr uint64_t kLeastAlignment = 8;  // of the first byte after a header
+
 std::string json_object(const std::map<std::string, std::string>& metadata) {
   std::string json = "{";
   for (const auto& [key, value] : metadata) {
@@ -25,6 +27,13 @@ uint64_t size_in_bytes(const SafetensorsEntry& entry) {
   auto bytes = static_cast<uint64_t>(item_size(entry.dtype));
   for (const int64_t size : entry.sizes) bytes *= static_cast<uint64_t>(size);
   return bytes;
+}
+
+// A place among the bytes: larger numbers come first.
+uint64_t order_of(const SafetensorsEntry& entry, uint64_t alignment) {
+  if (alignment <= kLeastAlignment) return static_cast<uint64_t>(item_size(entry.dtype));
+  const uint64_t bytes = size_in_bytes(entry) | alignment;
+  return bytes & (~bytes + 1);  // the lowest bit
 }
 
 void check(const std::vector<SafetensorsEntry>& entries) {
@@ -59,13 +68,14 @@ std::vector<int64_t> shape_in_file(const SafetensorsEntry& entry) {
 }  // namespace
 
 SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entries,
-                                      const std::map<std::string, std::string>& metadata) {
+                                      const std::map<std::string, std::string>& metadata,
+                                      uint64_t alignment) {
   check(entries);
   SafetensorsLayout layout;
   layout.order.resize(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) layout.order[i] = i;
   std::stable_sort(layout.order.begin(), layout.order.end(), [&](std::size_t a, std::size_t b) {
-    return item_size(entries[a].dtype) > item_size(entries[b].dtype);
+    return order_of(entries[a], alignment) > order_of(entries[b], alignment);
   });
   std::vector<uint64_t> begins(entries.size());
   uint64_t offset = 0;
@@ -90,7 +100,8 @@ SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entri
   }
   if (json.back() == ',') json.pop_back();
   json += "}";
-  json.resize((json.size() + 7) / 8 * 8, ' ');
+  const uint64_t begin = json.size() + kLeastAlignment;  // after the length of the header
+  json.append((alignment - begin % alignment) % alignment, ' ');
   if (json.size() > kLongestSafetensorsHeader) {
     throw WeightsError(Code::LimitExceeded, "would have a header of " +
                                                 std::to_string(json.size()) +

@@ -23,9 +23,12 @@ struct SafetensorsLayout {
 };
 
 /// Lays out a file whose header names the tensors in the order of `entries`. Their bytes are
-/// ordered by decreasing item size, so that every tensor is aligned. Throws WeightsError for a
-/// dtype that safetensors lacks, names and metadata that are not UTF-8, and repeated names.
+/// ordered by decreasing item size, so that every tensor is aligned; with an `alignment` of more
+/// than 8 bytes, a power of two, by the largest power of two, up to that, which divides their size,
+/// so that each begins at a multiple of its own. Throws WeightsError for a dtype that safetensors
+/// lacks, names and metadata that are not UTF-8, and repeated names.
 SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entries,
-                                      const std::map<std::string, std::string>& metadata);
+                                      const std::map<std::string, std::string>& metadata,
+                                      uint64_t alignment = 8);
 
 }  // namespace posenc::io
