@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "posenc/core/fields.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -77,6 +78,9 @@ struct FreezeOptions {
   /// made; 0: these. Small calls use one, and so do calls while other programs keep the other
   /// processors busy. With GemmBackend::Native the number of threads changes no bit.
   TORCH_ARG(int64_t, threads) = 0;
+
+  POSENC_FIELDS(FreezeOptions, gemm_, weights_, int8_block_, compute_, int8_scores_,
+                weights_to_not_convert_, threads_);
 };
 
 /// The size in bytes of the weights that a frozen model keeps alive.

@@ -16,26 +16,68 @@ const auto& module_of(const Holder& model) {
 }  // namespace
 
 namespace inference {
+namespace {
 
-FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model,
-                                     WeightConverter& convert) {
+std::shared_ptr<TransformerEncoderModel> frozen_stack(const TransformerEncoderImpl& model,
+                                                      WeightConverter& convert) {
   auto frozen = std::make_shared<TransformerEncoderModel>(
       TransformerEncoderModel{model.options, StaleCheck(model), {}});
   frozen->layers = freeze_layers(model, "", convert);
-  frozen->stale_check.set_converted(convert.bytes());
+  finish(frozen->stale_check, convert);
   frozen->weights = convert.weights();
   frozen->call = convert.call_options();
+  return frozen;
+}
+
+}  // namespace
+
+void finish(StaleCheck& check, const WeightConverter& convert) {
+  check.set_converted(convert.bytes());
+  if (convert.loads()) check.release();
+}
+
+FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model,
+                                     WeightConverter& convert) {
+  return FrozenAccess::wrap(frozen_stack(model, convert));
+}
+
+FrozenTransformerEncoder freeze_by(const TransformerEncoderImpl& model, WeightConverter& convert) {
+  const FrozenScope scope;
+  auto frozen = frozen_stack(model, convert);
+  convert.check_exceptions();
+  frozen->source = {convert.options(), convert.arrays()};
+  return FrozenAccess::wrap(std::move(frozen));
+}
+
+FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& convert) {
+  const FrozenScope scope;
+  auto frozen = std::make_shared<TransformerModel>(
+      TransformerModel{model.options, StaleCheck(model), {}, {}, {}, {}, {}});
+  const int64_t d_model = model.options.d_model();
+  check_freezable(*model.src_embedding, "src_embedding", d_model);
+  check_freezable(*model.tgt_embedding, "tgt_embedding", d_model);
+  check_stack_options(model.encoder->options.layer(), "encoder", d_model);
+  check_stack_options(model.decoder->options.layer(), "decoder", d_model);
+  frozen->src_embedding = Embedding(model.src_embedding, convert);
+  frozen->tgt_embedding = Embedding(model.tgt_embedding, convert);
+  frozen->encoder = freeze_layers(*model.encoder, "encoder.", convert);
+  frozen->decoder = freeze_stack(*model.decoder, "decoder.", convert, model.final_layer->scale());
+  const at::Tensor& weight = model.final_layer->effective_weight();
+  check_output(weight, model.final_layer->bias, "final_layer", d_model);
+  frozen->final_layer = convert.projection(weight, model.final_layer->bias);
+  convert.check_exceptions();
+  finish(frozen->stale_check, convert);
+  frozen->weights = convert.weights();
+  frozen->call = convert.call_options();
+  frozen->source = {convert.options(), convert.arrays()};
   return FrozenAccess::wrap(std::move(frozen));
 }
 
 }  // namespace inference
 
 FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
-  const inference::FrozenScope scope;
   inference::WeightConverter convert(options, model);
-  auto frozen = inference::freeze_part(model, convert);
-  convert.check_exceptions();
-  return frozen;
+  return inference::freeze_by(model, convert);
 }
 
 FrozenTransformerEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options) {
@@ -47,28 +89,8 @@ FrozenTransformerEncoder freeze(TransformerEncoder&& model, const FreezeOptions&
 }
 
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
-  const inference::FrozenScope scope;
-  auto frozen = std::make_shared<inference::TransformerModel>(
-      inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
   inference::WeightConverter convert(options, model);
-  const int64_t d_model = model.options.d_model();
-  inference::check_freezable(*model.src_embedding, "src_embedding", d_model);
-  inference::check_freezable(*model.tgt_embedding, "tgt_embedding", d_model);
-  inference::check_stack_options(model.encoder->options.layer(), "encoder", d_model);
-  inference::check_stack_options(model.decoder->options.layer(), "decoder", d_model);
-  frozen->src_embedding = inference::Embedding(model.src_embedding, convert);
-  frozen->tgt_embedding = inference::Embedding(model.tgt_embedding, convert);
-  frozen->encoder = inference::freeze_layers(*model.encoder, "encoder.", convert);
-  frozen->decoder =
-      inference::freeze_stack(*model.decoder, "decoder.", convert, model.final_layer->scale());
-  const at::Tensor& weight = model.final_layer->effective_weight();
-  inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);
-  frozen->final_layer = convert.projection(weight, model.final_layer->bias);
-  convert.check_exceptions();
-  frozen->stale_check.set_converted(convert.bytes());
-  frozen->weights = convert.weights();
-  frozen->call = convert.call_options();
-  return inference::FrozenAccess::wrap(std::move(frozen));
+  return inference::freeze_by(model, convert);
 }
 
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options) {

@@ -12,6 +12,12 @@
 
 namespace posenc::inference {
 
+/// What a file of a frozen model is made of; without arrays in a part of another model.
+struct FrozenSource {
+  FreezeOptions options = {};
+  FrozenArrays arrays = {};
+};
+
 /// The implementation of FrozenTransformerEncoder.
 struct TransformerEncoderModel {
   TransformerEncoderOptions options;
@@ -19,6 +25,7 @@ struct TransformerEncoderModel {
   std::unique_ptr<const FrozenLayers> layers;
   ConvertedWeights weights = {};
   torch_internals::CallOptions call = {};
+  FrozenSource source = {};
 };
 
 /// The implementation of FrozenTransformer.
@@ -31,6 +38,7 @@ struct TransformerModel {
   Projection final_layer;
   ConvertedWeights weights = {};
   torch_internals::CallOptions call = {};
+  FrozenSource source = {};
 };
 
 /// Wraps and unwraps the implementations of the public classes.
@@ -56,6 +64,13 @@ struct FrozenAccess {
 
 /// The stack inside a model whose parameters `convert` was made for.
 FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model, WeightConverter& convert);
+
+/// freeze() by a converter that was made for the model.
+FrozenTransformerEncoder freeze_by(const TransformerEncoderImpl& model, WeightConverter& convert);
+FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& convert);
+
+/// Completes the check of a model whose parts are frozen.
+void finish(StaleCheck& check, const WeightConverter& convert);
 
 /// FrozenTransformerEncoder::forward_with() with inputs whose kept_rows are (B, L). With `all_rows`
 /// those of padding are computed too, as in the module.

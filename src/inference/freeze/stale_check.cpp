@@ -8,6 +8,7 @@
 
 #include "core/torch_internals/version.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
+#include "posenc/transformer/output_projection.h"
 
 namespace posenc::inference {
 namespace {
@@ -147,8 +148,33 @@ void StaleCheck::check() const {
   }
 }
 
+void StaleCheck::release() {
+  for (const Entry& entry : entries_) released_bytes_ += entry.bytes + entry.beside;
+  entries_.clear();
+  parts_.clear();
+  source_.reset();
+  checked_itself_ = nullptr;
+}
+
+bool StaleCheck::differs_from(const torch::nn::Module& other, std::string& where) const {
+  if (parts_.empty()) return false;
+  const auto of_other = other.named_modules();
+  for (const Part& part : parts_) {
+    where = part.name.empty() ? "the model" : part.name;
+    const auto* const found = of_other.find(part.name);
+    if (found == nullptr) return true;
+    // What it compares is the identity of a weight, which the names of parameters tell.
+    if ((*found)->as<OutputProjectionImpl>() != nullptr || !part.options) continue;
+    std::string field;
+    if (!part.options->differs_from(**found, field)) continue;
+    where += field;
+    return true;
+  }
+  return false;
+}
+
 FrozenBytes StaleCheck::bytes() const {
-  FrozenBytes bytes = {0, 0};
+  FrozenBytes bytes = {0, released_bytes_};
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
     const bool shares = !entry.is_copied && tensor.defined() && tensor->data() == entry.data;

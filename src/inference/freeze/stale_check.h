@@ -29,6 +29,12 @@ class StaleCheck {
   void check() const;
   /// Counts these parameters as copies of other sizes, or as they are with a copy beside them.
   void set_converted(const std::map<const c10::TensorImpl*, OwnBytes>& bytes);
+  /// Ends the check, of a source that does not outlive the frozen model's making: nothing of it is
+  /// held. All bytes are then the frozen model's own.
+  void release();
+  /// Whether `other` has the parts of the source, by their names, with the options that they had;
+  /// `where` is then the first that it does not. Nothing is compared after release().
+  bool differs_from(const torch::nn::Module& other, std::string& where) const;
   /// Counts the bytes that are shared with the source's tensors, and the others.
   FrozenBytes bytes() const;
 
@@ -59,6 +65,7 @@ class StaleCheck {
   const torch::nn::Module* checked_itself_ = nullptr;
   std::vector<Part> parts_;  // itself and all modules below it
   std::vector<Entry> entries_;
+  int64_t released_bytes_ = 0;
 };
 
 }  // namespace posenc::inference

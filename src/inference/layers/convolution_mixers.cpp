@@ -188,8 +188,9 @@ Block freeze_step(const ConformerConvolutionImpl& own, StackFreezer& stack) {
   TORCH_INTERNAL_ASSERT(stack.block().before == nullptr, "a norm before a convolution's own");
   WeightConverter& convert = stack.convert;
   const torch::nn::BatchNorm1dImpl& norm = *own.batch_norm;
-  const at::Tensor factors =
-      norm.weight.detach() * at::rsqrt(norm.running_var.detach() + norm.options.eps());
+  const at::Tensor factors = convert.computed(norm.weight, "factors", norm.weight.sizes(), [&] {
+    return norm.weight.detach() * at::rsqrt(norm.running_var.detach() + norm.options.eps());
+  });
   convert.derived(own.depthwise_weight, static_cast<int64_t>(own.depthwise_weight.nbytes()));
   convert.derived(norm.bias, static_cast<int64_t>(norm.bias.nbytes()));
   for (const at::Tensor& source : {norm.weight, norm.running_mean, norm.running_var})
@@ -208,8 +209,12 @@ Block freeze_step(const ConformerConvolutionImpl& own, StackFreezer& stack) {
 Block freeze_beside(const ConvolutionBesideImpl& own, StackFreezer& stack) {
   auto& all = stack.layers.mixers<ConvolutionBesideMixers>();
   const DisentangledOptions& options = *own.options.disentangled();
-  const at::Tensor dense = dense_weight(*own.conv);
-  stack.convert.derived(own.conv->weight, static_cast<int64_t>(dense.nbytes()));
+  const at::Tensor& weight = own.conv->weight;
+  const int64_t width = weight.size(0);
+  const at::Tensor dense = stack.convert.computed(weight, "dense", {width, weight.size(2) * width},
+                                                  [&] { return dense_weight(*own.conv); });
+  stack.convert.derived(weight, static_cast<int64_t>(dense.nbytes()));
+  stack.convert.leave_out(weight);
   all.projection = stack.convert.float_projection(dense, own.conv->bias.detach());
   all.size = options.conv_kernel_size();
   all.activation = options.conv_act();

@@ -54,38 +54,45 @@ std::unique_ptr<MixerRun> DisentangledMixers::begin(const BatchRows& batch) cons
   return std::make_unique<DisentangledRun>(*this, batch);
 }
 
-// The rows (H, R, Dh) of a table, times the scale of the scores. By posenc's own product, whose
-// bits do not depend on the number of threads.
-at::Tensor position_heads(const at::Tensor& table, const PositionProjection& projection,
-                          int64_t heads, float scale) {
+// The rows (H, R, Dh) of the stack's table for the projection of keys or queries, times the scale
+// of the scores; undefined without one. By posenc's own product, whose bits do not depend on the
+// number of threads.
+at::Tensor position_heads(const DisentangledAttentionImpl& attention, const char* name,
+                          PositionProjection PositionProjections::*which, StackFreezer& stack) {
+  const RelativeEmbeddingsImpl& embeddings = *stack.encoder.relative_embeddings.ptr();
+  const PositionProjection projection = position_projections(attention, embeddings.weight).*which;
   if (!projection.weight.defined()) return {};
-  const Projection own(projection.weight, projection.bias, kAlwaysNative);
-  return (own.rows(table.detach()) * scale).unflatten(-1, {heads, -1}).transpose(0, 1).contiguous();
+  const int64_t heads = attention.options.num_heads();
+  const int64_t width = attention.options.embed_dim() / heads;
+  const at::Tensor rows = stack.convert.computed(
+      attention.in_proj_weight, name, {heads, embeddings.weight.size(0), width}, [&] {
+        const Projection own(projection.weight, projection.bias, kAlwaysNative);
+        return (own.rows(stack.relative_table().detach()) * static_cast<float>(attention.scale()))
+            .unflatten(-1, {heads, -1})
+            .transpose(0, 1)
+            .contiguous();
+      });
+  stack.convert.derived(embeddings.weight, static_cast<int64_t>(rows.nbytes()));
+  return rows;
 }
 
 }  // namespace
 
 Block freeze_step(const DisentangledAttentionImpl& own, StackFreezer& stack) {
   WeightConverter& convert = stack.convert;
-  const RelativeEmbeddingsImpl& embeddings = *stack.encoder.relative_embeddings.ptr();
   const int64_t heads = own.options.num_heads();
-  const auto scale = static_cast<float>(own.scale());
-  const at::Tensor& table = stack.relative_table();
-  const auto [keys, queries] = position_projections(own, table);
-  DisentangledStep step = {{.sizes = {heads, heads, own.options.embed_dim() / heads},
-                            .scoring = {scale, convert.attention_products()},
-                            .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
-                            .out_proj = linear(*own.out_proj, convert),
-                            .window = stack.window()},
-                           position_heads(table, keys, heads, scale),
-                           position_heads(table, queries, heads, scale)};
   // The layers have rows of positions in place of what they are computed from.
-  stack.leave_out(&embeddings);
-  for (const at::Tensor& rows : {step.position_keys, step.position_queries}) {
-    if (rows.defined()) convert.derived(embeddings.weight, static_cast<int64_t>(rows.nbytes()));
-  }
+  stack.leave_out(blocks::get(stack.encoder.relative_embeddings));
   stack.leave_out(blocks::get(own.pos_key));
   stack.leave_out(blocks::get(own.pos_query));
+  DisentangledStep step = {
+      {.sizes = {heads, heads, own.options.embed_dim() / heads},
+       .scoring = {static_cast<float>(own.scale()), convert.attention_products()},
+       .in_proj = convert.projection(own.in_proj_weight, own.in_proj_bias),
+       .out_proj = linear(*own.out_proj, convert),
+       .window = stack.window()},
+      position_heads(own, "position_keys", &PositionProjections::keys, stack),
+      position_heads(own, "position_queries", &PositionProjections::queries, stack)};
   const DisentangledOptions& positions = *stack.encoder.options.layer().disentangled();
   return stack.layers.mixers<DisentangledMixers>(positions.index()).add(std::move(step));
 }

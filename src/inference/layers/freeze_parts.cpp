@@ -10,9 +10,9 @@ Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
   convert.derived(factors, 0);
   if (module.bias.defined())
     convert.derived(module.bias, static_cast<int64_t>(module.bias.nbytes()));
-  return convert.projection(module.weight * factors.unsqueeze(1),
+  return convert.projection(module.weight,
                             module.bias.defined() ? module.bias * factors : module.bias,
-                            module.weight);
+                            module.weight, factors);
 }
 
 FeedForward network_of(const blocks::Network& network, WeightConverter& convert,

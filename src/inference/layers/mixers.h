@@ -40,7 +40,10 @@ class StackFreezer {
   /// The frozen layers hold none of its parameters, but what is computed from them.
   void leave_out(const torch::nn::Module* module) {
     if (module == nullptr) return;
-    for (const at::Tensor& parameter : module->parameters()) convert.derived(parameter, 0);
+    for (const at::Tensor& parameter : module->parameters()) {
+      convert.derived(parameter, 0);
+      convert.leave_out(parameter);
+    }
   }
 
   const TransformerEncoderImpl& encoder;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "inference/linear/frozen_arrays.h"
 #include "inference/linear/linear.h"
 
 namespace posenc::inference {
@@ -11,6 +12,14 @@ class BFloat16Weight {
  public:
   /// Rounds a float32 matrix to nearest, ties to even.
   explicit BFloat16Weight(const at::Tensor& weight);
+  /// One that was rounded before: takes what visit_arrays() gave.
+  BFloat16Weight(int64_t in, int64_t out, const TakeArray& take)
+      : weight_(take("elements", {out, in}, at::kBFloat16)) {}
+  /// Calls visit(name, array) for what it consists of.
+  template <typename Visit>
+  void visit_arrays(Visit&& visit) const {
+    visit("elements", weight_);
+  }
 
   /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null: the bits of float32's
   /// kernels on the rounded weight.

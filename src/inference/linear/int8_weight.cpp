@@ -40,6 +40,14 @@ Int8Weight::Int8Weight(const at::Tensor& weight, int64_t scale_block)
              [&](int64_t begin, int64_t end) { pack(request, begin, end); });
 }
 
+Int8Weight::Int8Weight(int64_t in, int64_t out, int64_t scale_block, const TakeArray& take)
+    : in_(in), out_(out), scale_block_(scale_block) {
+  const int64_t scales = int8_kernel::padded(out) * int8_kernel::scales(in, scale_block);
+  bytes_ = take("elements", {int8_kernel::weight_bytes(in, out)}, at::kChar);
+  units_ = take("units", {scales}, at::kFloat);
+  sums_ = take("sums", {scales}, at::kInt);
+}
+
 void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
                      int64_t to_stride) const {
   const int8_kernel::LinearRequest request = {

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "inference/linear/frozen_arrays.h"
 #include "inference/linear/int8_rows.h"
 
 namespace posenc::inference {
@@ -12,6 +13,15 @@ class Int8Weight {
   /// Converts a float32 matrix: with a scale for each `scale_block` elements of a row, or for the
   /// row if that is 0.
   explicit Int8Weight(const at::Tensor& weight, int64_t scale_block = 0);
+  /// One that was converted before: takes what visit_arrays() gave.
+  Int8Weight(int64_t in, int64_t out, int64_t scale_block, const TakeArray& take);
+  /// Calls visit(name, array) for what it consists of.
+  template <typename Visit>
+  void visit_arrays(Visit&& visit) const {
+    visit("elements", bytes_);
+    visit("units", units_);
+    visit("sums", sums_);
+  }
 
   /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null, for rows with as many
   /// scales; threads share the work by columns.

@@ -36,6 +36,11 @@ PackedBFloat16Weight::PackedBFloat16Weight(const at::Tensor& weight)
              [&](int64_t begin, int64_t end) { pack(request, begin, end); });
 }
 
+PackedBFloat16Weight::PackedBFloat16Weight(int64_t in, int64_t out, const TakeArray& take)
+    : in_(in),
+      out_(out),
+      elements_(take("elements", {bfloat16_kernel::weight_elements(in, out)}, at::kBFloat16)) {}
+
 void PackedBFloat16Weight::run(const bfloat16_kernel::BFloat16* x, int64_t rows, const float* bias,
                                float* to, int64_t to_stride) const {
   const bfloat16_kernel::LinearRequest request = {.x = x,

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "inference/linear/frozen_arrays.h"
 #include "kernels/inference.h"
 
 namespace posenc::inference {
@@ -12,6 +13,13 @@ class PackedBFloat16Weight {
  public:
   /// Rounds a float32 matrix to nearest, ties to even; numbers below 2^-126 become zero.
   explicit PackedBFloat16Weight(const at::Tensor& weight);
+  /// One that was rounded before: takes what visit_arrays() gave.
+  PackedBFloat16Weight(int64_t in, int64_t out, const TakeArray& take);
+  /// Calls visit(name, array) for what it consists of.
+  template <typename Visit>
+  void visit_arrays(Visit&& visit) const {
+    visit("elements", elements_);
+  }
 
   /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null, of rows as
   /// ConvertedRows::bfloat16() has them; threads share the work by columns.

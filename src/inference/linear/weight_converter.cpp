@@ -34,8 +34,9 @@ std::ostream& operator<<(std::ostream& stream, const ConvertedWeights& weights) 
   return stream << " (" << weights.converted << " of " << weights.candidates << ")";
 }
 
-WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::Module& model)
-    : options_(options), gemm_(options.gemm()) {
+WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::Module& model,
+                                 const FrozenArrays* arrays)
+    : options_(options), model_(model), given_(arrays), gemm_(options.gemm()) {
   TORCH_CHECK_VALUE(options.threads() >= 0,
                     "[freeze] threads must be positive, or 0 for those of LibTorch. Got ",
                     options.threads());
@@ -72,19 +73,64 @@ bool WeightConverter::converts(const at::Tensor& source) {
   return converted;
 }
 
-ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Tensor& source) {
+at::Tensor WeightConverter::given(const std::string& name, at::IntArrayRef sizes,
+                                  at::ScalarType dtype) const {
+  const auto found = given_->find(name);
+  TORCH_CHECK_VALUE(found != given_->end(), "must have an array ", name, ". Got no such array");
+  const at::Tensor& array = found->second;
+  TORCH_CHECK_VALUE(array.sizes() == sizes && array.scalar_type() == dtype, "array ", name,
+                    " must be ", dtype, " ", sizes, ". Got ", array.scalar_type(), " ",
+                    array.sizes());
+  return array;
+}
+
+at::Tensor WeightConverter::computed(const at::Tensor& source, const std::string& name,
+                                     at::IntArrayRef sizes,
+                                     const std::function<at::Tensor()>& compute) {
+  const std::string whole = name_of(source) + "/" + name;
+  const at::Tensor made = loads() ? given(whole, sizes, at::kFloat) : compute().contiguous();
+  TORCH_INTERNAL_ASSERT(made.sizes() == sizes, whole);
+  made_.emplace(whole, made);
+  return made;
+}
+
+ConvertedWeight WeightConverter::make(const at::Tensor& weight, const at::Tensor& factors) const {
+  const at::Tensor all = factors.defined() ? weight * factors.unsqueeze(1) : weight;
+  if (options_.weights() == WeightDtype::Int8) return Int8Weight(all, options_.int8_block());
+  if (options_.compute() == ComputeDtype::BFloat16) return PackedBFloat16Weight(all);
+  return BFloat16Weight(all);
+}
+
+ConvertedWeight WeightConverter::take(const std::string& stem, int64_t in, int64_t out) const {
+  const TakeArray array = [&](const char* name, at::IntArrayRef sizes, at::ScalarType dtype) {
+    return given(stem + name, sizes, dtype);
+  };
+  if (options_.weights() == WeightDtype::Int8) {
+    return Int8Weight(in, out, options_.int8_block(), array);
+  }
+  if (options_.compute() == ComputeDtype::BFloat16) return PackedBFloat16Weight(in, out, array);
+  return BFloat16Weight(in, out, array);
+}
+
+ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Tensor& source,
+                                         const at::Tensor& factors) {
   const c10::TensorImpl* const key = source.unsafeGetTensorImpl();
-  const bool is_whole = weight.is_same(source);
+  const bool is_whole = weight.is_same(source) && !factors.defined();
   if (is_whole) {
     const auto known = whole_.find(key);
     if (known != whole_.end()) return known->second;
   }
-  const auto make = [&]() -> ConvertedWeight {
-    if (options_.weights() == WeightDtype::Int8) return Int8Weight(weight, options_.int8_block());
-    if (options_.compute() == ComputeDtype::BFloat16) return PackedBFloat16Weight(weight);
-    return BFloat16Weight(weight);
-  };
-  const ConvertedWeight made = make();
+  const int part = parts_[name_of(source)]++;
+  const std::string stem = name_of(source) + "/" + (part == 0 ? "" : std::to_string(part) + "/");
+  const ConvertedWeight made =
+      loads() ? take(stem, weight.size(1), weight.size(0)) : make(weight, factors);
+  std::visit(
+      [&](const auto& own) {
+        own.visit_arrays(
+            [&](const char* name, const at::Tensor& array) { made_.emplace(stem + name, array); });
+      },
+      made);
+  left_out_.insert(key);
   if (is_whole) whole_.emplace(key, made);
   OwnBytes& own = bytes_[key];
   own.bytes += inference::bytes(made);
@@ -108,17 +154,25 @@ torch_internals::CallOptions WeightConverter::call_options() const {
 }
 
 Projection WeightConverter::projection(const at::Tensor& weight, const at::Tensor& bias,
-                                       const at::Tensor& source) {
-  if (!converts(source)) {
-    if (!weight.is_alias_of(source)) derived(source, static_cast<int64_t>(weight.nbytes()));
+                                       const at::Tensor& source, const at::Tensor& factors) {
+  if (converts(source)) return {convert(weight, source, factors), bias};
+  if (!factors.defined()) {
+    kept_.insert(source.unsafeGetTensorImpl());
     return float_projection(weight, bias);
   }
-  return {convert(weight, source), bias};
+  derived(source, static_cast<int64_t>(weight.nbytes()));
+  leave_out(source);
+  return float_projection(
+      computed(source, "scaled", weight.sizes(), [&] { return weight * factors.unsqueeze(1); }),
+      bias);
 }
 
 std::optional<ConvertedTable> WeightConverter::table(const at::Tensor& weight) {
-  if (!converts(weight)) return std::nullopt;
-  tables_.insert(weight.unsafeGetTensorImpl());
+  const c10::TensorImpl* const key = weight.unsafeGetTensorImpl();
+  const bool converted = converts(weight);
+  if (!converted || options_.weights() == WeightDtype::Float32) kept_.insert(key);
+  if (!converted) return std::nullopt;
+  tables_.insert(key);
   if (options_.weights() == WeightDtype::Float32) {
     candidates_[name_of(weight)] = false;  // unless a product reads it too
     return std::nullopt;
@@ -139,6 +193,19 @@ void WeightConverter::check_exceptions() const {
         "of tokens, such as ",
         detail::nearest_text(pattern, names), ". Got \"", pattern, "\"");
   }
+}
+
+FrozenArrays WeightConverter::arrays() const {
+  FrozenArrays arrays = made_;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_floating_point()) return;  // which no layer computes with
+    const c10::TensorImpl* const key = tensor.unsafeGetTensorImpl();
+    if (left_out_.contains(key) && !kept_.contains(key)) return;
+    arrays.emplace(name, tensor.detach());
+  };
+  for (const auto& item : model_.named_parameters()) add(item.key(), item.value());
+  for (const auto& item : model_.named_buffers()) add(item.key(), item.value());
+  return arrays;
 }
 
 ConvertedWeights WeightConverter::weights() const {

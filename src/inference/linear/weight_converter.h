@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/torch_internals/parts.h"
+#include "inference/linear/frozen_arrays.h"
 #include "inference/linear/projection.h"
 #include "kernels/inference.h"
 #include "posenc/inference/freeze_options.h"
@@ -34,23 +35,37 @@ struct OwnBytes {
 };
 
 /// Makes the projections and tables of a frozen model from a module's parameters, in the dtypes
-/// that FreezeOptions asks for.
+/// that FreezeOptions asks for. It keeps all that a frozen model computes with, by name, of which a
+/// file is made; and made for the arrays of a file, it takes from them what it would have made of
+/// parameters, whose numbers it then does not read.
 class WeightConverter {
  public:
-  /// For parameters of `model`, by whose names the exceptions are matched. Throws c10::ValueError
-  /// for a number that an option does not take.
-  WeightConverter(const FreezeOptions& options, const torch::nn::Module& model);
+  /// For parameters of `model`, by whose names the exceptions are matched, and the names of
+  /// `arrays` begin. `model` and `arrays` have to outlive it. Throws
+  /// c10::ValueError for a number that an option does not take.
+  WeightConverter(const FreezeOptions& options, const torch::nn::Module& model,
+                  const FrozenArrays* arrays = nullptr);
 
-  /// x weight^T + bias, which may be undefined. `weight` is made of the parameter `source`: a part
-  /// of its rows, or its product with a layer scale.
-  Projection projection(const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& source);
+  /// x weight^T + bias, which may be undefined. `weight` is the parameter `source` or a part of its
+  /// rows; its rows are multiplied by `factors` unless these are undefined.
+  Projection projection(const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& source,
+                        const at::Tensor& factors = {});
   /// The same for a parameter itself.
   Projection projection(const at::Tensor& weight, const at::Tensor& bias) {
     return projection(weight, bias, weight);
   }
   /// A projection whose weight is always float32.
   Projection float_projection(const at::Tensor& weight, const at::Tensor& bias) {
+    kept_.insert(weight.unsafeGetTensorImpl());
     return {weight, bias, gemm_.choose(weight)};
+  }
+  /// What is computed of parameters whose numbers are not read elsewhere: compute(), a float32
+  /// tensor of these sizes. `name` is its own in a file, after that of the parameter `source`.
+  at::Tensor computed(const at::Tensor& source, const std::string& name, at::IntArrayRef sizes,
+                      const std::function<at::Tensor()>& compute);
+  /// The frozen model has what was converted or computed in place of this parameter, or nothing.
+  void leave_out(const at::Tensor& source) {
+    if (source.defined()) left_out_.insert(source.unsafeGetTensorImpl());
   }
   /// A table of tokens that is converted; none if it stays in float32.
   std::optional<ConvertedTable> table(const at::Tensor& weight);
@@ -70,6 +85,11 @@ class WeightConverter {
   /// Throws c10::ValueError for an exception that no weight matches. Called last.
   void check_exceptions() const;
   ConvertedWeights weights() const;
+  /// What the frozen model computes with.
+  FrozenArrays arrays() const;
+  /// Whether it takes the arrays of a file.
+  bool loads() const { return given_ != nullptr; }
+  const FreezeOptions& options() const { return options_; }
   /// How the frozen model is to be called.
   torch_internals::CallOptions call_options() const;
   /// The size of each parameter that was converted, in its new dtype, and of what derived() was
@@ -79,9 +99,16 @@ class WeightConverter {
  private:
   std::string name_of(const at::Tensor& source) const;
   bool converts(const at::Tensor& source);
-  ConvertedWeight convert(const at::Tensor& weight, const at::Tensor& source);
+  ConvertedWeight convert(const at::Tensor& weight, const at::Tensor& source,
+                          const at::Tensor& factors = {});
+  ConvertedWeight make(const at::Tensor& weight, const at::Tensor& factors) const;
+  ConvertedWeight take(const std::string& stem, int64_t in, int64_t out) const;
+  /// The array of this name.
+  at::Tensor given(const std::string& name, at::IntArrayRef sizes, at::ScalarType dtype) const;
 
   FreezeOptions options_;
+  const torch::nn::Module& model_;
+  const FrozenArrays* given_;
   GemmSelector gemm_;
   std::map<const c10::TensorImpl*, std::string> names_;
   std::map<std::string, bool> candidates_;  // whether each is converted
@@ -89,6 +116,10 @@ class WeightConverter {
       whole_;                                // parameters that were converted as they are
   std::set<const c10::TensorImpl*> tables_;  // whose products are not in float32
   std::map<const c10::TensorImpl*, OwnBytes> bytes_;
+  FrozenArrays made_;
+  std::map<std::string, int> parts_;  // converted so far, of each parameter
+  std::set<const c10::TensorImpl*> left_out_;
+  std::set<const c10::TensorImpl*> kept_;  // although something else was made of them
 };
 
 }  // namespace posenc::inference
