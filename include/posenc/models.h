@@ -11,6 +11,7 @@
 #include "posenc/models/encoder_head.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
+#include "posenc/models/frozen_file.h"
 #include "posenc/models/functional/pooling.h"
 #include "posenc/models/generation_config.h"
 #include "posenc/models/relative_config.h"

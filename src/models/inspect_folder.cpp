@@ -24,7 +24,8 @@ const char* embeddings_preset_of(std::string_view type) {
 
 FolderInfo inspect_folder(const std::string& folder) {
   FolderInfo info;
-  info.weights = weights_in("inspect_folder", folder);
+  const auto frozen = (std::filesystem::path(folder) / kFrozenFile).string();
+  info.weights = io::may_exist(frozen) ? frozen : weights_in("inspect_folder", folder);
   info.sentence_stages = stages_after_encoder("inspect_folder", folder);
   const auto config = (std::filesystem::path(folder) / "config.json").string();
   if (!io::may_exist(config)) return info;

@@ -8,17 +8,33 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
+#include "posenc/models/frozen_file.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 
 namespace posenc::testing {
 
-/// A model, what it computes, and what a frozen one computes that is made now.
+/// A model, what it computes, and what a frozen one computes that is made now, or loaded from the
+/// file that it was saved in.
 struct FreezableModel {
   std::string name;
   std::shared_ptr<torch::nn::Module> model;
   std::function<torch::Tensor()> run;
-  std::function<std::function<torch::Tensor()>()> freeze;
+  using Run = std::function<torch::Tensor()>;
+  std::function<Run(const FreezeOptions& options, const std::string& file)> freeze_with;
+
+  Run freeze() const { return freeze_with({}, ""); }
 };
+
+/// A model that is frozen now; one that was saved in `file` and loaded from it, unless that is
+/// empty.
+template <typename Holder, typename Load>
+auto frozen_by(const Holder& model, const FreezeOptions& options, const std::string& file,
+               const Load& load) {
+  auto frozen = posenc::freeze(model, options);
+  if (file.empty()) return frozen;
+  save_frozen(frozen, file);
+  return load(file, LoadFrozenOptions());
+}
 
 inline torch::Tensor flat(const EncoderOutput& out) {
   std::vector<torch::Tensor> parts = {out.last_hidden_state.flatten()};
@@ -45,8 +61,8 @@ inline FreezableModel of_stack(const std::string& name, const TransformerEncoder
             return TransformerEncoder(stack)->forward_with(x, mask, record, position_ids, {},
                                                            segments, grid);
           },
-          [=]() -> std::function<torch::Tensor()> {
-            return [=, frozen = posenc::freeze(stack)] {
+          [=](const FreezeOptions& freezing, const std::string& file) -> FreezableModel::Run {
+            return [=, frozen = frozen_by(stack, freezing, file, load_frozen_transformer_encoder)] {
               TransformerEncoderRecord record;
               return frozen.forward_with(x, mask, record, position_ids, segments, grid);
             };
@@ -58,8 +74,8 @@ inline FreezableModel of_encoder(const std::string& config, const torch::Tensor&
   auto encoder = drawn(Encoder(encoder_options_from_hf(config)));
   const auto inputs = EncoderInputs(given).output_hidden_states(true);
   return {config, encoder.ptr(), [=] { return flat(Encoder(encoder)->forward(input, inputs)); },
-          [=]() -> std::function<torch::Tensor()> {
-            return [=, frozen = posenc::freeze(encoder)] {
+          [=](const FreezeOptions& freezing, const std::string& file) -> FreezableModel::Run {
+            return [=, frozen = frozen_by(encoder, freezing, file, load_frozen_encoder)] {
               return flat(frozen.forward(input, inputs));
             };
           }};
@@ -69,8 +85,10 @@ inline FreezableModel of_classifier(const std::string& name, const ClassifierOpt
                                     const torch::Tensor& ids) {
   auto model = drawn(Classifier(options));
   return {name, model.ptr(), [=] { return Classifier(model)->forward(ids).logits; },
-          [=]() -> std::function<torch::Tensor()> {
-            return [=, frozen = posenc::freeze(model)] { return frozen.forward(ids).logits; };
+          [=](const FreezeOptions& freezing, const std::string& file) -> FreezableModel::Run {
+            return [=, frozen = frozen_by(model, freezing, file, load_frozen_classifier)] {
+              return frozen.forward(ids).logits;
+            };
           }};
 }
 
@@ -83,8 +101,8 @@ inline FreezableModel of_transformer(const std::string& name, const TransformerO
             return Transformer(model)->decode(tgt, Transformer(model)->encode(src),
                                               AttentionMask::causal());
           },
-          [=]() -> std::function<torch::Tensor()> {
-            return [=, frozen = posenc::freeze(model)] {
+          [=](const FreezeOptions& freezing, const std::string& file) -> FreezableModel::Run {
+            return [=, frozen = frozen_by(model, freezing, file, load_frozen_transformer)] {
               return frozen.decode(tgt, frozen.encode(src), AttentionMask::causal());
             };
           }};

@@ -10,6 +10,7 @@
 namespace posenc POSENC_EXPORT {
 namespace inference {
 struct FrozenClassifierParts;
+struct FrozenClassifierAccess;
 }  // namespace inference
 
 /// A Classifier for inference; see FrozenEncoder. The head too is computed for real tokens only.
@@ -39,7 +40,7 @@ class FrozenClassifier {
   FrozenBytes bytes() const;
 
  private:
-  friend FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options);
+  friend struct inference::FrozenClassifierAccess;
   explicit FrozenClassifier(std::shared_ptr<const inference::FrozenClassifierParts> parts)
       : parts_(std::move(parts)) {}
 

@@ -11,8 +11,9 @@ namespace posenc POSENC_EXPORT {
 
 /// The contents of a folder that Hugging Face's save_pretrained() wrote.
 struct FolderInfo {
-  std::string weights;            ///< path of the weights, or of the index of their shards
-  std::string model_type;         ///< that of config.json; empty if it has none
+  std::string weights;     ///< path of the weights, of the index of their shards, or of a frozen
+                           ///< model
+  std::string model_type;  ///< that of config.json; empty if it has none
   std::string embeddings_preset;  ///< the preset of the model's embeddings; empty if there is none
   /// What a sentence-transformers model does after its encoder, such as `Pooling (mean_tokens)`,
   /// `Dense (2_Dense)` and `Normalize`; empty for other models.

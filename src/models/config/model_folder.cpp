@@ -93,6 +93,13 @@ std::string weights_in(const char* caller, const std::string& folder) {
     const auto path = (std::filesystem::path(folder) / name).string();
     if (io::may_exist(path)) return path;
   }
+  if (io::may_exist((std::filesystem::path(folder) / kFrozenFile).string())) {
+    throw WeightsError(WeightsErrorCode::Unsupported,
+                       "must hold float32 weights. Got a frozen model, " + std::string(kFrozenFile),
+                       "load_frozen_encoder() and the others load it, and commands that freeze")
+        .in_file(folder)
+        .in_function(caller);
+  }
   throw WeightsError(WeightsErrorCode::NotFound,
                      "must hold model.safetensors, pytorch_model.bin or an index of shards")
       .in_file(folder)

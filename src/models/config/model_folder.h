@@ -17,6 +17,9 @@ class Module;
 
 namespace posenc {
 
+/// The name of a frozen model in a folder, in place of weights.
+constexpr const char* kFrozenFile = "frozen.safetensors";
+
 /// Throws c10::ValueError, naming `caller`, for options that a loader of a model's folder does not
 /// take.
 void check_folder_options(const char* caller, const LoadOptions& options);
@@ -27,7 +30,7 @@ void check_is_folder(const char* caller, const std::string& folder);
 
 /// The weights in a folder that Hugging Face's save_pretrained() wrote: the path of
 /// model.safetensors, pytorch_model.bin or the index of the shards of either. Throws WeightsError,
-/// naming the public function `caller`, if there are none.
+/// naming the public function `caller`, if there are none, and for a frozen model.
 std::string weights_in(const char* caller, const std::string& folder);
 
 /// Whether weights_in() takes a file of this name for the weights.

@@ -29,7 +29,25 @@ struct FrozenClassifierParts {
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
   std::optional<Projection> beside = {};  // of the columns after those of `out`
+  FrozenSource source = {};
 };
+
+/// Wraps and unwraps the implementation.
+struct FrozenClassifierAccess {
+  static FrozenClassifier wrap(FrozenClassifierParts parts) {
+    return FrozenClassifier(std::make_shared<const FrozenClassifierParts>(std::move(parts)));
+  }
+  static const FrozenClassifierParts& parts(const FrozenClassifier& frozen) {
+    return *frozen.parts_;
+  }
+};
+
+const FrozenSource& source_of(const FrozenClassifier& frozen) {
+  return FrozenClassifierAccess::parts(frozen).source;
+}
+const StaleCheck& check_of(const FrozenClassifier& frozen) {
+  return FrozenClassifierAccess::parts(frozen).stale_check;
+}
 
 namespace {
 
@@ -139,18 +157,17 @@ FrozenBytes FrozenClassifier::bytes() const {
   return {encoder.shared + head.shared, encoder.own + head.own};
 }
 
-FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options) {
-  const inference::FrozenScope scope;
-  inference::WeightConverter convert(options, model);
+FrozenClassifier inference::freeze_by(const ClassifierImpl& model, WeightConverter& convert) {
+  const FrozenScope scope;
   const EncoderHeadImpl& head = *model.head;
   // A head is small, unless it is the encoder's table.
   const at::Tensor weight = head.options.tied() ? model.table() : head.weight;
   TORCH_CHECK_VALUE(weight.defined(), "[freeze] head: tied must be ",
                     head.options.tied() ? "that of the Classifier's options, false. Got true"
                                         : "true for a head without a weight. Got false");
-  inference::FrozenClassifierParts parts = {
-      model.options, head.options, inference::freeze_part(*model.encoder, convert, weight),
-      inference::StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
+  FrozenClassifierParts parts = {
+      model.options, head.options, freeze_part(*model.encoder, convert, weight),
+      StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
   if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
   if (head.norm) {
     parts.norm_eps = head.norm->options.eps();
@@ -163,8 +180,14 @@ FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& option
     parts.beside = convert.float_projection(head.weight_beside_table, {});
   parts.call = convert.call_options();
   convert.check_exceptions();
-  return FrozenClassifier(
-      std::make_shared<const inference::FrozenClassifierParts>(std::move(parts)));
+  finish(parts.stale_check, convert);
+  parts.source = {convert.options(), convert.arrays()};
+  return FrozenClassifierAccess::wrap(std::move(parts));
+}
+
+FrozenClassifier freeze(const ClassifierImpl& model, const FreezeOptions& options) {
+  inference::WeightConverter convert(options, model);
+  return inference::freeze_by(model, convert);
 }
 
 FrozenClassifier freeze(const Classifier& model, const FreezeOptions& options) {

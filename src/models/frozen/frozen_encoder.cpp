@@ -38,6 +38,7 @@ struct FrozenEncoderParts {
   AttentionPooling attention_pooler{nullptr};
   DocumentPositionBias document_bias{nullptr};
   std::optional<Projection> pooler = {};
+  FrozenSource source = {};
 
   // What the stages return for the patches of images.
   at::Tensor run_windows(const at::Tensor& input, const at::Tensor& rows,
@@ -93,10 +94,15 @@ struct FrozenEncoderAccess {
   static FrozenEncoder wrap(std::shared_ptr<const FrozenEncoderParts> parts) {
     return FrozenEncoder(std::move(parts));
   }
-  static const ConvertedWeights& weights(const FrozenEncoder& frozen) {
-    return frozen.parts_->weights;
-  }
+  static const FrozenEncoderParts& parts(const FrozenEncoder& frozen) { return *frozen.parts_; }
 };
+
+const FrozenSource& source_of(const FrozenEncoder& frozen) {
+  return FrozenEncoderAccess::parts(frozen).source;
+}
+const StaleCheck& check_of(const FrozenEncoder& frozen) {
+  return FrozenEncoderAccess::parts(frozen).stale_check;
+}
 
 namespace {
 
@@ -204,8 +210,10 @@ FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 
 namespace inference {
 
-FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert,
-                          const at::Tensor& multiplied) {
+namespace {
+
+FrozenEncoderParts frozen_parts(const EncoderImpl& model, WeightConverter& convert,
+                                const at::Tensor& multiplied = {}) {
   FrozenEncoderParts parts = {model.options, StaleCheck(model, copy_of_model_options)};
   if (model.windows) {
     parts.windows.emplace(*model.windows, convert);
@@ -231,20 +239,37 @@ FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert,
     parts.pooler = convert.float_projection(model.pooler->weight, model.pooler->bias);
   // What the table is multiplied as is counted with the table.
   if (multiplied.defined() && convert.has_converted(multiplied)) convert.projection(multiplied, {});
-  parts.stale_check.set_converted(convert.bytes());
+  finish(parts.stale_check, convert);
   parts.weights = convert.weights();
   parts.call = convert.call_options();
+  parts.source.options = convert.options();
+  return parts;
+}
+
+FrozenEncoder wrapped(FrozenEncoderParts parts) {
   return FrozenEncoderAccess::wrap(std::make_shared<const FrozenEncoderParts>(std::move(parts)));
+}
+
+}  // namespace
+
+FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert,
+                          const at::Tensor& multiplied) {
+  return wrapped(frozen_parts(model, convert, multiplied));
+}
+
+FrozenEncoder freeze_by(const EncoderImpl& model, WeightConverter& convert) {
+  const FrozenScope scope;
+  FrozenEncoderParts parts = frozen_parts(model, convert);
+  convert.check_exceptions();
+  parts.source.arrays = convert.arrays();
+  return wrapped(std::move(parts));
 }
 
 }  // namespace inference
 
 FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
-  const inference::FrozenScope scope;
   inference::WeightConverter convert(options, model);
-  const FrozenEncoder frozen = inference::freeze_part(model, convert);
-  convert.check_exceptions();
-  return frozen;
+  return inference::freeze_by(model, convert);
 }
 
 FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options) {
@@ -261,7 +286,7 @@ std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
   return stream << "posenc::FrozenEncoder(" << input_name(model.options())
                 << ", num_layers=" << model.options().encoder().num_layers()
                 << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
-                << ", d_ff=" << layer.d_ff() << inference::FrozenEncoderAccess::weights(model)
+                << ", d_ff=" << layer.d_ff() << inference::FrozenEncoderAccess::parts(model).weights
                 << ")";
 }
 

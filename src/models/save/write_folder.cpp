@@ -83,6 +83,11 @@ void FolderWriter::add(const std::string& name, const Write& write) {
   });
 }
 
+void FolderWriter::add_written(const std::string& name,
+                               const std::function<void(io::AtomicFile&)>& write) {
+  add(name, write);
+}
+
 void FolderWriter::add_text(const std::string& name, const std::string& text) {
   add(name, [&](io::AtomicFile& file) { file.write(text.data(), text.size()); });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <list>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -41,6 +42,8 @@ class FolderWriter {
   void add_json(const std::string& name, const nlohmann::json& value);
   void add_weights(const std::string& name, const StateDict& tensors);
   void add_copy(const std::string& name, const std::string& path);
+  /// Adds a file that `write` writes.
+  void add_written(const std::string& name, const std::function<void(io::AtomicFile&)>& write);
   /// Adds the folder `inner` of a model, as transformers' save_pretrained() writes it: the tensors
   /// in model.safetensors, or in shards with an index, and config.json last. Weights of an earlier
   /// save that are not among them are removed.

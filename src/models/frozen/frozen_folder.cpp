@@ -1,0 +1,190 @@
+// Folders with a frozen model in place of weights.
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "models/config/model_folder.h"
+#include "models/config/settings.h"
+#include "models/frozen/frozen_file.h"
+#include "models/frozen/frozen_folder.h"
+#include "models/save/write_folder.h"
+#include "models/sentence/modules.h"
+#include "models/sentence/stage_settings.h"
+#include "models/seq2seq/load.h"
+#include "models/types/model_types.h"
+#include "posenc/models/inspect_folder.h"
+#include "posenc/models/sentence_folder.h"
+
+namespace posenc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFolderCaller = "freeze_folder";
+constexpr const char* kSettingsFile = "config.json";
+constexpr uint64_t kMostText = 16'000'000;
+
+// How files of weights end, of any program.
+constexpr std::string_view kWeightsEndings[] = {".safetensors", ".bin",  ".pt",        ".pth",
+                                                ".ckpt",        ".h5",   ".onnx",      ".msgpack",
+                                                ".ot",          ".gguf", ".index.json"};
+
+bool is_weights(const std::string& name) {
+  for (const std::string_view ending : kWeightsEndings)
+    if (name.ends_with(ending)) return true;
+  return false;
+}
+
+// Where a model is in a folder, and the folders of the stages after it.
+struct FolderParts {
+  std::string inner;               // of the model, within; empty for the folder itself
+  std::set<std::string> stages;    // within
+  bool is_sentence_model = false;  // whose head is not used
+};
+
+FolderParts parts_of(const std::string& folder) {
+  if (!has_modules(folder)) return {};
+  FolderParts parts;
+  const auto stages = read_modules(kFolderCaller, folder).stages;
+  TORCH_CHECK_VALUE(stages.front().kind != "StaticEmbedding", "[", kFolderCaller, "] ", folder,
+                    ": the model must have layers. Got a static embedding, which is a table");
+  parts.inner = stages.front().path;
+  for (std::size_t i = 1; i < stages.size(); ++i)
+    if (!stages[i].path.empty()) parts.stages.insert(stages[i].path);
+  const std::string kind =
+      model_settings(kFolderCaller, folder).text("model_type", "SentenceTransformer");
+  parts.is_sentence_model = kind != "CrossEncoder";
+  return parts;
+}
+
+std::string joined(const std::string& inner, const std::string& name) {
+  return (fs::path(inner) / name).generic_string();
+}
+
+// Adds the files of `folder`/`inner`, not those of folders in it.
+void add_files(FolderWriter& writer, const std::string& folder, const std::string& inner,
+               bool with_weights) {
+  for (const auto& entry : fs::directory_iterator(fs::path(folder) / inner)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_left_out = name.front() == '.' || (!with_weights && is_weights(name));
+    if (entry.is_regular_file() && !is_left_out)
+      writer.add_copy(joined(inner, name), entry.path().string());
+  }
+}
+
+FrozenContents contents_in(const std::string& folder, bool with_head, const FreezeOptions& options,
+                           const LoadOptions& load) {
+  const Settings config = model_config(kFolderCaller, folder);
+  const auto* const type = hf::find_model_type(config.text("model_type", ""));
+  if (type != nullptr && type->seq2seq != nullptr)
+    return frozen_contents(freeze(load_seq2seq_weights(folder, load).model, options));
+  if (with_head && inspect_head(folder))
+    return frozen_contents(freeze(load_classifier(folder, std::nullopt, load), options));
+  return frozen_contents(freeze(load_encoder(folder, load), options));
+}
+
+void check_out(const std::string& folder, const std::string& out, const std::string& inner) {
+  std::error_code unknown;
+  TORCH_CHECK_VALUE(!fs::equivalent(folder, out, unknown), "[", kFolderCaller,
+                    "] out must be another folder than that of the model. Got ", out);
+  if (!fs::is_directory(fs::path(out) / inner, unknown)) return;
+  for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
+    const std::string name = entry.path().filename().string();
+    TORCH_CHECK_VALUE(name == kFrozenFile || !is_weights(name), "[", kFolderCaller, "] ", out,
+                      ": out must hold no weights of a model. Got ", name);
+  }
+}
+
+bool are_defaults(const FreezeOptions& options) {
+  return FreezeOptions(options).threads(0) == FreezeOptions();
+}
+
+// The number of threads is that of the process.
+LoadFrozenOptions as_asked(const FreezeOptions& options) {
+  return LoadFrozenOptions().threads(options.threads());
+}
+
+// The frozen model of a folder has the options that are asked for, or none are.
+template <typename Frozen>
+Frozen with_options(const char* caller, const std::string& folder, Frozen frozen,
+                    const FreezeOptions& asked) {
+  const FreezeOptions own = options_of(frozen);
+  std::string where;
+  const bool differs = fields::differ(FreezeOptions(asked).threads(0),
+                                      FreezeOptions(own).threads(0), fields::Which::All, &where);
+  TORCH_CHECK_VALUE(are_defaults(asked) || !differs, "[", caller, "] ", folder,
+                    ": the options of freeze() must be left out, or be those with which it was "
+                    "frozen. Got another value of ",
+                    where.substr(std::min<std::size_t>(1, where.size())));
+  return frozen;
+}
+
+}  // namespace
+
+bool is_frozen_folder(const std::string& folder) {
+  return io::may_exist((fs::path(folder) / kFrozenFile).string());
+}
+
+void freeze_folder(const std::string& folder, const std::string& out, const FreezeOptions& options,
+                   const LoadOptions& load, bool with_head) {
+  check_is_folder(kFolderCaller, folder);
+  const FolderParts parts = parts_of(folder);
+  check_out(folder, out, parts.inner);
+  const std::string model = (fs::path(folder) / parts.inner).string();
+  FrozenContents contents =
+      contents_in(model, with_head && !parts.is_sentence_model, options, load);
+  contents.settings[kSettingsFile] =
+      digest_of(io::read_text((fs::path(model) / kSettingsFile).string(), kMostText));
+  io::in_context(kFolderCaller, out, [&] {
+    FolderWriter writer(out);
+    add_files(writer, folder, "", false);
+    if (!parts.inner.empty()) add_files(writer, folder, parts.inner, false);
+    for (const std::string& stage : parts.stages) add_files(writer, folder, stage, true);
+    writer.add_written(joined(parts.inner, kFrozenFile),
+                       [&](io::AtomicFile& file) { write_frozen(contents, file); });
+    writer.commit();
+    return 0;
+  });
+}
+
+FrozenEncoder load_and_freeze_encoder(const std::string& folder, const FreezeOptions& options,
+                                      const LoadOptions& load) {
+  if (!is_frozen_folder(folder)) return freeze(load_encoder(folder, load), options);
+  return with_options("load_and_freeze_encoder", folder,
+                      load_frozen_encoder(folder, as_asked(options)), options);
+}
+
+FrozenClassifier load_and_freeze_classifier(const std::string& folder, const FreezeOptions& options,
+                                            const LoadOptions& load,
+                                            std::optional<head::Kind> kind) {
+  if (!is_frozen_folder(folder)) return freeze(load_classifier(folder, kind, load), options);
+  FrozenClassifier frozen =
+      with_options("load_and_freeze_classifier", folder,
+                   load_frozen_classifier(folder, as_asked(options)), options);
+  TORCH_CHECK_VALUE(!kind || *kind == frozen.options().kind(), "[load_and_freeze_classifier] ",
+                    folder, ": kind must be that of the frozen head. Got another");
+  return frozen;
+}
+
+FrozenSeq2Seq load_and_freeze_seq2seq(const std::string& folder, const FreezeOptions& options,
+                                      const LoadOptions& load) {
+  constexpr const char* kCaller = "load_and_freeze_seq2seq";
+  if (!is_frozen_folder(folder)) {
+    Seq2SeqWeights loaded = load_seq2seq_weights(folder, load);
+    return {freeze(std::move(loaded.model), options), loaded.pad, loaded.model_type, loaded.config};
+  }
+  const Settings config = model_config(kCaller, folder);
+  const hf::ModelType& type = seq2seq_type(config);
+  FrozenTransformer model =
+      with_options(kCaller, folder, load_frozen_transformer(folder, as_asked(options)), options);
+  const int64_t pad =
+      seq2seq_pad(seq2seq_settings(config, type.type), type.type, model.options().src_vocab());
+  return {std::move(model), pad, type.type, config};
+}
+
+}  // namespace posenc
