@@ -14,7 +14,9 @@ constexpr int64_t kMostTexts = 1 << 20;
 constexpr const char* kTextFile =
     "text file in UTF-8, a text a line; default, or -: standard input";
 constexpr const char* kModelDir =
-    "folder with config.json, the weights and the tokenizer's files, as transformers saves them";
+    "folder with config.json, the weights and the tokenizer's files, as transformers saves them, "
+    "or "
+    "what posenc freeze wrote of it";
 
 using labels::Aggregation;
 

@@ -17,6 +17,7 @@
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
+#include "posenc/models/frozen_file.h"
 #include "posenc/models/inspect_folder.h"
 #include "posenc/weights/save.h"
 
@@ -107,7 +108,8 @@ StateDict outputs(const EncoderOutput& out) {
 StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   LoadReport report;
   const auto load = LoadOptions(arguments.text.load).report(&report);
-  const FrozenEncoder model = freeze(load_encoder(arguments.folder, load), arguments.text.freezing);
+  const FrozenEncoder model =
+      load_and_freeze_encoder(arguments.folder, arguments.text.freezing, load);
   note_unexpected("encode", report);
   const EncoderOutput out = forward(model, model.options(), given, arguments.input);
   StateDict result = outputs(out);
@@ -120,7 +122,7 @@ StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& g
   LoadReport report;
   const auto load = LoadOptions(arguments.text.load).report(&report);
   const FrozenClassifier model =
-      freeze(load_classifier(arguments.folder, std::nullopt, load), arguments.text.freezing);
+      load_and_freeze_classifier(arguments.folder, arguments.text.freezing, load);
   note_unexpected("encode", report);
   const ClassifierOutput out = forward(model, model.options().encoder(), given, arguments.input);
   StateDict result = outputs(out.encoder);
@@ -158,9 +160,10 @@ void add_encode(CLI::App& app) {
       "encode",
       "Run an encoder of Hugging Face's transformers: BERT, RoBERTa, ALBERT, ModernBERT, ViT, ..., "
       "or a model of sentence-transformers on lines of text.");
-  sub->add_option("MODEL_DIR", arguments->folder,
-                  "folder with config.json and the weights, as save_pretrained() writes it, or a "
-                  "model of sentence-transformers")
+  sub->add_option(
+         "MODEL_DIR", arguments->folder,
+         "folder with config.json and the weights, as save_pretrained() writes it, a model "
+         "of sentence-transformers, or what posenc freeze wrote of either")
       ->required()
       ->check(input_path());
   auto* in = sub->add_option(

@@ -1,6 +1,7 @@
 // posenc-budget: one command: the tensors that come in, the search, those that go out
 // posenc generate: targets of an encoder-decoder in a folder, with safetensors as input and output.
 
+#include "models/frozen/frozen_folder.h"
 #include "models/seq2seq/generation_config.h"
 #include "models/seq2seq/load.h"
 
@@ -188,15 +189,35 @@ std::vector<int64_t> hidden_columns(const GenerateInputs& inputs, const Generate
   return hidden;
 }
 
-// Calls `use` with the model that the arguments select and the mask of the source. A frozen model
-// takes that of `loaded`, so that converted weights are not also held in float32.
+// The frozen model, or with --plain the modules.
+struct GenerateModel {
+  std::optional<FrozenTransformer> frozen;
+  Transformer plain{nullptr};
+  Settings config;
+
+  const TransformerOptions& options() const { return frozen ? frozen->options() : plain->options; }
+};
+
+GenerateModel model_in(const GenerateArguments& arguments) {
+  LoadReport report;
+  const auto load = LoadOptions(arguments.load).report(&report);
+  const auto noted = [&](GenerateModel model) {
+    note_unexpected("generate", report);
+    return model;
+  };
+  if (arguments.plain) {
+    Seq2SeqWeights loaded = load_seq2seq_weights(arguments.folder, load);
+    return noted({std::nullopt, std::move(loaded.model), std::move(loaded.config)});
+  }
+  FrozenSeq2Seq loaded = load_and_freeze_seq2seq(arguments.folder, arguments.freezing, load);
+  return noted({std::move(loaded.model), Transformer(nullptr), std::move(loaded.config)});
+}
+
+// Calls `use` with the model and the mask of the source.
 template <typename Use>
-auto with_model(const GenerateArguments& arguments, Seq2SeqWeights& loaded,
-                const GenerateInputs& inputs, const Use& use) {
+auto with_model(GenerateModel& model, const GenerateInputs& inputs, const Use& use) {
   const auto mask = AttentionMask::key_padding(inputs.src_mask.ne(0));
-  if (arguments.plain) return use(*loaded.model.ptr(), mask);
-  const FreezeOptions& options = arguments.freezing;
-  return use(freeze(std::move(loaded.model), options), mask);
+  return model.frozen ? use(*model.frozen, mask) : use(*model.plain.ptr(), mask);
 }
 
 std::size_t longest(const std::vector<Tokens>& rows) {
@@ -221,10 +242,10 @@ at::Tensor attention_of(const std::vector<const Hypothesis*>& rows,
   return all;
 }
 
-StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
+StateDict generated(const GenerateArguments& arguments, GenerateModel& model,
                     const GenerateInputs& inputs, const SettingOverrides& overrides) {
   const Settings settings = generation_settings(arguments.folder, model.config, overrides);
-  GenerateOptions options = generate_options(settings, model.model->options.tgt_vocab());
+  GenerateOptions options = generate_options(settings, model.options().tgt_vocab());
   const auto columns = columns_of(inputs, options);
   options.hidden_columns(hidden_columns(inputs, options));
   options.prefixes(without_padding(columns, inputs));
@@ -233,12 +254,11 @@ StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
   if (options.max_length()) options.max_length(*options.max_length() - padding);
   options.min_length(options.min_length() - padding);
   options.coverage_penalty(arguments.coverage_penalty).return_attention(arguments.attention);
-  check_search(settings, options, inputs.src, model.model->options);
+  check_search(settings, options, inputs.src, model.options());
   if (arguments.seed) at::manual_seed(*arguments.seed);
-  const auto found =
-      with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& mask) {
-        return generate(any, inputs.src, mask, options);
-      });
+  const auto found = with_model(model, inputs, [&](auto&& any, const AttentionMask& mask) {
+    return generate(any, inputs.src, mask, options);
+  });
 
   const bool beams = options.num_beams() > 1;
   const auto width = static_cast<std::size_t>(options.num_return_sequences());
@@ -275,15 +295,14 @@ StateDict generated(const GenerateArguments& arguments, Seq2SeqWeights& model,
 }
 
 // Teacher-forced: position t has the logits of the token after it.
-StateDict forced_logits(const GenerateArguments& arguments, Seq2SeqWeights& model,
+StateDict forced_logits(const GenerateArguments& arguments, GenerateModel& model,
                         const GenerateInputs& inputs) {
   if (!inputs.prefix.defined()) fail("--logits needs `decoder_input_ids` in {}", arguments.input);
   auto mask = AttentionMask::causal();
   if (!inputs.prefix_mask.all().item<bool>())
     mask = mask & AttentionMask::key_padding(inputs.prefix_mask.ne(0));
   StateDict result;
-  result.insert("logits",
-                with_model(arguments, model, inputs, [&](auto&& any, const AttentionMask& of_src) {
+  result.insert("logits", with_model(model, inputs, [&](auto&& any, const AttentionMask& of_src) {
                   const auto memory = any.encode(inputs.src, of_src);
                   return any.decode(inputs.prefix, memory, mask, of_src).contiguous();
                 }));
@@ -295,11 +314,8 @@ void generate_tensors(const GenerateArguments& arguments) {
   check_output(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const GenerateInputs inputs = inputs_in(read_tensors(arguments.input, {}), arguments.input);
-  LoadReport report;
-  Seq2SeqWeights model =
-      load_seq2seq_weights(arguments.folder, LoadOptions(arguments.load).report(&report));
-  note_unexpected("generate", report);
-  const auto& sizes = model.model->options;
+  GenerateModel model = model_in(arguments);
+  const auto& sizes = model.options();
   check_ids(inputs.src, "input_ids", sizes.src_vocab(), sizes.most_tokens());
   if (inputs.prefix.defined())
     check_ids(inputs.prefix, "decoder_input_ids", sizes.tgt_vocab(), sizes.most_tokens());
@@ -313,8 +329,10 @@ void add_generate(CLI::App& app) {
   auto arguments = std::make_shared<GenerateArguments>();
   auto* sub = app.add_subcommand(
       "generate", "Generate targets with an encoder-decoder of Hugging Face's transformers.");
-  sub->add_option("MODEL_DIR", arguments->folder,
-                  "folder with config.json and the weights, as save_pretrained() writes it")
+  sub->add_option(
+         "MODEL_DIR", arguments->folder,
+         "folder with config.json and the weights, as save_pretrained() writes it, or what "
+         "posenc freeze wrote of it")
       ->required()
       ->check(input_path());
   sub->add_option("--in", arguments->input,

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "inference/rows/frozen_call.h"
-#include "posenc/models/frozen_encoder.h"
+#include "posenc/models/frozen_file.h"
 #include "posenc/models/functional/pooling.h"
 #include "text/sentence/text_rows.h"
 
@@ -229,7 +229,7 @@ SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOpt
     parts.rules = text::static_rules(parts.max_length);
   } else {
     parts.encoder =
-        freeze(load_encoder(read.encoder, LoadOptions(load).report(&of_encoder)), options);
+        load_and_freeze_encoder(read.encoder, options, LoadOptions(load).report(&of_encoder));
     parts.max_length = max_tokens_of_text(read.max_seq_length, own_length, read.max_positions);
     parts.rules = text::row_rules(parts.tokenizer, parts.encoder->options(), parts.max_length);
   }

@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -72,9 +72,10 @@ _posenc() {
     detokenize) options='-h --help --keep-special' ;;
     generate) options='-h --help --in --out --set --plain --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --truncate' ;;
+    freeze) options='-h --help --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate'
+    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))

@@ -34,10 +34,11 @@ void check_folder(const std::string& folder) {
   }
 }
 
-Seq2SeqWeights weights_of(const std::string& folder, const LoadOptions& load) {
+FrozenSeq2Seq model_of(const std::string& folder, const FreezeOptions& freezing,
+                       const LoadOptions& load) {
   check_folder(folder);
   LoadReport report;
-  auto loaded = load_seq2seq_weights(folder, LoadOptions(load).report(&report));
+  auto loaded = load_and_freeze_seq2seq(folder, freezing, LoadOptions(load).report(&report));
   note_unexpected("translate", report);
   return loaded;
 }
@@ -108,23 +109,22 @@ std::string one_line(std::string text) {
 
 Translator::Translator(const std::string& folder, const SearchOptions& options,
                        const FreezeOptions& freezing, const LoadOptions& load)
-    : loaded_(weights_of(folder, load)),
+    : loaded_(model_of(folder, freezing, load)),
       settings_(search_settings(folder, loaded_.config, options)),
-      generation_(search_options(settings_, loaded_.model->options.tgt_vocab(), options)),
+      generation_(search_options(settings_, loaded_.model.options().tgt_vocab(), options)),
       tokenizer_(Tokenizer::from_folder(folder)),
-      languages_(tokenizer_, loaded_.model->options, options.src_lang, options.tgt_lang),
+      languages_(tokenizer_, loaded_.model.options(), options.src_lang, options.tgt_lang),
       prefix_(options.prefix),
       blank_tokens_(tokenizer_.encode_ids("").size()),
       tokens_at_end_(same_at_end(tokenizer_.encode_ids(""), tokenizer_.encode_ids("a"))),
       batch_tokens_(options.batch) {
-  const TransformerOptions sizes = loaded_.model->options;
+  const TransformerOptions sizes = loaded_.model.options();
   languages_.set_target(generation_);
   begin_with(options.target_prefix, tokenizer_, has_file(folder, "target.spm"), sizes.tgt_vocab(),
              generation_);
   check_search(settings_, generation_, torch::zeros({1, 1}, torch::kLong), sizes);
   const int64_t rows = std::max(generation_.num_beams(), generation_.num_return_sequences());
   batch_rows_ = std::max<int64_t>(1, kMostLogits / (rows * sizes.tgt_vocab()));
-  frozen_.emplace(freeze(std::move(loaded_.model), freezing));
 }
 
 std::vector<int64_t> Translator::source(const std::string& line) const {
@@ -140,7 +140,7 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
   const auto padded =
       functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(loaded_.pad));
-  return generate(*frozen_, padded.ids, AttentionMask::key_padding(padded.mask), generation_);
+  return generate(loaded_.model, padded.ids, AttentionMask::key_padding(padded.mask), generation_);
 }
 
 std::vector<std::vector<std::size_t>> Translator::batches_of(

@@ -8,8 +8,7 @@
 
 #include "cli/translate/languages.h"
 #include "cli/translate/translate_lines.h"
-#include "models/seq2seq/load.h"
-#include "posenc/inference/freeze.h"
+#include "models/frozen/frozen_folder.h"
 #include "posenc/inference/generate.h"
 #include "posenc/tokenizers/tensors.h"
 
@@ -33,14 +32,14 @@ class Translator {
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Maximum number of tokens in a source, including the end token.
-  int64_t longest() const { return frozen_->options().most_tokens(); }
+  int64_t longest() const { return loaded_.model.options().most_tokens(); }
 
   /// The ids of a line with the prefix before it; none for a blank line.
   std::vector<int64_t> source(const std::string& line) const;
   /// How many ids of a source follow those of its text.
   std::size_t tokens_at_end() const { return tokens_at_end_; }
 
-  int64_t source_vocabulary() const { return frozen_->options().src_vocab(); }
+  int64_t source_vocabulary() const { return loaded_.model.options().src_vocab(); }
 
   /// The n best translations of each source, in the order of the sources; none of one that is not
   /// translated yet.
@@ -66,7 +65,7 @@ class Translator {
   /// The texts of a source's hypotheses, best first.
   std::vector<Translation> translations_of(const std::vector<Hypothesis>& found) const;
 
-  Seq2SeqWeights loaded_;  ///< without its model, which frozen_ replaces
+  FrozenSeq2Seq loaded_;
   Settings settings_;
   GenerateOptions generation_;
   Tokenizer tokenizer_;
@@ -74,7 +73,6 @@ class Translator {
   std::string prefix_;
   std::size_t blank_tokens_, tokens_at_end_;
   int64_t batch_tokens_, batch_rows_ = 1;
-  std::optional<FrozenTransformer> frozen_;
 };
 
 }  // namespace posenc::cli

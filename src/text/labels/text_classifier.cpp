@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "inference/rows/frozen_call.h"
+#include "posenc/models/frozen_file.h"
 #include "text/labels/parts.h"
 
 namespace posenc {
@@ -217,13 +218,13 @@ const Tokenizer& TextClassifier::tokenizer() const { return parts_->tokenizer; }
 TextClassifier load_text_classifier(const std::string& folder, const FreezeOptions& options,
                                     const LoadOptions& load, std::optional<head::Kind> kind) {
   const CrossEncoderFolder read = read_cross_encoder_folder(folder);
-  Classifier model = load_classifier(read.model, kind, load);
-  TORCH_CHECK_VALUE(model->options.encoder().embeddings().has_value(),
+  FrozenClassifier model = load_and_freeze_classifier(read.model, options, load, kind);
+  TORCH_CHECK_VALUE(model.options().encoder().embeddings().has_value(),
                     "[load_text_classifier] the model must be one of texts. Got ", folder,
                     ", a model of images");
   text::TextClassifierParts parts = {
       .folder = read,
-      .model = freeze(std::move(model), options),
+      .model = std::move(model),
       .tokenizer = Tokenizer::from_folder(read.model, read.do_lower_case),
       .max_length = std::nullopt,
       .rules = {},
