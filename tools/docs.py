@@ -271,6 +271,7 @@ def documents() -> dict[Path, str]:
         "docs/embeddings.md": {"models": models_of_text},
         "docs/encoder_embeddings.md": {"presets": embeddings},
         "docs/encoders.md": {"encoders": encoders, "published": docs_published.models},
+        "docs/int8.md": {"accuracy": lambda: docs_programs.accuracy(recorded("performance/accuracy.json"))},
         "docs/performance.md": {"programs": lambda: docs_programs.programs(recorded("performance/programs.json")), "ahead": lambda: docs_programs.ahead(recorded("performance/programs.json"))},
         "docs/porting.md": {"table": porting},
         "docs/presets.md": {"count": preset_count, "names": presets_by_name, "recipes": presets_by_recipe, "other systems": other_systems,

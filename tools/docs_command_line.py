@@ -10,7 +10,7 @@ from pathlib import Path
 from page_tables import ROOT, table
 
 SHARE = ROOT / "src/cli/share"
-PATHS = ("file", "output")  # kinds of values that are completed by names of files
+PATHS = ("file", "folder", "output")  # kinds of values that are completed by names of files
 
 
 def usage(sub: dict) -> str:

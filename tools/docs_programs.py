@@ -108,6 +108,32 @@ def shares(run: dict) -> str:
     return table(["model", "posenc in", "against", *lengths_of(run)], found)
 
 
+ACCURACY = {
+    "posenc_float32": ("**posenc**", "float32"),
+    "posenc_bfloat16_weights": ("**posenc**, `--bfloat16`", "weights rounded to bfloat16"),
+    "posenc_bfloat16": ("**posenc**, `--bfloat16 --compute-bfloat16`", "products in bfloat16"),
+    "posenc_int8": ("**posenc**, `--int8`", "8 bits, scores too"),
+    "posenc_int8_float32_scores": ("**posenc**, `--int8 --float32-scores`", "8 bits, scores in float32"),
+    "posenc_int8_block_128": ("**posenc**, `--int8 --int8-block 128`", "8 bits, a scale for each 128"),
+    "posenc_int8_block_64": ("**posenc**, `--int8 --int8-block 64`", "8 bits, a scale for each 64"),
+    "posenc_int8_bfloat16": ("**posenc**, `--int8 --compute-bfloat16`", "8 bits, bfloat16 beside"),
+    "transformers": ("transformers", "float32"),
+    "ctranslate2_int8": ("CTranslate2", "8 bits"),
+    "onnxruntime_int8": ("ONNX Runtime, dynamic", "8 bits"),
+    "openvino": ("OpenVINO", "its default"),
+    "openvino_int8_float32": ("OpenVINO, by NNCF", "8 bits, float32 beside"),
+    "openvino_int8": ("OpenVINO, by NNCF", "8 bits, its default beside"),
+}
+
+
+def accuracy(run: dict) -> str:
+    """How far a published model's vectors are from transformers' in float64."""
+    model = run["models"]["minilm"]
+    found = [[*ACCURACY[name], f"{of['mean']:.2g}", f"{of['worst']:.2g}", f"{of['kept']:.1%}", f"{of['nearest']:.1%}"]
+             for name, of in ((name, model["programs"][name]) for name in ACCURACY if name in model["programs"])]  # fmt: skip
+    return table(["program", "computes in", "1 - cosine, mean", "the worst", f"of {model['nearest']} nearest, kept", "nearest kept"], found)
+
+
 def title_of(model: dict) -> str:
     return f"{model['title'].split(',')[0]}, {'one thread' if model['threads'] == 1 else str(model['threads']) + ' threads'}"
 

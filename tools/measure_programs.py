@@ -2,13 +2,15 @@
 """Measures posenc and other programs on the same models, for the table of docs/performance.md: `make bench-programs`.
 
     tools/measure_programs.py BINARY [--models minilm,bert,marian] [--seconds 150] [--prepare] [--shapes] [--threads 1]
+    tools/measure_programs.py BINARY --accuracy
 
 BINARY is posenc_program_benchmark, as built by `make bench`. Models, what they are converted into, and an environment with OpenVINO, NNCF and
 Optimum (tests/benchmarks/requirements.txt) are made in build/programs, once; --prepare makes them and ends. Each program is a process with one thread, which
 has one model and stays until its rounds are over. A round asks every program for each case, beginning with another one each time; rounds are repeated
 while --seconds last. The medians replace those of the model in docs/performance/programs.json, and tools/docs.py shows them. A result of
 posenc's that differs from transformers' in float64 ends the run; in float32 beams differ from those where scores are nearly equal. --shapes measures encoders beside OpenVINO, and beside what the processor can multiply at most, in
-batches of several shapes, for docs/performance/shapes.json.
+batches of several shapes, for docs/performance/shapes.json. --accuracy compares the vectors of TEXTS texts with transformers' in float64, for the
+published model, on a machine that may be busy.
 """
 
 import argparse
@@ -28,10 +30,11 @@ from bench import processor
 from bench_goals import SHAPES, shape_goal
 from page_tables import DOCS, ROOT
 
-PLACE, RESULTS, RESULTS_OF_SHAPES = ROOT / "build/programs", DOCS / "performance/programs.json", DOCS / "performance/shapes.json"
+PLACE, RESULTS = ROOT / "build/programs", DOCS / "performance/programs.json"
+RESULTS_OF_SHAPES, RESULTS_OF_ACCURACY = DOCS / "performance/shapes.json", DOCS / "performance/accuracy.json"
 BENCHMARKS = ROOT / "tests/benchmarks"
 REQUIREMENTS = BENCHMARKS / "requirements.txt"
-REFERENCE = "reference.txt"  # the results of transformers in float64
+TEXTS, NEAREST = 800, 10  # of --accuracy
 PACKAGES = ("torch", "transformers", "onnxruntime", "ctranslate2")  # of .venv
 OURS = ("float32", "bfloat16", "int8")
 THEIRS = ("transformers", "onnxruntime", "onnxruntime_int8", "openvino_float32", "openvino", "openvino_int8", "ctranslate2", "ctranslate2_int8")
@@ -40,6 +43,8 @@ SHORT, STEPS, BEAMS = 16, 32, 4  # tokens; of a translation
 BESIDE_OPENVINO = (*OURS, "int8_bfloat16")  # of posenc, and for each what the processor can do
 OPENVINO = ("openvino_float32", "openvino", "openvino_int8_float32", "openvino_int8")
 LENGTHS = {"1 x 16": [16], "1 x 128": [128], "8 x 128": [128] * 8, "1 x 512": [512], "8 x 512": [512] * 8, "8 of 16 to 128": list(range(16, 129, 16))}
+COMPARED = ("float32", "bfloat16_weights", "bfloat16", "int8", "int8_float32_scores", "int8_block_128", "int8_block_64", "int8_bfloat16")
+COMPARED_WITH = ("transformers", "onnxruntime_int8", "openvino", "openvino_int8_float32", "openvino_int8", "ctranslate2_int8")
 LEAST_SECONDS = 0.2  # of a case in a round
 LEAST_AGREEMENT = 0.9999
 MOST_BUSY = 0.05  # of the processors' time before the first round
@@ -65,6 +70,14 @@ class Model:
             found[name] = f"{first} {len(lengths)} {len(lengths)} 0 0"
             first += len(lengths)
         return found
+
+    def texts(self) -> str:
+        """TEXTS texts, the last of all."""
+        return f"{2 + self.sequences + sum(map(len, LENGTHS.values()))} {TEXTS} {BATCH} 0 0"
+
+    def references(self) -> dict[str, str]:
+        """What transformers computes in float64: by the names of files."""
+        return {"reference.txt": self.cases()["many"]} | ({"texts.txt": self.texts()} if self.is_published else {})
 
 
 MODELS = {
@@ -98,19 +111,22 @@ def make_environment() -> None:
 
 
 def rows_of_text(folder: Path, count: int) -> list[list[int]]:
-    """One of SHORT tokens, one of LONGEST, sentences, the shortest first as sentence-transformers sorts them, and the sequences of LENGTHS."""
+    """One of SHORT tokens, one of LONGEST, sentences, the shortest first as sentence-transformers sorts them, the sequences of LENGTHS, and TEXTS texts."""
     from published_texts import real_texts
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    texts = real_texts(count)
-    long = " ".join(texts)
+    few, many = real_texts(count), real_texts(TEXTS)
+    long = " ".join(few)
 
     def exact(size: int) -> list[int]:
         return tokenizer(long, truncation=True, max_length=size)["input_ids"]
 
-    sentences = sorted(tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"], key=len)
-    return [exact(SHORT), exact(LONGEST), *sentences, *(exact(size) for lengths in LENGTHS.values() for size in lengths)]
+    def by_length(texts: list[str]) -> list[list[int]]:
+        return sorted(tokenizer(texts, truncation=True, max_length=LONGEST)["input_ids"], key=len)
+
+    shapes = [exact(size) for lengths in LENGTHS.values() for size in lengths]
+    return [exact(SHORT), exact(LONGEST), *by_length(few), *shapes, *by_length(many)]
 
 
 def write_model(name: str, folder: Path) -> None:
@@ -152,7 +168,8 @@ def prepare(name: str) -> Path:
                 sys.exit(f"{MODELS[name].title}: its files cannot be made\n{done.stderr}")
         judge = peer("transformers_float64", MODELS[name].kind, folder)
         judge.answer()
-        judge.ask(f"{MODELS[name].cases()['many']} {folder / REFERENCE}")
+        for file, line in MODELS[name].references().items():
+            judge.ask(f"{line} {folder / file}")
         judge.end()
         stamp.touch()
     return folder
@@ -203,24 +220,45 @@ def start(binary: str, name: str, folder: Path, ours: "tuple[str, ...]", theirs:
     return [one for one in found if one.is_ready()]
 
 
-def cosine(a: list[float], b: list[float]) -> float:
-    def product(x, y):
-        return sum(i * j for i, j in zip(x, y, strict=True))
+def rows_in(file: Path) -> list[list[float]]:
+    return [list(map(float, line.split())) for line in file.read_text().splitlines()]
 
-    return product(a, b) / (product(a, a) * product(b, b)) ** 0.5
+
+def unit_rows(file: Path):
+    import numpy
+
+    rows = numpy.array(rows_in(file))
+    return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def agreement(kind: str, ours: Path, theirs: Path) -> float:
     """The mean cosine of the sentences, or how many have the same tokens."""
-    rows = [[list(map(float, line.split())) for line in path.read_text().splitlines()] for path in (ours, theirs)]
-    pairs = list(zip(*rows, strict=True))
-    return statistics.mean(cosine(a, b) if kind == "encoder" else a == b for a, b in pairs)
+    if kind == "encoder":
+        return float((unit_rows(ours) * unit_rows(theirs)).sum(1).mean())
+    return statistics.mean(a == b for a, b in zip(rows_in(ours), rows_in(theirs), strict=True))
+
+
+def nearest_of(rows):
+    """The NEAREST other texts of each, the nearest first."""
+    import numpy
+
+    products = rows @ rows.T
+    numpy.fill_diagonal(products, -2.0)
+    return numpy.argsort(-products, axis=1, kind="stable")[:, :NEAREST]
+
+
+def accuracy(ours: Path, theirs: Path) -> dict[str, float]:
+    got, expected = unit_rows(ours), unit_rows(theirs)
+    differences = 1.0 - (got * expected).sum(1)
+    found, wanted = nearest_of(got), nearest_of(expected)
+    kept = statistics.mean(len({*a} & {*b}) / NEAREST for a, b in zip(found.tolist(), wanted.tolist()))
+    return {"mean": float(differences.mean()), "worst": float(differences.max()), "kept": kept, "nearest": float((found[:, 0] == wanted[:, 0]).mean())}
 
 
 def compared(found: list[Program], name: str, folder: Path) -> dict[str, float]:
     for one in found:  # the first call, which is not counted
         one.ask(f"{MODELS[name].cases()['many']} {folder / one.name}.txt")
-    agreements = {one.name: agreement(MODELS[name].kind, folder / f"{one.name}.txt", folder / REFERENCE) for one in found if not one.name.startswith("limit")}
+    agreements = {one.name: agreement(MODELS[name].kind, folder / f"{one.name}.txt", folder / "reference.txt") for one in found if not one.name.startswith("limit")}
     if agreements["posenc_float32"] < LEAST_AGREEMENT:
         sys.exit(f"{MODELS[name].title}: posenc differs from transformers: {agreements['posenc_float32']}")
     return agreements
@@ -295,6 +333,16 @@ def measure_shapes(binary: str, name: str, seconds: float, most_busy: float, thr
     return {"title": MODELS[name].title, "threads": threads, **how, "milliseconds": {program: {case: 1e3 * value for case, value in cases.items()} for program, cases in medians.items()}}
 
 
+def measure_accuracy(binary: str, name: str) -> dict:
+    folder, programs = prepare(name), {}
+    for one in start(binary, name, folder, COMPARED, COMPARED_WITH):
+        file = folder / f"{one.name}_texts.txt"
+        one.ask(f"{MODELS[name].texts()} {file}")
+        one.end()
+        programs[one.name] = accuracy(file, folder / "texts.txt") | ({"weights": one.weights} if one.weights else {})
+    return {"title": MODELS[name].title, "texts": TEXTS, "nearest": NEAREST, "date": time.strftime("%Y-%m-%d"), "programs": programs}
+
+
 def versions() -> dict[str, str]:
     pinned = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
     header = (ROOT / "include/posenc/version.h").read_text()
@@ -326,6 +374,11 @@ def show_shapes(name: str, row: dict) -> None:
                 print(f"{name} {case}: {theirs} takes {ratio:.2f} times as long as {ours}, and should take {least:g}", flush=True)
 
 
+def show_accuracy(name: str, row: dict) -> None:
+    for program, figures in row["programs"].items():
+        print(f"{name} {program}: {figures['mean']:.3g}, the worst {figures['worst']:.3g}; kept {figures['kept']:.1%}, the nearest {figures['nearest']:.1%}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
@@ -334,10 +387,16 @@ def main() -> None:
     parser.add_argument("--prepare", action="store_true", help="make the files, and measure nothing")
     parser.add_argument("--busy", action="store_true", help="measure on a machine that is not idle, and keep nothing")
     parser.add_argument("--shapes", action="store_true", help="encoders beside OpenVINO and the processor's limit, in batches of several shapes")
+    parser.add_argument("--accuracy", action="store_true", help="how far the published model's vectors are from transformers' in float64")
     parser.add_argument("--threads", type=int, default=1, help="of --shapes")
     options = parser.parse_args()
     encoders = [name for name in MODELS if MODELS[name].kind == "encoder"]
     make_environment()
+    if options.accuracy:
+        row = measure_accuracy(options.binary, "minilm")
+        show_accuracy("minilm", row)
+        keep(RESULTS_OF_ACCURACY, "minilm", row, ["minilm"])
+        return
     for name in options.models.split(",") if options.models else encoders if options.shapes else MODELS:
         most_busy = 1.0 if options.busy else MOST_BUSY
         if options.prepare:

@@ -109,6 +109,11 @@ CLI::Validator output_path() {
   return {[](const std::string& text) { return unwritable(text); }, "", "output"};
 }
 
+CLI::Validator output_folder() {
+  return validator("folder", "the name of a folder",
+                   [](const std::string& text) { return !text.empty() && text != "-"; });
+}
+
 std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
   auto* int8 = app.add_flag_callback(
       "--int8", [&freezing] { freezing.weights(WeightDtype::Int8); },

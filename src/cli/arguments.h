@@ -48,6 +48,9 @@ CLI::Validator input_path();
 /// save_weights(), and all others safetensors.
 CLI::Validator output_path();
 
+/// A folder to write files into, which need not be there.
+CLI::Validator output_folder();
+
 /// Adds --int8 and --bfloat16, each of which sets the dtype of a frozen model's weights,
 /// --compute-bfloat16, and --int8-block and --float32-scores, which need --int8.
 std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing);

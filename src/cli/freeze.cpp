@@ -44,7 +44,7 @@ void add_freeze(CLI::App& app) {
                   "folder for the frozen model, the settings and the tokenizer; made if it is not "
                   "there; an earlier frozen model in it is replaced")
       ->required()
-      ->check(output_path());
+      ->check(output_folder());
   add_threads(*sub);
   add_freezing(*sub, arguments->freezing);
   sub->add_flag("--without-head", arguments->without_head,

@@ -1,14 +1,13 @@
 """How far models in 8 bits are from float32, beside CTranslate2's and ONNX Runtime's: the table of docs/int8.md.
 
     int8_accuracy.py --driver posenc-differential [--pronouncer build/pronounce/model.safetensors --dictionary FILE] [--seed N]
-                     [--only pronouncer|marian|encoder|sentences] [--layers 12] [--posenc POSENC --sentences FOLDER [--texts FILE]]
+                     [--only pronouncer|marian|encoder] [--layers 12]
 
 Each program is compared with its own float32, on the same weights. `pronouncer` is a model that examples/pronounce has
 trained: WORDS words of the dictionary, the log probability of each phoneme of their first pronunciation given those
 before it, and a greedy search. `marian` draws Marian models with random weights. `encoder` is a BERT of random weights and
 BERT-base's shape, in which six channels of all norms are multiplied by 20, as trained models have them: its hidden states,
-and their means over the tokens of a sentence. `sentences` is a published model for vectors of texts, by posenc alone: the
-texts of the pages of this repository, or the lines of a file, and how many keep their nearest neighbour.
+and their means over the tokens of a sentence. tools/measure_programs.py --accuracy has a published model.
 """
 
 import argparse
@@ -26,14 +25,11 @@ from safetensors import safe_open
 import decode_peers
 import encoder_peers
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tests/differential"), str(ROOT / "tools")]
+sys.path.append(str(Path(__file__).resolve().parent.parent / "differential"))
 from harness import Case, Programs  # noqa: E402
-from published_kinds import nearest  # noqa: E402
-from published_texts import real_texts  # noqa: E402
 
-WORDS, MODELS, SENTENCES, TEXTS = 2000, 6, 16, 1000
-# The options of the driver, and those of the command line.
+WORDS, MODELS, SENTENCES = 2000, 6, 16
+# The options of the driver.
 WIDE = {"weights": "float32"}
 DTYPES = {"int8": {"weights": "int8"}, "int8, blocks of 128": {"weights": "int8", "block": 128},
           "int8, blocks of 64": {"weights": "int8", "block": 64}, "bfloat16": {"weights": "bfloat16"}}  # fmt: skip
@@ -253,51 +249,27 @@ def encoder(programs: Programs, draw: random.Random, layers: int, with_onnx: boo
             print(f"| {name} {dtype} | {error:.4f} | {1 - np.mean(cosines):.2g} | {1 - min(cosines):.2g} |")
 
 
-def sentences(programs: Programs, model: Path, texts: list[str]) -> None:
-    lines, out = programs.folder / "lines.txt", programs.folder / "out.safetensors"
-    lines.write_text("".join(text + "\n" for text in texts))
-
-    def vectors(dtype: dict) -> torch.Tensor:
-        options = [] if dtype == WIDE else [f"--{dtype['weights']}"] + (["--int8-block", dtype["block"]] if "block" in dtype else [])
-        done = programs.posenc("encode", model, "--text", lines, "--out", out, *options)
-        with safe_open(out, "pt") if done.returncode == 0 else sys.exit(done.stderr) as stored:
-            return stored.get_tensor("embeddings").double()
-
-    wide = vectors(WIDE)
-    print(f"\n{model.name}, {len(texts)} texts: 1 - cosine, mean and worst; how many keep their nearest neighbour")
-    for name, dtype in DTYPES.items():
-        got = vectors(dtype)
-        away = 1 - torch.nn.functional.cosine_similarity(wide, got, dim=-1)
-        kept = np.mean([a == b for a, b in zip(nearest(list(wide)), nearest(list(got)))])
-        print(f"| posenc {name} | {away.mean():.2g} | {away.max():.2g} | {100 * kept:.1f}% |")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", required=True)
     parser.add_argument("--pronouncer", type=Path)
     parser.add_argument("--dictionary", type=Path)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--only", nargs="+", choices=["pronouncer", "marian", "encoder", "sentences"], default=["pronouncer", "marian", "encoder", "sentences"])
+    parser.add_argument("--only", nargs="+", choices=["pronouncer", "marian", "encoder"], default=["pronouncer", "marian", "encoder"])
     parser.add_argument("--layers", type=int, default=12, help="of the encoder")
     parser.add_argument("--no-onnx", action="store_true", help="whose export takes minutes")
-    parser.add_argument("--posenc", default="", help="for the sentences")
-    parser.add_argument("--sentences", type=Path, help="the folder of a model of sentence-transformers")
-    parser.add_argument("--texts", type=Path, help="a text a line")
     options = parser.parse_args()
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     torch.set_grad_enabled(False)
     with tempfile.TemporaryDirectory(prefix="posenc-int8-") as folder:
-        programs = Programs(options.posenc, options.driver, Path(folder))
+        programs = Programs("", options.driver, Path(folder))
         if "pronouncer" in options.only and options.pronouncer:
             pronouncer(programs, options.pronouncer, options.dictionary, random.Random(seed))
         if "marian" in options.only:
             marian(programs, random.Random(seed))
         if "encoder" in options.only:
             encoder(programs, random.Random(seed), options.layers, not options.no_onnx)
-        if "sentences" in options.only and options.sentences:
-            sentences(programs, options.sentences, real_texts(TEXTS, options.texts))
     return 0
 
 

@@ -3,9 +3,9 @@
 //
 //   posenc_program_benchmark FOLDER encoder|translation DTYPE [THREADS]
 //
-// DTYPE: float32, bfloat16, int8 or int8_bfloat16 (products of linear layers in 8 bits, and of
-// attention in bfloat16), or limit_ and one of these: the time in which this processor can multiply
-// and add as often as the encoder does, if nothing waits for memory (limit.h). Prints `ready`, or
+// DTYPE: one of options_of(); or limit_float32, limit_bfloat16, limit_int8 or limit_int8_bfloat16:
+// the time in which this processor can multiply and add as often as the encoder does, if nothing
+// waits for memory (limit.h). Prints `ready`, or
 // `lacks` where the processor has no such instruction.
 // FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. Each line of
 // stdin, `FIRST COUNT BATCH TOKENS BEAMS [FILE]`, runs COUNT sequences from FIRST on in batches,
@@ -18,6 +18,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -157,12 +158,20 @@ double run(const Call& call, const Rows& all, const Asked& asked) {
 }
 
 posenc::FreezeOptions options_of(const std::string& dtype, int threads) {
-  auto options = posenc::FreezeOptions().threads(threads);
-  if (dtype == "bfloat16") options.weights(posenc::WeightDtype::BFloat16);
-  if (dtype == "int8" || dtype == "int8_bfloat16") options.weights(posenc::WeightDtype::Int8);
-  if (dtype == "bfloat16" || dtype == "int8_bfloat16")
-    options.compute(posenc::ComputeDtype::BFloat16);
-  return options;
+  using posenc::ComputeDtype, posenc::FreezeOptions, posenc::WeightDtype;
+  const FreezeOptions float32 = FreezeOptions().threads(threads);
+  const FreezeOptions rounded = FreezeOptions(float32).weights(WeightDtype::BFloat16);
+  const FreezeOptions int8 = FreezeOptions(float32).weights(WeightDtype::Int8);
+  const std::map<std::string, FreezeOptions> known = {
+      {"float32", float32},
+      {"bfloat16_weights", rounded},
+      {"bfloat16", FreezeOptions(rounded).compute(ComputeDtype::BFloat16)},
+      {"int8", int8},
+      {"int8_float32_scores", FreezeOptions(int8).int8_scores(false)},
+      {"int8_block_128", FreezeOptions(int8).int8_block(128)},
+      {"int8_block_64", FreezeOptions(int8).int8_block(64)},
+      {"int8_bfloat16", FreezeOptions(int8).compute(ComputeDtype::BFloat16)}};
+  return known.at(dtype);
 }
 
 Call call_of(const std::string& folder, const std::string& kind, const std::string& dtype,

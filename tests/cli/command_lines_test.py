@@ -93,6 +93,18 @@ class CommandLines(unittest.TestCase):
         self.assertEqual((self.folder / "file").read_text(), "precious")
         self.assertEqual(len(list(self.folder.iterdir())), 5)
 
+    def test_folders_come_before_the_work(self):
+        (self.folder / "model").mkdir()
+        (self.folder / "model" / "config.json").write_text('{"model_type": "bert"}')  # without weights
+        (self.folder / "file").write_text("precious")
+        for out in ("file", "file/x", "x" * 300):
+            done = self.posenc("freeze", "model", out)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertRegex(done.stderr, rf"^posenc freeze: \[freeze_folder\] {out}: cannot be made a folder")
+        done = self.posenc("freeze", "model", "new/x")
+        self.assertIn("[load_encoder] model: ", done.stderr)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["file", "model"])
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

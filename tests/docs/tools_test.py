@@ -180,6 +180,25 @@ class Programs(unittest.TestCase):
                 measured.keep(results, "bert", {"is": 4}, keys)
             self.assertEqual(json.loads(results.read_text())["models"], {"bert": {"is": 4}})
 
+    def test_accuracy_has_a_row_for_each_program(self):
+        figures = {"mean": 0.00123, "worst": 0.01, "kept": 0.961, "nearest": 0.95}
+        run = {"models": {"minilm": {"nearest": 10, "programs": {"ctranslate2_int8": figures, "posenc_int8": figures | {"kept": 0.97}}}}}
+        self.assertEqual(programs.accuracy(run).splitlines()[2:],
+                         ["| **posenc**, `--int8` | 8 bits, scores too | 0.0012 | 0.01 | 97.0% | 95.0% |", "| CTranslate2 | 8 bits | 0.0012 | 0.01 | 96.1% | 95.0% |"])  # fmt: skip
+
+    def test_neighbours_that_are_kept(self):
+        import numpy
+
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(measured, "NEAREST", 2):
+            ours, theirs = Path(name) / "ours", Path(name) / "theirs"
+            rows = numpy.array([[1, 0], [1, 0.1], [1, 0.3], [0, 1]])
+            for path, table in ((theirs, rows), (ours, numpy.array([rows[0] * 3, rows[1], rows[3], rows[2]]))):
+                path.write_text("".join(" ".join(map(str, row)) + "\n" for row in table))
+            same, other = measured.accuracy(theirs, theirs), measured.accuracy(ours, theirs)
+        self.assertEqual((same["kept"], same["nearest"]), (1.0, 1.0))
+        self.assertAlmostEqual(other["worst"], 1 - 0.3 / 1.09**0.5)
+        self.assertEqual((other["kept"], other["nearest"]), (0.5, 0.5))
+
     def test_shapes_are_batches_of_the_sequences_below_the_sentences(self):
         model = measured.Model("a model", "encoder", 100)
         shapes, rows, at = model.shapes(), [*measured.LENGTHS.values()], 102

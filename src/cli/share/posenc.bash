@@ -54,6 +54,8 @@ _posenc() {
     'translate --prefix') return ;;
     'translate --target-prefix') return ;;
     'translate --int8-block') words='64 128' ;;
+    'freeze --threads') return ;;
+    'freeze --int8-block') words='64 128' ;;
   esac
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;
@@ -65,14 +67,14 @@ _posenc() {
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
-    encode) options='-h --help --in --text --out --head --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
-    fill) options='-h --help --text --top --target --batch --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
+    encode) options='-h --help --in --text --out --head --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
+    fill) options='-h --help --text --top --target --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    generate) options='-h --help --in --out --set --plain --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
-    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --truncate' ;;
-    freeze) options='-h --help --threads --int8 --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected' ;;
+    generate) options='-h --help --in --out --set --plain --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
+    translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --truncate' ;;
+    freeze) options='-h --help --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
     words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze'

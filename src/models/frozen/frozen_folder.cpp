@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -135,19 +136,20 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
   check_is_folder(kFolderCaller, folder);
   const FolderParts parts = parts_of(folder);
   check_out(folder, out, parts.inner);
+  const auto writer = io::in_context(
+      kFolderCaller, out, [&] { return std::make_unique<FolderWriter>(out); });  // before the work
   const std::string model = (fs::path(folder) / parts.inner).string();
   FrozenContents contents =
       contents_in(model, with_head && !parts.is_sentence_model, options, load);
   contents.settings[kSettingsFile] =
       digest_of(io::read_text((fs::path(model) / kSettingsFile).string(), kMostText));
   io::in_context(kFolderCaller, out, [&] {
-    FolderWriter writer(out);
-    add_files(writer, folder, "", false);
-    if (!parts.inner.empty()) add_files(writer, folder, parts.inner, false);
-    for (const std::string& stage : parts.stages) add_files(writer, folder, stage, true);
-    writer.add_written(joined(parts.inner, kFrozenFile),
-                       [&](io::AtomicFile& file) { write_frozen(contents, file); });
-    writer.commit();
+    add_files(*writer, folder, "", false);
+    if (!parts.inner.empty()) add_files(*writer, folder, parts.inner, false);
+    for (const std::string& stage : parts.stages) add_files(*writer, folder, stage, true);
+    writer->add_written(joined(parts.inner, kFrozenFile),
+                        [&](io::AtomicFile& file) { write_frozen(contents, file); });
+    writer->commit();
     return 0;
   });
 }
