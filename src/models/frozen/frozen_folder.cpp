@@ -138,7 +138,8 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
   check_out(folder, out, parts.inner);
   const auto writer = io::in_context(
       kFolderCaller, out, [&] { return std::make_unique<FolderWriter>(out); });  // before the work
-  const std::string model = (fs::path(folder) / parts.inner).string();
+  const std::string model =
+      parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
   FrozenContents contents =
       contents_in(model, with_head && !parts.is_sentence_model, options, load);
   contents.settings[kSettingsFile] =
