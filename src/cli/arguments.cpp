@@ -135,7 +135,7 @@ std::vector<CLI::Option*> add_freezing(CLI::App& app, FreezeOptions& freezing) {
       "--float32-scores", [&freezing] { freezing.int8_scores(false); },
       "with --int8, queries times keys of attention in float32: slower for long texts, with "
       "results that differ slightly less");
-  scores->needs(int8);
+  scores->needs(int8)->excludes(compute);
   return {int8, block, bfloat16, compute, scores};
 }
 

@@ -83,6 +83,9 @@ struct SequenceAttentionRequest {
   int64_t group = 1;  // the number of query heads that share a head of keys and values
   const int64_t *query_first, *query_lengths;  // for each sequence: its first row, and its length
   const int64_t *key_first, *key_lengths;
+  // For each sequence, how many of its keys are no padding, on which the arithmetic of its scores
+  // depends (int8.h); null: all.
+  const int64_t* key_tokens = nullptr;
   float scale;
   bool is_causal;  // query i attends to keys 0 .. i of its sequence
   // Query i attends to the keys j with |position(i) - position(j)| <= window: that of row r is

@@ -36,8 +36,9 @@
 //
 //   score = (float(sum over k of qq[k] * qk[k]) * float(unit of query * scale)) * unit of key
 //
-// with the same roundings, where the sequence has at least kLeastScoredKeys keys. Biases and masks
-// are added in float32; weights, their sums and their products with values are float32, too.
+// with the same roundings, where the sequence has at least kLeastScoredKeys keys that are no
+// padding. Biases and masks are added in float32; weights, their sums and their products with
+// values are float32, too.
 //
 // With scales by block, each `scale_block` elements of a row of x, and of a row of a weight, are
 // converted as if they were a row: they have a unit, and those of x a zero, of their own. The last

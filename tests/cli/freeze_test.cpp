@@ -111,7 +111,8 @@ TEST_F(Freeze, EncodeTakesAFrozenModelWithStages) {
     std::ofstream(folder / "modules.json")
         << R"([{"idx": 0, "name": "0", "path": ")" << inner << "\", " << type
         << R"(Transformer"}, {"idx": 1, "name": "1", "path": "1_Pooling", )" << type
-        << R"(Pooling"}])";
+        << R"(Pooling"}, {"idx": 2, "name": "2", "path": "2_Normalize", )" << type
+        << R"(Normalize"}])";  // which has no files, and so no folder where it is published
     std::ofstream(folder / "1_Pooling" / "config.json")
         << R"({"word_embedding_dimension": 16, "pooling_mode_mean_tokens": true})";
     fs::remove_all(file("frozen"));

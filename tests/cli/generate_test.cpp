@@ -56,6 +56,7 @@ TEST_F(Generate, FrozenAndPlainAgree) {
   EXPECT_EQ(generate(in_, {"--int8", "--plain"}).status, 2);
   EXPECT_EQ(generate(in_, {"--int8", "--float32-scores"}).status, 0);
   EXPECT_EQ(generate(in_, {"--float32-scores"}).status, 2) << "without --int8 it has no meaning";
+  EXPECT_EQ(generate(in_, {"--int8", "--compute-bfloat16", "--float32-scores"}).status, 2);
   EXPECT_EQ(generate(in_, {"--int8", "--int8-block", "64"}).status, 0);
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--int8-block", "64"},
                                                 {"--int8", "--int8-block", "32"},

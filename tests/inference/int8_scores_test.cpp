@@ -10,6 +10,7 @@
 #include "inference/small_encoder.h"
 #include "kernels/int8.h"
 #include "modules/drawn_module.h"
+#include "posenc/inference/score.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 #include "support/compare.h"
 #include "support/threads.h"
@@ -116,6 +117,44 @@ TEST(Int8Scores, DependOnTheirSequenceAlone) {
   }
 }
 
+// Also of padding that is computed, because tokens see it.
+TEST(Int8Scores, PaddingDoesNotCount) {
+  const torch::NoGradGuard no_grad;
+  for (const LayerKind& kind : kinds_of_attention()) {
+    if (!has_attention(kind)) continue;
+    SCOPED_TRACE(kind.name);
+    const SegmentedStack stack(kind);
+    const auto x = torch::randn({2, 130, 32});
+    auto tokens = torch::zeros({2, 130}, torch::kLong);
+    tokens[0].narrow(0, 0, kLeastKeys).fill_(1);
+    tokens[1].narrow(0, 0, kLeastKeys - 1).fill_(1);
+    const auto mask = AttentionMask::key_padding(tokens);
+    const auto got = stack.run(scoring(), x, mask), wide = stack.run(scoring(false), x, mask);
+    for (const int64_t b : {0, 1}) {
+      const auto rows = [&](const torch::Tensor& of) { return of[b].narrow(0, 0, kLeastKeys - b); };
+      EXPECT_EQ(torch::equal(rows(got), rows(wide)), b == 1) << b;
+    }
+  }
+}
+
+// A row whose pooled token is masked makes the encoder compute the padding of all.
+TEST(Int8Scores, OfEncodersThatPoolPadding) {
+  const torch::NoGradGuard no_grad;
+  for (const auto pooling : {encoder::Pooling::TanhOfFirst, encoder::Pooling::Mean}) {
+    const auto layer = TransformerEncoderLayerOptions(48, 4).d_ff(100);
+    const EncoderEmbeddingsOptions embeddings = EncoderEmbeddingsOptions(50, 48).position_rows(128);
+    const auto frozen =
+        freeze(small_encoder(EncoderOptions(embeddings, {layer, 2}).pooling(pooling)), scoring());
+    const auto ids = torch::randint(3, 50, {2, 100}, torch::kLong);
+    auto kept = torch::ones({2, 100}, torch::kLong);
+    kept[0].narrow(0, 30, 70).zero_();
+    kept[1].narrow(0, 0, 10).zero_();
+    const auto all = frozen.forward(ids, EncoderInputs().attention_mask(kept)).last_hidden_state;
+    const auto alone = frozen.forward(ids.narrow(0, 0, 1).narrow(1, 0, 30)).last_hidden_state;
+    EXPECT_TRUE(bit_equal(all[0].narrow(0, 0, 30).contiguous(), alone[0].contiguous()));
+  }
+}
+
 TEST(Int8Scores, TakeMasks) {
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({kSequences, 100, 32});
@@ -184,6 +223,37 @@ TEST(Int8Scores, OfDecoders) {
     ASSERT_EQ(found.size(), 4U);
     for (const auto& hypotheses : found) EXPECT_TRUE(std::isfinite(hypotheses[0].score));
   }
+}
+
+// Targets and sources that are padded in a batch have the bits that they have alone.
+TEST(Int8Scores, OfDecodersDoNotDependOnPadding) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(testing::seed(23));
+  Transformer model(TransformerOptions(40, 40).d_model(64).num_heads(2).d_ff(96).max_len(120));
+  model->eval();
+  const auto frozen = freeze(model, scoring());
+  const auto causal = AttentionMask::causal();
+  auto src = torch::randint(3, 40, {2, 100}, torch::kLong),
+       tgt = torch::randint(3, 40, {2, 90}, torch::kLong);
+  constexpr int64_t kSource = 30, kTarget = 40;
+  src[0].narrow(0, kSource, 100 - kSource).fill_(kPad);
+  tgt[0].narrow(0, kTarget, 90 - kTarget).fill_(kPad);
+  const auto mask = AttentionMask::padding(src, kPad);
+  const auto own_src = src.narrow(0, 0, 1).narrow(1, 0, kSource),
+             own_tgt = tgt.narrow(0, 0, 1).narrow(1, 0, kTarget);
+  const auto alone = frozen.decode(own_tgt, frozen.encode(own_src), causal);
+  const auto all = frozen.decode(tgt, frozen.encode(src, mask),
+                                 causal & AttentionMask::padding(tgt, kPad), mask);
+  EXPECT_TRUE(bit_equal(all[0].narrow(0, 0, kTarget).contiguous(), alone[0].contiguous()));
+
+  const auto list = [](const torch::Tensor& ids) {
+    return std::vector<int64_t>(ids.const_data_ptr<int64_t>(),
+                                ids.const_data_ptr<int64_t>() + ids.numel());
+  };
+  const std::vector<int64_t> target = list(own_tgt.contiguous()), longer = list(tgt[1]);
+  EXPECT_EQ(score(frozen, src, mask, {target, longer})[0], score(frozen, own_src, {}, {target})[0]);
+  EXPECT_EQ(score_with_attention(frozen, src, mask, {target, longer})[0].log_probabilities,
+            score_with_attention(frozen, own_src, {}, {target})[0].log_probabilities);
 }
 
 TEST(Int8Scores, WhatIsNotFiniteStaysInItsSequence) {

@@ -49,6 +49,7 @@ void attend(const AttentionInput& input, float* out) {
   request.query_lengths = input.queries.lengths.data();
   request.key_first = input.keys.first.data();
   request.key_lengths = input.keys.lengths.data();
+  if (!input.keys.token_counts.empty()) request.key_tokens = input.keys.token_counts.data();
   request.scale = input.scoring.scale;
   request.is_causal = input.mask.is_causal;
   if (input.window && *input.window < input.keys.length) {

@@ -32,6 +32,8 @@ class RelativeHead {
       : input_(input), positions_(positions), sequence_(sequence), head_(head) {
     first_ = input.queries.first[static_cast<std::size_t>(sequence)];
     length_ = input.queries.lengths[static_cast<std::size_t>(sequence)];
+    const auto& counts = input.queries.token_counts;
+    tokens_ = counts.empty() ? length_ : counts[static_cast<std::size_t>(sequence)];
     width_ = input.sizes.head_dim;
     if (input.queries.packed) packed_positions_ = input.queries.positions.data() + first_;
     stride_ = input.query.stride(0);
@@ -241,7 +243,7 @@ class RelativeHead {
   void attend(int64_t begin, int64_t end, const float* term, int64_t term_stride, float* out,
               int64_t out_stride) {
     attend_with_term({query_ + begin * stride_, key_, value_, stride_, width_, end - begin, length_,
-                      input_.scoring},
+                      tokens_, input_.scoring},
                      term, term_stride, out, out_stride);
   }
 
@@ -265,7 +267,7 @@ class RelativeHead {
   at::Tensor keys_;  // of this sequence
   const int64_t* packed_positions_ = nullptr;
   const float *query_, *key_, *value_;
-  int64_t first_, length_, width_, stride_;
+  int64_t first_, length_, tokens_, width_, stride_;
   bool is_dense_;  // no token of the sequence is dropped between others
   float* term_ = nullptr;
 };
@@ -298,7 +300,8 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
   request.width = head.width;
   request.query_first = request.key_first = &none;
   request.query_lengths = &head.queries;
-  request.key_lengths = &head.tokens;
+  request.key_lengths = &head.rows;
+  request.key_tokens = &head.tokens;
   request.scale = head.scoring.scale;
   request.bias = term;
   request.bias_strides[2] = term_stride;
@@ -306,7 +309,7 @@ void attend_with_term(const OneHead& head, const float* term, int64_t term_strid
   request.out = out;
   request.out_stride = out_stride;
   const kernels::SequenceAttention own = kernels::sequence_attention(
-      kernels::chosen_inference(), head.scoring.products, head.width, head.tokens);
+      kernels::chosen_inference(), head.scoring.products, head.width, head.rows);
   own.kernels.attend(request, 0, 1, scratch(Scratch::Scores, own.scratch_floats));
 }
 

@@ -28,10 +28,11 @@ struct PositionHeads {
   }
 };
 
-/// Queries and tokens of one head of one sequence; all rows are `stride` apart.
+/// Queries and keys of one head of one sequence, of which all `rows` are computed and `tokens` are
+/// no padding; all rows are `stride` apart.
 struct OneHead {
   const float *query, *keys, *values;
-  int64_t stride, width, queries, tokens;
+  int64_t stride, width, queries, rows, tokens;
   Scoring scoring;
 };
 

@@ -70,8 +70,8 @@ class AxesHead {
                  term + i * term_stride);
         if (mask_ != nullptr) add_mask(begin + i, tokens, term + i * term_stride);
       }
-      attend_with_term({x, key_, value_, stride_, width, count, tokens, input_.scoring}, term,
-                       term_stride, out + out_offset_ + begin * out_stride_, out_stride_);
+      attend_with_term({x, key_, value_, stride_, width, count, tokens, tokens, input_.scoring},
+                       term, term_stride, out + out_offset_ + begin * out_stride_, out_stride_);
     }
   }
 

@@ -95,8 +95,10 @@ struct Memory {
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
 
 /// FrozenTransformer::decode(). `memory_weights`, if given, receives what run() gives it.
+/// `tgt_tokens`: how many ids of each target are no padding, where tgt_mask does not tell.
 at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
                   const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
-                  at::Tensor* memory_weights = nullptr);
+                  at::Tensor* memory_weights = nullptr,
+                  const std::vector<int64_t>& tgt_tokens = {});
 
 }  // namespace posenc::inference

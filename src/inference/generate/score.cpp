@@ -76,6 +76,13 @@ std::vector<std::vector<double>> log_probabilities_of(std::vector<ScoredTarget> 
   return values;
 }
 
+// How many tokens of each target are decoded: what is scored after them is padding.
+std::vector<int64_t> decoded_tokens(const Targets& targets) {
+  std::vector<int64_t> counts;
+  for (const auto& target : targets) counts.push_back(static_cast<int64_t>(target.size()) - 1);
+  return counts;
+}
+
 // How many logits LibTorch's operations are on.
 int64_t logits_of(const Targets& targets, const TransformerOptions& model) {
   size_t most = 0;
@@ -116,7 +123,8 @@ std::vector<std::vector<double>> score(const FrozenTransformer& model, const tor
   const auto memory = model.encode(src, src_mask);
   return log_probabilities_of(
       scores_of(targets, torch::kCPU, [&](const torch::Tensor& given, const torch::Tensor&) {
-        return model.decode(given, memory, AttentionMask::causal(), src_mask);
+        return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, nullptr,
+                                 decoded_tokens(targets));
       }));
 }
 
@@ -146,7 +154,8 @@ std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
   const inference::FrozenCall call(held->call, logits_of(targets, model.options()));
   const auto memory = model.encode(src, src_mask);
   const auto decode = [&](const torch::Tensor& given, torch::Tensor& attention) {
-    return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, &attention);
+    return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, &attention,
+                             decoded_tokens(targets));
   };
   return with_attention(scores_of(targets, torch::kCPU, decode), src);
 }

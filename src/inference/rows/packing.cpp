@@ -3,6 +3,8 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "kernels/inference.h"
 
 namespace posenc::inference {
@@ -50,7 +52,12 @@ Packing Packing::whole(const AttentionMask& mask, int64_t batch, int64_t length)
   Packing packing(batch, length);
   const at::Tensor tokens = tokens_of(mask, batch, length);
   packing.covers_mask = tokens.defined() && tokens.all().item<bool>();
-  if (tokens.defined() && !packing.covers_mask) packing.tokens = tokens.contiguous();
+  if (!tokens.defined() || packing.covers_mask) return packing;
+  packing.tokens = tokens.contiguous();
+  const bool* const is_token = packing.tokens.const_data_ptr<bool>();
+  for (int64_t b = 0; b < batch; ++b)
+    packing.token_counts.push_back(
+        std::count(is_token + b * length, is_token + (b + 1) * length, true));
   return packing;
 }
 

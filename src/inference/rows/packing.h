@@ -58,7 +58,9 @@ struct Packing {
   bool packed;                          ///< some rows are dropped
   bool covers_mask = false;             ///< the mask's padding is what is dropped, if there is any
   std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
-  std::vector<int64_t> positions;       ///< b * L + l of each row, if packed
+  /// Per sequence: how many of its rows are no padding; empty if all are.
+  std::vector<int64_t> token_counts;
+  std::vector<int64_t> positions;  ///< b * L + l of each row, if packed
   at::Tensor
       tokens;  ///< bool (B, L) on the CPU: false for padding whose rows are kept, or undefined
 

@@ -142,7 +142,7 @@ void attend_in_bytes(const SequenceAttentionRequest& p, int64_t head, int64_t se
 void attend_sequences(const SequenceAttentionRequest& p, int64_t begin, int64_t end,
                       float* scratch) {
   each_item(p, begin, end, [&](int64_t head, int64_t sequence) {
-    if (p.key_lengths[sequence] < kLeastScoredKeys) {
+    if ((p.key_tokens != nullptr ? p.key_tokens : p.key_lengths)[sequence] < kLeastScoredKeys) {
       inference::POSENC_ISA::attend_item(p, head, sequence, scratch);
     } else {
       attend_in_bytes(p, head, sequence, scratch);

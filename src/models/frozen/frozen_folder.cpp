@@ -67,10 +67,14 @@ std::string joined(const std::string& inner, const std::string& name) {
   return (fs::path(inner) / name).generic_string();
 }
 
-// Adds the files of `folder`/`inner`, not those of folders in it.
+// Adds the files of `folder`/`inner`, not those of folders in it. There may be no such folder, of a
+// stage that has no files: those that normalise have none where they are
+// published.
 void add_files(FolderWriter& writer, const std::string& folder, const std::string& inner,
                bool with_weights) {
-  for (const auto& entry : fs::directory_iterator(fs::path(folder) / inner)) {
+  const fs::path from = fs::path(folder) / inner;
+  if (std::error_code unknown; !fs::is_directory(from, unknown)) return;
+  for (const auto& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
     const bool is_left_out = name.front() == '.' || (!with_weights && is_weights(name));
     if (entry.is_regular_file() && !is_left_out)

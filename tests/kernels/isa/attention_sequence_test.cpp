@@ -40,7 +40,7 @@ struct Case {
   Sequences queries, keys;
   bool is_causal = false;
   int64_t window = kNoWindow;
-  std::vector<int64_t> positions;
+  std::vector<int64_t> positions, key_tokens;
   torch::Tensor query, both, bias;
 
   Case(int64_t heads_, int64_t width_, const std::vector<int64_t>& lengths,
@@ -156,6 +156,7 @@ struct Case {
     request.query_lengths = queries.lengths.data();
     request.key_first = keys.first.data();
     request.key_lengths = keys.lengths.data();
+    if (!key_tokens.empty()) request.key_tokens = key_tokens.data();
     request.scale = scale();
     request.is_causal = is_causal;
     if (bias.defined()) {
@@ -307,19 +308,23 @@ TEST(InferenceSequences, LargeScoresDoNotOverflow) {
   }
 }
 
+// Padding does not count.
 TEST(InferenceSequences, FewKeysAreScoredInFloat32) {
   torch::manual_seed(testing::seed(9));
   constexpr int64_t kLeast = int8::kLeastScoredKeys;
-  const Case one(2, 32, {70, 5, 70}, {kLeast, kLeast - 1, 1});
-  on_each_set([&](const InferenceKernels& use) {
-    const auto narrow = one.run(use, 1, kInt8Scores), wide = one.run(use, 1);
-    for (int64_t i = 0; i < one.batch(); ++i) {
-      const auto rows = [&](const torch::Tensor& x) {
-        return x.narrow(0, one.queries.first[i], one.queries.lengths[i]);
-      };
-      EXPECT_EQ(torch::equal(rows(narrow), rows(wide)), one.keys.lengths[i] < kLeast);
-    }
-  });
+  Case tokens(2, 32, {70, 5, 70}, {kLeast, kLeast - 1, 1}),
+      padded(2, 32, {70, 5, 70}, {90, 90, 90});
+  padded.key_tokens = tokens.keys.lengths;
+  for (const Case* one : {&tokens, &padded})
+    on_each_set([&](const InferenceKernels& use) {
+      const auto narrow = one->run(use, 1, kInt8Scores), wide = one->run(use, 1);
+      for (int64_t i = 0; i < one->batch(); ++i) {
+        const auto rows = [&](const torch::Tensor& x) {
+          return x.narrow(0, one->queries.first[i], one->queries.lengths[i]);
+        };
+        EXPECT_EQ(torch::equal(rows(narrow), rows(wide)), tokens.keys.lengths[i] < kLeast);
+      }
+    });
 }
 
 // Heads of all widths up to several steps, and at the limits of the levels.
