@@ -31,6 +31,21 @@ class Freeze : public InFolder {
     command.insert(command.end(), more.begin(), more.end());
     return posenc(command);
   }
+  // A model of sentence-transformers, with its encoder in the folder `inner`.
+  std::string sentence_model(const std::string& name, const std::string& inner,
+                             const std::string& stage) const {
+    const fs::path folder = file(name);
+    fs::create_directories(folder / stage);
+    fs::copy(live("bert"), folder / inner);
+    const std::string type = R"("type": "sentence_transformers.models.)";
+    std::ofstream(folder / "modules.json")
+        << R"([{"idx": 0, "name": "0", "path": ")" << inner << "\", " << type
+        << R"(Transformer"}, {"idx": 1, "name": "1", "path": ")" << stage << "\", " << type
+        << R"(Pooling"}])";
+    std::ofstream(folder / stage / "config.json")
+        << R"({"word_embedding_dimension": 16, "pooling_mode_max_tokens": true})";
+    return folder.string();
+  }
   // Expects that a command writes and says the same of both folders; returns what it said.
   void expect_same(const std::string& folder, const std::vector<std::string>& before,
                    const std::vector<std::string>& after, const std::vector<std::string>& dtypes) {
@@ -44,6 +59,7 @@ class Freeze : public InFolder {
     const Result own = run(folder, dtypes);
     ASSERT_EQ(own.status, 0) << own.err;
     const std::string expected = bytes_of(file("out"));
+    fs::remove_all(file("frozen"));
     ASSERT_EQ(freeze(folder, dtypes).status, 0);
     for (const auto& options : {std::vector<std::string>(), dtypes}) {
       const Result got = run(file("frozen"), options);
@@ -70,6 +86,7 @@ TEST_F(Freeze, EncodeTakesTheEncoderBelowAHead) {
   expect_same(live("emotions"), {"encode"}, {"--in", in, "--out", file("out")}, {"--int8"});
   expect_same(live("emotions"), {"encode"}, {"--in", in, "--out", file("out"), "--head"},
               {"--int8"});
+  fs::remove_all(file("frozen"));
   ASSERT_EQ(freeze(live("emotions"), {"--without-head"}).status, 0);
   const Result result =
       posenc({"encode", file("frozen"), "--in", in, "--out", file("out"), "--head"});
@@ -147,6 +164,38 @@ TEST_F(Freeze, EachInstructionSetWritesOneFileAndReadsIt) {
     EXPECT_TRUE(frozen_by(sets.front(), dtypes) == frozen_by(sets.back(), dtypes));
   for (const std::string& set : sets)
     EXPECT_TRUE(bit_equal(hidden(set, file("frozen"), {}), hidden(set, live("bert"), both))) << set;
+}
+
+// The stages of an earlier model would be read with a later one.
+TEST_F(Freeze, RefusesAFolderWithFilesOfAnotherModel) {
+  const std::string model = sentence_model("model", "", "1_Pooling");
+  ASSERT_EQ(freeze(model).status, 0);
+  EXPECT_EQ(freeze(model).status, 0);
+  expect_refused(freeze(live("bert")), "freeze", "Got modules.json");
+}
+
+TEST_F(Freeze, WritesNeitherIntoTheModelNorBesideItsOwnFolder) {
+  const std::string model = sentence_model("model", "0_Transformer", "1_Pooling");
+  for (const std::string stage : {"0_Transformer", "1_Pooling"}) {
+    const std::string settings = bytes_of(model + "/" + stage + "/config.json");
+    expect_refused(posenc({"freeze", model, model + "/" + stage}), "freeze",
+                   "out must be another folder");
+    EXPECT_EQ(bytes_of(model + "/" + stage + "/config.json"), settings);
+  }
+  fs::create_directories(file("below"));
+  const std::string leaves = sentence_model("leaves", "", "../victim");
+  expect_refused(posenc({"freeze", leaves, file("below/frozen")}), "freeze",
+                 "path must be a folder inside the model's");
+  EXPECT_FALSE(fs::exists(file("below/victim")));
+}
+
+// Weights that were saved into a frozen folder are another model, which was passed over.
+TEST_F(Freeze, RefusesWeightsBesideTheFrozenModel) {
+  const auto in = safetensors("in", dict({{"input_ids", torch::tensor({{3, 4, 5}})}}));
+  ASSERT_EQ(freeze(live("bert")).status, 0);
+  fs::copy(live("bert") + "/model.safetensors", file("frozen"));
+  expect_refused(posenc({"encode", file("frozen"), "--in", in, "--out", file("out")}), "encode",
+                 "must hold a frozen model or weights, not both");
 }
 
 TEST_F(Freeze, RefusesOtherOptionsSettingsAndFolders) {

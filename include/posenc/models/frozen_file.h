@@ -56,7 +56,8 @@ void save_frozen(const FrozenTransformerEncoder& model, const std::string& path)
 ///
 /// Errors: WeightsError for a file that is not a whole frozen model of this kind, written by this
 /// version of the format, or one that was changed; and for a folder whose config.json is another
-/// than the one that it was frozen with.
+/// than the one that it was frozen with, or that has weights, too; c10::ValueError for negative
+/// threads; c10::TypeError unless the default dtype is float32.
 FrozenEncoder load_frozen_encoder(const std::string& path, const LoadFrozenOptions& options = {});
 /// The same for a classifier.
 FrozenClassifier load_frozen_classifier(const std::string& path,
@@ -78,8 +79,8 @@ FrozenTransformerEncoder load_frozen_transformer_encoder(const std::string& path
 /// false or sentence-transformers uses the encoder alone. The files are put in their places when
 /// all are written; those of an earlier call are replaced.
 ///
-/// Errors: c10::ValueError for an `out` that is `folder`, and for one that holds a model with
-/// float32 weights; those of the loaders, freeze() and save_frozen().
+/// Errors: c10::ValueError for an `out` that is `folder` or one of its stages', and for one that
+/// holds weights or files of another model; those of the loaders, freeze() and save_frozen().
 void freeze_folder(const std::string& folder, const std::string& out,
                    const FreezeOptions& options = {}, const LoadOptions& load = {},
                    bool with_head = true);

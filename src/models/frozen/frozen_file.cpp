@@ -1,6 +1,7 @@
 #include "models/frozen/frozen_file.h"
 
 #include <ATen/ops/from_blob.h>
+#include <c10/core/DefaultDtype.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "models/config/model_folder.h"
 #include "models/frozen/options_json.h"
 #include "posenc/version.h"
+#include "weights/common/json.h"
 #include "weights/common/tensor.h"
 #include "weights/safetensors/layout.h"
 #include "weights/safetensors/reader.h"
@@ -63,11 +65,28 @@ std::vector<std::string> digests_of(const std::vector<at::Tensor>& arrays) {
 
 // --- reading ------------------------------------------------------------------------------------
 
+// Weights that were saved into the folder later are another model.
+void check_no_weights_beside(const char* caller, const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_weights_file(name)) continue;
+    throw WeightsError(Code::Unsupported,
+                       fmt::format("must hold a frozen model or weights, not both. Got {} and {}",
+                                   kFrozenFile, name),
+                       "freeze the model into a folder of its own")
+        .in_file(folder)
+        .in_function(caller);
+  }
+}
+
 std::string file_of(const char* caller, const std::string& path) {
   std::error_code unknown;
   if (!std::filesystem::is_directory(path, unknown)) return path;
   std::string file = (std::filesystem::path(path) / kFrozenFile).string();
-  if (io::may_exist(file)) return file;
+  if (io::may_exist(file)) {
+    check_no_weights_beside(caller, path);
+    return file;
+  }
   throw WeightsError(Code::NotFound, "must hold " + std::string(kFrozenFile) + ", a frozen model",
                      "`posenc freeze` and freeze_folder() make such a folder of a model's")
       .in_file(path)
@@ -82,8 +101,8 @@ const std::string& metadata_of(const Manifest& manifest, const char* key) {
 }
 
 Json json_in(const Manifest& manifest, const char* key) {
-  Json json = Json::parse(metadata_of(manifest, key), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object())
+  Json json = io::json_tree<Json>(metadata_of(manifest, key), key);
+  if (!json.is_object())
     throw WeightsError(Code::Corrupt, "must have a JSON object as " + std::string(key));
   return json;
 }
@@ -174,6 +193,9 @@ FrozenContents read_frozen(const std::string& path, const std::string& folder,
   check_format(manifest);
   const auto length = io::little_endian<uint64_t>(mapping->bytes(), 0);
   check_header(mapping->bytes().substr(0, kLengthBytes + length));
+  if (!manifest.opaque.empty())
+    throw WeightsError(Code::UnexpectedKeys, "must have a dtype of a frozen model")
+        .in_tensor(manifest.opaque.front().name);
   FrozenContents contents;
   for (const auto& tensor : manifest.tensors)
     contents.arrays.emplace(tensor.name, array_of(mapping, manifest, tensor));
@@ -192,8 +214,18 @@ std::string digest_of(std::string_view bytes) {
   return fmt::format("{:016x}", base::xxhash64(bytes));
 }
 
+void check_default_dtype(const char* caller) {
+  const auto dtype = c10::get_default_dtype_as_scalartype();
+  TORCH_CHECK_TYPE(dtype == at::kFloat, "[", caller,
+                   "] the default dtype, in which modules are made, must be float32. Got ", dtype);
+}
+
 void with_frozen_file(const char* caller, const std::string& path, const LoadFrozenOptions& options,
                       const std::function<void(const FrozenContents&)>& use) {
+  const int64_t threads = options.threads().value_or(0);
+  TORCH_CHECK_VALUE(threads >= 0, "[", caller,
+                    "] threads must be positive, or 0 for those of LibTorch. Got ", threads);
+  check_default_dtype(caller);
   const std::string file = file_of(caller, path);
   io::in_context(caller, file, [&] {
     try {

@@ -52,6 +52,9 @@ void write_frozen(const FrozenContents& contents, io::AtomicFile& file);
 void with_frozen_file(const char* caller, const std::string& path, const LoadFrozenOptions& options,
                       const std::function<void(const FrozenContents&)>& use);
 
+/// Throws c10::TypeError, naming `caller`, unless modules are made in float32.
+void check_default_dtype(const char* caller);
+
 /// The digest of a text, as a file has it.
 std::string digest_of(std::string_view bytes);
 

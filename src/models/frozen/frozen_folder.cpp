@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -51,7 +52,7 @@ struct FolderParts {
 FolderParts parts_of(const std::string& folder) {
   if (!has_modules(folder)) return {};
   FolderParts parts;
-  const auto stages = read_modules(kFolderCaller, folder).stages;
+  const auto stages = checked_modules(kFolderCaller, folder).stages;
   TORCH_CHECK_VALUE(stages.front().kind != "StaticEmbedding", "[", kFolderCaller, "] ", folder,
                     ": the model must have layers. Got a static embedding, which is a table");
   parts.inner = stages.front().path;
@@ -67,19 +68,23 @@ std::string joined(const std::string& inner, const std::string& name) {
   return (fs::path(inner) / name).generic_string();
 }
 
-// Adds the files of `folder`/`inner`, not those of folders in it. There may be no such folder, of a
-// stage that has no files: those that normalise have none where they are
-// published.
-void add_files(FolderWriter& writer, const std::string& folder, const std::string& inner,
-               bool with_weights) {
-  const fs::path from = fs::path(folder) / inner;
-  if (std::error_code unknown; !fs::is_directory(from, unknown)) return;
-  for (const auto& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_left_out = name.front() == '.' || (!with_weights && is_weights(name));
-    if (entry.is_regular_file() && !is_left_out)
-      writer.add_copy(joined(inner, name), entry.path().string());
-  }
+// The files that are copied, by their names within the folder; not those of folders in it.
+std::map<std::string, fs::path> copied_files(const std::string& folder, const FolderParts& parts) {
+  std::map<std::string, fs::path> files;
+  const auto add = [&](const std::string& inner, bool with_weights) {
+    const fs::path from = fs::path(folder) / inner;
+    std::error_code unknown;
+    if (!fs::is_directory(from, unknown)) return;  // of a stage that has no files
+    for (const auto& entry : fs::directory_iterator(from)) {
+      const std::string name = entry.path().filename().string();
+      const bool is_left_out = name.front() == '.' || (!with_weights && is_weights(name));
+      if (entry.is_regular_file() && !is_left_out) files.emplace(joined(inner, name), entry.path());
+    }
+  };
+  for (const std::string& stage : parts.stages) add(stage, true);
+  add("", false);
+  add(parts.inner, false);
+  return files;
 }
 
 FrozenContents contents_in(const std::string& folder, bool with_head, const FreezeOptions& options,
@@ -93,15 +98,31 @@ FrozenContents contents_in(const std::string& folder, bool with_head, const Free
   return frozen_contents(freeze(load_encoder(folder, load), options));
 }
 
-void check_out(const std::string& folder, const std::string& out, const std::string& inner) {
+// Nothing of the model is written over, and nothing of another one stays, which would be read with
+// this one: a tokenizer, stages, or weights.
+void check_out(const std::string& folder, const std::string& out, const FolderParts& parts,
+               const std::map<std::string, fs::path>& copied) {
   std::error_code unknown;
-  TORCH_CHECK_VALUE(!fs::equivalent(folder, out, unknown), "[", kFolderCaller,
-                    "] out must be another folder than that of the model. Got ", out);
-  if (!fs::is_directory(fs::path(out) / inner, unknown)) return;
-  for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
-    const std::string name = entry.path().filename().string();
-    TORCH_CHECK_VALUE(name == kFrozenFile || !is_weights(name), "[", kFolderCaller, "] ", out,
-                      ": out must hold no weights of a model. Got ", name);
+  std::set<std::string> folders = parts.stages;
+  folders.insert({"", parts.inner});
+  for (const std::string& inner : folders)
+    TORCH_CHECK_VALUE(!fs::equivalent(fs::path(folder) / inner, out, unknown), "[", kFolderCaller,
+                      "] out must be another folder than that of the model, and than those of its "
+                      "stages. Got ",
+                      out);
+  for (const std::string& inner : folders) {
+    if (!fs::is_directory(fs::path(out) / inner, unknown)) continue;
+    for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
+      const std::string name = entry.path().filename().string(), whole = joined(inner, name);
+      const bool is_replaced = copied.contains(whole) || whole == joined(parts.inner, kFrozenFile);
+      if (is_replaced || name.front() == '.' || !entry.is_regular_file()) continue;
+      TORCH_CHECK_VALUE(!is_weights(name) || name == kFrozenFile, "[", kFolderCaller, "] ", out,
+                        ": out must hold no weights of a model. Got ", whole);
+      TORCH_CHECK_VALUE(false, "[", kFolderCaller, "] ", out,
+                        ": out must be empty, or hold what an earlier call wrote of a model with "
+                        "the same files. Got ",
+                        whole);
+    }
   }
 }
 
@@ -139,7 +160,8 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
                    const LoadOptions& load, bool with_head) {
   check_is_folder(kFolderCaller, folder);
   const FolderParts parts = parts_of(folder);
-  check_out(folder, out, parts.inner);
+  const auto copied = copied_files(folder, parts);
+  check_out(folder, out, parts, copied);
   const auto writer = io::in_context(
       kFolderCaller, out, [&] { return std::make_unique<FolderWriter>(out); });  // before the work
   const std::string model =
@@ -149,9 +171,7 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
   contents.settings[kSettingsFile] =
       digest_of(io::read_text((fs::path(model) / kSettingsFile).string(), kMostText));
   io::in_context(kFolderCaller, out, [&] {
-    add_files(*writer, folder, "", false);
-    if (!parts.inner.empty()) add_files(*writer, folder, parts.inner, false);
-    for (const std::string& stage : parts.stages) add_files(*writer, folder, stage, true);
+    for (const auto& [name, path] : copied) writer->add_copy(name, path.string());
     writer->add_written(joined(parts.inner, kFrozenFile),
                         [&](io::AtomicFile& file) { write_frozen(contents, file); });
     writer->commit();

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -122,9 +125,24 @@ struct KindOf<FrozenTransformerEncoder> {
   using Options = TransformerEncoderOptions;
 };
 
+// Throws for more layers than there are arrays, before they are made. `options` has no deep values.
+void check_numbers_of_parts(const nlohmann::json& options, std::size_t arrays) {
+  static constexpr std::string_view kNumbers[] = {"num_layers", "num_encoder_layers",
+                                                  "num_decoder_layers", "num_feedforward_networks"};
+  for (const auto& item : options.items()) {
+    if (item.value().is_structured()) check_numbers_of_parts(item.value(), arrays);
+    const bool is_number = std::ranges::find(kNumbers, item.key()) != std::end(kNumbers);
+    TORCH_CHECK_VALUE(
+        !is_number || !item.value().is_number_unsigned() || item.value().get<uint64_t>() <= arrays,
+        "option ", item.key(), " must be at most the number of arrays, ", arrays, ". Got ",
+        item.value().dump());
+  }
+}
+
 // A module whose parameters are not set, and whose memory is therefore never used.
 template <typename Frozen>
 typename KindOf<Frozen>::Module module_of(const FrozenContents& contents) {
+  check_numbers_of_parts(contents.options, contents.arrays.size());
   const SkipInit skip;
   typename KindOf<Frozen>::Module module(
       options_from<typename KindOf<Frozen>::Options>(contents.options));
@@ -156,6 +174,7 @@ Frozen frozen_of(const FrozenContents& contents, typename KindOf<Frozen>::Module
 
 template <typename Frozen>
 FrozenContents contents_of_frozen(const Frozen& model) {
+  check_default_dtype("save_frozen");
   const inference::FrozenSource& source = source_of(model);
   TORCH_CHECK_VALUE(!source.arrays.empty(),
                     "[save_frozen] the model must be a whole one: one that is part of another is "

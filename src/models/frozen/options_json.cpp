@@ -180,6 +180,9 @@ void read_option(const Json& json, T& value, const std::string& where) {
     read_float(json, value, where);
   } else if constexpr (std::is_integral_v<T>) {
     if (!json.is_number_integer()) refuse_option(where, "an integer", json);
+    const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<uint64_t>())
+                                                : std::in_range<T>(json.get<int64_t>());
+    if (!fits) refuse_option(where, "an integer of its type", json);
     value = json.get<T>();
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (!json.is_string()) refuse_option(where, "a text", json);

@@ -271,6 +271,18 @@ TEST_F(BadFrozenFile, IsNamedWithTheRuleAndTheValue) {
   expect(Code::Unsupported, "must have format 1 of frozen models. Got 2, written by posenc 0.");
   set("posenc.kind", "Transformer");
   expect(Code::Unsupported, "must be a frozen Encoder. Got one of kind Transformer");
+  // A parser that recurses, or that copies what it read, would end the process.
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  set("posenc.options", R"({"causal": )" + deep + "}");
+  expect(Code::LimitExceeded, "no deeper than 64");
+  set("posenc.digests", R"({"embeddings.LayerNorm.bias": )" + deep + "}");
+  expect(Code::LimitExceeded, "no deeper than 64");
+  set("posenc.options", R"({"causal": true, "causal": false})");
+  expect(Code::Corrupt, "must have each name once in posenc.options");
+  set_json("posenc.options", [](auto& json) { json["encoder"]["num_layers"] = 1'000'000'000; });
+  expect(Code::Corrupt, "option num_layers must be at most the number of arrays");
+  set_json("posenc.options", [](auto& json) { json["pad_token_id"] = ~uint64_t{0}; });
+  expect(Code::Corrupt, "option pad_token_id must be an integer of its type");
   set("posenc.options", "[]");
   expect(Code::Corrupt, "a JSON object as posenc.options");
   set_json("posenc.options", [](auto& json) { json["sparkle"] = 1; });
@@ -317,6 +329,16 @@ TEST_F(BadFrozenFile, TheDigestsOfArraysMayBeLeftOut) {
   write_file(path_, changed);
   EXPECT_THROW(load_frozen_encoder(path_), WeightsError);
   EXPECT_NO_THROW(load_frozen_encoder(path_, LoadFrozenOptions().check(false)));
+}
+
+TEST_F(BadFrozenFile, IsNotBlamedForWhatTheCallerSets) {
+  EXPECT_ERROR(load_frozen_encoder(path_, LoadFrozenOptions().threads(-1)), c10::ValueError,
+               "[load_frozen_encoder] threads must be positive");
+  const auto before = torch::get_default_dtype();
+  torch::set_default_dtype(c10::scalarTypeToTypeMeta(torch::kDouble));
+  EXPECT_ERROR(load_frozen_encoder(path_), c10::TypeError, "default dtype");
+  torch::set_default_dtype(before);
+  EXPECT_NO_THROW(load_frozen_encoder(path_));
 }
 
 TEST_F(BadFrozenFile, OtherFiles) {
