@@ -324,7 +324,7 @@ def measure(binary: str, name: str, seconds: float, most_busy: float) -> dict:
 def measure_shapes(binary: str, name: str, seconds: float, most_busy: float, threads: int) -> dict:
     folder = prepare(name)
     began = time.monotonic()
-    limits = tuple(f"limit_{dtype}" for dtype in BESIDE_OPENVINO)
+    limits = tuple(f"limit_{dtype}" for dtype in BESIDE_OPENVINO) if threads == 1 else ()
     found = start(binary, name, folder, BESIDE_OPENVINO + limits, OPENVINO, threads)
     compared(found, name, folder)
     medians, how = in_turns(found, MODELS[name].shapes(), seconds, began, most_busy)

@@ -2,9 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <thread>
-#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -68,13 +65,5 @@ inline Limits processor_limits() {
 #else
 inline Limits processor_limits() { return {}; }
 #endif
-
-/// Shares `count` multiply-adds among threads.
-inline void multiply_add(const MultiplyAdds& run, double count, int threads) {
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back([&] { run(count / threads); });
-  run(count / threads);
-  for (std::thread& one : others) one.join();
-}
 
 }  // namespace posenc::benchmarks

@@ -5,7 +5,7 @@
 //
 // DTYPE: one of options_of(); or limit_float32, limit_bfloat16, limit_int8 or limit_int8_bfloat16:
 // the time in which this processor can multiply and add as often as the encoder does, if nothing
-// waits for memory (limit.h). Prints `ready`, or
+// waits for memory (limit.h), on one thread. Prints `ready`, or
 // `lacks` where the processor has no such instruction.
 // FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. Each line of
 // stdin, `FIRST COUNT BATCH TOKENS BEAMS [FILE]`, runs COUNT sequences from FIRST on in batches,
@@ -115,7 +115,7 @@ Work work_of(const std::string& dtype) {
 
 bool is_complete(const Work& work) { return work.linear && work.scores && work.values; }
 
-Call limit(const std::string& folder, const std::string& dtype, int threads) {
+Call limit(const std::string& folder, const std::string& dtype) {
   const Work work = work_of(dtype);
   if (!is_complete(work)) return nullptr;
   std::ifstream in(folder + "/model/config.json");
@@ -129,12 +129,9 @@ Call limit(const std::string& folder, const std::string& dtype, int threads) {
       tokens += length;
       pairs += length * length;
     }
-    const auto run = [&](const auto& kind, double count) {
-      posenc::benchmarks::multiply_add(kind, layers * count, threads);
-    };
-    run(work.linear, tokens * width * (4 * width + 2 * hidden));
-    run(work.scores, pairs * width);
-    run(work.values, pairs * width);
+    work.linear(layers * tokens * width * (4 * width + 2 * hidden));
+    work.scores(layers * pairs * width);
+    work.values(layers * pairs * width);
     return [](std::ostream&) {};
   };
 }
@@ -177,7 +174,7 @@ posenc::FreezeOptions options_of(const std::string& dtype, int threads) {
 Call call_of(const std::string& folder, const std::string& kind, const std::string& dtype,
              int threads) {
   const std::string of_limit = "limit_";
-  if (dtype.rfind(of_limit, 0) == 0) return limit(folder, dtype.substr(of_limit.size()), threads);
+  if (dtype.rfind(of_limit, 0) == 0) return limit(folder, dtype.substr(of_limit.size()));
   const auto options = options_of(dtype, threads);
   return kind == "encoder" ? encoder(folder, options) : translation(folder, options);
 }
