@@ -97,33 +97,32 @@ std::vector<std::string> names_beyond(const FrozenArrays& a, const FrozenArrays&
   return names;
 }
 
-// What a kind of models is: its name, its module and the module's options.
+// What a kind of models is: its name, and its module.
 template <typename Frozen>
 struct KindOf;
 template <>
 struct KindOf<FrozenEncoder> {
   static constexpr const char* kName = "Encoder";
   using Module = Encoder;
-  using Options = EncoderOptions;
 };
 template <>
 struct KindOf<FrozenClassifier> {
   static constexpr const char* kName = "Classifier";
   using Module = Classifier;
-  using Options = ClassifierOptions;
 };
 template <>
 struct KindOf<FrozenTransformer> {
   static constexpr const char* kName = "Transformer";
   using Module = Transformer;
-  using Options = TransformerOptions;
 };
 template <>
 struct KindOf<FrozenTransformerEncoder> {
   static constexpr const char* kName = "TransformerEncoder";
   using Module = TransformerEncoder;
-  using Options = TransformerEncoderOptions;
 };
+
+template <typename Frozen>
+using ModuleOf = typename KindOf<Frozen>::Module;
 
 // Throws for more layers than there are arrays, before they are made. `options` has no deep values.
 void check_numbers_of_parts(const nlohmann::json& options, std::size_t arrays) {
@@ -141,18 +140,18 @@ void check_numbers_of_parts(const nlohmann::json& options, std::size_t arrays) {
 
 // A module whose parameters are not set, and whose memory is therefore never used.
 template <typename Frozen>
-typename KindOf<Frozen>::Module module_of(const FrozenContents& contents) {
+ModuleOf<Frozen> module_of(const FrozenContents& contents) {
   check_numbers_of_parts(contents.options, contents.arrays.size());
   const SkipInit skip;
-  typename KindOf<Frozen>::Module module(
-      options_from<typename KindOf<Frozen>::Options>(contents.options));
+  using Options = decltype(ModuleOf<Frozen>::ContainedType::options);
+  ModuleOf<Frozen> module(options_from<Options>(contents.options));
   module->eval();
   return module;
 }
 
 // freeze() of a module that has the arrays, which is gone afterwards.
 template <typename Frozen>
-Frozen frozen_of(const FrozenContents& contents, typename KindOf<Frozen>::Module module) {
+Frozen frozen_of(const FrozenContents& contents, ModuleOf<Frozen> module) {
   TORCH_CHECK_VALUE(
       contents.freeze.gemm() != GemmBackend::Autotune,
       "gemm must be Native or ATen: the choices of Autotune are those of one process");
