@@ -43,6 +43,7 @@ void fill_lines(const FillOptions& options);
 
 struct EncodeTextOptions {
   std::string folder, file, output;
+  sentence::Task task = sentence::Task::None;
   PromptOptions prompt;
   bool normalize = false;
   int64_t truncate_dim = 0;  ///< 0: the folder's

@@ -144,6 +144,7 @@ constexpr int64_t kMostTextsAtATime = 1 << 20;
 
 // The options of --text.
 void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* text) {
+  add_task(sub, options.task)->needs(text);
   for (auto* option : add_prompt_options(sub, options.prompt, "each line")) option->needs(text);
   sub.add_flag("--normalize", options.normalize, "divide each vector by its length")->needs(text);
   sub.add_option("--truncate-dim", options.truncate_dim, "keep this many entries of each vector")

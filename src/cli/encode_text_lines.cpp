@@ -35,12 +35,13 @@ void encode_text_lines(const EncodeTextOptions& options) {
   each_line(options.file,
             [&](const LineReader&, const std::string& line) { texts.push_back(line); });
   auto requested = SentenceEncodeOptions()
+                       .task(options.task)
                        .normalize(options.normalize)
                        .batch_size(options.batch)
                        .prompt_name(options.prompt.name)
                        .prompt(options.prompt.text);
   if (options.truncate_dim > 0) requested.truncate_dim(options.truncate_dim);
-  CutLines cut("encode", model.max_seq_length());
+  CutLines cut("encode", model.max_seq_length(options.task));
   requested.on_truncated(cut.count());
   StateDict result;
   result.insert("embeddings", model.encode(texts, requested));

@@ -66,6 +66,8 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
     const auto text = [](const std::string& name) { return name.empty() ? Json() : Json(name); };
     all["model_type"] = text(options.folder->model_type);
     all["embeddings_preset"] = text(options.folder->embeddings_preset);
+    all["sentence_class"] = text(options.folder->sentence_class);
+    all["sentence_stages"] = options.folder->sentence_stages;
   }
   all["tensors"] = std::move(tensors);
   all["unreadable"] = json_of(manifest.opaque, "reason");
@@ -90,6 +92,9 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
     };
     print("{}: model type {}, embeddings preset {}\n", options.path,
           known(options.folder->model_type), known(options.folder->embeddings_preset));
+    if (const std::string& name = options.folder->sentence_class; !name.empty())
+      print("{}: {} of sentence-transformers: {}\n", options.path, name,
+            shown(fmt::format("{}", fmt::join(options.folder->sentence_stages, ", "))));
   }
   print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
         manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
@@ -128,11 +133,13 @@ void add_inspect(CLI::App& app) {
       "them in full), dtypes and shapes of tensors, what is not a tensor, and metadata; of a "
       "model's folder also its type and the preset of its embeddings. No code in the file is run.");
   sub->add_option("FILE", options->path, kReadableFilesOrFolder)->required()->check(input_path());
-  sub->add_flag("--json", options->json,
-                "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
-                "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
-                "contiguous little-endian bytes, and more_values counts values that are not "
-                "listed. For a folder also model_type and embeddings_preset");
+  sub->add_flag(
+      "--json", options->json,
+      "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
+      "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
+      "contiguous little-endian bytes, and more_values counts values that are not "
+      "listed. For a folder also model_type, embeddings_preset, and the class and the stages "
+      "of sentence-transformers");
   sub->footer(
       "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");
   sub->callback([options] { inspect(*options); });

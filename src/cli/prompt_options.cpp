@@ -1,5 +1,7 @@
 #include "cli/prompt_options.h"
 
+#include "cli/arguments.h"
+
 namespace posenc::cli {
 
 std::vector<CLI::Option*> add_prompt_options(CLI::App& sub, PromptOptions& prompt,
@@ -13,6 +15,18 @@ std::vector<CLI::Option*> add_prompt_options(CLI::App& sub, PromptOptions& promp
   auto* text = sub.add_option_function<std::string>("--prompt-text", setter(prompt.text),
                                                     "text that is put before " + where);
   return {name, text->excludes(name)};
+}
+
+CLI::Option* add_task(CLI::App& sub, sentence::Task& task) {
+  const auto set = [&task](const std::string& name) {
+    task = name == "query" ? sentence::Task::Query : sentence::Task::Document;
+  };
+  return sub
+      .add_option_function<std::string>(
+          "--task", set,
+          "what the lines are for, which chooses the prompt, unless it is given, the route of a "
+          "model that has several, and the most tokens; default: neither")
+      ->check(choice({"query", "document"}));
 }
 
 }  // namespace posenc::cli

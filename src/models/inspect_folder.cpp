@@ -5,11 +5,14 @@
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
 #include "models/sentence/sentence_folder.h"
+#include "models/sentence/stage_settings.h"
 #include "models/types/model_types.h"
 #include "weights/common/file.h"
 
 namespace posenc {
 namespace {
+
+constexpr const char* kInspect = "inspect_folder";
 
 // Of an encoder of several models, the part that is loaded.
 const char* embeddings_preset_of(std::string_view type) {
@@ -24,12 +27,14 @@ const char* embeddings_preset_of(std::string_view type) {
 
 FolderInfo inspect_folder(const std::string& folder) {
   FolderInfo info;
-  const auto frozen = (std::filesystem::path(folder) / kFrozenFile).string();
-  info.weights = io::may_exist(frozen) ? frozen : weights_in("inspect_folder", folder);
-  info.sentence_stages = stages_after_encoder("inspect_folder", folder);
-  const auto config = (std::filesystem::path(folder) / "config.json").string();
+  const std::string model = folder_of_model(kInspect, folder);
+  const auto frozen = (std::filesystem::path(model) / kFrozenFile).string();
+  info.weights = io::may_exist(frozen) ? frozen : weights_in(kInspect, model);
+  info.sentence_stages = stages_after_encoder(kInspect, folder);
+  if (has_modules(folder)) info.sentence_class = kind_name(inspect_sentence_kind(folder));
+  const auto config = (std::filesystem::path(model) / "config.json").string();
   if (!io::may_exist(config)) return info;
-  info.model_type = Settings("inspect_folder", config).text("model_type", "");
+  info.model_type = Settings(kInspect, config).text("model_type", "");
   info.embeddings_preset = embeddings_preset_of(info.model_type);
   return info;
 }

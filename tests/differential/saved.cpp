@@ -77,7 +77,7 @@ StateDict train_classifier(const Json& options, const StateDict& tensors) {
 // A model of sentence-transformers after one step of training, and the vectors of ids.
 StateDict train_sentences(const Json& options, const StateDict& tensors) {
   const std::string folder = options.at("folder");
-  Encoder encoder = load_encoder(read_sentence_folder(folder).encoder);
+  Encoder encoder = load_encoder(read_sentence_folder(folder).route().encoder);
   SentenceStages stages = load_sentence_stages(folder);
   std::vector<at::Tensor> parameters = encoder->parameters();
   for (const at::Tensor& parameter : stages->parameters()) parameters.push_back(parameter);

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from encoders import KINDS, one_thread, settings
 from harness import Case, Draw, Failure, Programs
-from sentences import chain, compare, static_table, typed
+from sentences import chain, compare, dense, static_table, typed, write
 from tokenizer_folders import texts, tokenizer
 
 MODELS, TEXTS, LIMITS = 8, 5, [8, 16, 40]
@@ -114,6 +114,68 @@ def sentence_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, 
     return root, config, f"{kind_name}, {[stage['type'].rsplit('.', 1)[-1] for stage in listed]}"
 
 
+def first_stage(draw: Draw, folder: Path, static: bool) -> int:
+    """A table of tokens, or an encoder with lengths of its own, and a pooling beside it; returns the width."""
+    folder.mkdir(parents=True)
+    if static:
+        words = tokenizer(draw, draw.choice(sorted(TOKENIZERS.values()))).backend_tokenizer
+        words.save(str(folder / "tokenizer.json"))
+        return static_table(draw, folder, words.get_vocab_size(), 12).shape[1]
+    kind_name = draw.choice(sorted(TOKENIZERS))
+    name, limits = limited(draw, kind_name)
+    words = tokenizer(draw, name, **limits)
+    model = drawn_model(draw, kind_name, KINDS[kind_name].model, words)
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    own = stage_settings(draw) | {task: draw.choice(LIMITS) for task in ["query_length", "document_length"] if draw.coin()}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(own))
+    write(Path(f"{folder}_Pooling"), {"embedding_dimension": model.config.hidden_size, "pooling_mode": draw.choice(["mean", "cls"])})
+    return model.config.hidden_size
+
+
+def routed_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str]:
+    """A Router in front, with first stages of its own, or after a pooling, as Asym was. A stage may be in several routes."""
+    root, in_front, is_shared = programs.folder / f"texts-{number}", draw.coin(), draw.coin()
+    routes = draw.sample(["query", "document", "text", "other"], draw.randint(1, 3))
+    folder = root if in_front else root / "2_Asym"
+    types, structure, widths = {}, {}, {}
+    listed = [{"idx": 0, "name": "0", "path": "", "type": f"sentence_transformers.{draw.choice(['models', 'base.modules.router'])}.Router"}]
+    if not in_front:
+        widths["first"] = first_stage(draw, root / "first", static=False)
+        listed = [{"idx": 0, "name": "0", "path": "first", "type": typed(draw, "Transformer")},
+                  {"idx": 1, "name": "1", "path": "first_Pooling", "type": typed(draw, "Pooling")},
+                  {"idx": 2, "name": "2", "path": "2_Asym", "type": "sentence_transformers.models.Asym"}]  # fmt: skip
+    for route in routes:
+        first = "shared" if is_shared else f"{route}_0"
+        ids = [first] if in_front else []
+        if in_front and first not in types:
+            is_static = draw.coin()
+            types[first] = typed(draw, "StaticEmbedding" if is_static else "Transformer")
+            widths[first] = first_stage(draw, folder / first, is_static)
+        if in_front and types[first].endswith("Transformer"):
+            types[f"{first}_Pooling"] = typed(draw, "Pooling")
+            ids.append(f"{first}_Pooling")
+        width = widths[first if in_front else "first"]
+        ids.append(f"{draw.choice([route, 'dense'])}_{width}")
+        if ids[-1] not in types:
+            types[ids[-1]] = typed(draw, "Dense")
+            dense(draw, folder / ids[-1], width, of_tokens=False, out=8)
+        structure[route] = ids
+    parameters = {"allow_empty_key": True, "default_route": draw.choice([None, *routes])}
+    if draw.coin(0.3):
+        keys = draw.sample([(task, modality) for task in ["query", "document", None] for modality in ["text", "image", None]], 2)
+        parameters["route_mappings"] = {str(key): draw.choice(routes) for key in keys}
+    (folder / draw.choice(["router_config.json", "config.json"])).write_text(
+        json.dumps({"types": types, "structure": structure, "parameters": parameters}))  # fmt: skip
+    if draw.coin():
+        listed.append({"idx": 9, "name": "9", "path": "9_Normalize", "type": typed(draw, "Normalize")})
+        (root / "9_Normalize").mkdir()
+    (root / "modules.json").write_text(json.dumps(listed))
+    config = whole_settings(draw)
+    (root / "config_sentence_transformers.json").write_text(json.dumps(config))
+    return root, config, f"a Router {'in front' if in_front else 'after a pooling'}, {structure}, {parameters}"
+
+
 def call(draw: Draw, config: dict) -> dict:
     named = [None, None, "query", "document", *config.get("prompts", {})]
     method = draw.choice(["encode", "encode", "encode_query", "encode_document"])
@@ -134,7 +196,8 @@ def sentence_cases(draw: Draw, programs: Programs, number: int) -> list[tuple[Ca
     """The folder, and at times what the package makes of it: the layout of its own release."""
     from sentence_transformers import SentenceTransformer
 
-    root, config, what = (static_folder if number == 0 else sentence_folder)(draw, programs, number)
+    made = {0: static_folder, 1: routed_folder, 2: routed_folder}.get(number, sentence_folder)
+    root, config, what = made(draw, programs, number)
     folders = [root]
     if draw.coin():
         folders.append(Path(f"{root}-again"))
@@ -143,9 +206,20 @@ def sentence_cases(draw: Draw, programs: Programs, number: int) -> list[tuple[Ca
     cases = []
     for folder in folders:
         model = SentenceTransformer(str(folder), device="cpu")
-        expected = {str(i): by_package(model, arguments) for i, arguments in enumerate(calls)}
-        cases.append((Case({"op": "sentence_texts", "folder": str(folder), "calls": calls}, {}, expected), f"{what}, {folder.name}"))
+        own = [arguments for arguments in calls if has_route(model, arguments["method"])]
+        expected = {str(i): by_package(model, arguments) for i, arguments in enumerate(own)}
+        cases.append((Case({"op": "sentence_texts", "folder": str(folder), "calls": own}, {}, expected), f"{what}, {folder.name}"))
     return cases
+
+
+def has_route(model, method: str) -> bool:
+    try:
+        getattr(model, method)(["the"])
+    except ValueError as error:
+        if "No route found" not in str(error):
+            raise
+        return False
+    return True
 
 
 def cross_encoder(draw: Draw, programs: Programs, number: int) -> tuple[Path, dict, str | None]:

@@ -8,11 +8,11 @@ namespace {
 // The vectors of ids, by the encoder of a folder of sentence-transformers and its stages.
 StateDict sentences(const Json& options, const StateDict& tensors) {
   const std::string folder = options.at("folder");
-  const SentenceFolder read = read_sentence_folder(folder);
+  const SentenceRoute read = read_sentence_folder(folder).route();
   SentenceStages stages = load_sentence_stages(folder);
   const at::Tensor& ids = tensors["input_ids"];
   StateDict results;
-  if (read.is_static) {
+  if (read.first == sentence::FirstStage::StaticEmbedding) {
     const at::Tensor table = load_static_embedding(read.encoder);
     results.insert("vectors", stages->forward(table.index_select(0, ids.flatten()).mean(0, true)));
     return results;

@@ -77,8 +77,8 @@ def pooled(mode: str, features: dict, include: bool) -> torch.Tensor:
     return hidden[:, -1] * is_pooled.any()
 
 
-def dense(draw: Draw, folder: Path, width: int, of_tokens: bool):
-    out = draw.choice([width, 3, 8])
+def dense(draw: Draw, folder: Path, width: int, of_tokens: bool, out: int | None = None):
+    out = out or draw.choice([width, 3, 8])
     config, activation = {"in_features": width, "out_features": out}, torch.nn.Tanh()
     if draw.coin(0.8):
         name = draw.choice(ACTIVATIONS)

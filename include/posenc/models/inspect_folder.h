@@ -16,13 +16,18 @@ struct FolderInfo {
   std::string model_type;  ///< that of config.json; empty if it has none
   std::string embeddings_preset;  ///< the preset of the model's embeddings; empty if there is none
   /// What a sentence-transformers model does after its encoder, such as `Pooling (mean_tokens)`,
-  /// `Dense (2_Dense)` and `Normalize`; empty for other models.
+  /// `Dense (2_Dense)` and `Normalize`; of one that begins with a Router also that, with its
+  /// routes. Empty for other models.
   std::vector<std::string> sentence_stages = {};
+  /// The class of sentence-transformers, such as `SparseEncoder`; empty for a model that it did not
+  /// write.
+  std::string sentence_class = {};
 };
 
-/// Finds the weights of a model in `folder`, and the preset of its embeddings:
-/// encoder_embeddings_preset() for token ids, vision_embeddings_preset() for images. For a model
-/// with several encoders, such as CLIP, it is that of the encoder that load_encoder() reads.
+/// Finds the weights of a model in `folder`, of a Router those of texts without a task, and the
+/// preset of its embeddings: encoder_embeddings_preset() for token ids, vision_embeddings_preset()
+/// for images. For a model with several encoders, such as CLIP, it is that of the encoder that
+/// load_encoder() reads.
 ///
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a folder
 /// without weights and for files that cannot be read.

@@ -32,7 +32,7 @@ struct SaveSentenceModelOptions {
 ///
 /// ```cpp
 /// const std::string source = "models/all-MiniLM-L6-v2";
-/// auto encoder = posenc::load_encoder(posenc::read_sentence_folder(source).encoder);
+/// auto encoder = posenc::load_encoder(posenc::read_sentence_folder(source).route().encoder);
 /// auto stages = posenc::load_sentence_stages(source);  // train both
 /// posenc::save_sentence_model(encoder, stages, "models/mine",
 ///                             posenc::SaveSentenceModelOptions(source));

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "posenc/export.h"
 #include "posenc/models/sentence_stages.h"
@@ -11,45 +12,118 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// A folder of sentence-transformers: where its parts are, and how texts are given to it.
-struct SentenceFolder {
-  std::string encoder;  ///< folder of the encoder, or of the static embedding
-  bool is_static =
-      false;              ///< a table of tokens (StaticEmbedding, model2vec) in place of an encoder
-  std::string tokenizer;  ///< folder of the tokenizer
-  /// Prompts by name; each is put before the text as it is. `query` and `document` are always
-  /// there, empty unless the folder has them.
-  std::map<std::string, std::string> prompts = {};
-  std::optional<std::string> default_prompt_name = {};  ///< the prompt of encode() without another
-  std::optional<int64_t> truncate_dim = {};             ///< entries of a vector that are kept
+/// The class of sentence-transformers that a folder is for.
+enum class SentenceKind {
+  Dense,         ///< SentenceTransformer
+  Sparse,        ///< SparseEncoder
+  MultiVector,   ///< MultiVectorEncoder, ColBERT of PyLate and HF_ColBERT
+  CrossEncoder,  ///< CrossEncoder, and classifiers and causal models alone, which rank
+};
+
+namespace sentence {
+
+/// What the first stage of a route makes of the ids of a text.
+enum class FirstStage {
+  Encoder,          ///< an encoder's last hidden state
+  MaskedHead,       ///< the logits of a head for masked words
+  StaticEmbedding,  ///< the mean of the rows of a table: StaticEmbedding, model2vec
+};
+
+/// How a query is filled up with tokens of one id, as ColBERT does.
+struct QueryExpansion {
+  /// Whether a query has exactly `length` tokens or at least as many.
+  enum class Strategy { Fixed, Min };
+
+  Strategy strategy;                      ///< of lengths
+  int64_t length;                         ///< tokens, special ones and the prompt included
+  bool attend = false;                    ///< whether the encoder sees the tokens that are added
+  std::optional<std::string> token = {};  ///< default: the tokenizer's mask_token, or eos_token
+};
+
+}  // namespace sentence
+
+/// A stage after the first, and the folder of its settings and weights.
+struct SentenceStageFolder {
+  sentence::Stage stage;  ///< what it computes
+  std::string folder;     ///< empty for one that has no files
+};
+
+/// The stages through which texts of some tasks go: a Router has several, and a model without one a
+/// single route for all tasks.
+struct SentenceRoute {
+  std::vector<sentence::Task> tasks;  ///< of the texts
+  sentence::FirstStage first;         ///< what is given the ids
+  /// Folder of the first stage and of its tokenizer. Routes whose folders are the same share it.
+  std::string encoder;
+  std::vector<SentenceStageFolder> stages;  ///< those after the first
   /// Most tokens of a text, special tokens included, as sentence_bert_config.json has it, but no
   /// more than the encoder has positions for. It is used in place of the tokenizer's own limit.
   std::optional<int64_t> max_seq_length = {};
   /// Most tokens where max_seq_length is not set, besides the tokenizer's `model_max_length`: those
   /// that the encoder has positions for.
   std::optional<int64_t> max_positions = {};
+  /// Most tokens of a query and of a document in place of both, even where they are more.
+  std::optional<int64_t> query_length = {}, document_length = {};
+  std::optional<sentence::QueryExpansion> query_expansion = {};  ///< of a MultiVector model
   bool do_lower_case = false;  ///< texts are lowercased before the tokenizer's own steps
-  /// Whether modules.json lists the stages; otherwise they are the usual ones of an encoder.
-  bool has_modules = true;
 };
 
-/// Reads a folder that sentence-transformers wrote. Without a modules.json, and for a CrossEncoder,
-/// it is an encoder, whose rows are pooled by their mean, or by the last token for the
-/// `...ForCausalLM` of causal models; prompts and other settings are then ignored.
+/// A folder of sentence-transformers: where its parts are, and how texts are given to it.
+struct SentenceFolder {
+  SentenceKind kind;                  ///< what it is read as
+  std::vector<SentenceRoute> routes;  ///< at least one
+  /// Prompts by name; each is put before the text as it is. `query` and `document` are always
+  /// there, empty unless the folder has them.
+  std::map<std::string, std::string> prompts = {};
+  std::optional<std::string> default_prompt_name = {};  ///< the prompt of encode() without another
+  std::optional<int64_t> truncate_dim = {};             ///< entries of a vector that are kept
+  /// Most entries of a Sparse vector that are kept, those of the largest absolute values.
+  std::optional<int64_t> max_active_dims = {};
+  std::optional<std::string> similarity_fn_name = {};  ///< by which the vectors are compared
+  /// Whether modules.json lists the stages; otherwise they are the usual ones of an encoder.
+  bool has_modules = true;
+
+  /// The route of texts of a task.
+  ///
+  /// Errors: c10::ValueError for a task that has none.
+  const SentenceRoute& route(sentence::Task task = sentence::Task::None) const;
+};
+
+/// Of which class a folder is: that of `model_type` in config_sentence_transformers.json, where
+/// ColBERT is MultiVector; else by `architectures` in config.json: HF_ColBERT is MultiVector, and,
+/// without a modules.json, classes that end in ForSequenceClassification or ForCausalLM are
+/// CrossEncoder; else Dense.
 ///
-/// Errors: WeightsError for files that cannot be read; c10::ValueError for a kind of model that is
-/// not SentenceTransformer or CrossEncoder, a stage that posenc lacks or that is code in the
-/// folder, a path that leaves it, two stages of one name, settings that change what the encoder
-/// gets, and a chat template without a modules.json, into which sentence-transformers puts texts.
+/// Errors: WeightsError for files that cannot be read; c10::ValueError for another model_type.
+SentenceKind inspect_sentence_kind(const std::string& folder);
+
+/// Reads a folder that sentence-transformers wrote, as `kind`, which is the folder's own unless it
+/// is set. Without a modules.json, and for a CrossEncoder, it is an encoder, whose rows are pooled
+/// by their mean, or by the last token for the `...ForCausalLM` of causal models; prompts and other
+/// settings are then ignored.
+///
+/// Errors: WeightsError for files that cannot be read; c10::ValueError for a folder of another
+/// kind, of which sentence-transformers makes a model of `kind` by layers that it draws at random,
+/// or that another function loads; a stage that posenc lacks or that is code in the folder, a path
+/// that leaves it, two stages of one name, a Router whose routes are not in it, settings that
+/// change what the encoder gets, and a chat template without a modules.json, into which
+/// sentence-transformers puts texts. Routes that no task takes are not read.
 ///
 /// Source: sentence-transformers 6.2.
-SentenceFolder read_sentence_folder(const std::string& folder);
+SentenceFolder read_sentence_folder(const std::string& folder,
+                                    std::optional<SentenceKind> kind = std::nullopt);
 
-/// Loads the stages after the encoder, in eval mode. Of `options`, allow_unexpected and report
-/// count.
+/// Loads the stages after the first of a task's route, in eval mode. Of `options`, allow_unexpected
+/// and report count.
 ///
-/// Errors: those of read_sentence_folder() and SentenceStages; WeightsError for weights.
-SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& options = {});
+/// Errors: those of read_sentence_folder(), SentenceFolder::route() and SentenceStages;
+/// WeightsError for weights.
+SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& options = {},
+                                    sentence::Task task = sentence::Task::None);
+/// The same for all routes of a folder that has been read, in their order. A stage that is in
+/// several of them is one module, which they share.
+std::vector<SentenceStages> load_sentence_stages(const SentenceFolder& folder,
+                                                 const LoadOptions& options = {});
 
 /// A folder with a head for pairs of texts: where its parts are, and how texts are given to it.
 struct CrossEncoderFolder {
@@ -61,9 +135,9 @@ struct CrossEncoderFolder {
   /// config_sentence_transformers.json, or in config.json `sentence_transformers.activation_fn` or
   /// `sbert_ce_default_activation_function`. Nothing if it stores none.
   std::optional<Activation> activation = {};
-  std::optional<int64_t> max_seq_length = {};  ///< as in SentenceFolder
-  std::optional<int64_t> max_positions = {};   ///< as in SentenceFolder
-  bool do_lower_case = false;                  ///< as in SentenceFolder
+  std::optional<int64_t> max_seq_length = {};  ///< as in SentenceRoute
+  std::optional<int64_t> max_positions = {};   ///< as in SentenceRoute
+  bool do_lower_case = false;                  ///< as in SentenceRoute
 };
 
 /// Reads the folder of a classifier, with the settings of a CrossEncoder if it is one.
@@ -85,8 +159,11 @@ std::string named_prompt(const std::map<std::string, std::string>& prompts,
 std::optional<int64_t> max_tokens_of_text(std::optional<int64_t> max_seq_length,
                                           std::optional<int64_t> model_max_length,
                                           std::optional<int64_t> max_positions);
+/// The same for a text of a task: the route's length for it comes before the others.
+std::optional<int64_t> max_tokens_of_text(const SentenceRoute& route, sentence::Task task,
+                                          std::optional<int64_t> model_max_length);
 
-/// Loads the table (V, D) of a StaticEmbedding in the folder `encoder` of a SentenceFolder:
+/// Loads the table (V, D) of a StaticEmbedding in the folder `encoder` of a SentenceRoute:
 /// `embedding.weight`, or model2vec's `embeddings` with its `mapping` and `weights`. `options` are
 /// those of load_encoder(): the file's other tensors are in the report, and one inside the module
 /// `embedding` is an error.

@@ -13,6 +13,9 @@ namespace posenc POSENC_EXPORT {
 /// What a model of sentence-transformers does with the output of its encoder.
 namespace sentence {
 
+/// What a text is for. The prompt, the route, the most tokens and what is masked may depend on it.
+enum class Task { None, Query, Document };
+
 /// How rows of tokens become one; posenc/models/functional/pooling.h has the formulas.
 enum class PoolingMode { CLS, Max, Mean, MeanSqrtLength, WeightedMean, LastToken };
 

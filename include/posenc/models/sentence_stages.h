@@ -23,8 +23,10 @@ struct SentenceStagesOptions {
   TORCH_ARG(std::vector<sentence::Stage>, stages);
   /// Whether the encoder already gives sentences (B, D), as static embeddings do.
   TORCH_ARG(bool, takes_sentences) = false;
+  /// What is returned: of a model with a vector for each token, Tokens.
+  TORCH_ARG(sentence::Feature, result) = sentence::Feature::Sentence;
 
-  POSENC_FIELDS(SentenceStagesOptions, d_model_, stages_, takes_sentences_);
+  POSENC_FIELDS(SentenceStagesOptions, d_model_, stages_, takes_sentences_, result_);
 };
 
 /// The stages of a model of sentence-transformers after its encoder: what makes a sentence vector
@@ -65,7 +67,7 @@ class SentenceStagesImpl : public Cloneable<SentenceStagesImpl> {
   torch::Tensor forward(const torch::Tensor& hidden, const torch::Tensor& attention_mask = {},
                         int64_t prompt_length = 0, const torch::Tensor& input_ids = {},
                         const std::vector<torch::Tensor>& hidden_states = {});
-  /// Width of the sentence vectors.
+  /// Width of the vectors.
   int64_t width() const;
   /// Whether a stage leaves out the tokens of a prompt.
   bool excludes_prompt() const;

@@ -19,13 +19,15 @@
 
 namespace posenc POSENC_EXPORT {
 namespace text {
-struct SentenceEncoderParts;
+struct SentenceModel;
 }  // namespace text
 
 /// Options of SentenceEncoder::encode().
 struct SentenceEncodeOptions {
-  /// Name of one of the folder's prompts; empty: none. The folder's default unless this or `prompt`
-  /// is set.
+  /// What the texts are for, which chooses the prompt, the route and the most tokens.
+  TORCH_ARG(sentence::Task, task) = sentence::Task::None;
+  /// Name of one of the folder's prompts; empty: none. Unless this or `prompt` is set, it is that
+  /// of the task, `query` or `document`, and without a task the folder's default.
   TORCH_ARG(std::optional<std::string>, prompt_name) = std::nullopt;
   /// The text of a prompt, put before each text as it is.
   TORCH_ARG(std::optional<std::string>, prompt) = std::nullopt;
@@ -51,7 +53,8 @@ struct SentenceEncodeOptions {
 /// Any number of threads may use one; copies refer to the same model.
 ///
 /// Errors: those of Tokenizer and FrozenEncoder; c10::ValueError for a prompt that the folder does
-/// not have, options out of range, and a text without tokens where the model has no vector for it.
+/// not have, a task without a route, options out of range, and a text without tokens where the
+/// model has no vector for it.
 ///
 /// Source: `SentenceTransformer` of sentence-transformers 6.2, in float32.
 class SentenceEncoder {
@@ -59,43 +62,43 @@ class SentenceEncoder {
   /// The vectors (N, width) of texts, float32.
   torch::Tensor encode(const std::vector<std::string>& texts,
                        const SentenceEncodeOptions& options = {}) const;
-  /// The same for queries, with the folder's prompt `query`, which is empty if it has none, in
-  /// place of the default.
+  /// The same for queries: with the task Query.
   torch::Tensor encode_query(const std::vector<std::string>& texts,
                              SentenceEncodeOptions options = {}) const;
-  /// The same for documents, with the prompt `document`, in place of the default.
+  /// The same for documents: with the task Document.
   torch::Tensor encode_document(const std::vector<std::string>& texts,
                                 SentenceEncodeOptions options = {}) const;
   /// The vectors of token ids (B, L); not for static embeddings. The first `prompt_length` tokens
   /// of each sequence are those of a prompt.
   torch::Tensor forward(const torch::Tensor& ids, const EncoderInputs& inputs = {},
-                        int64_t prompt_length = 0) const;
+                        int64_t prompt_length = 0,
+                        sentence::Task task = sentence::Task::None) const;
 
   /// Width of the vectors, before they are truncated.
   int64_t width() const;
-  /// Most tokens of a text, of which the others are cut off; nothing: there is no limit.
-  std::optional<int64_t> max_seq_length() const;
+  /// Most tokens of a text of a task, of which the others are cut off; nothing: there is no limit.
+  std::optional<int64_t> max_seq_length(sentence::Task task = sentence::Task::None) const;
   /// What the folder says.
   const SentenceFolder& folder() const;
-  /// The tokenizer.
-  const Tokenizer& tokenizer() const;
+  /// The tokenizer of texts of a task.
+  const Tokenizer& tokenizer(sentence::Task task = sentence::Task::None) const;
 
  private:
   friend SentenceEncoder load_sentence_encoder(const std::string& folder,
                                                const FreezeOptions& options,
                                                const LoadOptions& load);
-  explicit SentenceEncoder(std::shared_ptr<const text::SentenceEncoderParts> parts)
-      : parts_(std::move(parts)) {}
+  explicit SentenceEncoder(std::shared_ptr<const text::SentenceModel> model)
+      : model_(std::move(model)) {}
 
-  std::shared_ptr<const text::SentenceEncoderParts> parts_;
+  std::shared_ptr<const text::SentenceModel> model_;
 };
 
 /// Loads a model from a folder of sentence-transformers, or an encoder of transformers. `load` are
 /// the options of load_encoder(); its report has the tensors of the encoder and of the stages.
 ///
-/// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
-/// Tokenizer::from_folder(); c10::ValueError for a static embedding with another WeightDtype or
-/// ComputeDtype than Float32.
+/// Errors: those of read_sentence_folder() for SentenceKind::Dense, load_sentence_stages(),
+/// load_encoder() and Tokenizer::from_folder(); c10::ValueError for a model of static embeddings
+/// alone with another WeightDtype or ComputeDtype than Float32.
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options = {},
                                       const LoadOptions& load = {});
 

@@ -55,12 +55,13 @@ FolderParts parts_of(const std::string& folder) {
   const auto stages = checked_modules(kFolderCaller, folder).stages;
   TORCH_CHECK_VALUE(stages.front().kind != "StaticEmbedding", "[", kFolderCaller, "] ", folder,
                     ": the model must have layers. Got a static embedding, which is a table");
+  for (const SentenceModule& stage : stages)
+    TORCH_CHECK_VALUE(!stage.is_router(), "[", kFolderCaller, "] ", folder,
+                      ": the model must have one route. Got a Router");
   parts.inner = stages.front().path;
   for (std::size_t i = 1; i < stages.size(); ++i)
     if (!stages[i].path.empty()) parts.stages.insert(stages[i].path);
-  const std::string kind =
-      model_settings(kFolderCaller, folder).text("model_type", "SentenceTransformer");
-  parts.is_sentence_model = kind != "CrossEncoder";
+  parts.is_sentence_model = inspect_sentence_kind(folder) != SentenceKind::CrossEncoder;
   return parts;
 }
 

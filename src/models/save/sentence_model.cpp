@@ -30,18 +30,21 @@ const char* const kCopied[] = {".json", ".txt",   ".model", ".jinja",
 // The model that is saved, and where its parts are in the source.
 struct SavedModel {
   SentenceModules modules;
-  std::vector<SentenceStageSettings> stages;  // after the first
+  std::vector<SentenceStageFolder> stages;  // after the first
 };
 
 SavedModel source_of(const SentenceStages& stages, const std::string& source) {
-  SavedModel model = {sentence_modules(kSaveModel, source), {}};
+  SavedModel model = {sentence_modules(kSaveModel, source, std::nullopt), {}};
   TORCH_CHECK_VALUE(model.modules.is_listed || !has_modules(source), "[", kSaveModel,
                     "] source must be no cross-encoder, which save_pretrained() saves. Got ",
                     source);
   const SentenceModule& first = model.modules.stages.front();
   TORCH_CHECK_VALUE(first.kind == "Transformer", "[", kSaveModel,
                     "] source must be a model with an encoder. Got ", first.type);
-  model.stages = stages_after_first(kSaveModel, model.modules);
+  const SentenceFolder read = read_sentence_folder(source);
+  TORCH_CHECK_VALUE(read.routes.size() == 1, "[", kSaveModel,
+                    "] source must be a model without a Router. Got ", source);
+  model.stages = read.routes.front().stages;
   const auto& own = stages->options.stages();
   TORCH_CHECK_VALUE(own.size() == model.stages.size(), "[", kSaveModel,
                     "] stages must be as many as those of ", source, ", ", model.stages.size(),

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCrossReader = "read_cross_encoder_folder";
-constexpr TransformerTask kScores = {"sequence-classification", "logits", "scores"};
+constexpr TransformerTask kScores[] = {TransformerTask::SequenceClassification};
 
 // Releases before 5.4 stored it in config.json.
 std::optional<Activation> activation_in(const Settings& own, const fs::path& model) {

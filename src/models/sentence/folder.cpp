@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <memory>
 
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
@@ -27,22 +29,24 @@ constexpr const char* kReader = "read_sentence_folder";
 constexpr const char* kStageLoader = "load_sentence_stages";
 constexpr const char* kTableLoader = "load_static_embedding";
 constexpr int64_t kWidestVector = int64_t{1} << 31;
-constexpr TransformerTask kFeatures = {"feature-extraction", "last_hidden_state",
-                                       "token_embeddings"};
 
-// The width of what the first stage gives.
-SentenceStagesOptions first_stage(const SentenceFolder& folder) {
-  if (folder.is_static) {
-    return SentenceStagesOptions(load_static_embedding(folder.encoder).size(1))
-        .takes_sentences(true);
-  }
-  const auto options = encoder_options_from_hf((fs::path(folder.encoder) / "config.json").string());
-  return SentenceStagesOptions(options.encoder().layer().d_model());
+// The stages of a route, and the width of what its first stage gives.
+SentenceStagesOptions stages_options(const SentenceFolder& folder, const SentenceRoute& route) {
+  const bool is_static = route.first == sentence::FirstStage::StaticEmbedding;
+  const int64_t width =
+      is_static ? load_static_embedding(route.encoder).size(1)
+                : encoder_options_from_hf((fs::path(route.encoder) / "config.json").string())
+                      .encoder()
+                      .layer()
+                      .d_model();
+  auto options = SentenceStagesOptions(width).takes_sentences(is_static);
+  if (folder.kind == SentenceKind::MultiVector) options.result(sentence::Feature::Tokens);
+  for (const auto& stage : route.stages) options.stages().push_back(stage.stage);
+  return options;
 }
 
 void load_stage(torch::nn::Module& module, const std::string& part,
-                const SentenceStageSettings& stage, const LoadOptions& options,
-                LoadReport& report) {
+                const SentenceStageFolder& stage, const LoadOptions& options, LoadReport& report) {
   const std::string& folder = stage.folder;
   const StageKind& kind = kind_of(stage.stage);
   if (kind.load != nullptr) {
@@ -96,50 +100,57 @@ void check_model2vec(const StateDict& tensors) {
 
 }  // namespace
 
-SentenceFolder read_sentence_folder(const std::string& folder) {
-  const SentenceModules modules = sentence_modules(kReader, folder);
-  const bool is_listed = modules.is_listed;
-  SentenceFolder result;
-  const SentenceModule& first = modules.stages.front();
-  result.encoder = result.tokenizer = stage_folder(modules, first);
-  result.is_static = first.kind == "StaticEmbedding";
-  result.has_modules = is_listed;
-  TORCH_CHECK_VALUE(result.is_static || first.kind == "Transformer", "[", kReader, "] ",
-                    (modules.folder / "modules.json").string(),
-                    ": the first stage must be Transformer or StaticEmbedding. Got ", first.type);
-  if (!is_listed) check_no_chat_template(kReader, result.encoder);
-  if (!result.is_static) {
-    const auto texts = transformer_settings(kReader, result.encoder, kFeatures, is_listed);
-    result.max_seq_length = texts.max_seq_length;
-    result.max_positions = texts.max_positions;
-    result.do_lower_case = texts.do_lower_case;
-  }
-  const Settings config = is_listed ? model_settings(kReader, folder)
-                                    : Settings::of_object(kReader, nlohmann::json::object());
+SentenceFolder read_sentence_folder(const std::string& folder, std::optional<SentenceKind> kind) {
+  const SentenceModules modules = sentence_modules(kReader, folder, kind);
+  SentenceFolder result = {kind.value_or(inspect_sentence_kind(folder)), {}};
+  result.routes = sentence_routes(kReader, modules, result.kind);
+  result.has_modules = modules.is_listed;
+  const Settings config = modules.is_listed
+                              ? model_settings(kReader, folder)
+                              : Settings::of_object(kReader, nlohmann::json::object());
   const PromptSettings prompts = prompts_in(config, {{"query", ""}, {"document", ""}});
   result.prompts = prompts.prompts;
   result.default_prompt_name = prompts.default_name;
-  if (config.has("truncate_dim")) {
-    result.truncate_dim = config.integer("truncate_dim", 1, kWidestVector);
-  }
-  stages_after_first(kReader, modules);  // to refuse those that posenc lacks
+  const auto size_in = [&](const char* name) -> std::optional<int64_t> {
+    if (!config.has(name)) return std::nullopt;
+    return config.integer(name, 1, kWidestVector);
+  };
+  result.truncate_dim = size_in("truncate_dim");
+  result.max_active_dims = size_in("max_active_dims");
+  result.similarity_fn_name = config.text_if("similarity_fn_name");
   return result;
 }
 
-SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& load) {
-  const SentenceFolder read = read_sentence_folder(folder);
-  const auto stages = stages_after_first(kStageLoader, sentence_modules(kStageLoader, folder));
-  SentenceStagesOptions options = first_stage(read);
-  for (const auto& stage : stages) options.stages().push_back(stage.stage);
-  const SkipInit skip;
-  SentenceStages model(options);
+std::vector<SentenceStages> load_sentence_stages(const SentenceFolder& folder,
+                                                 const LoadOptions& options) {
+  std::vector<SentenceStages> all;
+  std::map<std::string, std::shared_ptr<torch::nn::Module>> loaded;  // by folder
   LoadReport report;
-  for (auto& item : model->named_children()) {
-    load_stage(*item.value(), item.key(), stages.at(std::stoul(item.key()) - 1), load, report);
+  for (const SentenceRoute& route : folder.routes) {
+    const SkipInit skip;
+    SentenceStages model(stages_options(folder, route));
+    const std::string part = all.empty() ? "" : "routes." + std::to_string(all.size()) + ".";
+    for (const auto& item : model->named_children()) {
+      const SentenceStageFolder& stage = route.stages.at(std::stoul(item.key()) - 1);
+      const auto [known, is_new] = loaded.emplace(stage.folder, item.value());
+      if (is_new) load_stage(*item.value(), part + item.key(), stage, options, report);
+      if (!is_new) model->replace_module(item.key(), known->second);
+    }
+    TORCH_CHECK_VALUE(all.empty() || all.front()->width() == model->width(), "[", kStageLoader,
+                      "] the vectors of all routes must have one width. Got ", all.front()->width(),
+                      " and ", model->width());
+    model->eval();
+    all.push_back(std::move(model));
   }
-  if (load.report() != nullptr) *load.report() = std::move(report);
-  model->eval();
-  return model;
+  if (options.report() != nullptr) *options.report() = std::move(report);
+  return all;
+}
+
+SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& options,
+                                    sentence::Task task) {
+  SentenceFolder read = read_sentence_folder(folder);
+  read.routes = {read.route(task)};
+  return load_sentence_stages(read, options).front();
 }
 
 torch::Tensor load_static_embedding(const std::string& folder, const LoadOptions& options) {

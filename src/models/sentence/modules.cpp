@@ -1,5 +1,8 @@
 #include "models/sentence/modules.h"
 
+#include <c10/util/Exception.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "posenc/weights/error.h"
@@ -12,6 +15,14 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kLongestModules = 1'000'000;  // in bytes
+constexpr const char* kPackage = "sentence_transformers.";
+constexpr const char* kForeign = "pylate.models.Dense.Dense";  // which is Dense
+
+bool leaves_folder(const std::string& path) {
+  const std::filesystem::path given(path);
+  if (given.is_absolute()) return true;
+  return std::find(given.begin(), given.end(), "..") != given.end();
+}
 
 std::string text_of(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -28,9 +39,7 @@ std::vector<SentenceModule> modules_in(const std::string& path) {
   const bool is_list = list.is_array() && !list.empty();
   for (const json& one : is_list ? list : json::array()) {
     if (!one.is_object() || text_of(one, "type").empty()) break;
-    const std::string type = text_of(one, "type");  // sentence_transformers.models.Pooling
-    stages.push_back(
-        {type.substr(type.rfind('.') + 1), text_of(one, "path"), type, text_of(one, "name")});
+    stages.push_back(module_of(text_of(one, "type"), text_of(one, "path"), text_of(one, "name")));
   }
   if (!is_list || stages.size() != list.size()) {
     throw WeightsError(WeightsErrorCode::Corrupt,
@@ -40,6 +49,20 @@ std::vector<SentenceModule> modules_in(const std::string& path) {
 }
 
 }  // namespace
+
+SentenceModule module_of(const std::string& type, const std::string& path,
+                         const std::string& name) {
+  return {type.substr(type.rfind('.') + 1), path, type, name};
+}
+
+void check_module(const std::string& where, const SentenceModule& stage) {
+  TORCH_CHECK_VALUE(stage.type.starts_with(kPackage) || stage.type == kForeign, where,
+                    "type must be a stage of sentence-transformers; code in the folder is not "
+                    "run. Got ",
+                    stage.type);
+  TORCH_CHECK_VALUE(!leaves_folder(stage.path), where,
+                    "path must be a folder inside the model's. Got ", stage.path);
+}
 
 bool has_modules(const std::filesystem::path& folder) {
   return io::may_exist(modules_file(folder));

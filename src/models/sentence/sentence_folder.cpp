@@ -46,7 +46,22 @@ std::string pooling_in(const char* caller, const std::string& path) {
   return modes;
 }
 
-std::string described(const char* caller, const fs::path& folder, const SentenceModule& stage) {
+// Such as `Router (query: SparseStaticEmbedding; document: Transformer, SpladePooling)`.
+std::string described_router(const char* caller, const SentenceModules& model,
+                             const SentenceModule& stage) {
+  std::string routes;
+  for (const auto& route : read_router(caller, model, stage).routes) {
+    std::string kinds;
+    for (const SentenceModule& one : route.stages) kinds += (kinds.empty() ? "" : ", ") + one.kind;
+    routes += (routes.empty() ? "" : "; ") + route.name + ": " + kinds;
+  }
+  return stage.kind + " (" + routes + ")";
+}
+
+std::string described(const char* caller, const SentenceModules& model,
+                      const SentenceModule& stage) {
+  const fs::path& folder = model.folder;
+  if (stage.is_router()) return described_router(caller, model, stage);
   if (stage.kind == "Pooling") {
     const std::string path = (folder / stage.path / "config.json").string();
     const std::string modes = io::may_exist(path) ? pooling_in(caller, path) : "";
@@ -64,17 +79,29 @@ bool is_sentence_model(const char* caller, const std::string& folder) {
 std::vector<std::string> stages_after_encoder(const char* caller, const std::string& folder) {
   const SentenceModules model = model_of(caller, folder);
   std::vector<std::string> after;
-  for (std::size_t i = 1; i < model.stages.size(); ++i) {
-    after.push_back(described(caller, model.folder, model.stages[i]));
+  const bool is_routed = !model.stages.empty() && model.stages.front().is_router();
+  for (std::size_t i = is_routed ? 0 : 1; i < model.stages.size(); ++i) {
+    after.push_back(described(caller, model, model.stages[i]));
   }
   return after;
+}
+
+std::string folder_of_model(const char* caller, const std::string& folder) {
+  const SentenceModules model = model_of(caller, folder);
+  if (model.stages.empty() || !model.stages.front().is_router()) return folder;
+  const auto stages = modules_of(caller, model, sentence::Task::None);
+  if (!stages || stages->empty()) return folder;
+  return (model.folder / stages->front().path).string();
 }
 
 void check_holds_encoder(const char* caller, const std::string& folder) {
   if (io::may_exist((fs::path(folder) / "config.json").string())) return;
   const auto stages = model_of(caller, folder).stages;
-  if (stages.empty() || stages.front().path.empty()) return;
-  const std::string encoder = (fs::path(folder) / stages.front().path).string();
+  if (stages.empty()) return;
+  const bool is_routed = stages.front().is_router();
+  const std::string encoder = is_routed ? folder_of_model(caller, folder)
+                                        : (fs::path(folder) / stages.front().path).string();
+  if (encoder == folder || (!is_routed && stages.front().path.empty())) return;
   throw WeightsError(
       WeightsErrorCode::NotFound,
       "has no config.json: it is a sentence-transformers model, whose first stage, " +

@@ -16,6 +16,10 @@ bool is_sentence_model(const char* caller, const std::string& folder);
 /// `Normalize`; nothing for other folders.
 std::vector<std::string> stages_after_encoder(const char* caller, const std::string& folder);
 
+/// The folder of the model that texts without a task go through first, if a Router chooses it, and
+/// otherwise `folder`.
+std::string folder_of_model(const char* caller, const std::string& folder);
+
 /// Throws WeightsError, which says where the encoder is, for a model that has it in a folder of its
 /// own.
 void check_holds_encoder(const char* caller, const std::string& folder);

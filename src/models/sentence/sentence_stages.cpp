@@ -43,7 +43,7 @@ void SentenceStagesImpl::pretty_print(std::ostream& stream) const {
   fields::print_module(stream, "SentenceStages", options, SentenceStagesOptions(-1));
 }
 
-int64_t SentenceStagesImpl::width() const { return widths_after(options).sentence; }
+int64_t SentenceStagesImpl::width() const { return widths_after(options).of(options.result()); }
 
 bool SentenceStagesImpl::excludes_prompt() const {
   return any_stage<sentence::Pooling>(options,
@@ -86,7 +86,7 @@ torch::Tensor SentenceStagesImpl::forward(const torch::Tensor& hidden,
     torch::nn::Module* const module = kind.make != nullptr ? parts[used++].get() : nullptr;
     kind.run(stage, {inputs, features, module, {i + 1, kind.name}, is_training()});
   }
-  return features.sentence;
+  return features.of(options.result());
 }
 
 }  // namespace posenc

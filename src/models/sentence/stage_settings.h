@@ -1,12 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/config/settings.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/stages/stage_kind.h"
-#include "posenc/models/sentence_stages.h"
+#include "posenc/models/sentence_folder.h"
 
 namespace posenc {
 
@@ -17,20 +18,19 @@ SentenceModules checked_modules(const char* caller, const std::string& folder);
 /// The settings of a whole model, config_sentence_transformers.json, or none.
 Settings model_settings(const char* caller, const std::string& folder);
 
-/// The stages that make sentence vectors: those listed or, without a modules.json and for a
-/// cross-encoder, an encoder and a pooling. Throws c10::ValueError for another kind of model.
-SentenceModules sentence_modules(const char* caller, const std::string& folder);
+/// The class of sentence-transformers of a kind.
+std::string kind_name(SentenceKind kind);
 
-/// A stage that has been read.
-struct SentenceStageSettings {
-  sentence::Stage stage;
-  std::string folder;  ///< of its weights
-};
+/// The stages that make vectors: those listed or, without a modules.json and for a cross-encoder,
+/// an encoder and what it is given. Throws c10::ValueError for a folder that cannot be read as a
+/// model of the kind `as`, if it is set.
+SentenceModules sentence_modules(const char* caller, const std::string& folder,
+                                 std::optional<SentenceKind> as);
 
-/// The stages after the first, as their folders describe them. Throws c10::ValueError for a stage
-/// that posenc lacks and for settings, WeightsError for files.
-std::vector<SentenceStageSettings> stages_after_first(const char* caller,
-                                                      const SentenceModules& modules);
+/// The routes through the stages of a model that is read as one of that kind. Throws
+/// c10::ValueError for a stage that posenc lacks and for settings, WeightsError for files.
+std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
+                                           SentenceKind kind);
 
 /// The settings of a stage of that kind in `folder`; none where it may lack them.
 Settings settings_of_stage(const char* caller, const std::string& folder, const StageKind& kind);

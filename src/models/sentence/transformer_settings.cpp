@@ -50,7 +50,39 @@ void check_is(const Settings& config, const char* name, const char* expected) {
   }
 }
 
-void check_modality(const Settings& config, const TransformerTask& task) {
+struct TaskRow {
+  TransformerTask task;
+  const char* name;                // `transformer_task`
+  const char* output;              // what of the model's output
+  const char* module_output_name;  // what it is called afterwards
+};
+
+constexpr TaskRow kTasks[] = {
+    {TransformerTask::FeatureExtraction, "feature-extraction", "last_hidden_state",
+     "token_embeddings"},
+    {TransformerTask::FillMask, "fill-mask", "logits", "token_embeddings"},
+    {TransformerTask::SequenceClassification, "sequence-classification", "logits", "scores"},
+    {TransformerTask::TextGeneration, "text-generation", "logits", "causal_logits"},
+};
+
+const TaskRow& row_of(TransformerTask task) {
+  return *std::find_if(std::begin(kTasks), std::end(kTasks),
+                       [&](const TaskRow& row) { return row.task == task; });
+}
+
+const TaskRow& task_in(const Settings& config, std::span<const TransformerTask> tasks) {
+  const char* const name = "transformer_task";
+  const std::string given = config.text(name, row_of(tasks.front()).name);
+  std::string known;
+  for (const TransformerTask task : tasks) {
+    const TaskRow& row = row_of(task);
+    if (given == row.name) return row;
+    known += (known.empty() ? "" : " or ") + std::string(row.name);
+  }
+  config.refuse(name, "must be " + known + " in a model of this class");
+}
+
+void check_modality(const Settings& config, const TaskRow& task) {
   if (!config.has("modality_config")) return;
   const Settings modality = config.inside("modality_config");
   if (!modality.has("text")) modality.refuse("text", "must be there: posenc encodes text");
@@ -75,8 +107,7 @@ void check_processing(const Settings& config) {
   check_only(given, "text", {"max_length"});
 }
 
-void check_transformer(const Settings& config, const TransformerTask& task) {
-  check_is(config, "transformer_task", task.task);
+void check_transformer(const Settings& config, const TaskRow& task) {
   check_is(config, "module_output_name", task.module_output_name);
   check_modality(config, task);
   check_processing(config);
@@ -86,9 +117,6 @@ void check_transformer(const Settings& config, const TransformerTask& task) {
   for (const char* name : kTokenizerSettings) check_only(config, name, lengths);
   for (const char* name : {"model_args", "model_kwargs"}) check_only(config, name, rounding);
   for (const char* name : {"config_args", "config_kwargs"}) check_only(config, name, {});
-  for (const char* name : {"query_length", "document_length", "query_expansion"}) {
-    if (config.has(name)) config.refuse(name, "must be null: posenc has one length for all texts");
-  }
 }
 
 std::optional<int64_t> length_in(const Settings& config, const char* name) {
@@ -96,12 +124,16 @@ std::optional<int64_t> length_in(const Settings& config, const char* name) {
   return config.integer(name, 1, kLongestText);
 }
 
+// That of each call to the tokenizer.
+std::optional<int64_t> length_of_call(const Settings& config) {
+  const char* const name = "processing_kwargs";
+  if (!config.has(name) || !config.inside(name).has("text")) return std::nullopt;
+  return length_in(config.inside(name).inside("text"), "max_length");
+}
+
 // That of a call to the tokenizer, the tokenizer's own, and that of the stage, in this order.
 std::optional<int64_t> longest_text(const Settings& config) {
-  if (config.has("processing_kwargs") && config.inside("processing_kwargs").has("text")) {
-    const Settings call = config.inside("processing_kwargs").inside("text");
-    if (const auto length = length_in(call, "max_length")) return length;
-  }
+  if (const auto length = length_of_call(config)) return length;
   for (const char* name : kTokenizerSettings) {
     if (!config.has(name)) continue;
     if (const auto length = length_in(config.inside(name), kLength)) return length;
@@ -122,6 +154,27 @@ std::optional<int64_t> table_positions(const EncoderEmbeddingsOptions& options) 
 
 std::optional<int64_t> at_most(std::optional<int64_t> a, std::optional<int64_t> b) {
   return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
+std::optional<sentence::QueryExpansion> expansion_in(const Settings& config,
+                                                     std::optional<int64_t> positions) {
+  using Strategy = sentence::QueryExpansion::Strategy;
+  const char* const name = "query_expansion";
+  if (!config.has(name)) return std::nullopt;
+  check_only(config, name, {"strategy", "length", "attend", "token"});
+  const Settings given = config.inside(name);
+  const std::string strategy = given.text("strategy");
+  if (strategy != "fixed" && strategy != "min") given.refuse("strategy", "must be fixed or min");
+  sentence::QueryExpansion expansion = {
+      strategy == "fixed" ? Strategy::Fixed : Strategy::Min,
+      given.integer("length", 1, positions.value_or(kLongestText))};
+  expansion.attend = given.flag("attend", false);
+  expansion.token = given.text_if("token");
+  const auto most = length_in(config, "query_length");
+  if (most && *most < expansion.length)
+    config.refuse("query_length", "must not be below the length of query_expansion, " +
+                                      std::to_string(expansion.length));
+  return expansion;
 }
 
 // The rows of the table of positions, and that or fewer as the configuration says.
@@ -149,14 +202,23 @@ Settings settings_or_none(const char* caller, const std::string& path) {
 }
 
 TransformerSettings transformer_settings(const char* caller, const fs::path& folder,
-                                         const TransformerTask& task, bool is_listed) {
+                                         std::span<const TransformerTask> tasks, bool is_listed) {
   const Positions positions = positions_in(caller, folder);
-  TransformerSettings result;
+  TransformerSettings result = {tasks.front()};
   result.max_positions = positions.stated;
   if (!is_listed) return result;
   const Settings config = settings_of_first(caller, folder);
+  const TaskRow& task = task_in(config, tasks);
   check_transformer(config, task);
+  result.task = task.task;
   if (const auto own = longest_text(config)) result.max_seq_length = at_most(own, positions.table);
+  const auto length_of_task = [&](const char* name) {
+    const auto length = length_in(config, name);
+    return length && !length_of_call(config) ? at_most(length, positions.table) : std::nullopt;
+  };
+  result.query_length = length_of_task("query_length");
+  result.document_length = length_of_task("document_length");
+  result.query_expansion = expansion_in(config, positions.table);
   result.do_lower_case = config.flag("do_lower_case", false);
   return result;
 }
@@ -176,6 +238,18 @@ std::optional<int64_t> max_tokens_of_text(std::optional<int64_t> max_seq_length,
                                           std::optional<int64_t> model_max_length,
                                           std::optional<int64_t> max_positions) {
   return max_seq_length ? max_seq_length : at_most(model_max_length, max_positions);
+}
+
+std::optional<int64_t> max_tokens_of_text(const SentenceRoute& route, sentence::Task task,
+                                          std::optional<int64_t> model_max_length) {
+  using sentence::Task;
+  const auto& expansion = route.query_expansion;
+  if (task == Task::Query && expansion &&
+      expansion->strategy == sentence::QueryExpansion::Strategy::Fixed)
+    return expansion->length;
+  if (task == Task::Query && route.query_length) return route.query_length;
+  if (task == Task::Document && route.document_length) return route.document_length;
+  return max_tokens_of_text(route.max_seq_length, model_max_length, route.max_positions);
 }
 
 std::string named_prompt(const std::map<std::string, std::string>& prompts,

@@ -3,36 +3,38 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "models/config/settings.h"
+#include "posenc/models/sentence_folder.h"
 
 namespace posenc {
 
 /// The settings in a file that may be absent; then there are none.
 Settings settings_or_none(const char* caller, const std::string& path);
 
-/// What a first stage is asked for: words of sentence_bert_config.json.
-struct TransformerTask {
-  const char* task;                ///< `transformer_task`
-  const char* output;              ///< what of the model's output
-  const char* module_output_name;  ///< what it is called afterwards
-};
+/// What a first stage is asked for: `transformer_task` of sentence_bert_config.json.
+enum class TransformerTask { FeatureExtraction, FillMask, SequenceClassification, TextGeneration };
 
 /// How texts are given to the model of a first stage.
 struct TransformerSettings {
+  TransformerTask task;
   /// Most tokens, as the folder says, but no more than the model has positions for.
   std::optional<int64_t> max_seq_length = std::nullopt;
   /// Those that it has positions for.
   std::optional<int64_t> max_positions = std::nullopt;
+  /// As in SentenceRoute.
+  std::optional<int64_t> query_length = std::nullopt, document_length = std::nullopt;
+  std::optional<sentence::QueryExpansion> query_expansion = std::nullopt;
   bool do_lower_case = false;
 };
 
 /// Reads those of the model in `folder`, from its sentence_bert_config.json if `is_listed`, by a
-/// modules.json. Throws c10::ValueError for settings that change the model's output in ways that
-/// posenc lacks.
+/// modules.json. Its task, the first of `tasks` if there is none, must be one of those. Throws
+/// c10::ValueError for settings that change the model's output in ways that posenc lacks.
 TransformerSettings transformer_settings(const char* caller, const std::filesystem::path& folder,
-                                         const TransformerTask& task, bool is_listed);
+                                         std::span<const TransformerTask> tasks, bool is_listed);
 
 /// Throws c10::ValueError if the tokenizer in `folder` has a chat template: sentence-transformers
 /// puts the texts of a model without a modules.json into it.

@@ -82,13 +82,19 @@ struct ModelBatch {
 std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& batch,
                                       int64_t most_rows);
 
-/// The prompt that is put before texts: of a call's options, or else a folder's default.
+/// The prompt that is put before texts: of a call's options, of their task, or else a folder's
+/// default.
 template <typename Options, typename Folder>
 std::string prompt_of(const char* caller, const Options& options, const Folder& folder) {
   TORCH_CHECK_VALUE(!options.prompt() || !options.prompt_name(), "[", caller,
                     "] prompt and prompt_name must not both be set");
   if (options.prompt()) return *options.prompt();
-  const auto& name = options.prompt_name() ? options.prompt_name() : folder.default_prompt_name;
+  if (options.prompt_name()) return named_prompt(folder.prompts, *options.prompt_name());
+  if constexpr (requires { options.task(); }) {  // every folder has these prompts
+    if (options.task() == sentence::Task::Query) return named_prompt(folder.prompts, "query");
+    if (options.task() == sentence::Task::Document) return named_prompt(folder.prompts, "document");
+  }
+  const auto& name = folder.default_prompt_name;
   return name ? named_prompt(folder.prompts, *name) : "";
 }
 

@@ -58,14 +58,14 @@ torch::Tensor vectors_of(Encoder& encoder, SentenceStages& stages) {
 }
 
 torch::Tensor vectors_in(const std::string& folder) {
-  Encoder encoder = load_encoder(read_sentence_folder(folder).encoder);
+  Encoder encoder = load_encoder(read_sentence_folder(folder).route().encoder);
   SentenceStages stages = load_sentence_stages(folder);
   return vectors_of(encoder, stages);
 }
 
 struct Trained {
   explicit Trained(const std::string& source)
-      : encoder(load_encoder(read_sentence_folder(source).encoder)),
+      : encoder(load_encoder(read_sentence_folder(source).route().encoder)),
         stages(load_sentence_stages(source)) {
     const torch::NoGradGuard no_grad;
     for (auto& parameter : encoder->parameters()) parameter.mul_(1.5);
@@ -112,7 +112,8 @@ TEST(SaveSentenceModel, GivesAnEncoderAloneItsStages) {
   save_sentence_model(model.encoder, model.stages, out / "new", SaveSentenceModelOptions(source));
   EXPECT_TRUE(bit_equal(vectors_in(out / "new"), vectors_of(model.encoder, model.stages)));
   EXPECT_TRUE(fs::exists(out / "new/1_Pooling/config.json"));
-  EXPECT_FALSE(read_sentence_folder(out / "new").max_seq_length) << "which was not read before";
+  EXPECT_FALSE(read_sentence_folder(out / "new").route().max_seq_length)
+      << "which was not read before";
 }
 
 TEST(SaveSentenceModel, RefusesOtherStages) {

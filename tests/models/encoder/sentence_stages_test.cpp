@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/encoder/tiny_folder.h"
+#include "models/encoder/stages_folder.h"
 #include "posenc/models/sentence_folder.h"
 #include "support/compare.h"
 
@@ -11,34 +11,6 @@ namespace posenc::testing {
 namespace {
 
 using nlohmann::json;
-
-// A BERT of width 8 with stages.
-class StagesFolder {
- public:
-  json modules = {module("Transformer", "")};
-
-  static json module(const std::string& kind, const std::string& path) {
-    return {
-        {"name", kind + path}, {"path", path}, {"type", "sentence_transformers.models." + kind}};
-  }
-  void add(const std::string& kind, const std::string& path, const json& config = nullptr) {
-    modules.push_back(module(kind, path));
-    if (config.is_null()) return;
-    std::filesystem::create_directories(path_ + "/" + path);
-    write_bytes(path_ + "/" + path + "/config.json", config.dump());
-  }
-  void put(const std::string& name, const json& value) {
-    write_bytes(path_ + "/" + name, value.dump());
-  }
-  const std::string& write() {
-    put("modules.json", modules);
-    return path_;
-  }
-
- private:
-  TinyFolder folder_ = TinyFolder::bert();
-  std::string path_ = folder_.write();
-};
 
 const json kMean = {{"pooling_mode_mean_tokens", true}};
 
@@ -229,8 +201,7 @@ TEST(SentenceStages, RefusesWidthsThatDoNotFit) {
 TEST(SentenceStages, RefusesSettingsThatChangeTheEncoder) {
   const std::pair<json, const char*> bad[] = {
       {{{"transformer_task", "fill-mask"}}, "transformer_task must be feature-extraction"},
-      {{{"query_length", 32}}, "query_length must be null"},
-      {{{"query_expansion", {{"length", 32}}}}, "query_expansion must be null"},
+      {{{"transformer_task", "any-to-any"}}, "Got \"any-to-any\""},
       {{{"processing_kwargs", {{"common", {{"padding", true}}}}}}, "common must be empty"},
       {{{"processing_kwargs", {{"text", {{"padding", true}}}}}}, "such as padding"},
       {{{"modality_config", {{"text", json::object()}, {"message", json::object()}}}},
@@ -253,29 +224,26 @@ TEST(SentenceFolderSettings, AreReadWithTheirRules) {
       "config_sentence_transformers.json",
       {{"prompts", {{"query", "q: "}}}, {"default_prompt_name", "query"}, {"truncate_dim", 4}});
   const auto read = read_sentence_folder(folder.write());
-  EXPECT_EQ(read.max_seq_length, 5);
-  EXPECT_EQ(read.max_positions, 9);
+  EXPECT_EQ(read.route().max_seq_length, 5);
+  EXPECT_EQ(read.route().max_positions, 9);
   EXPECT_EQ(read.prompts.at("query"), "q: ");
   EXPECT_EQ(read.default_prompt_name, "query");
   EXPECT_EQ(read.truncate_dim, 4);
-  EXPECT_TRUE(read.do_lower_case);
+  EXPECT_TRUE(read.route().do_lower_case);
   folder.put("sentence_bert_config.json", {{"max_seq_length", 500}});
-  EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 9) << "the table of positions";
+  EXPECT_EQ(read_sentence_folder(folder.write()).route().max_seq_length, 9)
+      << "the table of positions";
   EXPECT_EQ(read.prompts.at("document"), "") << "which every model has";
   folder.put("sentence_bert_config.json",
              {{"max_seq_length", 5}, {"tokenizer_args", {{"model_max_length", 6}}}});
-  EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 6) << "the tokenizer's own";
+  EXPECT_EQ(read_sentence_folder(folder.write()).route().max_seq_length, 6)
+      << "the tokenizer's own";
   folder.put("sentence_bert_config.json",
              {{"max_seq_length", 5}, {"processing_kwargs", {{"text", {{"max_length", 7}}}}}});
-  EXPECT_EQ(read_sentence_folder(folder.write()).max_seq_length, 7) << "that of each call";
+  EXPECT_EQ(read_sentence_folder(folder.write()).route().max_seq_length, 7) << "that of each call";
   folder.put("config_sentence_transformers.json", {{"default_prompt_name", "passage"}});
   EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
                "default_prompt_name must be the name of one of the prompts");
-  for (const char* kind : {"SparseEncoder", "MultiVectorEncoder"}) {
-    folder.put("config_sentence_transformers.json", {{"model_type", kind}});
-    EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
-                 "model_type must be SentenceTransformer");
-  }
 }
 
 TEST(SentenceFolderSettings, AreIgnoredWhereThePackageIgnoresThem) {
@@ -285,13 +253,13 @@ TEST(SentenceFolderSettings, AreIgnoredWhereThePackageIgnoresThem) {
   folder.put("config_sentence_transformers.json",
              {{"model_type", "CrossEncoder"}, {"prompts", {{"query", "q: "}}}});
   const auto read = read_sentence_folder(folder.write());
-  EXPECT_FALSE(read.max_seq_length);
+  EXPECT_FALSE(read.route().max_seq_length);
   EXPECT_EQ(read.prompts.at("query"), "");
   const auto hidden = torch::randn({1, 3, 8});
   EXPECT_TRUE(bit_equal(load_sentence_stages(folder.write())->forward(hidden), hidden.mean(1)));
   auto bare = TinyFolder::bert();
   write_bytes(bare.write() + "/sentence_bert_config.json", R"({"max_seq_length": 5})");
-  EXPECT_FALSE(read_sentence_folder(bare.write()).max_seq_length);
+  EXPECT_FALSE(read_sentence_folder(bare.write()).route().max_seq_length);
   write_bytes(bare.write() + "/chat_template.jinja", "{{ messages }}");
   EXPECT_ERROR(read_sentence_folder(bare.write()), c10::ValueError,
                "must not be there without a modules.json");

@@ -54,7 +54,7 @@ StageWidths widths_after(const SentenceStagesOptions& options) {
     const StageKind& kind = kind_of(stage);
     kind.follow(stage, {++number, kind.name}, widths);
   }
-  widths.check_there(Feature::Sentence, {number + 1, "the end"});
+  widths.check_there(options.result(), {number + 1, "the end"});
   return widths;
 }
 

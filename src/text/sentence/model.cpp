@@ -1,0 +1,128 @@
+#include "text/sentence/model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "posenc/models/frozen_file.h"
+
+namespace posenc::text {
+namespace {
+
+using sentence::FirstStage;
+using sentence::Task;
+
+void check_options(const char* caller, const SentenceFolder& folder, const FreezeOptions& options) {
+  const bool are_static = std::all_of(
+      folder.routes.begin(), folder.routes.end(),
+      [](const SentenceRoute& route) { return route.first == FirstStage::StaticEmbedding; });
+  const bool converts =
+      options.weights() != WeightDtype::Float32 || options.compute() != ComputeDtype::Float32;
+  TORCH_CHECK_VALUE(!are_static || (!converts && options.weights_to_not_convert().empty()), "[",
+                    caller,
+                    "] weights must be float32, without exceptions, for a static embedding, which "
+                    "is looked up and not frozen. Got ",
+                    converts ? "another dtype" : "weights_to_not_convert");
+}
+
+FirstModel load_first(const SentenceRoute& route, const FreezeOptions& options,
+                      const LoadOptions& load) {
+  if (route.first == FirstStage::StaticEmbedding) {
+    const auto file = (std::filesystem::path(route.encoder) / "tokenizer.json").string();
+    return {Tokenizer::from_file(file), std::nullopt, load_static_embedding(route.encoder, load)};
+  }
+  return {Tokenizer::from_folder(route.encoder, route.do_lower_case),
+          load_and_freeze_encoder(route.encoder, options, load),
+          {}};
+}
+
+RowRules rules_of(const FirstModel& first, std::optional<int64_t> max_length) {
+  if (first.encoder) return row_rules(first.tokenizer, first.encoder->options(), max_length);
+  RowRules rules;
+  rules.options.add_special_tokens(false);
+  if (max_length)
+    rules.options.truncation(tokenizer::Truncation::LongestFirst).max_length(*max_length);
+  return rules;
+}
+
+// Tokens of the prompt alone, but for a special one at its end: whatever the template adds there
+// counts unless the tokenizer calls it special, as in sentence-transformers.
+int64_t tokens_of_prompt(const TaskModel& model, const std::string& prompt) {
+  if (prompt.empty() || !model.stages->excludes_prompt()) return 0;
+  const Tokenizer& tokenizer = model.first->tokenizer;
+  const auto ids = tokenizer.encode_ids(prompt, std::nullopt, model.prompt_options);
+  const auto special = tokenizer.special_token_ids();
+  const bool ends_specially =
+      !ids.empty() && std::find(special.begin(), special.end(), ids.back()) != special.end();
+  return static_cast<int64_t>(ids.size()) - (ends_specially ? 1 : 0);
+}
+
+TaskModel task_model(const SentenceFolder& folder, const SentenceRoute& route, Task task,
+                     const std::shared_ptr<const FirstModel>& first, const SentenceStages& stages) {
+  TaskModel model;
+  model.first = first;
+  model.stages = stages;
+  const auto own = first->tokenizer.model_max_length();
+  model.max_length = max_tokens_of_text(route, task, own);
+  model.rules = rules_of(*first, model.max_length);
+  model.prompt_options = rules_of(*first, max_tokens_of_text(route, Task::None, own)).options;
+  for (const auto& [name, prompt] : folder.prompts)
+    model.prompt_lengths.emplace(prompt, tokens_of_prompt(model, prompt));
+  return model;
+}
+
+// The parts of a model are `encoder` and `stages`; routes after the first have a number.
+void add_encoder(LoadReport& all, const LoadReport& own, std::size_t route) {
+  const std::string part = (route > 0 ? "routes." + std::to_string(route) + "." : "") + "encoder.";
+  const auto add = [&](std::vector<std::string> LoadReport::*names, const std::string& before) {
+    for (const std::string& name : own.*names) (all.*names).push_back(before + name);
+  };
+  for (auto names : {&LoadReport::loaded, &LoadReport::missing, &LoadReport::cast})
+    add(names, part);
+  for (auto names : {&LoadReport::unexpected, &LoadReport::ignored, &LoadReport::unused_patterns})
+    add(names, "");
+  all.tables.insert(all.tables.end(), own.tables.begin(), own.tables.end());
+}
+
+}  // namespace
+
+const TaskModel& SentenceModel::of(Task task) const {
+  const auto found = tasks.find(task);
+  if (found == tasks.end()) folder.route(task);  // which has the error
+  return found->second;
+}
+
+std::shared_ptr<const SentenceModel> load_sentence_model(const char* caller, SentenceFolder folder,
+                                                         const FreezeOptions& options,
+                                                         const LoadOptions& load) {
+  check_options(caller, folder, options);
+  auto model = std::make_shared<SentenceModel>();
+  model->call = {.threads = options.threads()};
+  LoadReport report, of_stages;
+  const auto stages = load_sentence_stages(folder, LoadOptions(load).report(&of_stages));
+  std::map<std::string, std::shared_ptr<const FirstModel>> firsts;  // by folder
+  for (std::size_t i = 0; i < folder.routes.size(); ++i) {
+    const SentenceRoute& route = folder.routes[i];
+    std::shared_ptr<const FirstModel>& first = firsts[route.encoder];
+    if (!first) {
+      LoadReport own;
+      first = std::make_shared<const FirstModel>(
+          load_first(route, options, LoadOptions(load).report(&own)));
+      add_encoder(report, own, i);
+    }
+    for (const Task task : route.tasks)
+      model->tasks.emplace(task, task_model(folder, route, task, first, stages[i]));
+  }
+  for (const std::string& name : of_stages.loaded) report.loaded.push_back("stages." + name);
+  for (const std::string& name : of_stages.unexpected) report.unexpected.push_back(name);
+  if (load.report() != nullptr) *load.report() = std::move(report);
+  model->folder = std::move(folder);
+  return model;
+}
+
+int64_t prompt_length(const TaskModel& model, const std::string& prompt) {
+  const auto known = model.prompt_lengths.find(prompt);
+  return known != model.prompt_lengths.end() ? known->second : tokens_of_prompt(model, prompt);
+}
+
+}  // namespace posenc::text
