@@ -19,6 +19,7 @@
 #include "posenc/models/save_pretrained.h"
 #include "posenc/models/save_sentence_model.h"
 #include "posenc/models/sentence_folder.h"
+#include "posenc/models/sentence_route.h"
 #include "posenc/models/sentence_stage.h"
 #include "posenc/models/sentence_stages.h"
 #include "posenc/models/seq2seq.h"

@@ -9,6 +9,7 @@
 #include "posenc/inference/freeze_options.h"
 #include "posenc/text/text_labels.h"
 #include "posenc/weights/load.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc::cli {
 
@@ -52,7 +53,12 @@ struct EncodeTextOptions {
   LoadOptions load = {};
 };
 
-/// Writes `embeddings` (N, D) of the lines to a file.
+/// Writes the vectors of the lines to a file: `embeddings` (N, D).
 void encode_text_lines(const EncodeTextOptions& options);
+
+/// The lines of a file, or of standard input if it is "" or "-".
+std::vector<std::string> texts_in(const std::string& file);
+/// Writes vectors to the output of the command.
+void write_vectors(const EncodeTextOptions& options, const StateDict& vectors);
 
 }  // namespace posenc::cli

@@ -24,16 +24,25 @@ void note_pooling(const std::string& folder) {
 
 }  // namespace
 
-void encode_text_lines(const EncodeTextOptions& options) {
-  check_output(options.output, {options.folder, options.file});
+std::vector<std::string> texts_in(const std::string& file) {
+  std::vector<std::string> texts;
+  each_line(file, [&](const LineReader&, const std::string& line) { texts.push_back(line); });
+  return texts;
+}
+
+void write_vectors(const EncodeTextOptions& options, const StateDict& vectors) {
+  save_tensors(options.output, vectors);
+  print("{}: {}\n", options.output, described(vectors));
+}
+
+namespace {
+
+void encode_dense_lines(const EncodeTextOptions& options) {
   LoadReport report;
   const SentenceEncoder model = load_sentence_encoder(options.folder, options.freezing,
                                                       LoadOptions(options.load).report(&report));
   note_unexpected("encode", report);
   if (!model.folder().has_modules) note_pooling(options.folder);
-  std::vector<std::string> texts;
-  each_line(options.file,
-            [&](const LineReader&, const std::string& line) { texts.push_back(line); });
   auto requested = SentenceEncodeOptions()
                        .task(options.task)
                        .normalize(options.normalize)
@@ -44,9 +53,15 @@ void encode_text_lines(const EncodeTextOptions& options) {
   CutLines cut("encode", model.max_seq_length(options.task));
   requested.on_truncated(cut.count());
   StateDict result;
-  result.insert("embeddings", model.encode(texts, requested));
-  save_tensors(options.output, result);
-  print("{}: {}\n", options.output, described(result));
+  result.insert("embeddings", model.encode(texts_in(options.file), requested));
+  write_vectors(options, result);
+}
+
+}  // namespace
+
+void encode_text_lines(const EncodeTextOptions& options) {
+  check_output(options.output, {options.folder, options.file});
+  encode_dense_lines(options);
 }
 
 }  // namespace posenc::cli

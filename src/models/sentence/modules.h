@@ -71,7 +71,7 @@ std::optional<std::vector<SentenceModule>> modules_of(const char* caller,
                                                       const SentenceModules& modules,
                                                       sentence::Task task);
 
-/// `query`, `document` or `none`.
+/// `query`, `document` or `no task`.
 std::string task_name(sentence::Task task);
 
 }  // namespace posenc

@@ -126,7 +126,7 @@ std::string task_name(Task task) {
     case Task::Query: return "query";
     case Task::Document: return "document";
   }
-  return "none";
+  return "no task";
 }
 
 std::optional<std::vector<SentenceModule>> modules_of(const char* caller,

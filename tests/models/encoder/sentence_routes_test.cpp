@@ -161,10 +161,10 @@ TEST(Router, RefusesATaskWithoutARoute) {
   RoutedFolder folder;
   folder.route({{"document", {"both"}}}, {{"default_route", "document"}});
   EXPECT_ERROR(load_sentence_stages(folder.write(), {}, Task::Query), c10::ValueError,
-               "task must be one of those with a route (none, document). Got query");
+               "task must be one of those with a route (no task, document). Got query");
   folder.route(kRoutes, {{"allow_empty_key", false}});
   EXPECT_ERROR(load_sentence_stages(folder.write()), c10::ValueError,
-               "with a route (query, document). Got none");
+               "with a route (query, document). Got no task");
   folder.route({{"image", {"both"}}}, {{"allow_empty_key", false}});
   EXPECT_ERROR(read_sentence_folder(folder.write()), c10::ValueError,
                "a Router must have a default route");
