@@ -104,6 +104,7 @@ void print_rotary_json() {
     list.push_back({{"name", preset.name},
                     {"source", preset.source},
                     {"summary", preset.summary},
+                    {"also", preset.also},
                     {"model_types", model_types_of(preset.name, models)}});
   }
   print("{}\n", list.dump(2));
@@ -113,6 +114,7 @@ void print_rotary_table() {
   std::vector<std::vector<std::string>> rows;
   for (const RotaryPreset& preset : rotary_presets()) {
     rows.push_back({preset.name, preset.source, preset.summary});
+    for (const std::string& other : preset.also) rows.push_back({"", other, ""});
   }
   print("# rotary\n{}", text_table(rows, 2));
   print_model_types("rotary", rotary_presets(), rotary_models());
@@ -259,7 +261,8 @@ void add_presets(CLI::App& app) {
   sub->add_flag(
       "--json", arguments->json,
       "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
-      "with --rotary of {name, source, summary, model_types}, with --relative of {name, source, "
+      "with --rotary of {name, source, summary, also, model_types}, with --relative of {name, "
+      "source, "
       "summary, "
       "settings, tensors, outputs}, with --embeddings of {name, "
       "source, formula, model_types}, with --vision the same and resize, the rule by which "

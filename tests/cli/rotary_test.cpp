@@ -213,6 +213,8 @@ TEST_F(Rotary, IsListedWithItsModelTypes) {
   EXPECT_NE(std::find(types.begin(), types.end(), "mistral"), types.end());
   const auto text = posenc({"presets"}).out;
   EXPECT_NE(text.find("rotary llama: afmoe"), std::string::npos);
+  EXPECT_EQ(list[0]["also"][0], "diffusers 0.42.1 AnimaRotaryEmbedding");
+  EXPECT_NE(text.find("diffusers 0.42.1 AnimaRotaryEmbedding"), std::string::npos);
   EXPECT_NE(text.find("annotated_transformer"), std::string::npos);
   EXPECT_EQ(posenc({"presets", "--rotary"}).out.find("annotated_transformer"), std::string::npos);
 }

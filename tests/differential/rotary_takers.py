@@ -39,7 +39,7 @@ TAKERS = (*ATTENTION_TAKERS, *ROTATION_TAKERS, "grid", "given")  # given: cos an
 NO_ATTENTION = {
     "xcodec2": "the number of the head (xcodec2)", "wav2vec2_conformer": "AppliedTo::HiddenStates",
     "musicflamingo": "AppliedTo::HiddenStates", "efficientloftr": "AppliedTo::AllHeads", "ltx": "AppliedTo::AllHeads",
-    "deepseek_v4": "AppliedTo::HeadsAndOutput",
+    "deepseek_v4": "AppliedTo::HeadsAndOutput", "ltx2": "AppliedTo::AllHeads", "ltx2_split": "AppliedTo::AllHeads",
 }  # fmt: skip
 GRIDS = (*VISION_MODELS, "gemma4_vision", "llama4_vision", "dinov3", "sam2_video", "sam3_vit", "vjepa2", "efficientloftr")
 LEARNED = ("lightglue", "mochi", "timm_mixed")
@@ -47,10 +47,12 @@ LEARNED = ("lightglue", "mochi", "timm_mixed")
 
 # Whose order of axes is (B, L, H, D).
 AFTER_LENGTH = ("wav2vec2_conformer", "torchtune", "meta_llama", "stable_audio3", "flux", "wan", "hunyuan_video", "lumina2",
-                "z_image", "qwen_image", "ltx", "mochi")  # fmt: skip
+                "z_image", "qwen_image", "ltx", "mochi", "lumina_next", "ltx2", "ltx2_split", "ltx2_vae", "hidream_image", "kandinsky5",
+                "kandinsky6", "ernie_image", "minimax_h3_video")  # fmt: skip
 # Whose tokens have a position on each axis.
 AXIAL = (*GRIDS, "musicflamingo", "esmfold2", "flux", "wan", "hunyuan_video", "lumina2", "z_image", "qwen_image", "cogview4",
-         "cosmos", "ltx", "timm_cat", "timm_rope", "timm_dinov3")  # fmt: skip
+         "cosmos", "ltx", "timm_cat", "timm_rope", "timm_dinov3", "timm_mrope", "lumina_next", "ltx2", "ltx2_split", "ltx2_vae", "hidream_image",
+         "kandinsky5", "kandinsky6", "ernie_image", "allegro", "minimax_h3_video")  # fmt: skip
 
 
 def of_attention(draw: Draw, preset: str, **arguments: object) -> list[Recording]:
@@ -194,7 +196,7 @@ def case(draw: Draw, preset: str, taker: str, recording: Recording) -> Case:
         if before.v.shape[-1] != before.k.shape[-1]:  # values of another width, which do not rotate
             assert torch.equal(before.v, after.v), preset
             before.v = after.v = draw.normal(*before.k.shape)
-        if preset == "ltx":  # its one head is that of the rotation
+        if preset in ("ltx", "ltx2", "ltx2_split"):  # its one head is that of the rotation
             before = Heads(*(x.transpose(1, 2).unflatten(-1, (2, -1)).squeeze(2).transpose(1, 2) for x in (before.q, before.k, before.v)))
     why = refusal(preset, taker, recording)
     tensors = {name: getattr(before, name).contiguous() for name in "qkv"}

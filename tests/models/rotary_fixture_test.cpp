@@ -49,9 +49,10 @@ class RotaryFixture : public ::testing::TestWithParam<std::string> {
     }
     const auto how = functional::RotaryFuncOptions().head_axis(options.head_axis());
     const auto [rotated_q, rotated_k] = functional::rotary(q, k, table, options, how);
-    // The rounding of the complex product and of xPos' powers depends on the CPU, and may change a
-    // bfloat16 result.
-    if (options.arithmetic() == rotary::Arithmetic::Complex || table.scale.defined()) {
+    // The rounding of the complex product, of addcmul() and of xPos' powers depends on the CPU, and
+    // may change a bfloat16 result.
+    if (options.arithmetic() == rotary::Arithmetic::Complex ||
+        options.arithmetic() == rotary::Arithmetic::Addcmul || table.scale.defined()) {
       const double size = q.scalar_type() == at::kBFloat16 ? 32768.0 : 8.0;
       const auto near = [&](const at::Tensor& got, const at::Tensor& expected) {
         return within_foreign(size, got.to(at::kFloat), expected.to(at::kFloat));
@@ -104,6 +105,8 @@ TEST(RotaryPackages, DeriveTheirAxesFromTheWidth) {
   EXPECT_EQ(rotary_preset("flux", 96).axis_dims(), Dims());  // a model's own: equal parts
   EXPECT_EQ(rotary_preset("wan", 128).axis_dims(), (Dims{44, 42, 42}));
   EXPECT_EQ(rotary_preset("ltx", 64).axis_dims(), (Dims{20, 20, 20}));
+  EXPECT_EQ(rotary_preset("ltx2_vae", 64).axis_dims(), (Dims{16, 24, 24}));
+  EXPECT_EQ(rotary_preset("ltx2_vae", 40).axis_dims(), (Dims{8, 16, 16}));  // 10 leaves odd halves
   const auto cosmos = rotary_preset("cosmos", 128);
   EXPECT_EQ(cosmos.axis_dims(), (Dims{44, 42, 42}));
   EXPECT_EQ(cosmos.axis_bases()[0], 10000.0 * std::pow(2.0, 44.0 / 42.0));
@@ -118,9 +121,22 @@ TEST(RotaryPackages, HaveTheParametersOfTheirClasses) {
   EXPECT_EQ(pixels.base(), 512.0);
   EXPECT_EQ(of("timm_dinov3", {{"head_dim", 64}, {"rotate_half", "false"}}).pairing(),
             rotary::Pairing::Adjacent);
+  const auto audio = of("ltx2", {{"head_dim", 66}, {"num_axes", 1}});
+  EXPECT_EQ(audio.axis_dims(), std::vector<int64_t>{66});
+  EXPECT_EQ(of("timm_mrope", {{"head_dim", 64}, {"mrope_section", "0,3,4"}}).sections(),
+            (std::vector<int64_t>{0, 3, 4}));
   const auto refusal = [](const char* preset, const PresetParams& params) {
     return posenc::testing::message_of([&] { of(preset, params); });
   };
+  EXPECT_EQ(refusal("ltx2", {{"head_dim", 64}, {"num_axes", 33}}),
+            "[rotary_options_from_params] num_axes must lie in [1, head_dim / 2], head_dim 64. Got "
+            "33");
+  EXPECT_EQ(refusal("kandinsky6", {{"head_dim", 64}, {"scale_factor", "1,2"}}),
+            "[rotary_options_from_params] scale_factor must be a number for each axis. Got [1,2]");
+  EXPECT_EQ(
+      refusal("ltx2_split", {{"head_dim", 64}, {"num_attention_heads", 5}}),
+      "[rotary_options_from_params] `ltx2_split`: [rotary] joined_heads must be positive, and "
+      "dim = 64 a multiple of two channels for each. Got 5");
   EXPECT_EQ(refusal("llama", {{"head_dim", 64}, {"axes_dim", "16,56,56"}}).substr(0, 72),
             "[rotary_options_from_params] there is no parameter `axes_dim`; the neare");
   EXPECT_EQ(refusal("flux", {{"head_dim", 64}, {"axes_dim", 64}}),

@@ -24,7 +24,7 @@ import rotary_compare
 import sites
 import sources
 from adapters import COPIES, Reference, all_of
-from rotary_registry import ROTARY
+from rotary_registry import rotary_names
 from selfcheck import explain, same
 
 TIMEOUT = 300
@@ -129,7 +129,7 @@ def main() -> int:
     )
     parser.add_argument("--require-all", action="store_true", help="a missing package is a failure, not a skip")
     parser.add_argument("--preset", nargs="+", default=rederived.NAMES, choices=rederived.NAMES, metavar="NAME")
-    parser.add_argument("--rotary", nargs="*", default=list(ROTARY), choices=list(ROTARY), metavar="NAME")
+    parser.add_argument("--rotary", nargs="*", default=rotary_names(), choices=rotary_names(), metavar="NAME")
     args = parser.parse_args()
     torch.set_num_threads(1)
     begin = time.monotonic()

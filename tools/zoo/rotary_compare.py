@@ -17,9 +17,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import rotary_diffusers  # noqa: F401
+import rotary_diffusers_copies  # noqa: F401
 import rotary_others  # noqa: F401
+import rotary_sites
 import sources
-from rotary_registry import ROTARY, Case, RotaryReference
+from rotary_registry import ROTARY, ROTARY_COPIES, Case, RotaryReference, all_of, rotary_names
 
 CASES = 16
 TIMEOUT = 120
@@ -93,21 +95,23 @@ def check(reference: RotaryReference, binary: str, threads: list[int], seed: int
 
 
 def unknown(binary: str) -> list[str]:
-    """Presets of these packages that are not compared, and the other way round."""
+    """Presets of these packages that are not compared, the other way round, and classes that are neither."""
     said = subprocess.run([binary, "presets", "--rotary", "--json"], check=True, capture_output=True, text=True).stdout
-    sources_of = {entry["name"]: entry["source"] for entry in json.loads(said)}
-    there = {name for name, source in sources_of.items() if not source.startswith("transformers ")}
-    return [f"rotary {name}: listed but not compared" for name in sorted(there - set(ROTARY))] + [
-        f"rotary {name}: compared but not listed" for name in sorted(set(ROTARY) - there)
-    ]
+    entries = json.loads(said)
+    there = {entry["name"] for entry in entries if not entry["source"].startswith("transformers ")}
+    there |= {f"{entry['name']}, {also.split(' (')[0]}" for entry in entries for also in entry["also"]}
+    compared = set(ROTARY) | {f"{name}, {copy.label}" for name, copies in ROTARY_COPIES.items() for copy in copies}
+    return [f"rotary {name}: listed but not compared" for name in sorted(there - compared)] + [
+        f"rotary {name}: compared but not listed" for name in sorted(compared - there)
+    ] + [f"rotary: the class {name} is no preset, and named in none" for name in rotary_sites.uncovered(entries)]
 
 
 def compare(binary: str, threads: list[int], seed: int, names: list[str]) -> tuple[int, int, int]:
     """Prints a line for each preset; returns how many passed, failed and were skipped."""
     warnings.filterwarnings("ignore", message="In CPU autocast")
     passed = failed = skipped = 0
-    for name in names:
-        reference = ROTARY[name]
+    for reference in (reference for name in names for reference in all_of(name)):
+        name = reference.name
         try:
             equal, problems = check(reference, binary, threads, seed)
         except sources.MissingSource as e:
@@ -127,7 +131,7 @@ def main() -> int:
     parser.add_argument("--posenc", required=True, help="the binary")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--preset", nargs="+", default=list(ROTARY), choices=list(ROTARY), metavar="NAME")
+    parser.add_argument("--preset", nargs="+", default=rotary_names(), choices=rotary_names(), metavar="NAME")
     args = parser.parse_args()
     torch.set_num_threads(1)
     passed, failed, skipped = compare(args.posenc, args.threads, args.seed, args.preset)

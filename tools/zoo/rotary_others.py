@@ -159,3 +159,16 @@ def timm_mixed(draw):
     q, k = draw.query_key(2, heads, embed.shape[2], head)
     apply = _timm().apply_rot_embed_cat
     return Case({"head_dim": head}, None, *_split(embed), q, k, apply(q, embed), apply(k, embed))
+
+
+@rotary("timm_mrope", TIMM, "RotaryEmbeddingMRope")
+def timm_mrope(draw):
+    dim, shape, temperature = even(draw, 2, 130), [draw.integer(1, 9), draw.integer(1, 9)], draw.choice([100.0, 10000.0])
+    sections = [draw.integer(0, 24) for _ in range(3)]
+    rope = _timm().RotaryEmbeddingMRope(dim, sections, temperature)
+    embed = rope.get_embed(shape)
+    ids = _timm()._build_grid(shape).flatten(0, -2)
+    q, k = draw.query_key(2, 3, embed.shape[0], dim)
+    apply = _timm().apply_rot_embed_cat
+    params = {"head_dim": dim, "rope_theta": temperature, "mrope_section": sections}
+    return Case(params, ids, *_split(embed), q, k, apply(q, embed, half=True), apply(k, embed, half=True))

@@ -1,7 +1,7 @@
 """The rotary embeddings of other packages than transformers: `ROTARY[name]`, filled by the rotary_*.py adapters.
 
 An adapter draws one configuration, runs the package's own class and its own rotation on it, and returns a `Case`: what
-`posenc rotary` is given, and what it has to return, bit for bit.
+`posenc rotary` is given, and what it has to return, bit for bit. `@copy` has other classes with a preset's bits.
 """
 
 import random
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 ROTARY: dict[str, "RotaryReference"] = {}
+ROTARY_COPIES: dict[str, list["RotaryReference"]] = {}  # other classes with the preset's bits: its field `also`
 
 
 class Draw:
@@ -68,6 +69,11 @@ class RotaryReference:
     system: str
     draw: Callable[[Draw], Case]
 
+    @property
+    def label(self) -> str:
+        """As in the preset's field `also`."""
+        return f"{self.package} {self.version} {self.system}"
+
     def case(self, *seed) -> Case:
         with torch.no_grad():
             return self.draw(Draw(self.name, *seed))
@@ -82,6 +88,26 @@ def rotary(name: str, pin: str, system: str):
         return draw
 
     return add
+
+
+def copy(name: str, pin: str, system: str):
+    """Decorator: the function runs a class of the package `pin` that has the bits of the preset `name`. What `also`
+    has in parentheses is no part of `system`."""
+
+    def add(draw):
+        ROTARY_COPIES.setdefault(name, []).append(RotaryReference(name, *pin.split("=="), system, draw))
+        return draw
+
+    return add
+
+
+def all_of(name: str) -> list[RotaryReference]:
+    """Everything that the preset is compared with."""
+    return [reference for reference in (ROTARY.get(name), *ROTARY_COPIES.get(name, [])) if reference]
+
+
+def rotary_names() -> list[str]:
+    return [*ROTARY, *(name for name in ROTARY_COPIES if name not in ROTARY)]
 
 
 def nested(function, name: str):

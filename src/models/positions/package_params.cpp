@@ -32,6 +32,28 @@ void rope_scale(const Settings& given, RotaryOptions& options) {
   options.axis_bases(ntk_bases(options, scales));
 }
 
+// Kandinsky divides the angles of each axis.
+void scale_factor(const Settings& given, RotaryOptions& options) {
+  const auto divisors = *given.reals_if("scale_factor");
+  if (static_cast<int64_t>(divisors.size()) != options.plane_count())
+    given.refuse("scale_factor", "must be a number for each axis");
+  options.axis_divisors(divisors);
+}
+
+// A number of axes other than three, all of the same width.
+void num_axes(const Settings& given, RotaryOptions& options) {
+  const int64_t axes = *given.integer_if("num_axes");
+  if (axes < 1 || 2 * axes > options.dim())
+    given.refuse("num_axes", c10::str("must lie in [1, head_dim / 2], head_dim ", options.dim()));
+  options.axes(axes);
+  options.axis_dims(
+      std::vector<int64_t>(static_cast<size_t>(axes), 2 * (options.dim() / (2 * axes))));
+}
+
+void num_attention_heads(const Settings& given, RotaryOptions& options) {
+  options.joined_heads(*given.integer_if("num_attention_heads"));
+}
+
 void rotate_half(const Settings& given, RotaryOptions& options) {
   const bool halves = *given.flag_if("rotate_half");
   options.pairing(halves ? rotary::Pairing::Halves : rotary::Pairing::Adjacent);
@@ -60,7 +82,13 @@ void scale_base(const Settings& given, RotaryOptions& options) {
 }
 
 constexpr PackageParam kParams[] = {
-    {"axes_dim", "flux hunyuan_video lumina2 z_image qwen_image", axes_dim},
+    {"axes_dim",
+     "flux hunyuan_video lumina2 z_image qwen_image hidream_image kandinsky5 kandinsky6 "
+     "ernie_image",
+     axes_dim},
+    {"num_axes", "ltx2 ltx2_split hidream_image kandinsky5 kandinsky6", num_axes},
+    {"num_attention_heads", "ltx2_split", num_attention_heads},
+    {"scale_factor", "kandinsky5 kandinsky6", scale_factor},
     {"rope_scale", "cosmos", rope_scale},
     {"rotate_half", "timm_cat timm_rope timm_dinov3", rotate_half},
     {"in_pixels", "timm_cat timm_rope", in_pixels},

@@ -79,7 +79,8 @@ int64_t rotating_channels(const Settings& config, const RopeSettings& rope,
 
 bool has_sections(rotary::Planes planes) {
   return planes == rotary::Planes::Chunked || planes == rotary::Planes::Interleaved ||
-         planes == rotary::Planes::Doubled || planes == rotary::Planes::HeightWidth;
+         planes == rotary::Planes::AxialInterleaved || planes == rotary::Planes::Doubled ||
+         planes == rotary::Planes::HeightWidth;
 }
 
 // The order of an image's tokens, for presets that have them in blocks.

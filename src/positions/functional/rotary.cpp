@@ -57,12 +57,15 @@ void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
 void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
                 const RotaryFuncOptions& func_options) {
   TORCH_CHECK_VALUE(q.defined() || k.defined(), "[rotary] q or k must be a tensor");
-  const bool two_angles = o.planes() == rotary::Planes::Doubled ||
-                          (o.cos_layout() == rotary::CosLayout::HalvesPerAxis &&
-                           o.pairing() != rotary::Pairing::HalvesPerAxis);
-  TORCH_CHECK_VALUE(!func_options.inverse() || !two_angles,
-                    "[rotary] inverse must be false with Planes::Doubled or V-JEPA 2's layout, "
-                    "where the two channels of a pair may rotate by different angles. Got true");
+  const bool two_angles =
+      o.planes() == rotary::Planes::Doubled ||
+      (o.cos_layout() == rotary::CosLayout::HalvesPerAxis &&
+       o.pairing() != rotary::Pairing::HalvesPerAxis) ||
+      (o.cos_layout() == rotary::CosLayout::Pairs && o.pairing() != rotary::Pairing::Adjacent);
+  TORCH_CHECK_VALUE(
+      !func_options.inverse() || !two_angles,
+      "[rotary] inverse must be false with Planes::Doubled and the layouts of V-JEPA 2 and "
+      "ERNIE-Image, where the two channels of a pair may rotate by different angles. Got true");
   if (q.defined()) check_heads("q", q, o, func_options);
   if (k.defined()) check_heads("k", k, o, func_options);
   if (!q.defined() || !k.defined()) return;

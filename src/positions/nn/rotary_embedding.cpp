@@ -194,8 +194,9 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
       f.inv_freq = lengths.grown;
     f.inv_freq = posenc::sent_to(f.inv_freq, source.inv_freq.device());
   }
-  const bool single = o.angle_type() == rotary::AngleType::Float32;
-  f.inv_freq = f.inv_freq.to(single ? torch::kFloat : torch::kDouble);
+  const bool wide = o.angle_type() == rotary::AngleType::Float64 ||
+                    o.angle_type() == rotary::AngleType::Float64Angle;
+  f.inv_freq = f.inv_freq.to(wide ? torch::kDouble : torch::kFloat);
   if (source.alpha.defined()) f.inv_freq = f.inv_freq * source.alpha.to(torch::kFloat).exp();
   return f;
 }

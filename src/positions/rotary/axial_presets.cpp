@@ -72,7 +72,8 @@ std::vector<RotaryPreset> axial_presets() {
            .grid(Grid{.width_first = true})},
       {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
        "time, height and width; the first part of a head rotates",
-       axial_halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength).grid(blocks())},
+       axial_halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength).grid(blocks()),
+       nullptr, diffusers({"MiniMaxH3RotaryPosEmbed"})},
       {"llama4_vision", "transformers 5.23 Llama4VisionRotaryEmbedding",
        "complex numbers of cos and sin; width, then height, from 1; the class token is last, at 0",
        axial_pairs()

@@ -87,22 +87,23 @@ at::ScalarType cos_dtype(const RotaryOptions& o, at::ScalarType dtype) {
   return at::kDouble;
 }
 
-// Positions (..., L) and frequencies (n) -> (..., L, n); modulation: (L) or (B, L).
+// Positions (..., L) and frequencies (n) -> (..., L, n), divided; modulation: (L) or (B, L).
 at::Tensor angles_of(const RotaryOptions& o, const at::Tensor& inv_freq, const at::Tensor& ids,
-                     const at::Tensor& modulation) {
+                     const at::Tensor& modulation, double divisor) {
   at::Tensor positions = ids.unsqueeze(-1).to(inv_freq.scalar_type());
   if (o.position_scale() != 1.0) positions = positions * o.position_scale();
   const bool divides = o.frequency() == rotary::Frequency::PowerDivisor;
   at::Tensor angles = divides ? positions / inv_freq : positions * inv_freq;
   if (o.angle_type() == rotary::AngleType::Float64Angle) angles = angles.to(at::kFloat);
-  if (o.angle_divisor() != 1.0) angles = angles / o.angle_divisor();
+  if (divisor != 1.0) angles = angles / divisor;
   if (!modulation.defined()) return angles;
   return angles * modulation.unsqueeze(-1).to(angles.scalar_type());
 }
 
 RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const at::Tensor& ids,
-                       const at::Tensor& modulation) {
-  const at::Tensor angles = angles_of(o, sent_to(f.inv_freq, ids.device()), ids, modulation);
+                       const at::Tensor& modulation, double divisor) {
+  const at::Tensor angles =
+      angles_of(o, sent_to(f.inv_freq, ids.device()), ids, modulation, divisor);
   if (o.cos_layout() == rotary::CosLayout::Complex) {
     const at::Tensor rotations = at::polar(at::ones_like(angles), angles) * f.attention_scaling;
     return {at::real(rotations), at::imag(rotations)};
@@ -133,22 +134,23 @@ PlaneTables plane_tables(const RotaryOptions& o, const RotaryFrequencies& freque
   const at::Tensor ids = by_plane(o, position_ids);
   const at::Tensor modulation =
       o.modulated() ? position_ids.select(-1, o.plane_count()) : at::Tensor();
-  const auto table = [&](const at::Tensor& inv_freq, const at::Tensor& positions) {
+  const auto table = [&](const at::Tensor& inv_freq, const at::Tensor& positions, double divisor) {
     const RotaryFrequencies f{inv_freq, frequencies.attention_scaling};
     if (o.precision() == Precision::Exact)
       return exact_cos_sin(o, f, positions, cos_dtype(o, dtype));
-    return reference(o, f, positions, modulation);
+    return reference(o, f, positions, modulation, divisor);
   };
   PlaneTables result;
   if (o.shares_frequencies()) {
-    const RotaryCosSin all = table(frequencies.inv_freq, ids);
+    const RotaryCosSin all = table(frequencies.inv_freq, ids, o.angle_divisor());
     if (o.planes() == rotary::Planes::One) return {{all.cos}, {all.sin}};
     return {all.cos.unbind(0), all.sin.unbind(0)};
   }
   int64_t begin = 0, plane = 0;
   for (const int64_t dim : o.plane_dims()) {
     const at::Tensor own = frequencies.inv_freq.slice(-1, begin, begin + dim / 2);
-    const RotaryCosSin one = table(own.contiguous(), ids.select(0, plane++));
+    const double divisor = o.axis_divisors().empty() ? o.angle_divisor() : o.axis_divisors()[plane];
+    const RotaryCosSin one = table(own.contiguous(), ids.select(0, plane++), divisor);
     result.cos.push_back(one.cos);
     result.sin.push_back(one.sin);
     begin += dim / 2;

@@ -196,9 +196,10 @@ at::Tensor exact_inv_freq(const RotaryOptions& o, int64_t length) {
   double* low = high + count;
   std::vector<int64_t> dims = o.plane_dims();
   if (o.shares_frequencies()) dims.resize(1);
-  const Big unit = quotient(big(o.position_scale()), big(o.angle_divisor()));
   for (size_t plane = 0; plane < dims.size(); ++plane) {
     const double base = o.axis_bases().empty() ? o.base() : o.axis_bases()[plane];
+    const double divisor = o.axis_divisors().empty() ? o.angle_divisor() : o.axis_divisors()[plane];
+    const Big unit = quotient(big(o.position_scale()), big(divisor));
     for (int64_t i = 0; i < (dims[plane] + 1) / 2; ++i, ++high, ++low) {
       const Big f = power(base, i, dims[plane]);
       const Big scale = std::visit(ScaleFactor{o, length, i, f}, o.scaling());

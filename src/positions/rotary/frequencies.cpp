@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/exp.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -63,6 +64,8 @@ struct Rule {
       case Frequency::Power: return powers().reciprocal();
       case Frequency::PowerOfSteps: return powers_of_steps().reciprocal();
       case Frequency::PowerDivisor: return powers();
+      case Frequency::Exponential:
+        return at::exp(at::arange(dim / 2, at::TensorOptions(type)) * -std::log(base) / (dim / 2));
       case Frequency::GrowingPower: return at::pow(base, steps(0.0, 1.0)) * kPi / 2.0;
       case Frequency::PixelBands: return steps(1.0, base / 2) * kPi;
       case Frequency::LogPixelBands:
@@ -186,12 +189,13 @@ at::Tensor sorted_by_plane(const at::Tensor& f, int64_t of_time) {
   return at::cat({evens_then_odds(space), f.slice(-1, f.size(-1) - of_time)}, -1);
 }
 
-// The dtype of frequencies and angles for hidden states of type `dtype`.
+// The dtype in which frequencies are computed for hidden states of type `dtype`.
 at::ScalarType angle_dtype(const RotaryOptions& options, at::ScalarType dtype) {
   switch (options.angle_type()) {
     case rotary::AngleType::Float32: return at::kFloat;
     case rotary::AngleType::Float64:
-    case rotary::AngleType::Float64Angle: return at::kDouble;
+    case rotary::AngleType::Float64Angle:
+    case rotary::AngleType::Float64Frequency: return at::kDouble;
     case rotary::AngleType::Input: break;
   }
   return dtype;
@@ -209,6 +213,8 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t lengt
     const Maker maker{options, length, angle_dtype(options, dtype)};
     result = std::visit(maker, options.scaling());
   });
+  if (options.angle_type() == rotary::AngleType::Float64Frequency)
+    result.inv_freq = result.inv_freq.to(at::kFloat);
   if (options.precision() == Precision::Exact) result.inv_freq = exact_inv_freq(options, length);
   if (options.planes() == rotary::Planes::HeightWidth) {
     result.inv_freq = sorted_by_plane(result.inv_freq, options.sections()[2]);

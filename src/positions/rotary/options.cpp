@@ -17,6 +17,7 @@ bool RotaryOptions::axial() const {
   switch (planes_) {
     case rotary::Planes::Axial:
     case rotary::Planes::AxialAlternating:
+    case rotary::Planes::AxialInterleaved:
     case rotary::Planes::EvenOdd: return true;
     default: return false;
   }
@@ -28,7 +29,9 @@ std::vector<int64_t> RotaryOptions::plane_dims() const {
   return std::vector<int64_t>(static_cast<size_t>(axes_), dim_ / axes_);
 }
 
-bool RotaryOptions::shares_frequencies() const { return axis_dims_.empty() && axis_bases_.empty(); }
+bool RotaryOptions::shares_frequencies() const {
+  return axis_dims_.empty() && axis_bases_.empty() && axis_divisors_.empty();
+}
 
 int64_t RotaryOptions::frequency_count() const {
   const std::vector<int64_t> dims = plane_dims();
@@ -47,6 +50,7 @@ int64_t RotaryOptions::plane_count() const {
     case rotary::Planes::One: return 1;
     case rotary::Planes::Doubled: return static_cast<int64_t>(sections_.size());
     case rotary::Planes::RowColumn:
+    case rotary::Planes::AxialInterleaved:
     case rotary::Planes::EvenOdd: return 2;
     case rotary::Planes::Axial:
     case rotary::Planes::AxialAlternating:

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/stack.h>
 
 namespace posenc {
@@ -70,6 +71,8 @@ at::Tensor row_of(const RotaryOptions& o, const PlaneRows& planes, double rest) 
     case rotary::Planes::Axial: return with_rest(o, at::cat(in_order(o, planes), -1), rest);
     case rotary::Planes::AxialAlternating:
       return with_rest(o, at::stack(in_order(o, planes), -1).flatten(-2), rest);
+    case rotary::Planes::AxialInterleaved:
+      return interleaved({at::full_like(planes[0], rest), planes[0], planes[1]}, o.sections());
     case rotary::Planes::EvenOdd: return chunked(planes, 1, {o.dim() / 4, o.dim() / 4});
     case rotary::Planes::Doubled: break;
   }

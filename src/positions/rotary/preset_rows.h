@@ -2,6 +2,7 @@
 
 // What the tables of rotary presets share. Options that a row omits are those of Llama.
 
+#include <string>
 #include <vector>
 
 #include "posenc/positions/rotary/rotary_preset.h"
@@ -17,7 +18,14 @@ inline RotaryOptions complex() {
   return adjacent().cos_layout(CosLayout::Complex).cos_type(kept).arithmetic(Arithmetic::Complex);
 }
 
+/// The names of classes of diffusers, with its version.
+inline std::vector<std::string> diffusers(std::vector<std::string> classes) {
+  for (std::string& name : classes) name.insert(0, "diffusers 0.42.1 ");
+  return classes;
+}
+
 std::vector<RotaryPreset> axial_presets();
+std::vector<RotaryPreset> diffusers_presets();
 std::vector<RotaryPreset> package_presets();
 
 }  // namespace posenc::rotary

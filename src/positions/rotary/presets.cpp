@@ -14,15 +14,20 @@ RotaryOptions adjacent_to_halves() { return {0, Pairing::AdjacentToHalves}; }
 std::vector<RotaryPreset> make() {
   std::vector<RotaryPreset> rows = {
       // halves
-      {"llama", "transformers 5.23 LlamaRotaryEmbedding", "the common case", halves()},
+      {"llama", "transformers 5.23 LlamaRotaryEmbedding", "the common case", halves(), nullptr,
+       diffusers({"AnimaRotaryEmbedding"})},
       {"gpt_neox", "transformers 5.23 GPTNeoXRotaryEmbedding", "the first part of a head rotates",
-       halves().part(Part::First)},
+       halves().part(Part::First), nullptr,
+       diffusers({"MiniMaxMusic3RotaryEmbedding (q and k are (B, L, H, D))"})},
       {"nanochat", "transformers 5.23 NanoChatRotaryEmbedding", "rotates the other way",
        halves().reversed(true)},
       {"olmo", "transformers 5.23 OlmoRotaryEmbedding", "cos and sin stay float32",
-       halves().cos_type(kept).arithmetic(Arithmetic::Promoted)},
+       halves().cos_type(kept).arithmetic(Arithmetic::Promoted), nullptr,
+       diffusers({"OmniGenSuScaledRotaryEmbedding (rotary::LongRope)"})},
       {"esm", "transformers 5.23 EsmRotaryEmbedding",
-       "cos and sin rounded, q and k rotated in float32", halves().arithmetic(f32)},
+       "cos and sin rounded, q and k rotated in float32", halves().arithmetic(f32), nullptr,
+       diffusers({"AudioDiTRotaryEmbedding (q and k are (B, L, H, D))",
+                  "_ace_step_rotary_freqs of ACE-Step"})},
       {"gpt_oss", "transformers 5.23 GptOssRotaryEmbedding", "cos and sin of half the width",
        halves().cos_layout(CosLayout::Single)},
       {"xcodec2", "transformers 5.23 Xcodec2RotaryEmbedding, NeuCodecRotaryEmbedding",
@@ -95,7 +100,8 @@ std::vector<RotaryPreset> make() {
            .arithmetic(f32)
            .applied_to(AppliedTo::HeadsAndOutput)},
       {"gptj", "transformers 5.23 GPTJAttention", "a table; the first part of a head rotates",
-       adjacent().cos_layout(CosLayout::Single).part(Part::First).head_axis(HeadAxis::AfterLength)},
+       adjacent().cos_layout(CosLayout::Single).part(Part::First).head_axis(HeadAxis::AfterLength),
+       nullptr, diffusers({"RotaryEmbedding (ChatGLM of Kolors)"})},
       {"codegen", "transformers 5.23 CodeGenAttention",
        "the same with float32 cos and sin: q and k become float32",
        adjacent()
@@ -116,7 +122,9 @@ std::vector<RotaryPreset> make() {
        halves().planes(Planes::Chunked).sections({16, 24, 24})},
       {"qwen3_vl", "transformers 5.23 Qwen3VLTextRotaryEmbedding",
        "every third frequency for height and for width",
-       halves().planes(Planes::Interleaved).sections({24, 20, 20})},
+       halves().planes(Planes::Interleaved).sections({24, 20, 20}), nullptr,
+       diffusers({"Cosmos3VLTextRotaryEmbedding (q and k are (L, H, D))",
+                  "Ideogram4MRoPE (q and k are (B, L, H, D); positions (B, L, 3))"})},
       {"cohere_compass", "transformers 5.23 CohereCompassRotaryEmbedding",
        "as qwen3_vl, one for each layer type",
        halves().planes(Planes::Interleaved).sections({24, 20, 20})},
@@ -147,7 +155,7 @@ std::vector<RotaryPreset> make() {
        "even frequencies for rows, odd for columns",
        halves().planes(Planes::RowColumn).part(Part::First)},
   };
-  for (const auto& more : {axial_presets(), package_presets()}) {
+  for (const auto& more : {axial_presets(), diffusers_presets(), package_presets()}) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

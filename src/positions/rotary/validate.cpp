@@ -116,6 +116,7 @@ void check_sections(const RotaryOptions& o) {
       TORCH_CHECK_VALUE(sections.empty(), "[rotary] these planes have no sections. Got ", got());
       break;
     case rotary::Planes::Interleaved:
+    case rotary::Planes::AxialInterleaved:
       TORCH_CHECK_VALUE(sections.size() == 3, "[rotary] sections must be three numbers. Got ",
                         got());
       break;
@@ -159,7 +160,8 @@ void check_axis_dims(const RotaryOptions& o) {
 
 void check_axes(const RotaryOptions& o) {
   check_axis_dims(o);
-  const bool equal = o.axial() && o.axis_dims().empty();
+  const bool shared = o.planes() == rotary::Planes::AxialInterleaved;  // one row for all planes
+  const bool equal = o.axial() && !shared && o.axis_dims().empty();
   TORCH_CHECK_VALUE(!equal || (o.axes() > 0 && o.dim() % (2 * o.axes()) == 0),
                     "[rotary] dim must be a multiple of two channels for each of the axes. Got ",
                     o.dim(), " for ", o.axes());
@@ -170,6 +172,16 @@ void check_axes(const RotaryOptions& o) {
       "AxialAlternating. Got ",
       o.axis_bases().size());
   for (const double base : o.axis_bases()) check_positive("axis_bases", base);
+  TORCH_CHECK_VALUE(
+      o.axis_divisors().empty() ||
+          (takes_turns(o) && static_cast<int64_t>(o.axis_divisors().size()) == o.plane_count()),
+      "[rotary] axis_divisors must have a number for each plane of Planes::Axial or "
+      "AxialAlternating. Got ",
+      o.axis_divisors().size());
+  TORCH_CHECK_VALUE(o.axis_divisors().empty() || o.angle_divisor() == 1.0,
+                    "[rotary] angle_divisor must be 1 beside axis_divisors. Got ",
+                    o.angle_divisor());
+  for (const double divisor : o.axis_divisors()) check_positive("axis_divisors", divisor);
   TORCH_CHECK_VALUE(!o.last_plane_first() || takes_turns(o),
                     "[rotary] last_plane_first belongs to Planes::Axial and AxialAlternating");
   TORCH_CHECK_VALUE(!o.modulated() || o.axial(),
@@ -191,15 +203,29 @@ void check_frequency(const RotaryOptions& o) {
   TORCH_CHECK_VALUE(!o.axial() || !scaled, "[rotary] patches have rotary::Default frequencies");
   TORCH_CHECK_VALUE(o.frequency() == Frequency::Power || !scaled,
                     "[rotary] a scaling takes Frequency::Power");
-  const bool of_powers = o.frequency() == Frequency::Power ||
-                         o.frequency() == Frequency::PowerOfSteps ||
-                         o.frequency() == Frequency::PowerDivisor;
+  const bool of_powers =
+      o.frequency() == Frequency::Power || o.frequency() == Frequency::PowerOfSteps ||
+      o.frequency() == Frequency::Exponential || o.frequency() == Frequency::PowerDivisor;
   TORCH_CHECK_VALUE(o.precision() == Precision::Reference || (of_powers && !o.modulated()),
                     "[rotary] Precision::Exact needs frequencies 1 / b^(2i / D) and positions that "
                     "are not modulated");
   TORCH_CHECK_VALUE(std::isfinite(o.position_scale()) && o.position_scale() != 0.0,
                     "[rotary] position_scale must be finite and not 0. Got ", o.position_scale());
   check_positive("angle_divisor", o.angle_divisor());
+}
+
+void check_joined_heads(const RotaryOptions& o) {
+  if (o.pairing() == rotary::Pairing::HalvesPerHead) {
+    TORCH_CHECK_VALUE(o.joined_heads() > 0 && o.dim() % (2 * o.joined_heads()) == 0,
+                      "[rotary] joined_heads must be positive, and dim = ", o.dim(),
+                      " a multiple of two channels for each. Got ", o.joined_heads());
+    TORCH_CHECK_VALUE(o.cos_layout() == rotary::CosLayout::Single,
+                      "[rotary] Pairing::HalvesPerHead belongs to CosLayout::Single");
+    return;
+  }
+  TORCH_CHECK_VALUE(o.joined_heads() == 1,
+                    "[rotary] joined_heads belong to Pairing::HalvesPerHead. Got ",
+                    o.joined_heads());
 }
 
 void check_layout(const RotaryOptions& o) {
@@ -230,13 +256,16 @@ void check_layout(const RotaryOptions& o) {
                     "[rotary] xpos_scale_base must be finite and not negative. Got ",
                     o.xpos_scale_base());
   TORCH_CHECK_VALUE(
-      o.xpos_scale_base() == 0.0 || (o.planes() == rotary::Planes::One && !is_complex),
-      "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex");
+      o.xpos_scale_base() == 0.0 || (o.planes() == rotary::Planes::One && !is_complex &&
+                                     o.arithmetic() != rotary::Arithmetic::Addcmul),
+      "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex or Addcmul");
   TORCH_CHECK_VALUE(!o.xpos_middle() || o.xpos_scale_base() > 0.0,
                     "[rotary] xpos_middle belongs to xpos_scale_base. Got ",
                     o.xpos_middle().value_or(0));
-  TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent,
-                    "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent");
+  TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent ||
+                        o.pairing() == Pairing::Halves,
+                    "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent or Halves");
+  check_joined_heads(o);
   TORCH_CHECK_VALUE(o.planes() != rotary::Planes::Doubled ||
                         (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves),
                     "[rotary] Planes::Doubled belongs to Pairing::Halves and CosLayout::Halves");

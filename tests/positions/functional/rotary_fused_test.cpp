@@ -43,12 +43,13 @@ RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
   const auto pairing = dice.any({Pairing::Halves, Pairing::Adjacent, Pairing::AdjacentToHalves});
   RotaryOptions o(dice.any<int64_t>({2, 6, 16, 22, 64, 80, 128}), pairing);
   o.cos_layout(dice.any({CosLayout::Halves, CosLayout::Single}));
-  if (pairing == Pairing::Adjacent && dice.coin()) o.cos_layout(CosLayout::Pairs);
+  if (pairing != Pairing::AdjacentToHalves && dice.coin()) o.cos_layout(CosLayout::Pairs);
   if (pairing == Pairing::Adjacent && o.dim() % 4 == 0 && dice.below(4) == 0)
     o.planes(rotary::Planes::Axial).cos_layout(CosLayout::HalvesPerAxis);
   o.cos_type(dice.any({CosType::Input, CosType::Float32}));
   o.arithmetic(dice.any({Arithmetic::Input, Arithmetic::Promoted}));
   if (dtype != torch::kDouble && dice.below(3) == 0) o.arithmetic(Arithmetic::Float32);
+  if (dtype == torch::kBFloat16 && dice.below(6) == 0) o.arithmetic(Arithmetic::BFloat16);
   if (dtype != torch::kDouble && pairing == Pairing::Adjacent && o.dim() % 16 == 0 &&
       dice.below(3) == 0 && has_separate_complex_product()) {
     o.arithmetic(Arithmetic::Complex).cos_type(CosType::Float32);
@@ -79,8 +80,8 @@ Case random_case(Dice& dice, torch::Dtype dtype) {
   const int64_t width = o.rotary_dim() + (whole ? 0 : dice.below(40));
   const int64_t batch = dice.below(4), length = 1 + dice.below(50);
   c.how.head_axis(dice.any({HeadAxis::BeforeLength, HeadAxis::AfterLength}));
-  const bool two_angles =
-      o.cos_layout() == rotary::CosLayout::HalvesPerAxis && o.pairing() != Pairing::HalvesPerAxis;
+  const bool two_angles = o.cos_layout() == CosLayout::HalvesPerAxis ||
+                          (o.cos_layout() == CosLayout::Pairs && o.pairing() != Pairing::Adjacent);
   c.how.inverse(dice.below(3) == 0 && !two_angles);
   const int64_t count = 1 + dice.below(6);
   if (dice.below(6) != 0) c.q = heads(dice, batch, count, length, width, *c.how.head_axis(), dtype);

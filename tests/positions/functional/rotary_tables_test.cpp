@@ -156,7 +156,7 @@ TEST(RotaryTables, WrongOnesAreErrors) {
   EXPECT_EQ(refusal(scaled, "xpos", How().inverse(true)),
             "[rotary] xPos has no inverse rotation. Got inverse");
   EXPECT_EQ(message_of([] { rotary_preset("qwen2_vl", 128).xpos_scale_base(512).validate(); }),
-            "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex");
+            "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex or Addcmul");
   EXPECT_EQ(message_of([] { rotary_frequencies(rotary_preset("mochi", 8)); }),
             "[rotary] Frequency::Learned has no formula: pass the model's frequencies, or its cos "
             "and sin");

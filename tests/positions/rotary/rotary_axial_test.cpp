@@ -46,6 +46,8 @@ TEST(RotaryAxial, EveryRuleOfFrequencies) {
   EXPECT_TRUE(bit_equal(rule(Frequency::Power), torch::pow(300.0, exponents).reciprocal()));
   EXPECT_TRUE(bit_equal(rule(Frequency::PowerOfSteps), torch::pow(300.0, steps).reciprocal()));
   EXPECT_TRUE(bit_equal(rule(Frequency::PowerDivisor), torch::pow(300.0, exponents)));
+  const auto places = torch::arange(12, torch::kFloat);
+  EXPECT_TRUE(bit_equal(rule(Frequency::Exponential), torch::exp(places * -std::log(300.0) / 12)));
   EXPECT_TRUE(bit_equal(rule(Frequency::GrowingPower), torch::pow(300.0, line(0, 1)) * kPi / 2));
   EXPECT_TRUE(bit_equal(rule(Frequency::PixelBands), line(1, 150) * kPi));
   const double doublings = std::log(300.0) / std::log(2.0) - 1;
@@ -81,6 +83,11 @@ TEST(RotaryAxial, TheDtypeOfTheAngles) {
   options.cos_type(CosType::Input);
   EXPECT_TRUE(bit_equal(rotary_cos_sin(options, positions, torch::kBFloat16).cos,
                         wide.cos().to(torch::kFloat).to(torch::kBFloat16)));
+  options.angle_type(AngleType::Float64Frequency);  // wide.slice() is position 1
+  const auto rounded = wide.select(0, 1).to(torch::kFloat);
+  EXPECT_TRUE(bit_equal(frequencies(options), rounded));
+  EXPECT_TRUE(bit_equal(rotary_cos_sin(options, positions).cos,
+                        (positions.to(torch::kFloat).unsqueeze(-1) * rounded).cos()));
   options.angle_type(AngleType::Input);
   const auto half = torch::kBFloat16;
   const auto f = torch::pow(10000, torch::arange(8, half) / 8.0).reciprocal();
@@ -117,6 +124,43 @@ TEST(RotaryAxial, AxesTakeTurns) {
       bit_equal(rotary_cos_sin(options, positions).cos, torch::stack({two, one}, -1).flatten(-2)));
   const auto halves = rotary_cos_sin(axial(16).cos_layout(CosLayout::HalvesPerAxis), positions);
   EXPECT_TRUE(bit_equal(halves.cos, torch::cat({one, one, two, two}, -1)));
+}
+
+TEST(RotaryAxial, AnglesOfEachAxisAreDivided) {
+  const auto positions = torch::randint(0, 500, {40, 2});
+  auto options = axial(16).axis_divisors({3.0, 7.0});
+  const auto of = [&](int64_t axis, double divisor) {
+    const auto f = frequencies(single(8));
+    return positions.select(1, axis).to(torch::kFloat).unsqueeze(-1) * f / divisor;
+  };
+  const auto angles = torch::cat({of(0, 3.0), of(1, 7.0)}, -1);
+  EXPECT_TRUE(bit_equal(rotary_cos_sin(options, positions).sin, angles.sin()));
+  options.precision(Precision::Exact);
+  EXPECT_LT((rotary_cos_sin(options, positions).cos - angles.cos()).abs().max().item<double>(),
+            1e-4);
+  EXPECT_EQ(refusal(axial(16).axis_divisors({3.0})),
+            "[rotary] axis_divisors must have a number for each plane of Planes::Axial or "
+            "AxialAlternating. Got 1");
+  EXPECT_EQ(refusal(axial(16).axis_divisors({3.0, 0.0})),
+            "[rotary] axis_divisors must be positive and finite. Got 0");
+  EXPECT_EQ(refusal(axial(16).axis_divisors({3.0, 1.0}).angle_divisor(2.0)),
+            "[rotary] angle_divisor must be 1 beside axis_divisors. Got 2");
+}
+
+// The planes of a text model, of which time is at 0.
+TEST(RotaryAxial, InterleavedPatchesAreInterleavedPlanesWithoutTime) {
+  const auto options = single(22).planes(Planes::AxialInterleaved).sections({0, 3, 20});
+  EXPECT_EQ(options.plane_count(), 2);
+  const auto positions = torch::randint(0, 500, {40, 2});
+  const auto planes = torch::cat({torch::zeros({40, 1}, torch::kLong), positions}, 1).t();
+  const auto text = single(22).planes(Planes::Interleaved).sections({0, 3, 20});
+  const auto expected = rotary_cos_sin(text, planes.unsqueeze(1));
+  const auto got = rotary_cos_sin(options, positions);
+  EXPECT_TRUE(bit_equal(got.cos, expected.cos[0]));
+  EXPECT_TRUE(bit_equal(got.sin, expected.sin[0]));
+  EXPECT_TRUE(bit_equal(rotary_cos_sin(options, positions.to(torch::kFloat)).cos, got.cos));
+  EXPECT_EQ(refusal(RotaryOptions(options).sections({3, 3})),
+            "[rotary] sections must be three numbers. Got [3, 3]");
 }
 
 TEST(RotaryAxial, TheLastCoordinateModulates) {
@@ -267,12 +311,22 @@ TEST(RotaryAxial, WrongFrequenciesAndLayoutsAreErrors) {
   EXPECT_EQ(refusal(single(8).xpos_scale_base(-1.0)),
             "[rotary] xpos_scale_base must be finite and not negative. Got -1");
   EXPECT_EQ(refusal(axial(8).xpos_scale_base(512.0)),
-            "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex");
+            "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex or Addcmul");
   EXPECT_EQ(refusal(RotaryOptions(8, Pairing::HalvesPerAxis).planes(Planes::Axial)),
             "[rotary] Pairing::HalvesPerAxis belongs to CosLayout::HalvesPerAxis");
   EXPECT_EQ(refusal(single(8).cos_layout(CosLayout::HalvesPerAxis)),
             "[rotary] CosLayout::HalvesPerAxis belongs to Planes::Axial with equal axes and "
             "Pairing::HalvesPerAxis or Adjacent");
+  EXPECT_EQ(refusal(RotaryOptions(8, Pairing::AdjacentToHalves).cos_layout(CosLayout::Pairs)),
+            "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent or Halves");
+  const auto joined = single(12).pairing(Pairing::HalvesPerHead);
+  EXPECT_EQ(refusal(RotaryOptions(joined).joined_heads(4)),
+            "[rotary] joined_heads must be positive, and dim = 12 a multiple of two channels for "
+            "each. Got 4");
+  EXPECT_EQ(refusal(RotaryOptions(joined).cos_layout(CosLayout::Halves)),
+            "[rotary] Pairing::HalvesPerHead belongs to CosLayout::Single");
+  EXPECT_EQ(refusal(single(12).joined_heads(2)),
+            "[rotary] joined_heads belong to Pairing::HalvesPerHead. Got 2");
   EXPECT_EQ(refusal(single(8).arithmetic(rotary::Arithmetic::Complex).cos_type(CosType::Input)),
             "[rotary] Arithmetic::Complex takes CosType::Float32 or Float64");
 }

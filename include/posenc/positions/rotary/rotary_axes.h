@@ -19,6 +19,7 @@ enum class Frequency {
   Power,          ///< f = 1 / b^(2i / D), angle p f
   PowerOfSteps,   ///< the same, with the exponent as i steps of 2 / D: DINOv3 in transformers
   PowerDivisor,   ///< f = b^(2i / D), angle p / f: RoFormer, DINOv3 in timm
+  Exponential,    ///< f = exp(-ln(b) i / n), angle p f: Kandinsky
   GrowingPower,   ///< f = b^(i / (n - 1)) pi / 2, angle p f: LTX-Video
   PixelBands,     ///< f = pi times n equal steps from 1 to b / 2, angle p f: timm
   LogPixelBands,  ///< f = pi times n powers of two in equal steps from 1 to b / 2, angle p f: timm
@@ -27,10 +28,11 @@ enum class Frequency {
 
 /// The dtype in which frequencies, angles, cosines and sines are computed.
 enum class AngleType {
-  Float32,       ///< float32
-  Float64,       ///< float64: most of diffusers
-  Float64Angle,  ///< frequencies and angles float64, rounded to float32 before cosine and sine
-  Input,         ///< that of the hidden states: V-JEPA 2
+  Float32,           ///< float32
+  Float64,           ///< float64: most of diffusers
+  Float64Angle,      ///< frequencies and angles float64, rounded to float32 before cosine and sine
+  Float64Frequency,  ///< frequencies float64, rounded to float32 before they are used: LTX-2
+  Input,             ///< that of the hidden states: V-JEPA 2
 };
 
 /// Which channels form the pair that one frequency rotates, among the D channels that rotate.
@@ -39,13 +41,14 @@ enum class Pairing {
   Adjacent,          ///< channels 2i and 2i + 1: Meta's own Llama, GPT-J, Cohere, GLM
   AdjacentToHalves,  ///< reads 2i and 2i + 1, writes i and i + n: DeepSeek-V3
   HalvesPerAxis,     ///< Halves inside the channels of each position axis: Gemma 4's vision
+  HalvesPerHead,     ///< Halves inside the channels of each of joined_heads: LTX-2
 };
 
 /// The contents of cos and sin for the n angles of a position: the shape of the tensors, and the
 /// entry that multiplies each channel.
 enum class CosLayout {
-  Halves,         ///< (..., D): all n, then all n again; Adjacent pairs read the first
-  Pairs,          ///< (..., D): each of the n twice
+  Halves,  ///< (..., D): all n, then all n again; Adjacent pairs read the first
+  Pairs,   ///< (..., D): each of the n twice; with Halves, channel i reads entry i: ERNIE-Image
   HalvesPerAxis,  ///< (..., D): Halves for each position axis; channel i reads entry i
   Single,         ///< (..., n)
   Complex,        ///< (..., n), by torch.polar, whose bits are not those of cos and sin
@@ -64,6 +67,8 @@ enum class Arithmetic {
   Promoted,  ///< in PyTorch's common dtype of q and cos, rounded once to q's
   Widened,   ///< the same, left in that dtype: CodeGen's float32 q and k
   Float32,   ///< in float32, rounded once to q's dtype
+  BFloat16,  ///< in float32, rounded to bfloat16, whatever q's dtype: Kandinsky 5
+  Addcmul,   ///< in float32, the second product by torch.addcmul, which may fuse it: LTX-2
   Float64,   ///< in float64, rounded once to q's dtype
   Complex,   ///< one complex product per pair, rounded once to q's dtype; complex128 for
              ///< CosType::Float64
@@ -87,6 +92,7 @@ enum class Planes {
   RowColumn,    ///< even frequencies from plane 0, odd from 1: NeoMME
   Axial,        ///< each plane with all the frequencies of its own channels, in turn: vision
   AxialAlternating,  ///< the same, frequency by frequency: Kimi K2.5, EfficientLoFTR
+  AxialInterleaved,  ///< Interleaved of 0, height and width, which are two planes: timm
   EvenOdd,           ///< even frequencies of the head from plane 0, then odd from 1: Pixtral
 };
 

@@ -63,6 +63,8 @@ struct RotaryOptions {
   TORCH_ARG(std::vector<int64_t>, axis_dims);
   /// The base of each plane; empty: base for all.
   TORCH_ARG(std::vector<double>, axis_bases);
+  /// Divisors of the angles of each plane; empty: none. Kandinsky's scale_factor.
+  TORCH_ARG(std::vector<double>, axis_divisors);
   /// Whether the axial kinds begin with the last plane.
   TORCH_ARG(bool, last_plane_first) = false;
   /// Whether the pairs that remain after axis_dims come first: LTX-Video.
@@ -92,6 +94,8 @@ struct RotaryOptions {
   TORCH_ARG(int64_t, rotary_heads) = 0;
   /// What an attention layer of the system rotates.
   TORCH_ARG(rotary::AppliedTo, applied_to) = rotary::AppliedTo::Heads;
+  /// For Pairing::HalvesPerHead, the number of heads that AppliedTo::AllHeads joins.
+  TORCH_ARG(int64_t, joined_heads) = 1;
   /// Whether the system rotates the values as well: CLVP, RoFormer's rotary_value.
   TORCH_ARG(bool, rotary_value) = false;
   /// xPos's scale_base: q is also multiplied by s^p, and k by s^-p; 0: no such factors.
@@ -120,7 +124,7 @@ struct RotaryOptions {
   bool axial() const;
   /// The channels of each plane of Planes::Axial and AxialAlternating; otherwise D.
   std::vector<int64_t> plane_dims() const;
-  /// Whether all planes have the same frequencies: without axis_dims and axis_bases.
+  /// Whether all planes have the same frequencies: without axis_dims, axis_bases and axis_divisors.
   bool shares_frequencies() const;
   /// Number of frequencies that are stored: those of one plane if all planes share them.
   int64_t frequency_count() const;
@@ -129,10 +133,11 @@ struct RotaryOptions {
   void validate() const;
 
   POSENC_FIELDS(RotaryOptions, dim_, pairing_, base_, scaling_, frequency_, angle_type_, precision_,
-                planes_, sections_, axes_, axis_dims_, axis_bases_, last_plane_first_, rest_first_,
-                position_scale_, angle_divisor_, modulated_, grid_, cos_layout_, cos_type_,
-                arithmetic_, part_, rotary_heads_, applied_to_, rotary_value_, xpos_scale_base_,
-                xpos_middle_, reversed_, head_axis_);
+                planes_, sections_, axes_, axis_dims_, axis_bases_, axis_divisors_,
+                last_plane_first_, rest_first_, position_scale_, angle_divisor_, modulated_, grid_,
+                cos_layout_, cos_type_, arithmetic_, part_, rotary_heads_, applied_to_,
+                joined_heads_, rotary_value_, xpos_scale_base_, xpos_middle_, reversed_,
+                head_axis_);
 };
 
 /// Whether any option differs.

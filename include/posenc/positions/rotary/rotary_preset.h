@@ -19,6 +19,9 @@ struct RotaryPreset {
   RotaryOptions options;
   /// Sets the options that the system derives from dim, such as axis_dims; null: none.
   void (*derive)(RotaryOptions& options) = nullptr;
+  /// Other classes and systems with these bits in float32, bfloat16 and float16, with what to set
+  /// for them in parentheses.
+  std::vector<std::string> also = {};
 };
 
 /// All presets in a fixed order.

@@ -1,6 +1,7 @@
 #include "positions/functional/rotary/compose.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/stack.h>
@@ -29,14 +30,15 @@ Members halves(const at::Tensor& t) {
 }
 
 bool is_halves(const RotaryOptions& o) {
-  return o.pairing() == Pairing::Halves || o.pairing() == Pairing::HalvesPerAxis;
+  return o.pairing() == Pairing::Halves || o.pairing() == Pairing::HalvesPerAxis ||
+         o.pairing() == Pairing::HalvesPerHead;
 }
 
 // The factors of the two members of each pair. With CosLayout::Halves and adjacent pairs, both
 // members use the first half of a row.
 Members factors(const at::Tensor& t, const RotaryOptions& o) {
   switch (o.cos_layout()) {
-    case CosLayout::Pairs: return adjacent(t);
+    case CosLayout::Pairs:
     case CosLayout::HalvesPerAxis: return is_halves(o) ? halves(t) : adjacent(t);
     case CosLayout::Halves:
       if (is_halves(o)) return halves(t);
@@ -84,6 +86,11 @@ at::Tensor rotated(const at::Tensor& x, const RotaryCosSin& table, const RotaryO
                    bool inverse) {
   const Members in = reads_adjacent(o, inverse) ? adjacent(x) : halves(x);
   const Members c = factors(table.cos, o), s = factors(table.sin, o);
+  if (o.arithmetic() == Arithmetic::Addcmul) {
+    return joined({at::addcmul(in.first * c.first, -s.first, in.second),
+                   at::addcmul(in.second * c.second, s.second, in.first)},
+                  writes_adjacent(o, inverse));
+  }
   if (!table.scale.defined()) {
     return joined(
         {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second},
@@ -101,11 +108,11 @@ RotaryCosSin converted(const RotaryCosSin& table, at::ScalarType type) {
           table.scale.defined() ? table.scale.to(type) : at::Tensor()};
 }
 
-// (..., D) as (..., axes, D / axes)
-at::Tensor by_axis(const at::Tensor& t, const RotaryOptions& o) {
+// (..., W) as (..., count, W / count)
+at::Tensor in_blocks(const at::Tensor& t, int64_t count) {
   std::vector<int64_t> sizes = t.sizes().vec();
-  sizes.back() /= o.plane_count();
-  sizes.insert(sizes.end() - 1, o.plane_count());
+  sizes.back() /= count;
+  sizes.insert(sizes.end() - 1, count);
   return t.reshape(sizes);
 }
 
@@ -117,7 +124,12 @@ at::Tensor by_arithmetic(const at::Tensor& x, const RotaryCosSin& table, const R
     case Arithmetic::Promoted: return rotated(x, table, o, inverse).to(type);
     case Arithmetic::Widened: return rotated(x, table, o, inverse);
     case Arithmetic::Float32:
+    case Arithmetic::Addcmul:
       return rotated(x.to(at::kFloat), converted(table, at::kFloat), o, inverse).to(type);
+    case Arithmetic::BFloat16:
+      return rotated(x.to(at::kFloat), converted(table, at::kFloat), o, inverse)
+          .to(at::kBFloat16)
+          .to(type);
     case Arithmetic::Float64:
       return rotated(x.to(at::kDouble), converted(table, at::kDouble), o, inverse).to(type);
     case Arithmetic::Complex: break;
@@ -127,12 +139,18 @@ at::Tensor by_arithmetic(const at::Tensor& x, const RotaryCosSin& table, const R
 
 at::Tensor rotated_part(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
                         bool inverse) {
-  if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, table, o, inverse);
-  return by_arithmetic(by_axis(x, o), {by_axis(table.cos, o), by_axis(table.sin, o)}, o, inverse)
-      .flatten(-2);
+  const int64_t count = blocks_of_pairs(o);
+  if (count == 1) return by_arithmetic(x, table, o, inverse);
+  const RotaryCosSin by_block{in_blocks(table.cos, count), in_blocks(table.sin, count)};
+  return by_arithmetic(in_blocks(x, count), by_block, o, inverse).flatten(-2);
 }
 
 }  // namespace
+
+int64_t blocks_of_pairs(const RotaryOptions& o) {
+  if (o.pairing() == Pairing::HalvesPerAxis) return o.plane_count();
+  return o.pairing() == Pairing::HalvesPerHead ? o.joined_heads() : 1;
+}
 
 bool reads_adjacent(const RotaryOptions& o, bool inverse) {
   return o.pairing() == Pairing::Adjacent || (o.pairing() == Pairing::AdjacentToHalves && !inverse);

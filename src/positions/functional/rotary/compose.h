@@ -30,6 +30,10 @@ inline int64_t heads_axis(const RotaryFuncOptions& func_options) {
 at::Tensor composed_rotary(const at::Tensor& x, const RotaryCosSin& table,
                            const RotaryOptions& options, bool inverse);
 
+/// How many rotations a head has, each of a part of its channels: of the position axes with
+/// Pairing::HalvesPerAxis, of the joined heads with HalvesPerHead, otherwise 1.
+int64_t blocks_of_pairs(const RotaryOptions& options);
+
 /// Whether the two channels of a pair are adjacent in the input of the rotation, or of its inverse.
 bool reads_adjacent(const RotaryOptions& options, bool inverse);
 /// The same for its output.

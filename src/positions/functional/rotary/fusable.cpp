@@ -58,13 +58,17 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
     case Arithmetic::Widened:
       if (is_half && is_wide) return false;
       break;
-    case Arithmetic::Float64: return false;
+    case Arithmetic::Float64:
+    case Arithmetic::Addcmul: return false;
     case Arithmetic::Promoted: once = is_half && is_wide && pass == Pass::Forward; break;
     case Arithmetic::Complex:
       if (is_half && !is_wide) return false;
       if (o.pairing() != Pairing::Adjacent || o.frequencies() % kWholeComplexVectors != 0 ||
           !has_separate_complex_product())
         return false;
+      [[fallthrough]];
+    case Arithmetic::BFloat16:
+      if (o.arithmetic() == Arithmetic::BFloat16 && type != at::kBFloat16) return false;
       [[fallthrough]];
     case Arithmetic::Float32:
       if (type == at::kDouble) return false;
@@ -76,12 +80,12 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
 void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& func_options, Pass pass,
                  rotary_kernel::Rotation& r) {
   r.pairs = o.frequencies();
+  const bool halves = o.pairing() == Pairing::Halves;
   const bool by_channel =
       o.cos_layout() == CosLayout::Pairs || o.cos_layout() == CosLayout::HalvesPerAxis;
-  r.angles.step = by_channel ? 2 : 1;
-  r.angles.second = by_channel ? 1 : 0;
-  if (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves)
-    r.angles.second = r.pairs;
+  r.angles.step = by_channel && !halves ? 2 : 1;
+  r.angles.second = by_channel && !halves ? 1 : 0;
+  if (halves && (by_channel || o.cos_layout() == CosLayout::Halves)) r.angles.second = r.pairs;
   r.read_adjacent = reads_adjacent(o, func_options.inverse());
   r.write_adjacent = writes_adjacent(o, func_options.inverse());
   r.negative = func_options.inverse() != o.reversed();
@@ -175,7 +179,8 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   const at::Tensor& first = q.defined() ? q : k;
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
     return false;
-  if (options.pairing() == Pairing::HalvesPerAxis) return false;  // several rotations a head
+  if (options.pairing() == Pairing::HalvesPerAxis || blocks_of_pairs(options) != 1)
+    return false;  // several rotations a head
   if (options.rotary_heads() != 0 || table.scale.defined() || options.xpos_scale_base() != 0.0)
     return false;
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
