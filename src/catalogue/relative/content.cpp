@@ -9,6 +9,7 @@
 #include <ATen/ops/log.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sign.h>
 #include <ATen/ops/silu.h>
@@ -121,6 +122,46 @@ RelativeOutputs forget(const Given& given) {
   return {{"bias", before.tril() + after.triu()}};
 }
 
+// The same, with a gate for each pair of tokens, of small queries and keys of their own.
+RelativeOutputs forget_by_row(const Given& given) {
+  const int64_t heads = given.integer("heads", 1), width = given.integer("dim_head", 1);
+  const at::Tensor hidden = given.of_rank("hidden", 3);
+  const at::Tensor weight =
+      given.tensor("w.to_forget_gates.0.weight", {2 * heads * width, hidden.size(2)});
+  const at::Tensor both = at::linear(hidden, weight)
+                              .view({hidden.size(0), hidden.size(1), 2, heads, width})
+                              .permute({2, 0, 3, 1, 4});
+  const at::Tensor products = at::einsum("...id,...jd->...ij", {both[0], both[1]}) *
+                              std::pow(static_cast<double>(width), -0.5);
+  const at::Tensor pairs = at::ones({hidden.size(1), hidden.size(1)}, at::kBool);
+  const at::Tensor gates = at::log_sigmoid(products).masked_fill(pairs.triu(), 0.0);
+  return {{"bias", gates.flip(-1).cumsum(-1).flip(-1)}};
+}
+
+// Each token mixes the rows of a bank of biases over the distance to tokens before it.
+RelativeOutputs mixed(const Given& given) {
+  const int64_t heads = given.integer("heads", 1), rows = given.integer("num_distance_basis", 1),
+                most = given.integer("max_dist", 1), keys = given.integer("keys");
+  const at::Tensor hidden = given.of_rank("hidden", 3);
+  const int64_t queries = hidden.size(1);
+  given.require(keys >= queries, "`keys` must be at least the tokens of `hidden`",
+                std::to_string(keys));
+  const at::Tensor weight =
+      given.tensor("w.to_distance_weights.0.weight", {heads * rows, hidden.size(2)});
+  const at::Tensor bias = given.tensor("w.to_distance_weights.0.bias", {heads * rows});
+  const at::Tensor shares = at::linear(hidden, weight, bias)
+                                .view({hidden.size(0), queries, heads, rows})
+                                .permute({0, 2, 1, 3});
+  const at::Tensor curves =
+      at::einsum("bhnd,dr->bhnr", {shares, given.tensor("w.distance_bank", {rows, most})});
+  const at::Tensor distances = at::arange(keys - queries, keys, at::kLong).unsqueeze(1) -
+                               at::arange(keys, at::kLong).unsqueeze(0);
+  const at::Tensor index =
+      distances.clamp(0, most - 1).expand({hidden.size(0), heads, queries, keys});
+  const at::Tensor outside = (distances < 0).logical_or(distances >= most);
+  return {{"bias", curves.gather(-1, index).masked_fill(outside, 0.0)}};
+}
+
 // The position of a key is the sum of the gates between it and the query, a real number.
 RelativeOutputs cope(const Given& given) {
   const int64_t most = given.integer("max_pos", 1);
@@ -184,6 +225,21 @@ PresetRows content_presets() {
         {"hidden", "w.to_forget_gates.0.weight", "w.to_forget_gates.0.bias"},
         {"bias"}},
        forget},
+      {{"x_transformers_forget_by_row",
+        "x-transformers 2.31.10 PerRowDataDependentAlibi",
+        "sums of gates of each pair of tokens",
+        {"heads", "dim_head"},
+        {"hidden", "w.to_forget_gates.0.weight"},
+        {"bias"}},
+       forget_by_row},
+      {{"x_transformers_mixed",
+        "x-transformers 2.31.10 RelativeProjPositionalBias",
+        "each token mixes curves of the distance; zero outside of them",
+        {"heads", "num_distance_basis", "max_dist", "keys"},
+        {"hidden", "w.to_distance_weights.0.weight", "w.to_distance_weights.0.bias",
+         "w.distance_bank"},
+        {"bias"}},
+       mixed},
       {{"cope",
         "x-transformers 2.31.10 CoPE",
         "positions are sums of gates of the scores",

@@ -228,6 +228,21 @@ if not missing():
         hidden = draw.normal(draw.integer(1, 3), draw.integer(1, 40), size)
         return Case(settings | {"heads": heads}, {"hidden": hidden} | parameters(module), {"bias": module(hidden)})
 
+    @relative("x_transformers_forget_by_row")
+    def x_transformers_forget_by_row(draw: Draw) -> Case:
+        settings, size = {"heads": draw.integer(1, 4), "dim_head": draw.choice([1, 5, 8])}, draw.choice([12, 33])
+        module = draw.module(xt.PerRowDataDependentAlibi(size, settings["heads"], dim_head=settings["dim_head"]))
+        hidden = draw.normal(draw.integer(1, 3), draw.integer(1, 40), size)
+        return Case(settings, {"hidden": hidden} | parameters(module), {"bias": module(hidden)})
+
+    @relative("x_transformers_mixed")
+    def x_transformers_mixed(draw: Draw) -> Case:
+        settings, size = {"heads": draw.integer(1, 4), "num_distance_basis": draw.integer(1, 16), "max_dist": draw.choice([1, 8, 100])}, draw.choice([12, 33])
+        module = draw.module(xt.RelativeProjPositionalBias(size, settings["heads"], settings["num_distance_basis"], settings["max_dist"]))
+        hidden = draw.normal(draw.integer(1, 3), draw.integer(1, 40), size)
+        keys = hidden.shape[1] + draw.choice([0, 0, 7])
+        return Case(settings | {"keys": keys}, {"hidden": hidden} | parameters(module), {"bias": module(hidden, keys)})
+
     @relative("cope")
     def cope(draw: Draw) -> Case:
         settings = {"max_pos": draw.choice([1, 4, 16])}
