@@ -91,7 +91,7 @@ SYSTEM_MAY = {
 NEVER_FROZEN = {
     "DualEncoderImpl": "its two encoders are frozen, each by itself",
     "FourierFeaturesImpl": "a front", "GatedFeedForwardImpl": "a part of other models", "GridPositionalEncodingImpl": "a front",
-    "InputEmbeddingImpl": "a front", "PositionEmbeddingImpl": "a front", "RMSNormImpl": "a part of other models",
+    "InputEmbeddingImpl": "a front", "PolarEmbeddingImpl": "a part of other models", "PositionEmbeddingImpl": "a front", "RMSNormImpl": "a part of other models",
     "RelativeAttentionImpl": "a part of other models", "RotaryPositionEmbedding2dImpl": "a part of other models",
     "SentenceStagesImpl": "runs as it is after a frozen encoder", "SinePositionEmbedding2dImpl": "a front",
     "SinusoidalTimestepsImpl": "a front", "TimestepEmbeddingImpl": "a front", "TokenEmbeddingImpl": "a front",

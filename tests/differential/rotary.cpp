@@ -6,6 +6,7 @@
 
 #include "differential/ops.h"
 #include "posenc/models/rotary_config.h"
+#include "posenc/positions/nn/polar_embedding.h"
 #include "posenc/positions/nn/rotary_position_embedding_2d.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 
@@ -53,6 +54,15 @@ StateDict rotary_grid(const Json& options, const StateDict& tensors) {
   return results_of(table, module->forward(q, tensors["k"], height, width, frames));
 }
 
+StateDict polar_embedding(const Json& options, const StateDict& tensors) {
+  PolarEmbedding module(PolarEmbeddingOptions(options.at("dim"), options.at("heads"))
+                            .base(options.at("base").get<double>()));
+  return differentiate(*module, options, tensors, [&](const StateDict& in) {
+    const auto [q, k] = module->forward(in["q"], in["k"], /*offset=*/0, tensors["position_ids"]);
+    return torch::cat({q, k}, -3);
+  });
+}
+
 }  // namespace
 
 RotaryOptions rotary_options_of(const Json& options) {
@@ -74,6 +84,8 @@ RotaryOptions rotary_options_of(const Json& options) {
       .axis_bases(options.value("axis_bases", preset.axis_bases()));
 }
 
-Ops rotary_ops() { return {{"rotary", rotary}, {"rotary_grid", rotary_grid}}; }
+Ops rotary_ops() {
+  return {{"rotary", rotary}, {"rotary_grid", rotary_grid}, {"polar_embedding", polar_embedding}};
+}
 
 }  // namespace posenc::differential

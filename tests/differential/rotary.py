@@ -5,6 +5,7 @@ import json
 import torch
 
 import rotary_models as models
+import rotary_packages as packages
 import rotary_systems as systems
 from harness import Case, Draw, Failure, Programs, run
 from written import read, written
@@ -100,4 +101,4 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     cases = [one for one in drawn if one]
     if len(cases) < CASES // 2:
         raise RuntimeError(f"transformers takes only {len(cases)} of {CASES} configurations: they are drawn wrongly")
-    return run(programs, cases)
+    return run(programs, cases + packages.cases(draw))

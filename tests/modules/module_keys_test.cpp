@@ -12,6 +12,7 @@
 #include "posenc/positions/nn/fourier_features.h"
 #include "posenc/positions/nn/grid_positional_encoding.h"
 #include "posenc/positions/nn/input_embedding.h"
+#include "posenc/positions/nn/polar_embedding.h"
 #include "posenc/positions/nn/position_embedding.h"
 #include "posenc/positions/nn/relative_attention.h"
 #include "posenc/positions/nn/relative_position_bias.h"
@@ -149,6 +150,7 @@ std::multimap<std::string, Module> modules() {
       {"TransformerDecoder", make<TransformerDecoderImpl>(decoder)},
       {"TransformerDecoder",
        make<TransformerDecoderImpl>(TransformerDecoderOptions(decoder).norm(true))},
+      {"PolarEmbedding", make<PolarEmbeddingImpl>(8, 2)},
       {"RotaryEmbedding", make<RotaryEmbeddingImpl>(rotary_preset("llama", 8))},
       {"RotaryPositionEmbedding2d",
        make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},

@@ -13,6 +13,7 @@
 #include "posenc/positions/nn/grid_positional_encoding.h"
 #include "posenc/positions/nn/input_embedding.h"
 #include "posenc/positions/nn/learned_position_embedding.h"
+#include "posenc/positions/nn/polar_embedding.h"
 #include "posenc/positions/nn/position_embedding.h"
 #include "posenc/positions/nn/relative_attention.h"
 #include "posenc/positions/nn/relative_position_bias.h"
@@ -425,6 +426,13 @@ inline const Kind kModules[] = {
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        const auto heads = torch::one_hot(ids, 8).to(torch::kFloat).unsqueeze(1);
        return std::get<0>(dynamic_cast<RotaryEmbeddingImpl&>(module).forward(heads, {}, 3));
+     }},
+    {"PolarEmbedding", "learned_bias inv_freq", "",
+     "posenc::PolarEmbedding(dim=8, heads=1, base=500)",
+     [] { return std::make_shared<PolarEmbeddingImpl>(PolarEmbeddingOptions(8, 1).base(500)); },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       const auto heads = torch::one_hot(ids, 8).to(torch::kFloat).unsqueeze(1);
+       return std::get<1>(dynamic_cast<PolarEmbeddingImpl&>(module).forward({}, heads, 3));
      }},
     {"RMSNorm", "weight", "", "posenc::RMSNorm(d_model=8)",
      [] { return std::make_shared<RMSNormImpl>(8); }, on_vectors<RMSNormImpl>},
