@@ -150,6 +150,21 @@ def rotary_presets() -> str:
     return table(["preset", "what sets it apart", "class"], ((f"`{e['name']}`", e["summary"], e["source"]) for e in listing("--rotary")))
 
 
+def rotary_aliases() -> str:
+    """Other classes with the bits of a preset: their name, what has to be set in parentheses, and the preset."""
+    rows = []
+    for entry in listing("--rotary"):
+        for also in entry["also"]:
+            package, version, name = also.split(" ", 2)
+            name, _, note = name.partition(" (")
+            rows.append((f"`{name}`" if " " not in name else name, f"`{entry['name']}`", note.removesuffix(")"), f"{package} {version}"))
+    return table(["class", "preset", "with", "package"], sorted(rows, key=lambda row: row[0].strip("`_").lower()))
+
+
+def relative_presets() -> str:
+    return table(["preset", "what sets it apart", "class"], ((f"`{e['name']}`", e["summary"], e["source"]) for e in listing("--relative")))
+
+
 def rotary_model_types() -> str:
     pairs = sorted((name, entry["name"]) for entry in listing("--rotary") for name in entry["model_types"])
     return table(["`model_type`", "preset"], ((f"`{name}`", f"`{preset}`") for name, preset in pairs))
@@ -279,7 +294,8 @@ def documents() -> dict[Path, str]:
         "docs/presets.md": {"count": preset_count, "names": presets_by_name, "recipes": presets_by_recipe, "other systems": other_systems,
                             "not tables": not_tables},
         "docs/pronounce.md": {"table": pronounce},
-        "docs/rotary.md": {"presets": rotary_presets, "model types": rotary_model_types},
+        "docs/relative.md": {"presets": relative_presets},
+        "docs/rotary.md": {"presets": rotary_presets, "other classes": rotary_aliases, "model types": rotary_model_types},
         "docs/server.md": {"busy": server_busy, "callers": server_callers},
         "docs/vision_embeddings.md": {"presets": vision_embeddings},
     }  # fmt: skip
