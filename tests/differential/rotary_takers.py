@@ -86,8 +86,9 @@ def of_attention(draw: Draw, preset: str, **arguments: object) -> list[Recording
 def recording_of(draw: Draw, preset: str, options: dict, ids: Tensor | None, heads: list[Tensor]) -> Recording:
     """q, k, and both rotated, as a system has them."""
     q, k, turned_q, turned_k = (x.transpose(1, 2) if preset in AFTER_LENGTH else x for x in heads)
-    if preset == "esmfold2":  # as many tokens as the test's projections have room for
-        q, k, turned_q, turned_k, ids = *(x[:, :, :8] for x in (q, k, turned_q, turned_k)), ids[:, :8]
+    most = q.shape[1] * q.shape[3] // q.shape[0]  # tokens that the test's projections have room for
+    if preset in AXIAL and q.shape[2] > most:
+        q, k, turned_q, turned_k, ids = *(x[:, :, :most] for x in (q, k, turned_q, turned_k)), ids[..., :most, :]
     v = draw.normal(*k.shape)
     return Recording(options, ids, Heads(q, k, v), Heads(turned_q, turned_k, v))
 

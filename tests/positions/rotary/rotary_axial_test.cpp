@@ -317,8 +317,6 @@ TEST(RotaryAxial, WrongFrequenciesAndLayoutsAreErrors) {
   EXPECT_EQ(refusal(single(8).cos_layout(CosLayout::HalvesPerAxis)),
             "[rotary] CosLayout::HalvesPerAxis belongs to Planes::Axial with equal axes and "
             "Pairing::HalvesPerAxis or Adjacent");
-  EXPECT_EQ(refusal(RotaryOptions(8, Pairing::AdjacentToHalves).cos_layout(CosLayout::Pairs)),
-            "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent or Halves");
   const auto joined = single(12).pairing(Pairing::HalvesPerHead);
   EXPECT_EQ(refusal(RotaryOptions(joined).joined_heads(4)),
             "[rotary] joined_heads must be positive, and dim = 12 a multiple of two channels for "

@@ -233,8 +233,8 @@ TEST(Rotary, LayoutsMustFitThePairing) {
   EXPECT_EQ(with(Pairing::Adjacent, CosLayout::Complex),
             "[rotary] Arithmetic::Complex takes CosLayout::Complex or Single, and "
             "CosLayout::Complex Arithmetic::Complex");
-  EXPECT_EQ(with(Pairing::Halves, CosLayout::Pairs),
-            "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent");
+  EXPECT_EQ(with(Pairing::AdjacentToHalves, CosLayout::Pairs),
+            "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent or Halves");
   const auto complex = rotary_preset("deepseek_v2", 8);
   EXPECT_EQ(refusal(RotaryOptions(complex).reversed(true)),
             "[rotary] complex numbers are adjacent pairs that rotate forward");
