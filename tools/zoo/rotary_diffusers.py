@@ -51,6 +51,11 @@ def attention_of(q: torch.Tensor, k: torch.Tensor) -> SimpleNamespace:
                            norm_q=torch.clone, norm_k=torch.clone, to_out=[torch.clone] * 2)  # fmt: skip
 
 
+def across(turn):
+    """A rotation of (B, H, L, D) as one of (B, L, H, D), which is the preset's order of axes, or the other way round."""
+    return lambda x: turn(x.transpose(1, 2).contiguous()).transpose(1, 2).contiguous()
+
+
 def rotated(q, k, turn):
     return {"q": q, "k": k, "rotated_q": turn(q), "rotated_k": turn(k)}
 

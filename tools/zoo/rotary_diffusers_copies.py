@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import torch
 
 from rotary_diffusers import (
-    DIFFUSERS, attention_of, drawn_base, embeddings, grid, joined, latents, ltx2_interleaved, ltx2_split_case, kandinsky,
+    DIFFUSERS, across, attention_of, drawn_base, embeddings, grid, joined, latents, ltx2_interleaved, ltx2_split_case, kandinsky,
     model, of_matrices, one_head, recorded, rotated, video,
 )  # fmt: skip
 from rotary_registry import Case, copy, even, nested
@@ -146,8 +146,8 @@ def easyanimate(draw):
     table = embed(latents((frames, height, width), (1, patch, patch)))
     start, stop = embed.get_resize_crop_region_for_grid((height, width), 90 // patch, 60 // patch)
     ids = _places([_along(0, frames, frames), _along(start[0], stop[0], height), _along(start[1], stop[1], width)])
-    q, k = draw.query_key(2, 3, len(ids), dim)
-    turned = rotated(q, k, lambda x: embeddings().apply_rotary_emb(x, table))
+    q, k = draw.query_key(2, len(ids), 3, dim)
+    turned = rotated(q, k, across(lambda x: embeddings().apply_rotary_emb(x, table)))
     return Case({"axes_dim": [dim // 4, dim // 8 * 3, dim // 8 * 3], "rope_theta": 10000}, ids, *table, **turned)
 
 
@@ -161,8 +161,8 @@ def cogvideox(draw):
     else:
         table = embeddings().get_3d_rotary_pos_embed(dim, None, (height, width), frames, theta, grid_type="slice", max_size=(20, 20))
         ids = grid(frames, height, width)
-    q, k = draw.query_key(2, 3, len(ids), dim)
-    turned = rotated(q, k, lambda x: embeddings().apply_rotary_emb(x, table))
+    q, k = draw.query_key(2, len(ids), 3, dim)
+    turned = rotated(q, k, across(lambda x: embeddings().apply_rotary_emb(x, table)))
     return Case({"axes_dim": [dim // 4, dim // 8 * 3, dim // 8 * 3], "rope_theta": theta}, ids, *table, **turned)
 
 
@@ -172,8 +172,8 @@ def hunyuan_dit(draw):
     start, stop = (draw.integer(0, 9), draw.integer(0, 9)), (draw.integer(10, 40), draw.integer(10, 40))
     table = embeddings().get_2d_rotary_pos_embed(dim, (start, stop), (height, width))
     ids = _places([_along(start[0], stop[0], height), _along(start[1], stop[1], width)]).flip(-1)
-    q, k = draw.query_key(2, 3, len(ids), dim)
-    turned = rotated(q, k, lambda x: embeddings().apply_rotary_emb(x, table))
+    q, k = draw.query_key(2, len(ids), 3, dim)
+    turned = rotated(q, k, across(lambda x: embeddings().apply_rotary_emb(x, table)))
     return Case({"axes_dim": [dim // 2, dim // 2], "rope_theta": 10000}, ids, *table, **turned)
 
 
@@ -188,9 +188,9 @@ def _anyflow(draw, name: str, rope_class: str, arguments, layout) -> Case:
     dim, theta, (frames, height, width) = even(draw, 12, 160), float(drawn_base(draw)), video(draw)
     m = model(name)
     table = getattr(m, rope_class)(dim, *arguments, 64, theta)(layout(frames, (height, width)), torch.device("cpu"))["query"]
-    q, k = draw.query_key(2, 3, table.shape[-2], dim)
+    q, k = draw.query_key(2, table.shape[-2], 3, dim)
     params = {"axes_dim": _wan_axes(dim), "rope_theta": theta}
-    turned = rotated(q, k, lambda x: m.apply_rotary_emb(x, table))
+    turned = rotated(q, k, across(lambda x: m.apply_rotary_emb(x, table)))
     return Case(params, grid(frames, height, width), table.real, table.imag, **turned)
 
 
@@ -281,9 +281,9 @@ def sana_wm(draw):
 def glm_image(draw):
     dim, theta, (_, height, width) = 4 * draw.integer(1, 40), float(drawn_base(draw)), video(draw)
     table = model("glm_image").GlmImageRotaryPosEmbed(dim, 2, theta)(torch.zeros(1, 1, 2 * height, 2 * width))
-    q, k = draw.query_key(2, height * width, 3, dim)
+    q, k = draw.query_key(2, 3, height * width, dim)
     apply = embeddings().apply_rotary_emb
-    turned = rotated(q, k, lambda x: apply(x, table, use_real_unbind_dim=-2, sequence_dim=1))
+    turned = rotated(q, k, across(lambda x: apply(x, table, use_real_unbind_dim=-2, sequence_dim=1)))
     return Case({"head_dim": dim, "rope_theta": theta}, grid(1, height, width)[:, 1:], *table, **turned)
 
 
@@ -332,8 +332,8 @@ def prx(draw):
     axes, theta, length, m = _axes(draw, (2, 3)), drawn_base(draw), draw.integer(1, 40), model("prx")
     ids = draw.positions(draw.choice([8, 128, 4096]), 2, length, len(axes))
     rope = m.PRXEmbedND(sum(axes), theta, axes)(ids)
-    shape = (2, 3, length, sum(axes))
-    return of_matrices(draw, {"axes_dim": axes, "rope_theta": theta}, ids, rope, m.apply_rope, shape)
+    shape = (2, length, 3, sum(axes))
+    return of_matrices(draw, {"axes_dim": axes, "rope_theta": theta}, ids, rope, lambda x, r: across(lambda y: m.apply_rope(y, r))(x), shape)
 
 
 @copy("kandinsky6", DIFFUSERS, "Kandinsky6SRRoPE3D")
@@ -377,9 +377,9 @@ def same_autoencoder(draw):
 def stable_audio(draw):
     dim, theta, length = _line(draw)
     table = embeddings().get_1d_rotary_pos_embed(dim, length, theta, use_real=True, repeat_interleave_real=False)
-    q, k = draw.query_key(2, 3, length, dim * draw.choice([1, 2]))
+    q, k = draw.query_key(2, length, 3, dim * draw.choice([1, 2]))
     own = installed("diffusers.models.attention_processor").StableAudioAttnProcessor2_0
-    turned = rotated(q, k, lambda x: own.apply_partial_rotary_emb(None, x, table))
+    turned = rotated(q, k, across(lambda x: own.apply_partial_rotary_emb(None, x, table)))
     return Case(_partial(dim, q.shape[-1], theta), torch.arange(length), *table, **turned)
 
 
@@ -399,8 +399,8 @@ def minimax_music3(draw):
     dim, theta, length = _line(draw)
     m = model("minimax_music3")
     table = m.MiniMaxMusic3RotaryEmbedding(dim, theta)(length, "cpu")
-    q, k = draw.query_key(2, length, 3, dim * draw.choice([1, 2]))
-    turned = rotated(q, k, lambda x: m._apply_partial_rotary_emb(x, table))
+    q, k = draw.query_key(2, 3, length, dim * draw.choice([1, 2]))
+    turned = rotated(q, k, across(lambda x: m._apply_partial_rotary_emb(x, table)))
     cos, sin = (t.to(q.dtype) for t in table)
     return Case(_partial(dim, q.shape[-1], theta), torch.arange(length), cos, sin, **turned)
 
@@ -425,9 +425,9 @@ def omnigen(draw):
 def audio_dit(draw):
     dim, theta, length = _line(draw)
     m = model("longcat_audio_dit")
-    q, k = draw.query_key(2, length, 3, dim)
-    cos, sin = m.AudioDiTRotaryEmbedding(dim, 50, theta)(q)
-    turned = rotated(q, k, lambda x: m._apply_rotary_emb(x, (cos, sin)))
+    q, k = draw.query_key(2, 3, length, dim)
+    cos, sin = m.AudioDiTRotaryEmbedding(dim, 50, theta)(q.transpose(1, 2))
+    turned = rotated(q, k, across(lambda x: m._apply_rotary_emb(x, (cos, sin))))
     return Case({"head_dim": dim, "rope_theta": theta}, torch.arange(length), cos, sin, **turned)
 
 
@@ -473,9 +473,9 @@ def cosmos3(draw):
     vars(attn).update({name: x.__mul__ for name, x in projections.items()})
     vars(attn).update(dict.fromkeys(("norm_q", "norm_k", "norm_added_q", "norm_added_k", "to_out", "to_add_out"), torch.clone))
     first, second = recorded(m, m.Cosmos3AttnProcessor(), attn, ones, ones, parts)
-    turned = torch.cat([first[0], second[0]], dim=1), second[1]
+    turned = (x.transpose(1, 2).contiguous() for x in (torch.cat([first[0], second[0]], dim=1), second[1]))
     params = {"head_dim": dim, "rope_theta": theta, "mrope_section": sections}
-    return Case(params, ids, cos, sin, q[None], k[None], *turned)
+    return Case(params, ids, cos, sin, q.transpose(0, 1)[None], k.transpose(0, 1)[None], *turned)
 
 
 @copy("qwen3_vl", DIFFUSERS, "Ideogram4MRoPE")
@@ -488,4 +488,4 @@ def ideogram4(draw):
     ones = torch.ones((), dtype=q.dtype)
     [seen] = recorded(m, m.Ideogram4AttnProcessor(), attention_of(q, k), ones, None, (cos, sin))
     params = {"head_dim": dim, "rope_theta": theta, "mrope_section": sections}
-    return Case(params, ids.permute(2, 0, 1), cos, sin, q, k, *seen)
+    return Case(params, ids.permute(2, 0, 1), cos, sin, *(x.transpose(1, 2).contiguous() for x in (q, k, *seen)))
