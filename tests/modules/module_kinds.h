@@ -431,8 +431,9 @@ inline const Kind kModules[] = {
      "posenc::PolarEmbedding(dim=8, heads=1, base=500)",
      [] { return std::make_shared<PolarEmbeddingImpl>(PolarEmbeddingOptions(8, 1).base(500)); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
-       const auto heads = torch::one_hot(ids, 8).to(torch::kFloat).unsqueeze(1);
-       return std::get<1>(dynamic_cast<PolarEmbeddingImpl&>(module).forward({}, heads, 3));
+       auto& self = dynamic_cast<PolarEmbeddingImpl&>(module);
+       const auto heads = torch::one_hot(ids, 8).to(self.learned_bias.scalar_type()).unsqueeze(1);
+       return std::get<1>(self.forward({}, heads, 3));
      }},
     {"RMSNorm", "weight", "", "posenc::RMSNorm(d_model=8)",
      [] { return std::make_shared<RMSNormImpl>(8); }, on_vectors<RMSNormImpl>},

@@ -21,6 +21,7 @@ _posenc() {
     'rotary --preset') words='llama gpt_neox nanochat olmo esm gpt_oss xcodec2 gemma3 gemma3n gemma4 gemma4_partial hunyuan_v1 molmo2 phimoe mellum modernbert olmo3 laguna mimo_v2_flash wav2vec2_conformer clvp blt cohere privacy_filter helium pe_audio glm ernie4_5 deepseek_v3 mistral_large4 dots3_note qwen2_5_omni_dit deepseek_v2 llama4 deepseek_v4 gptj codegen roformer qwen2_vl qwen3_vl cohere_compass qwen3_5 glm4v glm4v_moe hunyuan_vl ernie4_5_vl neomme qwen2_vl_vision muse_vision step3p7_vision kimi_k25_vision inkling2_vision pixtral gemma4_vision minimax_m3_vision llama4_vision dinov3 sam2_video sam3_vit vjepa2 efficientloftr esmfold2 musicflamingo lightglue stable_audio3 flux wan hunyuan_video lumina2 z_image qwen_image lumina_next cogview4 cosmos ltx ltx2 ltx2_split ltx2_vae mochi hidream_image kandinsky5 kandinsky6 ernie_image allegro minimax_h3_video torchtune meta_llama x_transformers xpos timm_mixed timm_cat timm_rope timm_dinov3 timm_mrope' ;;
     'encode --threads') return ;;
     'encode --int8-block') words='64 128' ;;
+    'encode --task') words='query document' ;;
     'encode --prompt') return ;;
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
@@ -67,7 +68,7 @@ _posenc() {
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
-    encode) options='-h --help --in --text --out --head --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --prompt --prompt-text --normalize --truncate-dim --batch' ;;
+    encode) options='-h --help --in --text --out --head --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --task --prompt --prompt-text --normalize --truncate-dim --batch' ;;
     classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
     fill) options='-h --help --text --top --target --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;

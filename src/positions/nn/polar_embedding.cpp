@@ -28,8 +28,8 @@ void PolarEmbeddingImpl::reset() {
   check_positive("PolarEmbedding", "heads", options.heads());
   learned_bias =
       register_parameter("learned_bias", torch::empty({options.heads(), 1, options.dim()}));
-  inv_freq =
-      register_buffer("inv_freq", functional::polar_frequencies(options.dim(), options.base()));
+  const torch::Tensor frequencies = functional::polar_frequencies(options.dim(), options.base());
+  inv_freq = register_buffer("inv_freq", frequencies.to(learned_bias.scalar_type()));
   if (!SkipInit::is_active()) reset_parameters();
 }
 
