@@ -68,6 +68,8 @@ READ = set("""
     relative_attention max_relative_positions position_biased_input pos_att_type legacy pooler_hidden_act
     position_buckets share_att_key num_buckets max_bucket_distance relative_max_distance ngram alibi attention_type
     position_bias_num_buckets position_bias_max_distance segment_types
+    adapter_reduction_factor adapter_layer_norm adapter_reuse_layer_norm ln_before_adapter languages default_language
+    prediction_head_size channel_shrink_ratio hidden_size_per_layer_input embedding_dim
     left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}

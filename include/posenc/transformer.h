@@ -15,6 +15,7 @@
 #include "posenc/transformer/functional/attention_mask.h"
 #include "posenc/transformer/functional/multihead_attention.h"
 #include "posenc/transformer/functional/window_partition.h"
+#include "posenc/transformer/layers/adapter_options.h"
 #include "posenc/transformer/layers/bottleneck_encoder_layer.h"
 #include "posenc/transformer/layers/bottleneck_options.h"
 #include "posenc/transformer/layers/conformer_convolution.h"

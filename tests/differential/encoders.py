@@ -68,9 +68,11 @@ KINDS = {
     "dinov3_vit": Kind("DINOv3ViTConfig", "DINOv3ViTModel", (), "dino"),
     "donut-swin": Kind("DonutSwinConfig", "DonutSwinModel", ("DonutSwinForImageClassification",), "swin"),
     "distilbert": Kind("DistilBertConfig", "DistilBertModel", ("DistilBertForSequenceClassification",), "distilbert"),
+    "dpr": Kind("DPRConfig", "DPRQuestionEncoder", ("DPRContextEncoder", "DPRReader"), "dpr"),
     "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
     "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
     "esm": Kind("EsmConfig", "EsmModel", ("EsmForMaskedLM",)),
+    "esmc": Kind("EsmcConfig", "EsmcModel", ("EsmcForMaskedLM", "EsmcForTokenClassification"), "llama"),
     "eurobert": Kind("EuroBertConfig", "EuroBertModel", ("EuroBertForMaskedLM",), "llama"),
     "flaubert": Kind("FlaubertConfig", "FlaubertModel", ("FlaubertWithLMHeadModel",), "xlm"),
     "fnet": Kind("FNetConfig", "FNetModel", ("FNetForMaskedLM", "FNetForPreTraining", "FNetForSequenceClassification")),
@@ -110,12 +112,14 @@ KINDS = {
     "swinv2": Kind("Swinv2Config", "Swinv2Model", ("Swinv2ForImageClassification", "Swinv2ForMaskedImageModeling"), "swin"),
     "t5": Kind("T5Config", "T5EncoderModel", ("T5Model", "T5ForConditionalGeneration"), "t5"),
     "umt5": Kind("UMT5Config", "UMT5EncoderModel", ("UMT5Model", "UMT5ForConditionalGeneration"), "t5"),
+    "ultrabert": Kind("UltrabertConfig", "UltrabertModel", ("UltrabertForMaskedLM", "UltrabertForSequenceClassification"), "llama"),
     "vit": Kind("ViTConfig", "ViTModel", ("ViTForImageClassification",), "vision"),
     "xlm": Kind("XLMConfig", "XLMModel", ("XLMWithLMHeadModel",), "xlm"),
     "wav2vec2-conformer": Kind("Wav2Vec2ConformerConfig", "Wav2Vec2ConformerModel", ("Wav2Vec2ConformerForCTC",), "features"),
     "xlnet": Kind("XLNetConfig", "XLNetModel", ("XLNetForSequenceClassification", "XLNetLMHeadModel"), "xlnet"),
     "xlm-roberta": Kind("XLMRobertaConfig", "XLMRobertaModel", ("XLMRobertaForMaskedLM",)),
     "xlm-roberta-xl": Kind("XLMRobertaXLConfig", "XLMRobertaXLModel", ("XLMRobertaXLForMaskedLM",)),
+    "xmod": Kind("XmodConfig", "XmodModel", ("XmodForMaskedLM", "XmodForSequenceClassification")),
 }
 
 
@@ -147,14 +151,19 @@ def rotating(draw: Draw, kind_name: str, dialect: str, text: dict) -> dict:
                 "norm_bias": draw.coin(), "attention_bias": draw.coin(), "mlp_bias": draw.coin(), **rule,
                 "local_attention": draw.choice([0, 1, 2, 5, 8, 64]),
                 "rope_parameters": {name: rope_parameters(draw) for name in ("full_attention", "sliding_attention")}}  # fmt: skip
+    if kind_name == "esmc":
+        return {**text, "attention_bias": draw.coin(), "mlp_bias": draw.coin(), "rope_parameters": rope_parameters(draw)}
     text |= {"num_key_value_heads": draw.choice([count for count in range(1, heads + 1) if heads % count == 0]),
              "rms_norm_eps": draw.choice([1e-6, 1e-5, 1e-3]), "pad_token_id": draw.choice([None, 0, 3])}  # fmt: skip
     if kind_name != "qwen2" and (kind_name in ("qwen3", "gemma3_text") or draw.coin()):
         text["head_dim"] = draw.choice([2, 6, 16])
     if kind_name not in ("mistral", "qwen2"):
         text["attention_bias"] = draw.coin()
-    if kind_name in ("eurobert", "llama"):
+    if kind_name in ("eurobert", "llama", "ultrabert"):
         text["mlp_bias"] = draw.coin()
+    if kind_name == "ultrabert":
+        return {**text, "sliding_window": draw.choice([0, 1, 2, 5, 64]), **layer_types(draw, layers), "prediction_head_size": draw.choice([6, 20]),
+                "rope_parameters": {name: rope_parameters(draw) for name in ("full_attention", "sliding_attention")}}  # fmt: skip
     if kind_name != "eurobert" and draw.coin():
         text["is_causal"] = False
     if dialect == "gemma3":
@@ -276,6 +285,13 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         return {**text, "position_embedding_type": "rotary" if rotary else "absolute", "emb_layer_norm_before": norm,
                 "token_dropout": draw.coin(0.7), "mask_token_id": draw.choice([4, 5, 7]),
                 "rope_theta": draw.choice([100.0, 10000.0])}  # fmt: skip
+    if kind_name == "xmod":
+        languages = draw.sample(["en_XX", "de_DE", "sw", "x1"], draw.randint(1, 3))
+        return {**text, "pre_norm": draw.coin(), "adapter_reduction_factor": draw.choice([1, 2, 3]), "languages": languages,
+                "default_language": draw.choice(languages),
+                **{name: draw.coin() for name in ("adapter_layer_norm", "adapter_reuse_layer_norm", "ln_before_adapter")}}  # fmt: skip
+    if dialect == "dpr":
+        return {**text, "projection_dim": draw.choice([0, 0, 6, hidden])}
     if kind_name == "squeezebert":
         # Groups divide the channels on both sides.
         groups = {name: draw.choice([count for count in range(1, hidden + 1) if hidden % count == 0])
@@ -349,7 +365,7 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
         return getattr(model, model.base_model_prefix, model).encoder
     if dialect == "sam":
         return model.vision_encoder
-    if type(model).__name__ == "DINOv3ViTModel":  # whose part `model` is its layers
+    if type(model).__name__ == "DINOv3ViTModel" or dialect == "dpr":  # whose part `model` is its layers
         return model
     base = getattr(model, model.base_model_prefix, model)
     return base.get_encoder() if dialect in ("bart", "t5") else base
@@ -392,7 +408,10 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
             given["attention_mask"] = mask
         if draw.coin(0.7) and config.pad_token_id is not None:
             ids[mask == 0] = config.pad_token_id
-    if (draw.coin() or config.model_type == "luke") and (has_types or dialect == "xlm"):
+    is_reader = "DPRReader" in (config.architectures or [])  # which ignores types
+    if dialect == "dpr":  # its first row is pooled, padding or not
+        ids[:, 0] = torch.where(ids[:, 0] == config.pad_token_id, config.pad_token_id + 1, ids[:, 0])
+    if (draw.coin() or config.model_type == "luke") and (has_types or dialect == "xlm") and not is_reader:
         types = config.vocab_size if dialect == "xlm" else config.type_vocab_size
         given["token_type_ids"] = draw.integers(types, batch, length)
     if dialect == "xlnet" and draw.coin(0.7):
@@ -403,7 +422,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none
-    packs = packs or not getattr(config, "position_biased_input", True)  # which ignores them
+    packs = packs or dialect == "dpr" or not getattr(config, "position_biased_input", True)  # which ignores them
     if draw.coin(0.3) and dialect not in ("alibi", "bart", "t5", "xlnet") and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
@@ -426,6 +445,16 @@ def saved(draw: Draw, folder: Path, model, base) -> str:
     return how
 
 
+def ultrabert_of_old(config: dict) -> dict:
+    """The names of the first files: a window and a base of each layer."""
+    types, rope = config["layer_types"], config["rope_parameters"]
+    if config["sliding_window"] == 0 or any(one["rope_type"] != "default" for one in rope.values()):
+        return config
+    old = {key: value for key, value in config.items() if key not in ("layer_types", "rope_parameters", "sliding_window")}
+    return old | {"attention_windows": [config["sliding_window"] if kind == "sliding_attention" else 0 for kind in types],
+                  "rope_theta": [rope[kind]["rope_theta"] for kind in types]}  # fmt: skip
+
+
 def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     """Writes config.json as other tools and older releases do, at times with fewer layers than the weights have."""
     file = folder / "config.json"
@@ -446,6 +475,8 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
             own.pop(stages, None)
     if dialect == "xlnet" and draw.coin(0.3):  # the width of a head is then that of the others' quotient
         whole["d_head"] = 0
+    if whole["model_type"] == "ultrabert" and draw.coin(0.3):
+        whole = ultrabert_of_old(whole)
     if dialect != "pair":
         text = written(draw, kind, whole)
         file.write_text(json.dumps(t5.kept(whole, text) if dialect == "t5" else text))
@@ -483,6 +514,13 @@ def call(base, dialect: str, given: dict):
     if dialect == "features":  # whose padding it zeroes in place
         mask = given.get("attention_mask")
         return base(given["inputs_embeds"].clone(), None if mask is None else mask.bool())
+    if dialect == "dpr":  # whose classes return no states, but mask what is padding by its id
+        seen = []
+        inner = next(module for module in base.modules() if type(module).__name__ == "DPREncoder")
+        hook = inner.register_forward_hook(lambda module, args, result: seen.append(result))
+        base(**given)
+        hook.remove()
+        return seen[0]
     return base(**given, **more_for(dialect, base.config, given))
 
 
@@ -533,6 +571,14 @@ def compare(got: dict, expected: dict, mask: torch.Tensor | None, with_pooled: b
     return ""
 
 
+def mask_of(given: dict, folder: str) -> torch.Tensor | None:
+    """Which tokens are compared. DPR's encoders find padding by its id where there is no mask."""
+    config = json.loads((Path(folder) / "config.json").read_text())
+    if "attention_mask" not in given and config.get("model_type") == "dpr" and config["architectures"] != ["DPRReader"]:
+        return given["input_ids"] != config.get("pad_token_id", 0)
+    return given.get("attention_mask")
+
+
 def defines_pooled(given: dict, kind_name: str) -> bool:
     """Whether every pooled row sees a token. In a causal model those of padding on the left see none."""
     mask = given.get("attention_mask")
@@ -554,6 +600,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
         chosen["use_task_id"] = draw.coin()
     if kind_name == "mpnet":
         chosen["relative_attention_num_buckets"] = draw.choice([32, 40])
+    if head == "DPRReader":  # which runs with no other width
+        chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, head)
     config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
@@ -630,7 +678,7 @@ def compared(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             count += 1
             why = one_result
             if not isinstance(one_result, str):
-                mask = None if with_padding and name == "plain" else given.get("attention_mask")
+                mask = None if with_padding and name == "plain" else mask_of(given, cases[0].options["folder"])
                 why = compare(one_result, expected, mask, with_pooled)
             if why:
                 failures.append(Failure(f"{what}, {name}", why))

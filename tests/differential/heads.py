@@ -26,13 +26,15 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "bart", "features", "sam") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "features", "sam") or kind_name in WITHOUT:
+            continue
+        if kind.dialect == "dpr":
+            found.append((kind_name, "DPRReader"))
             continue
         stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS
                   if hasattr(transformers, stem + ending) and f"{kind_name}/{ending}" not in WITHOUT
-                  and (ending != "ForMultipleChoice" or kind_name in WITH_CHOICES)
-                  and (ending == "ForTokenClassification" or kind.dialect != "t5")]  # other heads of T5 are on its decoder  # fmt: skip
+                  and (ending != "ForMultipleChoice" or kind_name in WITH_CHOICES)]  # fmt: skip
     return found
 
 
@@ -45,6 +47,12 @@ def drawn_config(draw: Draw, kind_name: str, head: str):
     chosen["num_labels"] = labels
     if draw.coin():
         chosen["id2label"] = {i: f"label {labels - i}" for i in range(labels)}
+    if kind.dialect in ("bart", "t5"):  # of labels that are not named, BART has three whatever a file says
+        chosen |= {"decoder_start_token_id": draw.randint(0, chosen["vocab_size"] - 1), "id2label": {i: f"label {i}" for i in range(labels)}}
+    if kind_name == "dpr":  # whose reader has no rows of another width
+        chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
+    if kind_name == "ultrabert":
+        chosen["classifier_pooling"] = draw.choice(["cls", "mean"])
     if kind_name == "mpnet":
         chosen["relative_attention_num_buckets"] = 32
     if kind_name == "modernbert":
@@ -91,12 +99,25 @@ def with_defined_rows(given: dict, pad: int | None) -> None:
         given["input_ids"][given["attention_mask"] == 0] = pad
 
 
+def with_ends(draw: Draw, given: dict, end: int, vocab: int) -> None:
+    """As many ends in each sequence, of which the last is pooled."""
+    ids = given["input_ids"]
+    ids[ids == end] = (end + 1) % vocab
+    count = draw.randint(1, min(3, ids.shape[1]))
+    for row in ids:
+        row[torch.tensor(draw.sample(range(len(row)), count))] = end
+
+
+def is_on_decoder(dialect: str, head: str) -> bool:
+    return dialect == "bart" or (dialect == "t5" and not head.endswith("ForTokenClassification"))
+
+
 def logits_of(model, head: str, dialect: str, given: dict) -> torch.Tensor:
     """What the library returns as logits. Sequences are the choices of one question."""
     if head.endswith("ForMultipleChoice"):
         return model(**{name: value.unsqueeze(0) for name, value in given.items()}).logits.view(-1, 1)
     out = model(**given, **more_for(dialect, model.config, given))
-    return torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head else \
+    return torch.stack([out.start_logits, out.end_logits], -1) if "QuestionAnswering" in head or head == "DPRReader" else \
         out.prediction_logits if head.endswith("ForPreTraining") else out.logits  # fmt: skip
 
 
@@ -121,6 +142,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     given = inputs_of(draw, dialect, of_inputs, has_types)
     if KINDS[kind_name].dialect in (*ROTATING, "alibi"):
         with_defined_rows(given, model.config.pad_token_id)
+    if is_on_decoder(dialect, head):
+        with_ends(draw, given, model.config.eos_token_id, model.config.vocab_size)
     logits = logits_of(model, head, dialect, given)
     cases = [Case({"op": "classify", "folder": str(folder), "frozen": frozen}, given, {"logits": logits}) for frozen in (False, True)]
     return cases, f"{head} ({how}) {(folder / 'config.json').read_text()}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from encoders import KINDS, ROTATING, one_thread, saved, take_length
 from harness import Case, Draw, Failure, Programs
-from heads import compare, drawn_config, heads, inputs_of, logits_of, with_defined_rows
+from heads import compare, drawn_config, heads, inputs_of, is_on_decoder, logits_of, with_defined_rows, with_ends
 from saved import INCOMPLETE
 
 MODELS, LABELS = 6, ["no", "yes", "maybe"]
@@ -30,6 +30,8 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     given = inputs_of(draw, KINDS[kind_name].dialect, model.config, has_types)
     if KINDS[kind_name].dialect in (*ROTATING, "alibi"):
         with_defined_rows(given, model.config.pad_token_id)
+    if is_on_decoder(KINDS[kind_name].dialect, head):
+        with_ends(draw, given, model.config.eos_token_id, model.config.vocab_size)
     # Some classes have parts beside the encoder and its head, which are copied then.
     keeps_rest = kind_name in INCOMPLETE or getattr(model.config, "visual_embed", False) or draw.coin()
     options = {"folder": str(folder), "out": f"{folder}-saved", "keeps_rest": keeps_rest}

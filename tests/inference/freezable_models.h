@@ -132,6 +132,20 @@ inline std::vector<FreezableModel> freezable_stacks() {
   return {
       of_stack("plain", TransformerEncoderOptions(layer, 2).norm(true)),
       of_stack("order", TransformerEncoderOptions(layer, 2).order({1, 0, 1})),
+      of_stack("X-MOD",
+               TransformerEncoderOptions(
+                   LayerOptions(layer).adapter(AdapterOptions(3).norm(AdapterNorm::Own)), 2)),
+      of_stack("X-MOD with norms of what is added",
+               TransformerEncoderOptions(
+                   LayerOptions(layer).adapter(AdapterOptions(3).norm_before_residual(false)), 2)),
+      of_stack(
+          "ESMC",
+          TransformerEncoderOptions(
+              LayerOptions(layer).norm_first(true).qk_norm(true).qk_norm_whole(true).residual_scale(
+                  0.7),
+              2)
+              .norm(true)
+              .final_norm_bias(false)),
       of_stack("ALiBi", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{})),
       of_stack("T5", TransformerEncoderOptions(layer, 2).relative(relative::Buckets{8, 20})),
       of_stack("UMT5",
@@ -227,6 +241,21 @@ inline std::vector<FreezableModel> freezable_tasks() {
                                       EncoderHeadOptions(8, 3).rows(head::Rows::Mean).dense(5)),
                     ids),
       of_classifier("words", ClassifierOptions(encoder, head::Kind::Masked, head), ids),
+      of_classifier("on a decoder",
+                    ClassifierOptions(EncoderOptions(encoder)
+                                          .transformer(TransformerOptions(12, 12)
+                                                           .num_heads(2)
+                                                           .d_model(8)
+                                                           .d_ff(7)
+                                                           .output_bias(false)
+                                                           .tie(Tying::ThreeWay))
+                                          .pad_token_id(1),
+                                      head::Kind::Question, EncoderHeadOptions(8, 2)),
+                    ids),
+      of_classifier("two dense layers",
+                    ClassifierOptions(encoder, head::Kind::Token,
+                                      EncoderHeadOptions(8, 3).dense(5).dense2(8)),
+                    ids),
       of_transformer("Transformer", TransformerOptions(12, 12).num_heads(2).d_model(8).d_ff(7).tie(
                                         Tying::ThreeWay)),
       of_transformer("BART", TransformerOptions(12, 12)

@@ -31,6 +31,11 @@ std::optional<bool> any_bias(Dice& dice) {
   return dice.coin() ? std::nullopt : std::optional<bool>(dice.coin());
 }
 
+AdapterOptions any_adapter(Dice& dice) {
+  static const AdapterNorm kNorms[] = {AdapterNorm::None, AdapterNorm::Own, AdapterNorm::Shared};
+  return AdapterOptions(dice(1, 20)).norm(kNorms[dice(0, 2)]).norm_before_residual(dice.coin());
+}
+
 // The options that may differ from layer to layer.
 void vary(Dice& dice, LayerOptions& options, int64_t length) {
   const int64_t head_dim = options.head_dim().value_or(options.d_model() / options.num_heads());
@@ -62,7 +67,12 @@ LayerOptions any_layer(Dice& dice) {
       .linear2_bias(any_bias(dice))
       .norm_bias(any_bias(dice));
   options.post_norms(options.norm_first() && dice.coin());
-  options.qk_norm(options.norm_kind() != NormKind::Layer && dice.coin());
+  options.qk_norm_whole(dice(0, 3) == 0);
+  options.qk_norm((options.qk_norm_whole() || options.norm_kind() != NormKind::Layer) &&
+                  dice.coin());
+  if (dice(0, 2) == 0) options.residual_scale(0.6);
+  if (options.feed_forward() == FeedForward::Plain && dice.coin())
+    options.adapter(any_adapter(dice));
   if (dice(0, 2) == 0) options.attention_scale(0.3);
   if (dice(0, 2) == 0) options.layer_scale(0.5);
   return options;

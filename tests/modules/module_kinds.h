@@ -372,6 +372,18 @@ inline const Kind kModules[] = {
                .window(2));
      },
      on_vectors<TransformerEncoderLayerImpl>},
+    {"TransformerEncoderLayerOfXmod",
+     layer_keys("", false) +
+         " adapter1.weight adapter1.bias adapter2.weight adapter2.bias adapter_norm.weight "
+         "adapter_norm.bias",
+     "",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, residual_scale=0.5, "
+     "adapter=(width=3, norm=Own))",
+     [] {
+       return std::make_shared<TransformerEncoderLayerImpl>(
+           small_layer().residual_scale(0.5).adapter(AdapterOptions(3).norm(AdapterNorm::Own)));
+     },
+     on_vectors<TransformerEncoderLayerImpl>},
     {"TransformerDecoderLayer", layer_keys("", true), "",
      "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, activation=GELU, "
      "norm_first=true)",

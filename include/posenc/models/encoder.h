@@ -19,6 +19,7 @@
 #include "posenc/positions/nn/vision_embeddings.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/transformer/layers/window_encoder.h"
+#include "posenc/transformer/transformer.h"
 #include "posenc/weights/load.h"
 
 namespace posenc POSENC_EXPORT {
@@ -27,15 +28,17 @@ namespace encoder {
 
 /// What an encoder returns for a whole sequence.
 enum class Pooling {
-  None,          ///< nothing
-  TanhOfFirst,   ///< tanh(pooler(x)) of the first row: BERT, ViT
-  First,         ///< the first row: DINOv2
-  EndToken,      ///< the row of the first token that is eos_token_id: CLIP
-  LargestToken,  ///< the row of the largest id: CLIP's files with eos_token_id 2
-  LinearOfLast,  ///< pooler(x) of the last row: SigLIP's texts
-  NormOfFirst,   ///< pooler_norm(x) of the first row: CLIP's images
-  NormOfMean,    ///< pooler_norm(x) of the mean of all rows but the first: BEiT
-  Attention,     ///< attention_pooler(x), of all rows: SigLIP's images
+  None,           ///< nothing
+  TanhOfFirst,    ///< tanh(pooler(x)) of the first row: BERT, ViT
+  First,          ///< the first row: DINOv2
+  EndToken,       ///< the row of the first token that is eos_token_id: CLIP
+  LargestToken,   ///< the row of the largest id: CLIP's files with eos_token_id 2
+  LastEndToken,   ///< the row of the last token that is eos_token_id: classifiers of BART
+  LinearOfFirst,  ///< pooler(x) of the first row: DPR
+  LinearOfLast,   ///< pooler(x) of the last row: SigLIP's texts
+  NormOfFirst,    ///< pooler_norm(x) of the first row: CLIP's images
+  NormOfMean,     ///< pooler_norm(x) of the mean of all rows but the first: BEiT
+  Attention,      ///< attention_pooler(x), of all rows: SigLIP's images
   /// The row of the last id that is not pad_token_id, the last row of inputs_embeds: classifiers of
   /// Llama's family.
   LastToken,
@@ -79,6 +82,14 @@ struct EncoderOptions {
   TORCH_ARG(TransformerEncoderOptions, encoder);
   /// The stages of an encoder of images in windows, in place of these layers; nothing in others.
   TORCH_ARG(std::optional<WindowEncoderOptions>, windows) = std::nullopt;
+  /// An encoder-decoder in place of the embeddings and the layers, which are then options of its
+  /// encoder. Its decoder gets the ids of the encoder, shifted by one to the right, and
+  /// last_hidden_state is that of the decoder: below the heads of BART and T5. Token ids only,
+  /// without hidden states and attentions.
+  TORCH_ARG(std::optional<TransformerOptions>, transformer) = std::nullopt;
+  /// The id before those that the decoder gets; unless set, the last id of each sequence that is
+  /// not pad_token_id, as in mBART.
+  TORCH_ARG(std::optional<int64_t>, decoder_start_token_id) = std::nullopt;
   /// Token i attends to tokens 0 .. i only: CLIP's text model, Llama.
   TORCH_ARG(bool, causal) = false;
   /// Multiplies the embeddings of padding by 0: XLM, ESM, conformers.
@@ -94,6 +105,9 @@ struct EncoderOptions {
   /// a sequence are real ones, of which it has n that are not this id. Pooling::LastToken needs it
   /// for more than one sequence.
   TORCH_ARG(std::optional<int64_t>, pad_token_id) = std::nullopt;
+  /// Whether, where no attention_mask is given, the tokens whose id is pad_token_id are padding:
+  /// DPR.
+  TORCH_ARG(bool, masks_padding) = false;
   /// For images whose patches the layers rotate by their places: in training their coordinates are
   /// shifted, and multiplied, by numbers that RotaryPositionEmbedding2dOptions explains under
   /// `shift`, `jitter` and `rescale`; all layers share one draw. 0: not at all. DINOv3.
@@ -108,7 +122,7 @@ struct EncoderOptions {
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
   /// Width of the pooled output of a linear pooler; d_model unless set.
   TORCH_ARG(std::optional<int64_t>, pooler_dim) = std::nullopt;
-  /// The id of Pooling::EndToken.
+  /// The id of Pooling::EndToken and Pooling::LastEndToken.
   TORCH_ARG(int64_t, eos_token_id) = 2;
   /// Whether the last of EncoderOutput::hidden_states is before the norm after all layers, as in
   /// ViT, CLIP and conformers; otherwise it is last_hidden_state.
@@ -116,8 +130,9 @@ struct EncoderOptions {
   /// Set by encoder_options_from_hf() and load_encoder(); changes nothing that is computed.
   TORCH_ARG(encoder::Origin, origin) = {};
 
-  POSENC_FIELDS(EncoderOptions, embeddings_, patches_, encoder_, windows_, causal_, zero_padding_,
-                zero_hidden_padding_, token_dropout_id_, raw_inputs_embeds_, pad_token_id_,
+  POSENC_FIELDS(EncoderOptions, embeddings_, patches_, encoder_, windows_, transformer_,
+                decoder_start_token_id_, causal_, zero_padding_, zero_hidden_padding_,
+                token_dropout_id_, raw_inputs_embeds_, pad_token_id_, masks_padding_,
                 pos_embed_shift_, pos_embed_jitter_, pos_embed_rescale_, document_bias_, pooling_,
                 pooler_dim_, eos_token_id_, hidden_states_before_norm_);
   POSENC_TRAINING_FIELDS(origin_);
@@ -178,8 +193,8 @@ struct EncoderOutput {
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder or
 /// WindowEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
-/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), as far as the options require
-/// them.
+/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), `transformer.*` (Transformer), as
+/// far as the options require them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -207,6 +222,7 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   VisionEmbeddings patches{nullptr};            ///< the embeddings of images
   TransformerEncoder encoder{nullptr};          ///< the layers
   WindowEncoder windows{nullptr};               ///< the stages, in place of the layers
+  Transformer transformer{nullptr};             ///< in place of the embeddings and layers
   torch::nn::Linear pooler{nullptr};            ///< of a Pooling that has one
   LayerNorm pooler_norm{nullptr};               ///< of Pooling::NormOfFirst
   AttentionPooling attention_pooler{nullptr};   ///< of Pooling::Attention
@@ -214,6 +230,9 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})
+
+ private:
+  EncoderOutput decoded(const torch::Tensor& ids, const EncoderInputs& inputs);
 };
 
 TORCH_MODULE(Encoder);

@@ -58,7 +58,10 @@ struct EncoderHeadOptions {
   TORCH_ARG(std::optional<int64_t>, dense) = std::nullopt;
   /// Whether that layer has a bias.
   TORCH_ARG(bool, dense_bias) = true;
-  /// What follows it.
+  /// Width of another one after its activation, with the same bias and activation; none unless set.
+  /// Needs dense. UltraBERT.
+  TORCH_ARG(std::optional<int64_t>, dense2) = std::nullopt;
+  /// What follows each of them.
   TORCH_ARG(Activation, activation) = Activation::Identity;
   /// Epsilon of the norm before the output; no norm unless set.
   TORCH_ARG(std::optional<double>, norm) = std::nullopt;
@@ -75,12 +78,13 @@ struct EncoderHeadOptions {
   TORCH_ARG(Activation, output_activation) = Activation::Identity;
 
   POSENC_FIELDS(EncoderHeadOptions, d_model_, outputs_, rows_, first_row_, dense_, dense_bias_,
-                activation_, norm_, norm_bias_, bias_, tied_, columns_beside_table_,
+                dense2_, activation_, norm_, norm_bias_, bias_, tied_, columns_beside_table_,
                 output_activation_);
 };
 
-/// What turns the output of an encoder into logits: y = activation(dense(rows)), normalised, and
-/// logits = output_activation(y weight^T + bias). Classifier has an encoder and one of these.
+/// What turns the output of an encoder into logits: y = activation(dense(rows)), with dense2 y =
+/// activation(dense2(y)), normalised, and logits = output_activation(y weight^T + bias). Classifier
+/// has an encoder and one of these.
 ///
 /// Rows (B, L, D) or (B, D)  ->  logits (B, L, outputs) or (B, outputs).
 ///
@@ -91,8 +95,9 @@ struct EncoderHeadOptions {
 /// torch::Tensor logits = head->forward(out);  // (2, 3)
 /// ```
 ///
-/// Keys: `dense.weight`, `dense.bias`, `norm.weight`, `norm.bias`, `weight` unless tied,
-/// `weight_beside_table` with columns_beside_table, `bias`, as far as the options require them.
+/// Keys: `dense.weight`, `dense.bias`, `dense2.*`, `norm.weight`, `norm.bias`, `weight` unless
+/// tied, `weight_beside_table` with columns_beside_table, `bias`, as far as the options require
+/// them.
 ///
 /// Errors: c10::ValueError for bad options, an output without the rows that the head takes, a
 /// missing table, and one of another shape.
@@ -117,6 +122,7 @@ class EncoderHeadImpl : public Cloneable<EncoderHeadImpl> {
 
   EncoderHeadOptions options;         ///< the options given to the constructor
   torch::nn::Linear dense{nullptr};   ///< (E, D)
+  torch::nn::Linear dense2{nullptr};  ///< (dense2, E), which is then E
   LayerNorm norm{nullptr};            ///< of width E
   torch::Tensor weight;               ///< (outputs, E - C), undefined if tied; C is 0 or
   torch::Tensor weight_beside_table;  ///< (outputs, C), with columns_beside_table

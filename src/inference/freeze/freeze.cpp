@@ -49,8 +49,11 @@ FrozenTransformerEncoder freeze_by(const TransformerEncoderImpl& model, WeightCo
   return FrozenAccess::wrap(std::move(frozen));
 }
 
-FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& convert) {
-  const FrozenScope scope;
+namespace {
+
+// All but the output layer.
+std::shared_ptr<TransformerModel> frozen_stacks(const TransformerImpl& model,
+                                                WeightConverter& convert) {
   auto frozen = std::make_shared<TransformerModel>(
       TransformerModel{model.options, StaleCheck(model), {}, {}, {}, {}, {}});
   const int64_t d_model = model.options.d_model();
@@ -62,8 +65,25 @@ FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& conve
   frozen->tgt_embedding = Embedding(model.tgt_embedding, convert);
   frozen->encoder = freeze_layers(*model.encoder, "encoder.", convert);
   frozen->decoder = freeze_stack(*model.decoder, "decoder.", convert, model.final_layer->scale());
+  return frozen;
+}
+
+}  // namespace
+
+std::shared_ptr<const TransformerModel> freeze_part(const TransformerImpl& model,
+                                                    WeightConverter& convert) {
+  auto frozen = frozen_stacks(model, convert);
+  finish(frozen->stale_check, convert);
+  frozen->weights = convert.weights();
+  frozen->call = convert.call_options();
+  return frozen;
+}
+
+FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& convert) {
+  const FrozenScope scope;
+  auto frozen = frozen_stacks(model, convert);
   const at::Tensor& weight = model.final_layer->effective_weight();
-  check_output(weight, model.final_layer->bias, "final_layer", d_model);
+  check_output(weight, model.final_layer->bias, "final_layer", model.options.d_model());
   frozen->final_layer = convert.projection(weight, model.final_layer->bias);
   convert.check_exceptions();
   finish(frozen->stale_check, convert);

@@ -34,6 +34,23 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   return {model.encoder->run(rows, packing, mask), packing};
 }
 
+at::Tensor decode_rows(const TransformerModel& model, const at::Tensor& tgt,
+                       const at::Tensor& memory, const AttentionMask& tgt_mask,
+                       const AttentionMask& memory_mask, at::Tensor* memory_weights,
+                       const std::vector<int64_t>& tgt_tokens) {
+  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model.decoder.heads;
+  const at::Tensor x = model.tgt_embedding(tgt).flatten(0, 1);
+  // Padding is computed, as in the module.
+  Packing packing = Packing::whole(tgt_mask, batch, length);
+  if (!tgt_tokens.empty()) packing.token_counts = tgt_tokens;
+  return run(model.decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), packing,
+             Packing::whole(memory_mask, batch, memory.size(1)),
+             mask_by_distance(with_token_distances(tgt_mask, model.decoder.alibi),
+                              {batch, heads, length, length}, x),
+             mask_by_distance(memory_mask, {batch, heads, length, memory.size(1)}, x),
+             memory_weights);
+}
+
 at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at::Tensor& memory,
                   const AttentionMask& tgt_mask, const AttentionMask& memory_mask,
                   at::Tensor* memory_weights, const std::vector<int64_t>& tgt_tokens) {
@@ -45,17 +62,9 @@ at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at
                     " and ", memory.sizes());
   model.stale_check.check();
   const CallThreads threads(model.call, tgt.numel() * model.options.d_model());
-  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model.decoder.heads;
-  const at::Tensor x = model.tgt_embedding(tgt).flatten(0, 1);
-  // Padding is computed, as in the module.
-  Packing packing = Packing::whole(tgt_mask, batch, length);
-  if (!tgt_tokens.empty()) packing.token_counts = tgt_tokens;
+  const int64_t batch = tgt.size(0), length = tgt.size(1);
   const at::Tensor out =
-      run(model.decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), packing,
-          Packing::whole(memory_mask, batch, memory.size(1)),
-          mask_by_distance(with_token_distances(tgt_mask, model.decoder.alibi),
-                           {batch, heads, length, length}, x),
-          mask_by_distance(memory_mask, {batch, heads, length, memory.size(1)}, x), memory_weights);
+      decode_rows(model, tgt, memory, tgt_mask, memory_mask, memory_weights, tgt_tokens);
   const at::Tensor logits = at::empty({batch, length, model.final_layer.out()}, at::kFloat);
   model.final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
                         row_regime(batch * length));

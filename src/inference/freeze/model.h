@@ -65,6 +65,10 @@ struct FrozenAccess {
 /// The stack inside a model whose parameters `convert` was made for.
 FrozenTransformerEncoder freeze_part(const TransformerEncoderImpl& model, WeightConverter& convert);
 
+/// The Transformer inside one, without its output layer.
+std::shared_ptr<const TransformerModel> freeze_part(const TransformerImpl& model,
+                                                    WeightConverter& convert);
+
 /// freeze() by a converter that was made for the model.
 FrozenTransformerEncoder freeze_by(const TransformerEncoderImpl& model, WeightConverter& convert);
 FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& convert);
@@ -93,6 +97,12 @@ struct Memory {
 
 /// Encodes ids (B, S), skipping padding.
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
+
+/// The rows (B * L, D) that the output layer of FrozenTransformer::decode() gets.
+at::Tensor decode_rows(const TransformerModel& model, const at::Tensor& tgt,
+                       const at::Tensor& memory, const AttentionMask& tgt_mask,
+                       const AttentionMask& memory_mask, at::Tensor* memory_weights = nullptr,
+                       const std::vector<int64_t>& tgt_tokens = {});
 
 /// FrozenTransformer::decode(). `memory_weights`, if given, receives what run() gives it.
 /// `tgt_tokens`: how many ids of each target are no padding, where tgt_mask does not tell.

@@ -305,7 +305,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
     project(stream, layer.query, stream.input, query, width);
     attend_memory(i, query, bias);
     add_projected(stream, layer.cross_out, attended, width, {}, layer.after_cross);
-    feed_forward(stream, layer.feed_forward, {}, layer.after_feed_forward);
+    feed_forward(stream, layer.feed_forward, stream.input, {}, layer.after_feed_forward);
   }
   if (stack.last) normalise(stream, stack.last);
   ++length_;

@@ -22,7 +22,7 @@ struct AttentionStep {
   Projection in_proj, out_proj;  // (sizes.width(), D), (D, sizes.query_width())
   Projection values = {};        // apart from in_proj where the input of queries is rotated
   std::optional<Convolution> convolution = std::nullopt;  // beside the attention
-  Norm query_norm = {}, key_norm = {};                    // of each head
+  Norm query_norm = {}, key_norm = {};                    // of each head, or of all as one
   std::optional<std::size_t> rotation = std::nullopt;     // of the stack's rotations
   std::optional<std::size_t> relative = std::nullopt;     // of the stack's relative biases
   std::optional<std::size_t> grid_bias = std::nullopt;    // of the stack's grid biases
@@ -85,9 +85,10 @@ class AttentionRun : public MixerRun {
     project(part, own.in_proj, input, heads, stride);
     if (own.convolution) convolution_->project(*own.convolution, part, input, begin);
     if (own.query_norm) {
-      normalise_heads(heads, stride, part.rows, sizes.heads, sizes.head_dim, own.query_norm);
-      normalise_heads(heads + sizes.query_width(), stride, part.rows, sizes.kv_heads,
-                      sizes.head_dim, own.key_norm);
+      const int64_t queries = sizes.query_width(), keys = sizes.kv_width();
+      const int64_t query = own.query_norm.weight.size(0), key = own.key_norm.weight.size(0);
+      normalise_heads(heads, stride, part.rows, queries / query, query, own.query_norm);
+      normalise_heads(heads + queries, stride, part.rows, keys / key, key, own.key_norm);
     }
     if (own.rotation) rotate(*own.rotation, sizes.width(), begin, part.rows);
   }

@@ -68,7 +68,7 @@ class BlockRun {
     for (; at.block < blocks_.size(); at = after(at)) {
       const Block& block = blocks_[at.block];
       if (block.mixers == nullptr) {
-        feed_forward(part, block.network, block.post, block.after);
+        feed_forward(part, block.network, input_of(block, part), block.post, block.after);
       } else {
         MixerRun& mixer = *run_of_[at.block];
         mixer.read(block.step, part, input_of(block, part), begin);
@@ -84,7 +84,7 @@ class BlockRun {
     const Block& block = blocks_[at.block];
     if (block.in_place) normalise(in_place(part), block.in_place);
     if (block.ends_layer) ends_.end(at.layer, part, begin, block.after);
-    if (block.next) normalise(part, block.next);
+    if (block.next || block.in_place) normalise(part, block.next);
   }
 
   const std::vector<Block>& blocks_;

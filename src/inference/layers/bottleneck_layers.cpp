@@ -153,7 +153,7 @@ class BottleneckRun {
                   context_.const_data_ptr<float>() + begin * width_, width_, {},
                   layer.attention.norm);
     for (size_t i = 0; i < layer.networks.size(); ++i)
-      feed_forward(bottleneck, layer.networks[i], {}, layer.network_norms[i]);
+      feed_forward(bottleneck, layer.networks[i], bottleneck.input, {}, layer.network_norms[i]);
     if (!layer.output.is_there) return;
     add_projected(outer_.part(begin, end), layer.output.projection, bottleneck.x, width_, {},
                   layer.output.norm);

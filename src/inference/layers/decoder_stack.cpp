@@ -135,7 +135,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at * head_width,
                     head_width, {}, layer.after_cross);
-      feed_forward(part, layer.feed_forward, {}, layer.after_feed_forward);
+      feed_forward(part, layer.feed_forward, part.input, {}, layer.after_feed_forward);
     });
   }
   if (memory_weights != nullptr) {  // the query and the keys are the last layer's

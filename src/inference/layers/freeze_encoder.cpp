@@ -42,12 +42,12 @@ Block freeze_block(const blocks::Block& block, const TransformerLayerOptions& la
       block.step);
   // What a kind of layer has beyond this needs a step that computes it.
   TORCH_INTERNAL_ASSERT(block.scale == nullptr || stack.takes_scale(), "a step without a scale");
-  TORCH_INTERNAL_ASSERT(block.factor == 1.0 || block.post == nullptr, "a factor and a norm");
-  frozen.post = block.factor == 1.0
-                    ? Norm(block.post, block.scale)
-                    : norm_of_factor(block.factor, stack.encoder.options.layer().d_model());
-  if (block.post != nullptr && block.scale != nullptr) {  // their product
-    stack.convert.derived(block.scale->lambda1, 0);
+  frozen.post = Norm(block.post, block.scale);
+  if (block.factor != 1.0 && frozen.post) frozen.post.multiply(at::full({}, block.factor));
+  if (block.factor != 1.0 && !frozen.post)
+    frozen.post = norm_of_factor(block.factor, stack.encoder.options.layer().d_model());
+  if (block.post != nullptr && (block.scale != nullptr || block.factor != 1.0)) {  // their product
+    if (block.scale != nullptr) stack.convert.derived(block.scale->lambda1, 0);
     for (const at::Tensor& parameter : block.post->parameters())
       stack.convert.derived(parameter, static_cast<int64_t>(parameter.nbytes()));
   }
@@ -88,7 +88,10 @@ void add_beside_first(Block own, BlockLayers& layers) {
 std::unique_ptr<const FrozenLayers> block_layers(const TransformerEncoderImpl& encoder,
                                                  WeightConverter& convert) {
   const TransformerLayerOptions& options = encoder.options.layer();
-  auto layers = std::make_unique<BlockLayers>(encoder, options.norm_first() || options.conformer());
+  const auto& adapter = options.adapter();
+  const bool adapts_norms = adapter && !adapter->norm_before_residual();
+  auto layers = std::make_unique<BlockLayers>(
+      encoder, options.norm_first() || options.conformer() || adapts_norms);
   layers->alibi = alibi_of(encoder.options.alibi(), options.num_heads());
   layers->counts_tokens = layers->alibi && layers->alibi->counts_tokens;
   StackFreezer stack(encoder, *layers, convert);

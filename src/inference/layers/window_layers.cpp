@@ -170,7 +170,7 @@ class StageRun {
         std::copy_n(context + order.to(i) * width_, width_, rows + (i - begin) * width_);
       add_projected(part, layer.out_proj, rows, width_, after ? layer.norm1 : none,
                     after ? none : layer.norm2);
-      feed_forward(part, layer.feed_forward, after ? layer.norm2 : none, none);
+      feed_forward(part, layer.feed_forward, part.input, after ? layer.norm2 : none, none);
     });
   }
 

@@ -179,11 +179,11 @@ void activate(Activation activation, float* x, int64_t n) {
   activate(activation, kernel_of(activation), x, n);
 }
 
-void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
-                  const Norm& after) {
+void feed_forward(const Stream& stream, const FeedForward& layer, const float* input,
+                  const Norm& post, const Norm& after) {
   const int64_t stride = odd_stride(layer.wide.out()), width = layer.narrow.in();
   float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
-  project(stream, layer.wide, stream.input, hidden, stride);
+  project(stream, layer.wide, input, hidden, stride);
   ConvertedRows converted;
   if (const RowFormat format = layer.narrow.row_format(); format != RowFormat::Float32) {
     const int64_t floats = ConvertedRows::floats(format, stream.rows, width);

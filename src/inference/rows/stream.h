@@ -84,9 +84,10 @@ void normalise(const Stream& stream, const Norm& norm);
 void add(const Stream& stream, const float* y, const Norm& norm);
 /// x = activation(x), n numbers.
 void activate(Activation activation, float* x, int64_t n);
-/// The feed-forward block with its residual connection; `post` normalises what is added.
-void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& post,
-                  const Norm& after);
+/// The feed-forward block with its residual connection. `input`: x or input, whichever it reads;
+/// `post` normalises what is added.
+void feed_forward(const Stream& stream, const FeedForward& layer, const float* input,
+                  const Norm& post, const Norm& after);
 /// Adds projection(y), normalised by `post`, to the residual stream; the rows of y are `stride`
 /// apart.
 void add_projected(const Stream& stream, const Projection& projection, const float* y,

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <sstream>
 #include <utility>
 
 #include "models/config/setting_names.h"
@@ -116,6 +117,15 @@ EncoderOptions embeddings_and_layers(const Settings& config, const hf::ModelType
   return {embeddings, layers_in(config, model, embeddings.layer_norm_eps())};
 }
 
+// Of classes with a rotary embedding, Jina's original files have `rotary` as
+// position_embedding_type.
+bool is_read(const hf::ModelType& model, std::string_view name) {
+  std::istringstream words(model.layers->reads);
+  for (std::string word; words >> word;)
+    if (word == name) return true;
+  return *model.rotary != '\0' && name == kPositionType;
+}
+
 // What posenc knows of a model other than its layers.
 std::string known_parts(const hf::ModelType& model) {
   if (*model.lacks != '\0') return std::string("it needs ") + model.lacks;
@@ -164,9 +174,7 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& req
   const hf::ModelType* const variant = of_type.variant == nullptr ? nullptr : of_type.variant(own);
   const hf::ModelType& model = variant == nullptr ? of_type : *variant;
   for (const auto& [name, value] : kFixed) {
-    // Of classes with a rotary embedding, Jina's original files have `rotary` here.
-    const bool is_free = *model.rotary != '\0' || variant != nullptr;
-    if (is_free && name == std::string_view(kPositionType)) continue;
+    if (is_read(model, name)) continue;
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }

@@ -47,10 +47,13 @@ void check_encoder(const EncoderOptions& options) {
       "[Encoder] Pooling::NormOfMean must be of an encoder of images, since it has no "
       "mask. Got token ids");
   TORCH_CHECK_VALUE(
-      !is_image || !(options.zero_padding() || options.pad_token_id() ||
+      !is_image || !(options.zero_padding() || options.pad_token_id() || options.masks_padding() ||
                      options.token_dropout_id() || options.raw_inputs_embeds()),
       "[Encoder] an encoder of images must have no padding: zero_padding, pad_token_id, "
-      "token_dropout_id and raw_inputs_embeds are of token ids");
+      "masks_padding, token_dropout_id and raw_inputs_embeds are of token ids");
+  TORCH_CHECK_VALUE(!options.masks_padding() || (is_text && options.pad_token_id()),
+                    "[Encoder] masks_padding(true) must be of an encoder of token ids, with a "
+                    "pad_token_id. Got others");
   TORCH_CHECK_VALUE(options.zero_padding() || !options.zero_hidden_padding(),
                     "[Encoder] zero_hidden_padding(true) must be with zero_padding(true). Got "
                     "zero_padding(false)");
@@ -61,6 +64,7 @@ void check_encoder(const EncoderOptions& options) {
   check_augmentation("Encoder", {options.pos_embed_shift(), options.pos_embed_jitter(),
                                  options.pos_embed_rescale()});
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
+                           options.pooling() == encoder::Pooling::LastEndToken ||
                            options.pooling() == encoder::Pooling::LargestToken ||
                            options.pooling() == encoder::Pooling::LastToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
@@ -70,6 +74,16 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] Pooling::Attention must be of an encoder of images, since it has no "
                     "mask. Got ",
                     is_text ? "token ids" : "features");
+  TORCH_CHECK_VALUE(!options.transformer() || is_text,
+                    "[Encoder] transformer must be of an encoder of token ids. Got ",
+                    is_image ? "images" : "features");
+  TORCH_CHECK_VALUE(!options.transformer() || options.transformer()->d_model() == width,
+                    "[Encoder] d_model of transformer must be that of the layers, ", width,
+                    ". Got ", options.transformer() ? options.transformer()->d_model() : 0);
+  TORCH_CHECK_VALUE(
+      !options.transformer() || options.decoder_start_token_id() || options.pad_token_id(),
+      "[Encoder] transformer must be with a decoder_start_token_id, or a pad_token_id, to find the "
+      "last id of each sequence. Got neither");
   TORCH_CHECK_VALUE(is_text || !options.token_dropout_id(),
                     "[Encoder] token_dropout_id must be of an encoder of token ids. Got features");
   const bool has_neck = options.windows() && options.windows()->neck();
@@ -86,14 +100,16 @@ EncoderImpl::EncoderImpl(EncoderOptions options_) : options(std::move(options_))
 void EncoderImpl::reset() {
   check_encoder(options);
   const auto& layer = options.encoder().layer();
-  if (options.embeddings()) {
+  if (options.transformer()) {
+    transformer = register_module("transformer", Transformer(*options.transformer()));
+  } else if (options.embeddings()) {
     embeddings = register_module("embeddings", EncoderEmbeddings(*options.embeddings()));
   } else if (options.patches()) {
     patches = register_module("embeddings", VisionEmbeddings(*options.patches()));
   }
   if (options.windows()) {
     windows = register_module("encoder", WindowEncoder(*options.windows()));
-  } else {
+  } else if (!options.transformer()) {
     encoder = register_module("encoder", TransformerEncoder(options.encoder()));
   }
   if (has_pooler(options)) {
@@ -124,6 +140,7 @@ void EncoderImpl::reset_parameters() {
   if (patches) patches->reset_parameters();
   if (encoder) encoder->reset_parameters();
   if (windows) windows->reset_parameters();
+  if (transformer) transformer->reset_parameters();
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
@@ -136,10 +153,13 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
                            .embeddings(options.embeddings())
                            .patches(options.patches())
                            .windows(options.windows())
+                           .transformer(options.transformer())
                            .origin(options.origin()));
 }
 
 void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
+  TORCH_CHECK_VALUE(!transformer,
+                    "[Encoder] extend_positions() is for an encoder alone. Got one with a decoder");
   TORCH_CHECK_VALUE(embeddings,
                     "[Encoder] extend_positions() is for an encoder of token ids; images "
                     "of other sizes have their positions resized, and features have none");
@@ -147,8 +167,23 @@ void EncoderImpl::extend_positions(int64_t max_tokens, PositionExtension rule) {
   options.embeddings()->position_rows(embeddings->options.position_rows());
 }
 
+// Padding is masked where keys are those of the encoder.
+EncoderOutput EncoderImpl::decoded(const torch::Tensor& ids, const EncoderInputs& inputs) {
+  EncoderOutput out;
+  const AttentionMask keys = encoder_mask(options, inputs, {nullptr}, ids.size(1));
+  out.embeddings = transformer->src_embedding->forward(ids);
+  const torch::Tensor memory = transformer->encoder->forward(out.embeddings, keys);
+  const torch::Tensor target = transformer->tgt_embedding->forward(decoder_ids(options, ids));
+  out.last_hidden_state =
+      transformer->decoder->forward(target, memory, AttentionMask::causal(), keys);
+  if (options.pooling() != encoder::Pooling::None)
+    out.pooled = pooled_rows(options, out.last_hidden_state, ids);
+  return out;
+}
+
 EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& given) {
   check_encoder_inputs(options, input, given);
+  if (transformer) return decoded(input, given);
   const EncoderInputs inputs = with_mask(options, input, given);
   EncoderOutput out;
   const auto embed = [&](const torch::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {

@@ -3,6 +3,7 @@
 #include "models/encoder/names.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <span>
 #include <sstream>
@@ -189,10 +190,14 @@ void drop_absent_positions(KeyMap& map, const EncoderConfig& config) {
     drop_unused(map, {"embeddings." + patches.names().positions});
 }
 
+std::vector<std::string> words_in(const char* text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
 KeyMap encoder_dropped_map(const EncoderStructure& structure) {
   KeyMap map;
-  std::istringstream dropped(structure.dropped);
-  for (std::string pattern; dropped >> pattern;) map.emplace_back(pattern, "");
+  drop_unused(map, words_in(structure.dropped));
   return map;
 }
 

@@ -44,6 +44,9 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& source,
                        const std::string& prefix);
 
+/// The words of a text, with blanks between.
+std::vector<std::string> words_in(const char* text);
+
 /// Rules that drop what a class has beside the encoder, as far as it is known.
 KeyMap encoder_dropped_map(const EncoderStructure& structure);
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -68,6 +69,20 @@ void check_features(const EncoderOptions& options, const EncoderInputs& inputs) 
       inputs.position_ids().defined() ? inputs.position_ids().sizes() : at::IntArrayRef());
 }
 
+// What an encoder with a decoder lacks.
+void check_decoder_inputs(const EncoderInputs& inputs) {
+  const std::pair<const char*, bool> others[] = {
+      {"token_type_ids", inputs.token_type_ids().defined()},
+      {"position_ids", inputs.position_ids().defined()},
+      {"task_type_ids", inputs.task_type_ids().defined()},
+      {"bbox", inputs.bbox().defined()},
+      {"inputs_embeds", inputs.inputs_embeds().defined()},
+      {"output_hidden_states", inputs.output_hidden_states()},
+      {"output_attentions", inputs.output_attentions()}};
+  for (const auto& [name, is_given] : others)
+    TORCH_CHECK_VALUE(!is_given, "[Encoder] an encoder with a decoder takes no ", name);
+}
+
 }  // namespace
 
 RotaryEmbedding rotary_of_layer(const torch::nn::Module& layer) {
@@ -102,6 +117,7 @@ bool sees_padding(const EncoderOptions& options) {
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {
   if (takes_features(options)) check_features(options, inputs);
+  if (options.transformer()) check_decoder_inputs(inputs);
   if (inputs.inputs_embeds().defined()) return check_embeds(options, input, inputs);
   TORCH_CHECK_VALUE(
       input.defined(), "[Encoder] ",
@@ -130,8 +146,11 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
 
 EncoderInputs with_mask(const EncoderOptions& options, const at::Tensor& ids,
                         const EncoderInputs& inputs) {
-  const bool finds_padding = options.zero_padding() && options.pad_token_id() && ids.defined();
+  const bool finds_padding = (options.zero_padding() || options.masks_padding()) &&
+                             options.pad_token_id() && ids.defined();
   if (!finds_padding || inputs.attention_mask().defined()) return inputs;
+  if (options.masks_padding())
+    return EncoderInputs(inputs).attention_mask(ids.ne(*options.pad_token_id()));
   const at::Tensor count = ids.ne(*options.pad_token_id()).sum(1, /*keepdim=*/true);
   const at::Tensor mask = at::arange(ids.size(1), ids.options().dtype(at::kLong)) < count;
   return EncoderInputs(inputs).attention_mask(mask);
@@ -223,6 +242,17 @@ at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const 
   // A product has zeros of either sign, which transformers has for token ids alone.
   if (takes_features(options)) return rows.masked_fill(mask.eq(0).unsqueeze(-1), 0.0);
   return rows * mask.ne(0).unsqueeze(-1).to(rows.scalar_type());
+}
+
+at::Tensor decoder_ids(const EncoderOptions& options, const at::Tensor& ids) {
+  at::Tensor first;
+  if (options.decoder_start_token_id()) {
+    first = at::full({ids.size(0), 1}, *options.decoder_start_token_id(), ids.options());
+  } else {  // the last by number, not by place
+    const at::Tensor count = ids.ne(*options.pad_token_id()).sum(1, /*keepdim=*/true);
+    first = ids.gather(1, (count - 1).remainder(ids.size(1)));
+  }
+  return at::cat({first, ids.narrow(1, 0, ids.size(1) - 1)}, 1);
 }
 
 at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs) {

@@ -31,6 +31,9 @@ at::Tensor token_rows(const EncoderOptions& options, const at::Tensor& tokens,
 at::Tensor embed_tokens(const EncoderOptions& options, TokenRows rows_of, const at::Tensor& ids,
                         const EncoderInputs& inputs, EmbedTokens embed);
 
+/// The ids (B, L) that the decoder of EncoderOptions::transformer gets beside ids (B, L), L > 0.
+at::Tensor decoder_ids(const EncoderOptions& options, const at::Tensor& ids);
+
 /// The mask of the rows that are kept after each layer; undefined if all are.
 at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs);
 

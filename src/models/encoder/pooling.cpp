@@ -11,7 +11,8 @@ namespace posenc {
 using encoder::Pooling;
 
 bool has_pooler(const EncoderOptions& options) {
-  return options.pooling() == Pooling::TanhOfFirst || options.pooling() == Pooling::LinearOfLast;
+  return options.pooling() == Pooling::TanhOfFirst || options.pooling() == Pooling::LinearOfFirst ||
+         options.pooling() == Pooling::LinearOfLast;
 }
 
 bool has_pooler_norm(const EncoderOptions& options) {
@@ -35,6 +36,15 @@ at::Tensor last_tokens(const EncoderOptions& options, const at::Tensor& ids) {
   return positions.narrow(0, ids.size(1) - 1, 1);
 }
 
+// The index of each sequence's last id that is eos_token_id.
+at::Tensor last_ends(const EncoderOptions& options, const at::Tensor& ids) {
+  const at::Tensor ends = ids.eq(options.eos_token_id());
+  TORCH_CHECK_VALUE(ends.any(1).all().item<bool>(),
+                    "[Encoder] each sequence must have an end, the id ", options.eos_token_id(),
+                    ", of which the last is pooled. Got one without");
+  return (at::arange(1, ids.size(1) + 1, ids.options().dtype(at::kLong)) * ends).argmax(-1);
+}
+
 at::Tensor rows_at(const at::Tensor& hidden, const at::Tensor& indices) {
   return hidden.index({at::arange(hidden.size(0), indices.options()), indices});
 }
@@ -51,6 +61,7 @@ at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
                                    : ids.to(at::kInt);
       return rows_at(hidden, marks.argmax(-1));  // the first of several
     }
+    case Pooling::LastEndToken: return rows_at(hidden, last_ends(options, ids));
     case Pooling::NormOfMean: return hidden.slice(1, 1).mean(1);
     case Pooling::LastToken:  // the last row of inputs_embeds, as in transformers
       if (ids.defined()) return rows_at(hidden, last_tokens(options, ids));

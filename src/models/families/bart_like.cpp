@@ -209,7 +209,7 @@ constexpr Seq2SeqFamily kBartLike = {bart_options,
 
 // clang-format off
 constexpr Seq2SeqStructure kBartSeq2Seq = {.family = &kBartLike, .position_offset = 2, .norm =
-    Norm::AfterSum, .decoder_norm = Norm::AfterSum};
+    Norm::AfterSum, .decoder_norm = Norm::AfterSum, .start = 2};
 constexpr Seq2SeqStructure kBlenderbotSeq2Seq = {.family = &kBartLike, .norm_first = true,
     .encoder_first = true};
 constexpr Seq2SeqStructure kBlenderbotSmallSeq2Seq = {.family = &kBartLike, .norm = Norm::AfterSum,
@@ -221,11 +221,12 @@ constexpr Seq2SeqStructure kM2M100Seq2Seq = {.family = &kBartLike, .sinusoid = "
 constexpr Seq2SeqStructure kMarianSeq2Seq = {.family = &kBartLike, .sinusoid = "hf_marian",
     .class_ending = "MTModel"};
 constexpr Seq2SeqStructure kMBartSeq2Seq = {.family = &kBartLike, .position_offset = 2, .norm_first
-    = true, .norm = Norm::AfterSum, .decoder_norm = Norm::AfterSum};
+    = true, .norm = Norm::AfterSum, .decoder_norm = Norm::AfterSum, .starts_with_last = true};
 constexpr Seq2SeqStructure kPegasusSeq2Seq = {.family = &kBartLike, .sinusoid = "hf_pegasus",
     .norm_first = true, .saves_positions = true};
 constexpr Seq2SeqStructure kPLBartSeq2Seq = {.family = &kBartLike, .position_offset = 2, .norm =
-    Norm::AfterSum, .decoder_norm = Norm::AfterSum, .encoder_first = true};
+    Norm::AfterSum, .decoder_norm = Norm::AfterSum, .encoder_first = true,
+    .starts_with_last = true};
 
 const EncoderLayerKeys kBartKeys[] = {{
     .layer = "encoder.layers.*.",
@@ -239,12 +240,18 @@ constexpr EncoderStructure kMBartLayers = {.keys = kBartKeys, .embeddings = "enc
     .shared = "shared.weight", .norm_first = true, .last_norm = "encoder.layer_norm",
     .dropped = "decoder.*", .beside = "decoder"};
 
-constexpr HeadStructures kEncoderDecoderHeads = {.sequence = {.lacks = "the decoder under it"},
-    .question = {.lacks = "the decoder under it"}};
+constexpr HeadStructure bart_sequence() {
+  HeadStructure head = heads::kOfLastEnd;
+  head.labels = 3;
+  return head;
+}
+constexpr HeadStructures kBartHeads = {.sequence = bart_sequence(), .question = heads::kDecoderQuestion};
+constexpr HeadStructures kMBartHeads = {.sequence = heads::kOfLastEnd, .question = heads::kDecoderQuestion};
+constexpr HeadStructures kPLBartHeads = {.sequence = heads::kOfLastEnd};
 
 constexpr ModelType kBartLikeTypes[] = {
     {.type = "bart", .embeddings = "bart", .layers = &kBartLayers,
-     .heads = &kEncoderDecoderHeads, .seq2seq = &kBartSeq2Seq, .prefix = "model."},
+     .heads = &kBartHeads, .seq2seq = &kBartSeq2Seq, .prefix = "model."},
     {.type = "blenderbot", .embeddings = "bart", .tables = &tables::kBlenderbot,
      .seq2seq = &kBlenderbotSeq2Seq},
     {.type = "blenderbot-small", .embeddings = "bart", .tables = &tables::kLed,
@@ -253,10 +260,10 @@ constexpr ModelType kBartLikeTypes[] = {
     {.type = "m2m_100", .seq2seq = &kM2M100Seq2Seq},
     {.type = "marian", .seq2seq = &kMarianSeq2Seq},
     {.type = "mbart", .embeddings = "bart", .layers = &kMBartLayers,
-     .heads = &kEncoderDecoderHeads, .seq2seq = &kMBartSeq2Seq, .prefix = "model."},
+     .heads = &kMBartHeads, .seq2seq = &kMBartSeq2Seq, .prefix = "model."},
     {.type = "pegasus", .seq2seq = &kPegasusSeq2Seq},
     {.type = "plbart", .embeddings = "bart", .layers = &kBartLayers,
-     .heads = &kEncoderDecoderHeads, .seq2seq = &kPLBartSeq2Seq, .prefix = "model."},
+     .heads = &kPLBartHeads, .seq2seq = &kPLBartSeq2Seq, .prefix = "model."},
 };
 // clang-format on
 

@@ -1,5 +1,7 @@
-// Decoders, and encoders made of them: Llama, Mistral, Qwen, Gemma, EuroBERT, BLOOM and MPT.
+// Decoders, and encoders made of them: Llama, Mistral, Qwen, Gemma, EuroBERT, UltraBERT, ESMC,
+// BLOOM and MPT.
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/families/family.h"
@@ -104,6 +106,51 @@ void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions&
   });
 }
 
+// Of older files: the window of each layer, where 0 and null mean none.
+Settings with_layer_types(const Settings& config, const ModelType& model) {
+  constexpr const char *kWindows = "attention_windows", *kTypes = "layer_types";
+  if (!config.mentions(kWindows)) return config;
+  const nlohmann::json& windows = config.object().at(kWindows);
+  if (!windows.is_array()) config.refuse(kWindows, "must be a list of the window of each layer");
+  nlohmann::json settings = config.object(), types = nlohmann::json::array();
+  for (auto window = windows.rbegin(); window != windows.rend(); ++window) {
+    const bool has_window = !window->is_null() && *window != 0;
+    types.insert(types.begin(), has_window ? kSliding : kFull);
+    if (has_window) settings["sliding_window"] = *window;  // in the end that of the first
+  }
+  if (!config.has(kTypes)) settings[kTypes] = std::move(types);
+  return config.with(std::move(settings)).of(model.type);
+}
+
+void read_ultrabert(const Settings& given, const ModelType& model, EncoderOptions& options) {
+  const Settings config = with_layer_types(given, model);
+  read_eurobert(config, model, options);
+  TransformerLayerOptions& layer = own_layer(options);
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
+                                      [](int64_t i) { return (i + 1) % 3 != 0; });
+  const bool has_full = std::find(sliding.begin(), sliding.end(), false) != sliding.end();
+  const TransformerLayerOptions plain = layer;
+  set_rotary(config, model, has_full ? kFull : kSliding, layer);
+  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
+    other = plain;
+    set_rotary(config, model, kSliding, other);
+    other.window(config.integer("sliding_window", 0, kWidestWindow));
+  });
+}
+
+void read_esmc(const Settings& config, const ModelType&, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  if (config.integer("num_key_value_heads", layer.num_heads(), 1, INT32_MAX) != layer.num_heads()) {
+    config.refuse("num_key_value_heads", "must be " + config.key("num_attention_heads") + " " +
+                                             std::to_string(layer.num_heads()));
+  }
+  constexpr double kLayersOfScale = 36.0;
+  const auto layers = static_cast<double>(options.encoder().num_layers());
+  set_biases(layer, config.flag("attention_bias"), config.flag("mlp_bias"));
+  layer.qk_norm(true).qk_norm_whole(true).residual_scale(1.0 / std::sqrt(layers / kLayersOfScale));
+  options.encoder().final_norm_bias(false);
+}
+
 // clang-format off
 const EncoderLayerKeys kLlamaKeys[] = {{
     .layer = "layers.*.",
@@ -126,6 +173,12 @@ constexpr EncoderStructure llama(ReadLayers* more) {
           .dropped = "*.rotary_emb.inv_freq", .more = more};
 }
 constexpr EncoderStructure kEuroBertLayers = llama(read_eurobert);
+constexpr EncoderStructure kUltraBertLayers = {.keys = kLlamaKeys, .embeddings = "",
+    .norm_first = true, .norm_kind = NormKind::RMS, .feed_forward = FeedForward::Gated,
+    .last_norm = "norm", .more = read_ultrabert};
+constexpr EncoderStructure kEsmcLayers = {.keys = kLlamaKeys, .embeddings = "",
+    .norm_first = true, .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
+    .dropped = "*.rotary_emb.inv_freq", .more = read_esmc};
 constexpr EncoderStructure kLlamaLayers = llama(read_llama);
 constexpr EncoderStructure kMistralLayers = llama(read_mistral);
 constexpr EncoderStructure kQwen2Layers = llama(read_qwen2);
@@ -144,6 +197,15 @@ constexpr HeadStructures kEuroBertHeads = {
                  .activation = "gelu"},
     .token = heads::kToken,
     .masked = {.out = "lm_head", .bias_setting = "mlp_bias", .is_tied = true}};
+// What the class calls head.decoder is cls in its files.
+constexpr HeadStructures kUltraBertHeads = {
+    .sequence = {.out = "classifier", .first_word = "cls"}, .token = heads::kToken, .question = heads::kQuestion,
+    .masked = {.out = "cls", .dense = "head.linear1", .dense_setting = "prediction_head_size",
+               .has_dense_bias = false, .dense2 = "head.linear2", .activation = "gelu_pytorch_tanh",
+               .other_out = "head.decoder", .has_bias = false, .is_tied = true}};
+constexpr HeadStructures kEsmcHeads = {.sequence = heads::of_first("tanh"), .token = {.out = "score"},
+    .masked = {.out = "lm_head.decoder", .dense = "lm_head.dense", .activation = "gelu",
+               .norm = "lm_head.layer_norm"}};
 // clang-format on
 
 void read_bloom(const Settings& config, const ModelType&, EncoderOptions& options) {
@@ -209,6 +271,8 @@ constexpr HeadStructures kBloomHeads = {.sequence = heads::kOfLastToken, .token 
 constexpr ModelType kDecoderTypes[] = {
     {.type = "bloom", .embeddings = "nomic", .tables = &kBloomTables, .layers = &kBloomLayers,
      .heads = &kBloomHeads, .prefix = "transformer."},
+    {.type = "esmc", .embeddings = "llama", .rotary = "llama", .layers = &kEsmcLayers,
+     .heads = &kEsmcHeads, .prefix = "esmc."},
     {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
      .heads = &kEuroBertHeads, .prefix = "model."},
     {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
@@ -224,6 +288,9 @@ constexpr ModelType kDecoderTypes[] = {
      .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
     {.type = "qwen3", .embeddings = "llama", .rotary = "llama", .layers = &kQwen3Layers,
      .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+    {.type = "ultrabert", .embeddings = "llama", .rotary = "gemma3", .rope = rope::kUltraBert,
+     .layers = &kUltraBertLayers, .heads = &kUltraBertHeads, .prefix = "ultrabert.",
+     .old_prefix = "model."},
 };
 // clang-format on
 

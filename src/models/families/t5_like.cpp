@@ -291,8 +291,8 @@ constexpr EncoderStructure kUmt5Layers =
 constexpr EmbeddingsStructure kT5Tables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .tokens = "embed_tokens", .more = read_t5_dropout};
 
-constexpr HeadStructures kT5Heads = {.sequence = {.lacks = "the decoder under it"}, .token = heads::kToken,
-    .question = {.lacks = "the decoder under it"}};
+constexpr HeadStructures kT5Heads = {.sequence = heads::kOfLastEnd, .token = heads::kToken,
+    .question = {.out = "qa_outputs", .is_on_decoder = true, .has_prefix = false}};
 
 constexpr ModelType kT5LikeTypes[] = {
     {.type = "mt5", .embeddings = "llama", .tables = &kT5Tables, .layers = &kT5Layers,

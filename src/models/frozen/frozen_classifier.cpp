@@ -24,7 +24,7 @@ struct FrozenClassifierParts {
   FrozenEncoder encoder;
   StaleCheck stale_check;  // of all but the encoder
   torch_internals::CallOptions call = {};
-  std::optional<Projection> dense = {};
+  std::optional<Projection> dense = {}, dense2 = {};
   std::optional<double> norm_eps = {};  // without a norm, none
   at::Tensor norm_weight = {}, norm_bias = {};
   Projection out = {};
@@ -69,15 +69,15 @@ at::Tensor output_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
                               activation);
 }
 
-// activation(x), normalised, in place.
-void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x) {
+// activation(x), normalised if it is the last, in place.
+void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x, bool is_last) {
   const int64_t rows = x.size(0), width = x.size(1);
   const int64_t part = std::max<int64_t>(1, kSerialElements / width);
   const auto work = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const at::Tensor view = x.narrow(0, i * part, std::min(part, rows - i * part));
       at::Tensor y = functional::activate(view, parts.head.activation());
-      if (parts.norm_eps)
+      if (is_last && parts.norm_eps)
         y = at::layer_norm(y, {width}, parts.norm_weight, parts.norm_bias, *parts.norm_eps);
       view.copy_(y);
     }
@@ -89,8 +89,12 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
   const at::Tensor given = rows.contiguous();
   if (!parts.dense && !parts.norm_eps && parts.head.activation() == Activation::Identity)
     return output_of(parts, given);
-  const at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();
-  finish_dense(parts, x);
+  at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();
+  finish_dense(parts, x, !parts.dense2);
+  if (parts.dense2) {
+    x = parts.dense2->rows(x);
+    finish_dense(parts, x, true);
+  }
   return output_of(parts, x);
 }
 
@@ -169,6 +173,7 @@ FrozenClassifier inference::freeze_by(const ClassifierImpl& model, WeightConvert
       model.options, head.options, freeze_part(*model.encoder, convert, weight),
       StaleCheck(model, copy_of_model_options, model.encoder.ptr().get())};
   if (head.dense) parts.dense = convert.float_projection(head.dense->weight, head.dense->bias);
+  if (head.dense2) parts.dense2 = convert.float_projection(head.dense2->weight, head.dense2->bias);
   if (head.norm) {
     parts.norm_eps = head.norm->options.eps();
     parts.norm_weight = head.norm->weight.detach();

@@ -26,8 +26,9 @@ struct FrozenEncoderParts {
   EncoderOptions options;
   StaleCheck stale_check;
   std::optional<FrozenTransformerEncoder> layers = {};
-  std::optional<WindowStages> windows = {};  // instead of layers
-  ConvolutionNeck neck{nullptr};             // of windows, in eval mode
+  std::optional<WindowStages> windows = {};                  // instead of layers
+  std::shared_ptr<const TransformerModel> transformer = {};  // instead of embeddings and layers
+  ConvolutionNeck neck{nullptr};                             // of windows, in eval mode
   ConvertedWeights weights = {};
   torch_internals::CallOptions call = {};
   std::optional<ConvertedTable> tokens = {};  // instead of the embeddings' own
@@ -46,6 +47,23 @@ struct FrozenEncoderParts {
     const relative::Grid grid = patches->grid(input.size(2), input.size(3));
     const at::Tensor out = windows->run(rows.unflatten(1, {grid.height, grid.width}), record);
     return neck ? ConvolutionNeck(neck)->forward(out) : out;
+  }
+
+  // What EncoderImpl::decoded() returns.
+  EncoderOutput decoded(const at::Tensor& ids, const EncoderInputs& inputs) const {
+    EncoderOutput out;
+    const at::Tensor& given = inputs.attention_mask();
+    const AttentionMask keys = encoder_mask(options, inputs, {nullptr}, ids.size(1));
+    out.embeddings = transformer->src_embedding(ids);
+    const Memory memory = encode(*transformer, ids, keys);
+    const at::Tensor hidden =
+        decode_rows(*transformer, decoder_ids(options, ids), memory.packing.unpack(memory.rows),
+                    AttentionMask::causal(), keys)
+            .view(out.embeddings.sizes());
+    if (options.pooling() != encoder::Pooling::None) out.pooled = pooled_rows(options, hidden, ids);
+    out.last_hidden_state =
+        given.defined() ? hidden.masked_fill(given.eq(0).unsqueeze(-1), 0.0) : hidden;
+    return out;
   }
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
@@ -160,6 +178,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   parts.stale_check.check();
   const torch_internals::CallThreads threads(
       parts.call, inference::libtorchs_elements(parts.options, input, inputs));
+  if (parts.transformer) return parts.decoded(input, inputs);
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
@@ -215,7 +234,9 @@ namespace {
 FrozenEncoderParts frozen_parts(const EncoderImpl& model, WeightConverter& convert,
                                 const at::Tensor& multiplied = {}) {
   FrozenEncoderParts parts = {model.options, StaleCheck(model, copy_of_model_options)};
-  if (model.windows) {
+  if (model.transformer) {
+    parts.transformer = freeze_part(*model.transformer, convert);
+  } else if (model.windows) {
     parts.windows.emplace(*model.windows, convert);
     if (model.windows->neck) parts.neck = ConvolutionNeck(detached_module(*model.windows->neck));
   } else {

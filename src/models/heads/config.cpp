@@ -7,6 +7,7 @@
 
 #include "core/named.h"
 #include "models/encoder/parts.h"
+#include "models/seq2seq/load.h"
 #include "posenc/models/inspect_folder.h"
 
 namespace posenc {
@@ -55,6 +56,8 @@ std::optional<Kind> kind_of_class(const std::string& name) {
     const std::string ending = row.ending;  // the simple head of XLM is that of other models
     if (name.ends_with(ending) || name.ends_with(ending + "Simple")) return row.kind;
   }
+  if (name.ends_with("Reader"))
+    return Kind::Question;  // DPR's, whose other head is one of sequences
   const bool has_two_heads = name.ends_with("ForPreTraining") && !name.starts_with("Electra");
   if (has_two_heads || name.ends_with("WithLMHeadModel")) return Kind::Masked;
   return std::nullopt;
@@ -84,11 +87,10 @@ std::string label_of(const nlohmann::json& label) {
   return label.is_string() ? label.get<std::string>() : label.dump();
 }
 
-// transformers has two labels where a file says nothing.
-std::vector<std::string> labels_in(const Settings& config) {
+std::vector<std::string> labels_in(const Settings& config, const HeadStructure& structure) {
   std::vector<std::string> labels;
   if (!config.has(kLabels)) {
-    const int64_t count = config.integer("num_labels", 2, 1, kMostLabels);
+    const int64_t count = config.integer("num_labels", structure.labels, 1, kMostLabels);
     for (int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + std::to_string(i));
     return labels;
   }
@@ -117,7 +119,8 @@ const HeadStructure& structure_of(const EncoderConfig& encoder, const KindRow& r
                     encoder.model.type);
   const bool is_variant =
       found->labels_of_variant > 0
-          ? static_cast<int64_t>(labels_in(encoder.whole).size()) >= found->labels_of_variant
+          ? static_cast<int64_t>(labels_in(encoder.whole, *found).size()) >=
+                found->labels_of_variant
           : found->variant != nullptr && !encoder.settings.flag(found->variant_setting);
   if (is_variant) return *found->variant;
   return *found;
@@ -197,6 +200,23 @@ Activation activation_in_head(const Settings& config, const HeadStructure& struc
   return activation_if(config, structure.activation_setting);
 }
 
+// The model below a head on its decoder.
+void set_decoder(EncoderConfig& encoder) {
+  const hf::ModelType& type = encoder.model;
+  const Settings config = seq2seq_settings(encoder.whole, type.type);
+  const Seq2SeqStructure& structure = *type.seq2seq;
+  const TransformerOptions own = structure.family->options(config, structure);
+  EncoderOptions& options = encoder.options;
+  options.transformer(TransformerOptions(own).output_bias(false).output_scale(1.0))
+      .eos_token_id(config.integer("eos_token_id", 0, INT64_MAX))
+      .pad_token_id(seq2seq_pad(config, type.type, own.src_vocab()));
+  if (structure.starts_with_last) return;
+  constexpr const char* kStart = "decoder_start_token_id";
+  options.decoder_start_token_id(structure.start && !config.mentions(kStart)
+                                     ? *structure.start
+                                     : config.integer(kStart, 0, own.tgt_vocab() - 1));
+}
+
 double norm_eps_in(const Settings& config, const HeadStructure& structure, double of_layers) {
   const std::string setting = structure.norm_eps_setting;
   if (!setting.empty()) return config.real(setting);
@@ -218,8 +238,9 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
     options
         .dense(width.empty() ? layer.d_model()
                              : config.integer(width, layer.d_model(), 1, kMostLabels))
-        .dense_bias(has_bias_in(config, structure.dense_bias))
+        .dense_bias(structure.has_dense_bias && has_bias_in(config, structure.dense_bias))
         .activation(activation_in_head(config, structure));
+    if (*structure.dense2 != '\0') options.dense2(layer.d_model());
   }
   if (*structure.norm != '\0') {
     options.norm(norm_eps_in(config, structure, layer.layer_norm_eps()))
@@ -276,9 +297,10 @@ HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const KindRow& row = kKinds[static_cast<std::size_t>(chosen)];
   const HeadStructure& structure = structure_of(encoder, row);
   if (structure.check != nullptr) structure.check(config);
+  if (structure.is_on_decoder) set_decoder(encoder);
   std::vector<std::string> labels;
-  if (has_labels(chosen)) labels = labels_in(encoder.whole);
-  int64_t outputs = static_cast<int64_t>(labels.size());
+  if (has_labels(chosen) && structure.outputs == 0) labels = labels_in(encoder.whole, structure);
+  int64_t outputs = structure.outputs > 0 ? structure.outputs : static_cast<int64_t>(labels.size());
   if (chosen == Kind::Question) outputs = 2;
   if (chosen == Kind::Choice) outputs = 1;
   if (chosen == Kind::Masked) outputs = config.integer("vocab_size", 1, INT64_MAX);

@@ -16,7 +16,7 @@ namespace posenc {
 namespace {
 
 int64_t last_width(const EncoderHeadOptions& options) {
-  return options.dense().value_or(options.d_model());
+  return options.dense2().value_or(options.dense().value_or(options.d_model()));
 }
 
 int64_t table_width(const EncoderHeadOptions& options) {
@@ -32,7 +32,10 @@ EncoderHeadImpl::EncoderHeadImpl(EncoderHeadOptions options_) : options(std::mov
 void EncoderHeadImpl::reset() {
   check_positive("EncoderHead", "d_model", options.d_model());
   check_positive("EncoderHead", "outputs", options.outputs());
-  check_positive("EncoderHead", "dense", last_width(options));
+  check_positive("EncoderHead", "dense", options.dense().value_or(options.d_model()));
+  check_positive("EncoderHead", "dense2", last_width(options));
+  TORCH_CHECK_VALUE(options.dense() || !options.dense2(),
+                    "[EncoderHead] dense2 must be with dense. Got no dense");
   TORCH_CHECK_VALUE(options.columns_beside_table() >= 0 && table_width(options) > 0,
                     "[EncoderHead] columns_beside_table must be from 0 to ",
                     last_width(options) - 1, ". Got ", options.columns_beside_table());
@@ -40,11 +43,12 @@ void EncoderHeadImpl::reset() {
                     "[EncoderHead] norm must not be negative. Got ", *options.norm());
   TORCH_CHECK_VALUE(options.first_row() >= 0, "[EncoderHead] first_row must not be negative. Got ",
                     options.first_row());
-  if (options.dense()) {
-    dense = register_module(
-        "dense", make_linear(torch::nn::LinearOptions(options.d_model(), *options.dense())
-                                 .bias(options.dense_bias())));
-  }
+  const auto add_linear = [&](const char* name, int64_t in, int64_t out) {
+    return register_module(
+        name, make_linear(torch::nn::LinearOptions(in, out).bias(options.dense_bias())));
+  };
+  if (options.dense()) dense = add_linear("dense", options.d_model(), *options.dense());
+  if (options.dense2()) dense2 = add_linear("dense2", *options.dense(), *options.dense2());
   if (options.norm()) {
     norm = register_module(
         "norm",
@@ -63,7 +67,9 @@ void EncoderHeadImpl::reset() {
 }
 
 void EncoderHeadImpl::reset_parameters() {
-  if (dense) dense->reset_parameters();
+  for (auto* linear : {&dense, &dense2}) {
+    if (*linear) (*linear)->reset_parameters();
+  }
   if (norm) norm->reset_parameters();
   for (auto* one : {&weight, &weight_beside_table}) {
     if (one->defined()) torch::nn::init::kaiming_uniform_(*one, std::sqrt(5.0));
@@ -88,6 +94,7 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
   }
   torch::Tensor x = dense ? dense->forward(rows) : rows;
   x = functional::activate(x, options.activation());
+  if (dense2) x = functional::activate(dense2->forward(x), options.activation());
   if (norm) x = norm->forward(x);
   const torch::Tensor& own = options.tied() ? table : weight;
   const int64_t width = own.size(1), beside = options.columns_beside_table();

@@ -10,6 +10,7 @@
 #include "models/encoder/folder.h"
 #include "models/encoder/names.h"
 #include "models/heads/config.h"
+#include "models/seq2seq/load.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -30,9 +31,17 @@ class HeadNames {
       if (options.dense_bias()) add({structure.dense + std::string(".bias")}, "dense.bias");
     }
     if (options.norm()) add_norm(config);
-    const std::string out = structure.out;
+    if (options.dense2()) {
+      add({structure.dense2 + std::string(".weight")}, "dense2.weight");
+      if (options.dense_bias()) add({structure.dense2 + std::string(".bias")}, "dense2.bias");
+    }
+    const std::string out = structure.out, other = structure.other_out;
     if (options.tied()) tied_.push_back(open.options.prefix() + out + ".weight");
-    if (!options.tied()) add({out + ".weight"}, "weight");
+    if (!options.tied()) {
+      add(other.empty() ? std::vector<std::string>{out + ".weight"}
+                        : std::vector<std::string>{out + ".weight", other + ".weight"},
+          "weight");
+    }
     if (options.columns_beside_table() > 0) add_beside_table(structure.beside_table);
     if (options.bias()) add_bias(out + ".bias", structure.bias);
   }
@@ -90,8 +99,9 @@ class HeadNames {
 
 // Whether the file has an output layer that is not the table of tokens.
 bool has_own_table(const EncoderFolder& open, const HeadConfig& config, const at::Tensor& table) {
-  const std::string name = open.options.prefix() + config.structure.out + ".weight";
-  const auto* entry = find_entry(open.source, name);
+  const io::TensorSource::Entry* entry = nullptr;
+  for (const char* out : {config.structure.out, config.structure.other_out})
+    if (entry == nullptr) entry = find_entry(open.source, open.options.prefix() + out + ".weight");
   if (entry == nullptr) return false;
   const auto index = static_cast<std::size_t>(entry - open.source.entries().data());
   if (entry->sizes != table.sizes().vec()) return true;
@@ -116,11 +126,38 @@ EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
   return head;
 }
 
+// The encoder-decoder below a head. The output layer stays the decoder's table, since no class with
+// a head has one.
+Encoder with_decoder(const EncoderFolder& open) {
+  const hf::ModelType& type = open.config.model;
+  const Seq2SeqStructure& structure = *type.seq2seq;
+  const Settings config = seq2seq_settings(open.config.whole, type.type);
+  const std::string own = structure.family->prefix;  // which its keys have
+  const std::string before = open.prefix.substr(0, open.prefix.size() - own.size());
+  const io::RenamedSource selected(open.source, "", selection_of(before));
+  VocabularyNames names = structure.family->vocabulary(config, structure);
+  names.head = names.decoder;
+  const PlannedTransformer loaded =
+      planned_transformer(open.caller, open.folder, open.path, config, structure,
+                          *open.config.options.transformer(), names, selected);
+  open.leftovers.add_model(*loaded.plan, open.prefix, "encoder.transformer.", before);
+  for (const std::string& name : {names.shared, names.encoder, names.decoder})
+    open.leftovers.add_read(before + name);
+  const SkipInit skip;
+  EncoderOptions options = open.config.options;
+  options.transformer()->tie(loaded.model->options.tie());
+  Encoder model(options);
+  model->transformer = std::dynamic_pointer_cast<TransformerImpl>(
+      model->replace_module("transformer", loaded.model.ptr()));
+  model->eval();
+  return model;
+}
+
 // The module of parts that have been loaded.
 Classifier assembled(const EncoderFolder& open, const HeadConfig& config, const Encoder& encoder,
                      const EncoderHead& head) {
   const SkipInit skip;
-  Classifier model(ClassifierOptions(open.config.options, config.kind, config.options)
+  Classifier model(ClassifierOptions(encoder->options, config.kind, config.options)
                        .labels(config.labels)
                        .problem(config.problem));
   model->encoder =
@@ -141,7 +178,8 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
     if (config.options.rows() != head::Rows::Pooled && lacks_pooler(open)) {
       open.config.options.pooling(encoder::Pooling::None);
     }
-    const Encoder encoder = encoder_in(open, "encoder.");
+    const Encoder encoder =
+        config.structure.is_on_decoder ? with_decoder(open) : encoder_in(open, "encoder.");
     if (config.options.tied() && has_own_table(open, config, encoder->embeddings->tokens->weight)) {
       config.options.tied(false);
     }

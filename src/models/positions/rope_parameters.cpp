@@ -119,6 +119,7 @@ void check_shared(const Settings& config, const hf::ModelType& model) {
 double number_of_layer(const Settings& config, const std::string& key,
                        const std::string& layer_type, double fallback) {
   const auto& list = config.value(key);
+  if (config.given(key).is_null()) return fallback;
   if (!list.is_array()) return config.real_if(key).value_or(fallback);
   const std::vector<double> numbers = *config.reals_if(key);
   const nlohmann::json& types = config.value("layer_types");

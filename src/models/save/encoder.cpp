@@ -16,9 +16,11 @@
 #include "models/save/input_files.h"
 #include "models/save/packed.h"
 #include "models/save/save_config.h"
+#include "models/save/saved_seq2seq.h"
 #include "models/save/target.h"
 #include "models/save/tensors.h"
 #include "models/save/write_folder.h"
+#include "models/seq2seq/load.h"
 #include "models/types/model_class.h"
 #include "posenc/models/save_pretrained.h"
 #include "weights/load/key_map.h"
@@ -93,15 +95,34 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
   return without_absent_biases(tensors, config, names.prefix());
 }
 
+// The same of an encoder with a decoder. No class with a head has an output layer.
+StateDict decoder_tensors(const EncoderImpl& model, const EncoderConfig& config,
+                          const std::string& folder) {
+  const hf::ModelType& type = config.model;
+  const Seq2SeqFamily& family = *type.seq2seq->family;
+  const Settings own = seq2seq_settings(config.whole, type.type);
+  VocabularyNames names = family.vocabulary(own, *type.seq2seq);
+  names.head = names.decoder;
+  TransformerOptions options = *config.options.transformer();
+  options.tie(model.transformer->options.tie());
+  const StateDict tensors = seq2seq_tensors(*model.transformer, type, options, names);
+  check_seq2seq_tensors(kSavePretrained, folder, tensors, own, type, options, names);
+  const std::string prefix = config.options.origin().prefix;
+  StateDict renamed;
+  for (const auto& item : tensors)
+    renamed.insert(prefix + item.key().substr(std::string(family.prefix).size()), item.value());
+  return renamed;
+}
+
 bool has_name_with(const StateDict& tensors, const std::string& text) {
   return std::any_of(tensors.begin(), tensors.end(),
                      [&](const auto& item) { return item.key().find(text) != std::string::npos; });
 }
 
-std::string module_beside(const EncoderConfig& config) {
+std::vector<std::string> modules_beside(const EncoderConfig& config) {
   const EncoderStructure& structure = config.structure;
-  const bool has_it = structure.has_beside == nullptr || structure.has_beside(config.settings);
-  return has_it ? structure.beside : "";
+  if (structure.has_beside != nullptr && !structure.has_beside(config.settings)) return {};
+  return words_in(structure.beside);
 }
 
 constexpr const char* kRemedy =
@@ -122,16 +143,18 @@ void check_has_pooler(const SavedConfig& saved, const StateDict& tensors, const 
 // What classes of a model type have beside the encoder, with a head or without.
 void check_has_beside(const EncoderConfig& config, const StateDict& tensors,
                       const std::string& name) {
-  const std::string beside = module_beside(config);
-  TORCH_CHECK_VALUE(beside.empty() || has_name_with(tensors, beside + "."), "[save_pretrained] a ",
-                    name, " must have its ", beside, kRemedy, ". Got only the encoder");
+  for (const std::string& beside : modules_beside(config))
+    TORCH_CHECK_VALUE(has_name_with(tensors, beside + "."), "[save_pretrained] a ", name,
+                      " must have its ", beside, kRemedy, ". Got only the encoder");
 }
 
 // What the class has beside the encoder, from the folder that the encoder came from if that still
 // has it: ESM's contact_head. The other half of an encoder-decoder is left to rest_of.
 void add_beside(StateDict& tensors, const EncoderConfig& config, const std::string& folder) {
-  const std::string part = module_beside(config) + ".";
-  if (folder.empty() || part == "." || part == "decoder." || has_name_with(tensors, part)) return;
+  std::vector<std::string> parts;
+  for (const std::string& module : modules_beside(config))
+    if (module != "decoder" && !has_name_with(tensors, module + ".")) parts.push_back(module + ".");
+  if (folder.empty() || parts.empty()) return;
   RestOfFolder origin;
   try {
     origin = rest_of_folder(config, folder);
@@ -140,7 +163,10 @@ void add_beside(StateDict& tensors, const EncoderConfig& config, const std::stri
   }
   const std::string& prefix = origin.origin.prefix;
   for (const auto& item : origin.tensors) {
-    if (item.key().find(part) == std::string::npos || !item.key().starts_with(prefix)) continue;
+    const bool is_missing = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+      return item.key().find(part) != std::string::npos;
+    });
+    if (!is_missing || !item.key().starts_with(prefix)) continue;
     tensors.insert(config.options.origin().prefix + item.key().substr(prefix.size()), item.value());
   }
 }
@@ -187,7 +213,9 @@ void set_origin(SavedConfig& saved, const SavePretrainedOptions& options, const 
     origin.prefix = own;
     return;
   }
-  if (has_head) {
+  if (saved.head && !saved.head->structure.has_prefix) {
+    origin.prefix.clear();
+  } else if (has_head) {
     const std::string_view old = saved.encoder.model.old_prefix;
     origin.prefix = has_questions && old == "transformer." ? old : own;
   } else if (has_part) {
@@ -233,9 +261,13 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
                              const std::string& folder, const SavePretrainedOptions& options) {
   const torch::NoGradGuard no_grad;
   check_target(model.options.origin().folder, folder, options);
+  TORCH_CHECK_VALUE(!model.transformer || classifier != nullptr,
+                    "[save_pretrained] an encoder with a decoder must be saved with its head. Got "
+                    "the encoder alone");
   SavedConfig saved = saved_config(model, options, classifier);
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
+  if (model.transformer) rest.tensors = StateDict();  // it is whole
   set_origin(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
              classifier != nullptr && classifier->options.kind() == head::Kind::Question);
   std::string base_class = saved.encoder.model.model_class;
@@ -245,8 +277,9 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
   set_architecture(saved, options,
                    has_class ? head_class(base_class, saved.encoder.model, *saved.head)
                              : class_without_decoder(saved.object, base_class));
-  StateDict tensors = encoder_tensors(model, saved.encoder);
-  check_sizes(tensors, saved.encoder, folder);
+  StateDict tensors = model.transformer ? decoder_tensors(model, saved.encoder, folder)
+                                        : encoder_tensors(model, saved.encoder);
+  if (!model.transformer) check_sizes(tensors, saved.encoder, folder);
   const StateDict head = classifier == nullptr
                              ? options.head()
                              : head_tensors(*classifier, *saved.head, saved.encoder.settings);

@@ -23,6 +23,7 @@ std::vector<std::pair<const char*, double>> values_of_head(const EncoderHeadOpti
   add("rows", options.rows());
   add("dense", options.dense().value_or(-1));
   add("dense_bias", options.dense() && options.dense_bias());
+  add("dense2", options.dense2().value_or(-1));
   add("activation", options.activation());
   add("norm", options.norm().value_or(-1.0));
   add("norm_bias", options.norm() && options.norm_bias());
@@ -64,6 +65,7 @@ std::string head_class(const std::string& base_class, const hf::ModelType& model
     if (stem.ends_with(ending)) stem.resize(stem.size() - ending.size());
   }
   const std::string own = head.structure.class_ending;
+  if (!own.empty() && stem.ends_with(own)) return stem;  // DPRReader
   return stem + (own.empty() ? class_ending(head.kind) : own);
 }
 
@@ -87,8 +89,9 @@ void set_labels(nlohmann::json& config, const ClassifierOptions& options) {
 
 std::set<std::string> names_of_head(const HeadStructure& structure) {
   std::set<std::string> names = {structure.bias};
-  for (const std::string layer : {structure.dense, structure.norm, structure.other_norm,
-                                  structure.out, structure.beside_table}) {
+  for (const std::string layer :
+       {structure.dense, structure.dense2, structure.norm, structure.other_norm, structure.out,
+        structure.other_out, structure.beside_table}) {
     for (const char* part : {".weight", ".bias", ".gamma", ".beta"}) names.insert(layer + part);
   }
   return names;
@@ -110,6 +113,7 @@ StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
     add(name + ".bias", layer->bias);
   };
   add_both(structure.dense, head.dense);
+  add_both(structure.dense2, head.dense2);
   add_both(structure.norm, head.norm);
   const std::string out = structure.out, bias = structure.bias;
   // A decoder that transformers ties is left out; other tables are its own.

@@ -41,7 +41,9 @@ std::optional<int64_t> layer_of(std::string_view name) {
 bool is_beside_encoder(std::string_view name, const EncoderConfig& config) {
   const auto layer = layer_of(name);
   if (!layer || *layer >= config.options.encoder().num_layers()) return false;
-  return io::find_rule(name, encoder_dropped_map(config.structure)).has_value();
+  KeyMap map = encoder_dropped_map(config.structure);
+  drop_unused(map, words_in(config.structure.in_layers));
+  return io::find_rule(name, map).has_value();
 }
 
 std::string first_component(const std::string& name) { return name.substr(0, name.find('.')); }

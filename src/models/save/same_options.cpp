@@ -68,6 +68,13 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("num_kv_heads", layer.num_kv_heads().value_or(layer.num_heads()));
   add("head_dim", layer.head_dim().value_or(layer.d_model() / layer.num_heads()));
   add("qk_norm", layer.qk_norm());
+  add("qk_norm_whole", layer.qk_norm_whole());
+  add("residual_scale", layer.residual_scale());
+  add("adapter width", layer.adapter() ? layer.adapter()->width() : 0);
+  if (const auto& own = layer.adapter()) {
+    add("adapter norm", own->norm());
+    add("adapter norm_before_residual", own->norm_before_residual());
+  }
   add("post_norms", layer.post_norms());
   add("first_norm", layer.first_norm());
   add("query_bias", layer.query_bias());
@@ -226,6 +233,7 @@ NamedValues values_of(const EncoderOptions& options) {
   add("layer_norm_eps", layer.layer_norm_eps());
   add("causal", options.causal());
   add("zero_padding", options.zero_padding());
+  add("masks_padding", options.masks_padding());
   add("zero_hidden_padding", options.zero_hidden_padding());
   add("raw_inputs_embeds", options.raw_inputs_embeds());
   add("token_dropout_id", options.token_dropout_id().value_or(-1));
@@ -244,10 +252,31 @@ NamedValues values_of(const EncoderOptions& options) {
   add_grid(options.encoder().grid_bias(), values);
   add("norm after the layers", options.encoder().norm());
   add("final_norm_eps", options.encoder().final_norm_eps().value_or(layer.layer_norm_eps()));
+  add("final_norm_bias",
+      options.encoder().final_norm_bias().value_or(layer.norm_bias().value_or(layer.bias())));
   for (const int64_t i : options.encoder().order()) add("order of the layers", i);
   if (options.pooling() == encoder::Pooling::EndToken) add("eos_token_id", options.eos_token_id());
   if (options.embeddings()) add_embeddings(*options.embeddings(), values);
   return values;
+}
+
+void check_same_decoder(const EncoderConfig& saved, const EncoderImpl& model) {
+  TransformerOptions expected = model.transformer->options;
+  expected.num_encoder_layers(static_cast<int64_t>(model.transformer->encoder->layers->size()))
+      .num_decoder_layers(static_cast<int64_t>(model.transformer->decoder->layers->size()));
+  check_same(*saved.options.transformer(), expected, saved.settings);
+  const auto ids = [](const EncoderOptions& options) {
+    NamedValues values;
+    const auto add = [&](const char* name, std::optional<int64_t> id) {
+      values.emplace_back(name, static_cast<double>(id.value_or(-1)));
+    };
+    add("decoder_start_token_id", options.decoder_start_token_id());
+    add("pad_token_id", options.pad_token_id());
+    if (options.pooling() == encoder::Pooling::LastEndToken)
+      add("eos_token_id", options.eos_token_id());
+    return values;
+  };
+  check_equal(saved.settings, ids(model.options), ids(saved.options), "the ids of the encoder");
 }
 
 }  // namespace
@@ -261,6 +290,11 @@ void check_same(const EncoderConfig& saved, const EncoderImpl& model) {
   TORCH_CHECK_VALUE(pooling == encoder::Pooling::None || pooling == saved.options.pooling(),
                     config.where(), "the pooling of model_type ", saved.model.type,
                     " must be that of the encoder. Got another");
+  TORCH_CHECK_VALUE(
+      model.options.transformer().has_value() == saved.options.transformer().has_value(),
+      config.where(), "the encoder must be with a decoder if its head is on that. Got ",
+      model.transformer ? "one with a decoder" : "one without");
+  if (model.transformer) return check_same_decoder(saved, model);
   const NamedValues expected = values_of(model.options), got = values_of(saved.options);
   check_equal(config, expected, got, "the layers in their order");
   check_same_layers(saved, model);

@@ -75,6 +75,8 @@ SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& 
   own["model_type"] = before.model.type;
   set_sizes(own, before.settings, model, before.structure);
   set_defaults(own, before.settings, before.model.type);
+  if (before.structure.settle != nullptr && options.rest_of().empty())
+    before.structure.settle(own, before.settings);
   if (part.empty() || !keeps_whole) {
     object = std::move(own);
   } else {

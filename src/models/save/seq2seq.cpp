@@ -8,6 +8,7 @@
 #include "models/save/input_files.h"
 #include "models/save/packed.h"
 #include "models/save/same.h"
+#include "models/save/saved_seq2seq.h"
 #include "models/save/saved_settings.h"
 #include "models/save/target.h"
 #include "models/save/tensors.h"
@@ -165,19 +166,21 @@ void add_positions(StateDict& tensors, const TransformerImpl& model,
   }
 }
 
-// Under the names that transformers has for them.
-StateDict seq2seq_tensors(const TransformerImpl& model, const SavedSeq2Seq& saved) {
-  const LoadOptions names = LoadOptions().key_map(saved.type.seq2seq->family->keys(saved.options));
+}  // namespace
+
+StateDict seq2seq_tensors(const TransformerImpl& model, const hf::ModelType& type,
+                          const TransformerOptions& options, const VocabularyNames& vocabulary) {
+  const LoadOptions names = LoadOptions().key_map(type.seq2seq->family->keys(options));
   StateDict tensors;
-  add_vocabulary(tensors, model, saved.names);
-  add_positions(tensors, model, *saved.type.seq2seq);
+  add_vocabulary(tensors, model, vocabulary);
+  add_positions(tensors, model, *type.seq2seq);
   for (const auto& item : model.named_parameters()) {
     const bool is_of_vocabulary = item.key().find(".token_embedding.") != std::string::npos ||
                                   item.key() == "final_layer.weight";
     if (is_of_vocabulary) continue;
     const auto in_file = io::names_in_file(item.key(), names);
     TORCH_CHECK_VALUE(!in_file.empty(), "[save_pretrained] the model must be one of model_type ",
-                      saved.type.type, ", which has no ", item.key());
+                      type.type, ", which has no ", item.key());
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
     add_packed(tensors, in_file, tensor, tensor.size(0) / 3);
   }
@@ -185,7 +188,15 @@ StateDict seq2seq_tensors(const TransformerImpl& model, const SavedSeq2Seq& save
   return tensors;
 }
 
-}  // namespace
+void check_seq2seq_tensors(const char* caller, const std::string& folder, const StateDict& tensors,
+                           const Settings& config, const hf::ModelType& type,
+                           const TransformerOptions& options, const VocabularyNames& names) {
+  const io::MemorySource source(tensors, torch::nn::Module());
+  const Vocabulary vocabulary(source, names);
+  const Seq2SeqStructure& structure = *type.seq2seq;
+  seq2seq_plan(caller, folder, config, structure, options, vocabulary,
+               seq2seq_load_options(*structure.family, options, vocabulary));
+}
 
 void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
                      const SavePretrainedOptions& options) {
@@ -194,12 +205,9 @@ void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
   check_target(model.origin.folder, folder, options);
   SavedSeq2Seq saved = completed(model, options);
   PretrainedFolder contents;
-  contents.tensors = seq2seq_tensors(*model.model, saved);
-  const io::MemorySource source(contents.tensors, torch::nn::Module());
-  const Vocabulary vocabulary(source, saved.names);
-  const Seq2SeqStructure& structure = *saved.type.seq2seq;
-  seq2seq_plan(kSaveSeq2Seq, folder, saved.settings, structure, saved.options, vocabulary,
-               seq2seq_load_options(*structure.family, saved.options, vocabulary));
+  contents.tensors = seq2seq_tensors(*model.model, saved.type, saved.options, saved.names);
+  check_seq2seq_tensors(kSaveSeq2Seq, folder, contents.tensors, saved.settings, saved.type,
+                        saved.options, saved.names);
   const Settings config =
       model.origin.config.empty()
           ? Settings::of_object(kSaveSeq2Seq, {{"pad_token_id", model.pad}})

@@ -42,11 +42,6 @@ void check_seq2seq_layers(const char* caller, const std::string& folder,
   }
 }
 
-// The names that begin with a prefix, without it.
-KeyMap selection_of(const std::string& prefix) {
-  return prefix.empty() ? KeyMap() : KeyMap{{prefix + "*", "*"}, {"*", ""}};
-}
-
 Transformer empty_seq2seq(const TransformerOptions& options) {
   const SkipInit skip;
   Transformer model(options);
@@ -55,6 +50,10 @@ Transformer empty_seq2seq(const TransformerOptions& options) {
 }
 
 }  // namespace
+
+KeyMap selection_of(const std::string& prefix) {
+  return prefix.empty() ? KeyMap() : KeyMap{{prefix + "*", "*"}, {"*", ""}};
+}
 
 const hf::ModelType& seq2seq_type(const Settings& config) {
   const std::string type = config.text("model_type", "");
@@ -140,6 +139,26 @@ std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string
   return plan;
 }
 
+PlannedTransformer planned_transformer(const char* caller, const std::string& folder,
+                                       const std::string& path, const Settings& config,
+                                       const Seq2SeqStructure& structure,
+                                       TransformerOptions options, const VocabularyNames& names,
+                                       const io::TensorSource& renamed) {
+  const Vocabulary source(renamed, names);
+  options.tie(source.tying());
+  const LoadOptions names_in = seq2seq_load_options(*structure.family, options, source);
+  auto plan = seq2seq_plan(caller, folder, config, structure, options, source, names_in);
+  Transformer model = empty_seq2seq(options);
+  plan->apply_to(*model);
+  // -inf in final_logits_bias means "never".
+  check_finite(
+      caller, *model, path,
+      [&](const std::string& name) { return io::names_in_file(name, names_in).front(); },
+      [](const std::string& name) { return name == kSeq2SeqLogitsBias; });
+  model->eval();
+  return {std::move(model), std::move(plan)};
+}
+
 Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& load) {
   check_folder_options(kCaller, load);
   const auto config =
@@ -156,27 +175,17 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions
     const io::RenamedSource mapped(selected, "", load.key_map());
     const io::RenamedSource renamed(mapped, "", family.renames(structure));
     const VocabularyNames names = family.vocabulary(own, structure);
-    const Vocabulary source(renamed, names);
     const LoadOptions without_prefix = LoadOptions(load).prefix("");
     Leftovers leftovers(renamed, without_prefix, {type.type});
     leftovers.add_unused_patterns(mapped);
     for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
       leftovers.add_read(name);
-    options.tie(source.tying());
-    const LoadOptions names_in = seq2seq_load_options(family, options, source);
-    const auto plan = seq2seq_plan(kCaller, folder, own, structure, options, source, names_in);
     const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
-    Transformer model = empty_seq2seq(options);
-    plan->apply_to(*model);
-    leftovers.add_model(*plan, family.prefix, "");
-    // -inf in final_logits_bias means "never".
-    check_finite(
-        kCaller, *model, path,
-        [&](const std::string& name) { return io::names_in_file(name, names_in).front(); },
-        [](const std::string& name) { return name == kSeq2SeqLogitsBias; });
-    model->eval();
+    PlannedTransformer loaded =
+        planned_transformer(kCaller, folder, path, own, structure, options, names, renamed);
+    leftovers.add_model(*loaded.plan, family.prefix, "");
     leftovers.finish();
-    return Seq2SeqWeights{std::move(model), pad, type.type, config};
+    return Seq2SeqWeights{std::move(loaded.model), pad, type.type, config};
   });
 }
 

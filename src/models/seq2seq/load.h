@@ -21,6 +21,9 @@ struct Seq2SeqWeights {
   Settings config;  ///< all of config.json
 };
 
+/// Selects the names that begin with a prefix, without it; all if it is empty.
+KeyMap selection_of(const std::string& prefix);
+
 /// The row of a configuration's model type. Throws c10::ValueError for one that is no
 /// encoder-decoder.
 const hf::ModelType& seq2seq_type(const Settings& config);
@@ -42,6 +45,20 @@ std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string
                                            const Seq2SeqStructure& structure,
                                            const TransformerOptions& options,
                                            const Vocabulary& source, const LoadOptions& load);
+
+/// A Transformer in eval mode, and the plan by which it was loaded.
+struct PlannedTransformer {
+  Transformer model;
+  std::unique_ptr<io::LoadPlan> plan;
+};
+
+/// Loads it with these options, but for their tie(), which is that of the file at `path` in
+/// `folder`. `renamed` has its tensors by the names of the class with an output layer.
+PlannedTransformer planned_transformer(const char* caller, const std::string& folder,
+                                       const std::string& path, const Settings& config,
+                                       const Seq2SeqStructure& structure,
+                                       TransformerOptions options, const VocabularyNames& names,
+                                       const io::TensorSource& renamed);
 
 /// Loads them. Throws as load_seq2seq().
 Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& options = {});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,13 +91,19 @@ struct EncoderStructure {
   const char* relative_bias = "";
   bool has_head_dim = false;  ///< whether the width of a head is not hidden_size / heads
   const char* dropped = "";   ///< patterns of keys that are not the encoder's, with blanks between
-  const char* beside = "";    ///< a module among them without which its class is not complete
+  /// Modules among them without which its class is not complete, with blanks between.
+  const char* beside = "";
+  /// Patterns of what files have in layers beside those of the encoder, which rest_of keeps, with
+  /// blanks between.
+  const char* in_layers = "";
   bool (*has_beside)(const Settings& config) = nullptr;  ///< whether it has it; null: always
   /// The names that the frequencies of the rotary embedding may have in a file, which are then its
   /// own, with blanks between; the first is that of a saved file.
   const char* frequencies = "";
   /// Reads all options of an encoder in windows; null: another encoder.
   EncoderOptions (*windows)(const Settings& config) = nullptr;
+  /// Settings that have one value in all other classes, and that `more` reads, with blanks between.
+  const char* reads = "";
   /// Reads what the layers have besides, after the rest of the structure.
   void (*more)(const Settings& config, const hf::ModelType& model,
                EncoderOptions& options) = nullptr;
@@ -106,13 +113,16 @@ struct EncoderStructure {
   void (*layer_names)(const LayerNames& names) = nullptr;
   Load* load = nullptr;  ///< reads or checks what no rule can
   Save* save = nullptr;  ///< adds what files of its class have besides
+  /// Leaves out of a config.json what is not saved.
+  void (*settle)(nlohmann::json& object, const Settings& config) = nullptr;
 };
 
 /// What several families have.
 namespace layers {
 
-constexpr EncoderLayerKeys bert_keys(const char* norm1, const char* norm2) {
-  return {.layer = "encoder.layer.*.",
+constexpr EncoderLayerKeys bert_keys(const char* norm1, const char* norm2,
+                                     const char* layer = "encoder.layer.*.") {
+  return {.layer = layer,
           .query = "attention.self.query",
           .key = "attention.self.key",
           .value = "attention.self.value",

@@ -12,15 +12,20 @@ class Settings;
 struct HeadStructure {
   const char* out = "";  ///< the output layer; empty: there is no such head
   head::Rows rows = head::Rows::Tokens;
+  bool is_on_decoder = false;  ///< whether it takes the output of the decoder of its model type
+  bool has_prefix = true;      ///< whether its class has the model below it in a module
   /// If it is not empty, the setting classifier_pooling decides: this word for the first row,
   /// `mean` and, if it may_be_late, `late` for the mean of the logits.
   const char* first_word = "";
   bool may_be_late = false;
   /// What the encoder pools for Rows::Pooled; None: what it has for all heads.
   encoder::Pooling pooling = encoder::Pooling::None;
-  const char* dense = "";               ///< the linear layer before the output; empty: none
-  const char* dense_setting = "";       ///< the setting with its width; empty: hidden_size
-  const char* dense_bias = "";          ///< the setting that says if it has a bias; empty: it has
+  const char* dense = "";          ///< the linear layer before the output; empty: none
+  const char* dense_setting = "";  ///< the setting with its width; empty: hidden_size
+  const char* dense_bias = "";     ///< the setting that says if it has a bias; empty: it has
+  bool has_dense_bias = true;      ///< whether it has one, with that setting or without
+  /// A second one, which brings the rows back to hidden_size; empty: none.
+  const char* dense2 = "";
   const char* activation = "";          ///< in transformers' words
   const char* activation_setting = "";  ///< in place of `activation`, the setting that has it
   const char* norm = "";                ///< the norm before the output; empty: none
@@ -28,6 +33,9 @@ struct HeadStructure {
   const char* norm_bias = "";           ///< the setting that says if it has a bias; empty: it has
   double norm_eps = 0.0;                ///< zero: that of the layers
   const char* norm_eps_setting = "";    ///< in place of both, the setting that has it
+  const char* other_out = "";           ///< a further name of the output layer
+  int64_t outputs = 0;                  ///< of it; 0: the labels, or what the kind says
+  int64_t labels = 2;                   ///< where a file says nothing
   bool has_bias = true;                 ///< of the output layer
   const char* bias_setting = "";        ///< the setting that says so
   const char* bias = "";                ///< a further name of the output layer's bias
@@ -80,6 +88,12 @@ constexpr HeadStructure of_first(const char* activation, const char* setting = "
   return {.out = "classifier.out_proj", .rows = Rows::Pooled, .pooling = Pooling::First,
           .dense = "classifier.dense", .activation = activation, .activation_setting = setting};
 }
+
+// Those on a decoder.
+inline constexpr HeadStructure kOfLastEnd = {.out = "classification_head.out_proj",
+    .rows = Rows::Pooled, .is_on_decoder = true, .pooling = Pooling::LastEndToken,
+    .dense = "classification_head.dense", .activation = "tanh"};
+inline constexpr HeadStructure kDecoderQuestion = {.out = "qa_outputs", .is_on_decoder = true};
 
 inline constexpr HeadStructure kBertMasked = {.out = "cls.predictions.decoder",
     .dense = "cls.predictions.transform.dense", .activation_setting = "hidden_act",

@@ -37,8 +37,8 @@ void Leftovers::add_read(const std::string& name, const std::string& own) {
   if (name.find('.') != std::string::npos) computed_.insert(module_path_of(name));
 }
 
-void Leftovers::add(const io::LoadPlan& plan, const std::string& part) {
-  for (const std::string& name : plan.names_read()) add_read(name);
+void Leftovers::add(const io::LoadPlan& plan, const std::string& part, const std::string& before) {
+  for (const std::string& name : plan.names_read()) add_read(before + name);
   const LoadReport& own = plan.report();
   append_names(report_.loaded, own.loaded, part);
   append_names(report_.missing, own.missing, part);
@@ -50,11 +50,11 @@ void Leftovers::add(const io::LoadPlan& plan, const std::string& part) {
 }
 
 void Leftovers::add_model(const io::LoadPlan& plan, const std::string& prefix,
-                          const std::string& part) {
-  add(plan, part);
+                          const std::string& part, const std::string& before) {
+  add(plan, part, before);
   prefixes_.insert(prefix);
-  for (const std::string& name : plan.names_read()) components_.insert(component_of(name));
-  dropped_.insert(plan.report().ignored.begin(), plan.report().ignored.end());
+  for (const std::string& name : plan.names_read()) components_.insert(component_of(before + name));
+  for (const std::string& name : plan.report().ignored) dropped_.insert(before + name);
 }
 
 void Leftovers::add_head(const io::LoadPlan& plan, const std::string& part) {

@@ -22,8 +22,10 @@ class Leftovers {
             const std::vector<std::string>& model_types);
 
   /// Adds what a plan reads: the tensors of the model itself, whose names in the file begin with
-  /// `prefix`, or of its head. `part` is put before the names of the module in the report.
-  void add_model(const io::LoadPlan& plan, const std::string& prefix, const std::string& part);
+  /// `prefix`, or of its head. `part` is put before the names of the module in the report, and
+  /// `before` was taken from the names that the plan knows.
+  void add_model(const io::LoadPlan& plan, const std::string& prefix, const std::string& part,
+                 const std::string& before = "");
   void add_head(const io::LoadPlan& plan, const std::string& part);
   /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
   void add_read(const std::string& name, const std::string& own = "");
@@ -43,7 +45,7 @@ class Leftovers {
   bool is_inside(const std::string& name) const;
   bool is_of_head(const std::string& name) const;
   bool is_of_own_head(const std::string& name) const;
-  void add(const io::LoadPlan& plan, const std::string& part);
+  void add(const io::LoadPlan& plan, const std::string& part, const std::string& before = "");
 
   const io::TensorSource& source_;
   const LoadOptions& options_;

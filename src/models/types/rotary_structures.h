@@ -129,6 +129,10 @@ inline constexpr RotaryStructure kNeoMme = {.layers = kNeoMmeLayers, .merges = t
 
 inline constexpr RotaryLayer kStep3p5Layers[] = {{.layer_type = "full_attention",
     .theta_key = "rope_theta", .shared = SharedParameters::Override}};
+inline constexpr RotaryLayer kUltraBertLayers[] = {
+    {.layer_type = "full_attention", .theta_key = "rope_theta"},
+    {.layer_type = "sliding_attention", .theta_key = "rope_theta"}};
+inline constexpr RotaryStructure kUltraBert = {.layers = kUltraBertLayers, .lists = true};
 inline constexpr RotaryStructure kStep3p5 = {.layers = kStep3p5Layers, .layers_key = "layer_types",
     .merges = true, .lists = true};
 inline constexpr RotaryLayer kOlmo3Layers[] = {{.layer_type = "full_attention",

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +67,10 @@ struct Seq2SeqStructure {
   bool has_two_vocabularies = false;    ///< with their own settings
   bool relative_in_each_layer = false;  ///< a table of relative positions in each, or one for all
   OutputFactor output_factor = OutputFactor::Never;
+  /// What its class has as decoder_start_token_id by default, which heads need; none.
+  std::optional<int64_t> start = std::nullopt;
+  /// Whether below a head the decoder begins with the last token of the source, its language.
+  bool starts_with_last = false;
 };
 
 }  // namespace posenc

@@ -41,8 +41,10 @@ bool counts_padding(const ClassifierOptions& options) {
          pooling == Pooling::NormOfMean || pooling == Pooling::Attention;
 }
 
-// Whether that row is the last whose id is not padding to the model.
+// Whether that row, or the first id of a decoder, is found by ids that are not padding to the
+// model.
 bool finds_padding(const ClassifierOptions& options) {
+  if (options.encoder().transformer()) return true;
   return options.head().rows() == head::Rows::Pooled &&
          options.encoder().pooling() == Pooling::LastToken;
 }

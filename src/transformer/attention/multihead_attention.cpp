@@ -119,10 +119,15 @@ void MultiheadAttentionImpl::reset() {
   out_proj = register_module(
       "out_proj", make_linear(torch::nn::LinearOptions(query_width, width).bias(out_bias)));
   if (options.qk_norm()) {
-    const auto norm =
-        TransformerNormOptions(head_dim()).kind(*options.qk_norm()).eps(options.qk_norm_eps());
-    q_norm = register_module("q_norm", TransformerNorm(norm));
-    k_norm = register_module("k_norm", TransformerNorm(norm));
+    const bool is_whole = options.qk_norm_whole();
+    const auto norm_of = [&](int64_t all) {
+      return TransformerNorm(TransformerNormOptions(is_whole ? all : head_dim())
+                                 .kind(*options.qk_norm())
+                                 .eps(options.qk_norm_eps())
+                                 .bias(!is_whole));
+    };
+    q_norm = register_module("q_norm", norm_of(query_width));
+    k_norm = register_module("k_norm", norm_of(kv_width));
   }
   if (options.rotary()) {
     // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
@@ -293,8 +298,16 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
                                                       const torch::Tensor& value) const {
   functional::Heads heads =
       functional::split_heads(query, key, value, weights(), options.num_heads());
-  if (q_norm && heads.query.defined()) heads.query = q_norm.ptr()->forward(heads.query);
-  if (k_norm && heads.key.defined()) heads.key = k_norm.ptr()->forward(heads.key);
+  const auto normalise = [&](const TransformerNorm& norm, torch::Tensor& x) {  // (B, H, L, Dh)
+    if (!norm || !x.defined()) return;
+    x = options.qk_norm_whole() ? norm.ptr()
+                                      ->forward(x.transpose(1, 2).flatten(2))
+                                      .unflatten(2, {x.size(1), x.size(3)})
+                                      .transpose(1, 2)
+                                : norm.ptr()->forward(x);
+  };
+  normalise(q_norm, heads.query);
+  normalise(k_norm, heads.key);
   return heads;
 }
 

@@ -37,6 +37,23 @@ Block half_of(const ConformerFeedForwardImpl& network) {
           .factor = 0.5};
 }
 
+// The adapter comes before the norm that ends a layer. The one of its own input is also that of
+// what it is added to, or not.
+void add_adapter(std::vector<Block>& blocks, const TransformerEncoderLayerImpl& layer) {
+  const AdapterOptions& own = *layer.options.adapter();
+  Block& network = blocks.back();
+  Block adapter = {
+      .step = Network{get(layer.adapter1), nullptr, get(layer.adapter2), &layer.options},
+      .dropout = network.dropout,
+      .factor = network.factor,
+      .after = std::exchange(network.after, nullptr)};
+  TransformerNormImpl* const norm = own.norm() == AdapterNorm::None     ? nullptr
+                                    : own.norm() == AdapterNorm::Shared ? get(layer.norm2)
+                                                                        : get(layer.adapter_norm);
+  (own.norm_before_residual() ? network.after : adapter.before) = norm;
+  blocks.push_back(adapter);
+}
+
 // x (B, L, D) with each of its heads rotated, before it is projected.
 at::Tensor rotated(RotaryEmbeddingImpl& rotary, const at::Tensor& x, int64_t heads,
                    const at::Tensor& position_ids) {
@@ -103,7 +120,10 @@ class StepRun {
 std::vector<Block> of(const TransformerEncoderLayerImpl& layer) {
   const auto block = [&](Step step, const TransformerNorm& norm, const TransformerNorm& post,
                          const torch::nn::Dropout& dropout, const LayerScale& scale) {
-    Block own = {.step = step, .dropout = dropout.ptr().get(), .scale = get(scale)};
+    Block own = {.step = step,
+                 .dropout = dropout.ptr().get(),
+                 .scale = get(scale),
+                 .factor = layer.options.residual_scale()};
     if (layer.options.norm_first()) {
       own.before = get(norm);
       own.post = get(post);
@@ -112,9 +132,11 @@ std::vector<Block> of(const TransformerEncoderLayerImpl& layer) {
     }
     return own;
   };
-  return {
+  std::vector<Block> blocks = {
       block(mixing_step(layer), layer.norm1, layer.post_norm1, layer.dropout1, layer.layer_scale1),
       block(network_of(layer), layer.norm2, layer.post_norm2, layer.dropout2, layer.layer_scale2)};
+  if (layer.options.adapter()) add_adapter(blocks, layer);
+  return blocks;
 }
 
 std::vector<Block> of(const ConformerEncoderLayerImpl& layer) {
@@ -158,7 +180,8 @@ at::Tensor run(const Network& network, const at::Tensor& x) {
   } else {
     hidden = functional::activate(hidden, activation);
   }
-  return network.narrow->forward(drop(*network.between, hidden));
+  if (network.between != nullptr) hidden = drop(*network.between, hidden);
+  return network.narrow->forward(hidden);
 }
 
 }  // namespace posenc::blocks

@@ -23,7 +23,7 @@ struct Attention {
 struct Fourier {};
 struct Network {
   torch::nn::LinearImpl* wide;
-  torch::nn::DropoutImpl* between;
+  torch::nn::DropoutImpl* between;  ///< may be null
   torch::nn::LinearImpl* narrow;
   const TransformerLayerOptions* options;  ///< of which the activation and the gates are read
 };

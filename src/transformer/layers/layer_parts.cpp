@@ -37,9 +37,14 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     " must be with norm_first(true). Got norm_first(false)");
   const bool is_rms =
       options.norm_kind() == NormKind::RMS || options.norm_kind() == NormKind::RMSPlusOne;
-  TORCH_CHECK_VALUE(!options.qk_norm() || is_rms, "[", module,
+  TORCH_CHECK_VALUE(!options.qk_norm() || is_rms || options.qk_norm_whole(), "[", module,
                     "] qk_norm(true) must be with an RMS norm_kind. Got NormKind::",
                     options.norm_kind() == NormKind::Layer ? "Layer" : "Affine");
+  TORCH_CHECK_VALUE(std::isfinite(options.residual_scale()), "[", module,
+                    "] residual_scale must be finite. Got ", options.residual_scale());
+  if (options.adapter()) check_positive(module, "adapter.width", options.adapter()->width());
+  TORCH_CHECK_VALUE(!options.adapter() || options.feed_forward() == FeedForward::Plain, "[", module,
+                    "] adapter must be with FeedForward::Plain. Got FeedForward::Gated");
   TORCH_CHECK_VALUE(options.window().value_or(0) >= 0, "[", module,
                     "] window must not be negative. Got ", *options.window());
 }
@@ -96,6 +101,7 @@ namespace {
 MultiheadAttentionOptions attention_options(const TransformerLayerOptions& options) {
   MultiheadAttentionOptions own(options.d_model(), options.num_heads());
   if (options.qk_norm()) own.qk_norm(options.norm_kind()).qk_norm_eps(options.layer_norm_eps());
+  own.qk_norm_whole(options.qk_norm_whole());
   return own.num_kv_heads(options.num_kv_heads())
       .head_dim(options.head_dim())
       .scale(options.attention_scale())
@@ -165,7 +171,9 @@ TransformerNorm make_norm(const TransformerLayerOptions& options) {
                              .bias(options.norm_bias().value_or(options.bias())));
 }
 
-TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps) {
+TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps,
+                                std::optional<bool> bias) {
+  if (bias) layer.norm_bias(bias);
   return make_norm(layer.layer_norm_eps(eps.value_or(layer.layer_norm_eps())));
 }
 

@@ -54,8 +54,10 @@ ConvolutionalAttention make_convolutional_attention(const TransformerLayerOption
 torch::nn::Linear make_linear1(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear2(const TransformerLayerOptions& options);
 TransformerNorm make_norm(const TransformerLayerOptions& options);
-/// The final norm of a stack of such layers, with an epsilon of its own if it is given.
-TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps);
+/// The final norm of a stack of such layers, with an epsilon and a bias of its own if they are
+/// given.
+TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps,
+                                std::optional<bool> bias);
 /// Only with layer_scale().
 LayerScale make_scale(const TransformerLayerOptions& options);
 

@@ -50,7 +50,8 @@ void TransformerDecoderImpl::reset() {
     layers->push_back(TransformerDecoderLayer(options.layer()));
   }
   if (options.norm())
-    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps()));
+    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps(),
+                                                   options.final_norm_bias()));
   if (options.alibi())
     check_alibi("TransformerDecoder", options.layer(), options.relative().has_value());
   if (options.relative()) {

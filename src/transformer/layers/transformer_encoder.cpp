@@ -103,7 +103,8 @@ void TransformerEncoderImpl::reset() {
     layers->push_back(kind_of(options.layer_at(i)).make(options.layer_at(i)));
   }
   if (options.norm())
-    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps()));
+    norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps(),
+                                                   options.final_norm_bias()));
   if (options.relative()) {
     relative_attention_bias = register_module(
         "relative_attention_bias",

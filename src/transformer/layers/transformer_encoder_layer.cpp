@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "core/print_fields.h"
+#include "positions/nn/weights.h"
 #include "transformer/layers/blocks.h"
 #include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
@@ -40,6 +41,14 @@ void TransformerEncoderLayerImpl::reset() {
     layer_scale1 = register_module("layer_scale1", make_scale(options));
     layer_scale2 = register_module("layer_scale2", make_scale(options));
   }
+  if (const auto& own = options.adapter()) {
+    adapter1 = register_module(
+        "adapter1", make_linear(torch::nn::LinearOptions(options.d_model(), own->width())));
+    adapter2 = register_module(
+        "adapter2", make_linear(torch::nn::LinearOptions(own->width(), options.d_model())));
+    if (own->norm() == AdapterNorm::Own)
+      adapter_norm = register_module("adapter_norm", make_norm(options));
+  }
   if (options.grid_bias()) {
     grid_position_bias = register_module(
         "grid_position_bias", GridPositionBias(*options.grid_bias(), options.num_heads()));
@@ -52,8 +61,10 @@ void TransformerEncoderLayerImpl::reset_parameters() {
   blocks::visit_attentions(*this, [](const auto& attention) {
     if (attention) attention.ptr()->reset_parameters();
   });
-  for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
-  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2}) {
+  for (auto* linear : {&linear1, &linear2, &adapter1, &adapter2}) {
+    if (*linear) (*linear)->reset_parameters();
+  }
+  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2, &adapter_norm}) {
     if (*norm) (*norm)->reset_parameters();
   }
   for (auto* scale : {&layer_scale1, &layer_scale2}) {

@@ -304,19 +304,62 @@ TEST(Classifier, IsNotSavedAsSomethingElse) {
   EXPECT_EQ(out.entries(), 0U);
 }
 
-// Its classes for sequences and questions have the decoder too.
-TEST(Classifier, OfT5IsForTokensAlone) {
-  EXPECT_EQ(encoder_head_kinds("t5"), std::vector<head::Kind>{head::Kind::Token});
-  EXPECT_EQ(encoder_head_kinds("umt5"), std::vector<head::Kind>{head::Kind::Token});
+// T5 has no default for what its decoder begins with.
+TEST(Classifier, OnADecoderNeedsItsFirstToken) {
   TinyFolder folder;
   folder.config = {{"model_type", "t5"}, {"architectures", {"T5ForSequenceClassification"}},
                    {"d_model", 8},       {"num_heads", 2},
                    {"d_kv", 4},          {"num_layers", 1},
                    {"vocab_size", 11},   {"d_ff", 12}};
   folder.add("transformer.encoder.block.0.layer.0.SelfAttention.q.weight", {8, 8});
+  EXPECT_CONTAINS(message_of([&] { load_classifier(folder.write()); }), "decoder_start_token_id");
+  folder.config["decoder_start_token_id"] = 11;
   EXPECT_CONTAINS(message_of([&] { load_classifier(folder.write()); }),
-                  "the head of model_type t5 for a label of a sequence is not supported: it needs "
-                  "the decoder under it");
+                  "decoder_start_token_id must be an integer from 0 to 10. Got 11");
+}
+
+// A decoder that begins with a token, or with the last of the source.
+EncoderOptions with_decoder(std::optional<int64_t> start) {
+  TransformerEncoderOptions layers(TransformerLayerOptions(8, 2).d_ff(6), 1);
+  return EncoderOptions(EncoderEmbeddingsOptions(20, 8), layers)
+      .transformer(TransformerOptions(20, 20)
+                       .d_model(8)
+                       .num_heads(2)
+                       .d_ff(6)
+                       .num_encoder_layers(1)
+                       .num_decoder_layers(1)
+                       .tie(Tying::ThreeWay)
+                       .output_bias(false))
+      .decoder_start_token_id(start)
+      .pad_token_id(1)
+      .eos_token_id(2)
+      .pooling(encoder::Pooling::LastEndToken);
+}
+
+TEST(Classifier, OnADecoderEncodesEachTextAsIfAlone) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(3);
+  for (const std::optional<int64_t> start : {std::optional<int64_t>(), std::optional<int64_t>(5)}) {
+    Encoder model(with_decoder(start));
+    model->eval();
+    const auto frozen = freeze(model);
+    const auto ids = torch::tensor({{3, 2, 7, 2}, {4, 9, 2, 1}});  // of two ends, and of one
+    const auto given = EncoderInputs().attention_mask(ids.ne(1));
+    const auto both = model->forward(ids, given), of_frozen = frozen.forward(ids, given);
+    const auto alone = model->forward(ids.slice(0, 1).slice(1, 0, 3));
+    EXPECT_TRUE(both.pooled[1].allclose(alone.pooled[0], 1e-5, 1e-6));
+    EXPECT_TRUE(both.pooled[0].equal(both.last_hidden_state[0][3]));
+    EXPECT_TRUE(of_frozen.pooled.allclose(both.pooled, 1e-5, 1e-5));
+    EXPECT_EQ(of_frozen.last_hidden_state[1][3].abs().sum().item<float>(), 0.0F);
+    EXPECT_ERROR(model->forward(torch::tensor({{3, 4}})), c10::ValueError,
+                 "each sequence must have an end, the id 2");
+    EXPECT_ERROR(model->forward(ids, EncoderInputs().output_attentions(true)), c10::ValueError,
+                 "an encoder with a decoder takes no output_attentions");
+    EXPECT_ERROR(save_pretrained(model, "never"), c10::ValueError,
+                 "an encoder with a decoder must be saved with its head");
+  }
+  EXPECT_ERROR(Encoder(with_decoder(std::nullopt).pad_token_id(std::nullopt)), c10::ValueError,
+               "transformer must be with a decoder_start_token_id, or a pad_token_id");
 }
 
 }  // namespace

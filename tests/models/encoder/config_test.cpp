@@ -179,6 +179,43 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
   }
 }
 
+// X-MOD without a language of its own, DPR's readers whose padding counts, ESMC's heads.
+TEST(EncoderConfig, ThoseOfRetrievalModelsAreReadAsTheirClassesReadThem) {
+  const json xmod = {{"languages", {"de_DE", "sw"}}, {"pre_norm", true}};
+  EXPECT_ERROR(of(small("xmod", xmod)), c10::ValueError,
+               "default_language must be one of languages [\"de_DE\",\"sw\"]: the adapters of one "
+               "language are loaded");
+  json chosen = xmod;
+  chosen["default_language"] = "sw";
+  const auto layers = of(small("xmod", chosen)).encoder();
+  EXPECT_TRUE(layers.norm() && layers.layer().norm_first());
+  EXPECT_EQ(layers.layer().adapter()->width(), 8);
+  EXPECT_ERROR(of(small("bert", {{"pre_norm", true}})), c10::ValueError, "pre_norm must be false");
+  EXPECT_ERROR(of(small("esmc", {{"num_key_value_heads", 2}})), c10::ValueError,
+               "num_key_value_heads must be num_attention_heads 4. Got 2");
+  const auto dpr = [](const char* name) {
+    return of(small("dpr", {{"architectures", {name}}, {"projection_dim", 5}}));
+  };
+  EXPECT_TRUE(dpr("DPRContextEncoder").masks_padding());
+  EXPECT_FALSE(dpr("DPRReader").masks_padding());
+  EXPECT_EQ(dpr("DPRQuestionEncoder").pooler_dim(), 5);
+  EXPECT_EQ(dpr("DPRQuestionEncoder").pooling(), encoder::Pooling::LinearOfFirst);
+}
+
+// UltraBERT's first files.
+TEST(EncoderConfig, UltraBertTakesAWindowAndABaseOfEachLayer) {
+  const json old = {{"attention_windows", {0, 3, nullptr, 5}}, {"rope_theta", {100, 10, 100, 10}}};
+  const auto options = of(small("ultrabert", old)).encoder();
+  const auto full = options.layer_at(0), sliding = options.layer_at(3);
+  EXPECT_EQ(full.window(), std::nullopt);
+  EXPECT_EQ(sliding.window(), 3);
+  EXPECT_EQ(options.layer_at(2).window(), std::nullopt);
+  EXPECT_EQ(full.rotary()->rotary().base(), 100.0);
+  EXPECT_EQ(sliding.rotary()->rotary().base(), 10.0);
+  EXPECT_ERROR(of(small("ultrabert", {{"attention_windows", 3}})), c10::ValueError,
+               "attention_windows must be a list of the window of each layer");
+}
+
 TEST(EncoderConfig, QwenVisionTakesTheUsualNames) {
   const std::string start = R"({"model_type": "qwen2_5_vl_vision", "hidden_size": 1024, )";
   EXPECT_EQ(rotary_options_from_hf(start + R"("num_attention_heads": 8})").dim(), 128);

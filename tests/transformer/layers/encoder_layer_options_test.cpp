@@ -195,6 +195,12 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().post_norms(true), "post_norms(true) must be with norm_first(true)"},
       {plain().qk_norm(true), "qk_norm(true) must be with an RMS norm_kind"},
       {plain().window(-1), "window must not be negative. Got -1"},
+      {plain().residual_scale(NAN), "residual_scale must be finite. Got nan"},
+      {plain().adapter(AdapterOptions(0)), "adapter.width must be positive. Got 0"},
+      {plain().adapter(AdapterOptions(3)).feed_forward(FeedForward::Gated),
+       "adapter must be with FeedForward::Plain. Got FeedForward::Gated"},
+      {TransformerLayerOptions(8, 1).mixing(Mixing::Fourier).adapter(AdapterOptions(3)),
+       "adapter must be its default"},
       {plain().head_dim(0), "head_dim must be positive. Got 0"},
       {plain().num_kv_heads(3), "num_kv_heads must divide num_heads 2. Got 3"},
       {plain().attention_scale(NAN), "scale must be finite. Got nan"},
@@ -229,6 +235,8 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().conformer(ConformerOptions(3)), "conformer"},
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},
+      {plain().residual_scale(0.5), "residual_scale"},
+      {plain().adapter(AdapterOptions(3)), "adapter"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4))), "rotary"},
       {plain().window(3), "window"}};
   for (const auto& [options, name] : cases) {

@@ -41,6 +41,9 @@ struct MultiheadAttentionOptions {
   /// Normalises each head of queries and keys before they are rotated, by a norm of this kind; none
   /// unless set. Qwen 3: NormKind::RMS, Gemma 3: NormKind::RMSPlusOne.
   TORCH_ARG(std::optional<NormKind>, qk_norm) = std::nullopt;
+  /// Whether these norms are of all heads of queries as one, and of all of keys, without bias:
+  /// ESMC.
+  TORCH_ARG(bool, qk_norm_whole) = false;
   /// Added to the mean square, or the variance, in these norms.
   TORCH_ARG(double, qk_norm_eps) = 1e-6;
   /// The factor of the scores; 1 / sqrt(Dh) unless set.
@@ -75,8 +78,8 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(bool, python_dropout_order) = false;
 
   POSENC_FIELDS(MultiheadAttentionOptions, embed_dim_, num_heads_, num_kv_heads_, head_dim_,
-                qk_norm_, qk_norm_eps_, scale_, rotary_, relative_, bias_, query_bias_, key_bias_,
-                value_bias_, out_bias_, kdim_, vdim_, batch_first_);
+                qk_norm_, qk_norm_whole_, qk_norm_eps_, scale_, rotary_, relative_, bias_,
+                query_bias_, key_bias_, value_bias_, out_bias_, kdim_, vdim_, batch_first_);
   POSENC_TRAINING_FIELDS(dropout_, python_dropout_order_);
 };
 
@@ -96,11 +99,11 @@ struct MultiheadAttentionOptions {
 ///
 /// Keys: `in_proj_weight` (Eq + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
 /// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with
-/// qk_norm `q_norm.weight` and `k_norm.weight` (Dh); with a rotary embedding `rotary.inv_freq`,
-/// which is not in PyTorch's state_dict; with `relative` `relative_attention_bias.weight`
-/// (rows, num_heads), which is added to the scores of query i and key j by the distance j - i, and
-/// in step() by that of the tokens' places in the cache. The same seed gives the same initial
-/// weights as in PyTorch.
+/// qk_norm `q_norm.weight` and `k_norm.weight`, (Dh), or (Eq) and (Ekv) with qk_norm_whole; with a
+/// rotary embedding `rotary.inv_freq`, which is not in PyTorch's state_dict; with `relative`
+/// `relative_attention_bias.weight` (rows, num_heads), which is added to the scores of query i and
+/// key j by the distance j - i, and in step() by that of the tokens' places in the cache. The same
+/// seed gives the same initial weights as in PyTorch.
 ///
 /// Errors: those of functional::multihead_attention() and RotaryEmbedding.
 ///
@@ -157,8 +160,8 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   torch::Tensor v_proj_weight;          ///< (Ekv, vdim), if a width differs
   torch::Tensor in_proj_bias;           ///< (Eq + 2 Ekv), undefined with bias(false)
   torch::nn::Linear out_proj{nullptr};  ///< the output projection, from Eq to E
-  TransformerNorm q_norm{nullptr};      ///< of each head of the queries, with qk_norm
-  TransformerNorm k_norm{nullptr};      ///< of each head of the keys, with qk_norm
+  TransformerNorm q_norm{nullptr};      ///< of the queries, with qk_norm
+  TransformerNorm k_norm{nullptr};      ///< of the keys, with qk_norm
   RotaryEmbedding rotary{nullptr};      ///< null without a rotary embedding
   RelativePositionBias relative_attention_bias{nullptr};  ///< with options.relative
 

@@ -15,8 +15,8 @@ namespace posenc POSENC_EXPORT {
 struct TransformerDecoderOptions : TransformerStackOptions<TransformerDecoderOptions> {
   using TransformerStackOptions::TransformerStackOptions;
 
-  POSENC_FIELDS(TransformerDecoderOptions, layer_, num_layers_, norm_, final_norm_eps_, relative_,
-                alibi_);
+  POSENC_FIELDS(TransformerDecoderOptions, layer_, num_layers_, norm_, final_norm_eps_,
+                final_norm_bias_, relative_, alibi_);
 };
 
 /// The state that a decoder keeps between tokens. Copies are independent. It is unchanged after a

@@ -32,15 +32,15 @@ struct TransformerEncoderOptions : TransformerStackOptions<TransformerEncoderOpt
   TORCH_ARG(double, layer_dropout) = 0.0;
   /// The options of each of num_layers layers, where they are not the same: windows and rotary
   /// embeddings that alternate, as in ModernBERT. All have the d_model and batch_first of layer(),
-  /// whose norm options are those of the final norm, but for final_norm_eps. Every layer has
-  /// layer() unless set.
+  /// whose norm options are those of the final norm, but for final_norm_eps and final_norm_bias.
+  /// Every layer has layer() unless set.
   TORCH_ARG(std::vector<TransformerLayerOptions>, layers) = {};
   /// Adds one GridPositionBias to the scores of all layers, by the rows and columns of patches,
   /// with a table for a grid of this size: BEiT. None unless set.
   TORCH_ARG(std::optional<relative::Grid>, grid_bias) = std::nullopt;
 
-  POSENC_FIELDS(TransformerEncoderOptions, layer_, num_layers_, norm_, final_norm_eps_, relative_,
-                alibi_, order_, layers_, grid_bias_);
+  POSENC_FIELDS(TransformerEncoderOptions, layer_, num_layers_, norm_, final_norm_eps_,
+                final_norm_bias_, relative_, alibi_, order_, layers_, grid_bias_);
   POSENC_TRAINING_FIELDS(layer_dropout_);
 };
 

@@ -27,7 +27,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// An encoder layer: self-attention A and feed-forward network F, each with a residual connection:
 /// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
 /// With post_norms A and F are followed by post_norm1 and post_norm2; with layer_scale they are
-/// then multiplied by layer_scale1 and layer_scale2 before they are added. With Mixing::Fourier, A
+/// then multiplied by layer_scale1 and layer_scale2, and by residual_scale, before they are added.
+/// With adapter a third block follows, before the last norm2. With Mixing::Fourier, A
 /// is the real part of the Fourier transform over the sequence and its channels, which mixes
 /// padding in: a mask of keys changes nothing.
 ///
@@ -46,7 +47,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// Mixing::Convolution, or neither with Mixing::Fourier; `linear1.*` (d_ff,
 /// D), or (2 d_ff, D) with FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms
 /// `post_norm1.*` and `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and
-/// `layer_scale2.lambda1` (D); with grid_bias `grid_position_bias.weight` (GridPositionBias).
+/// `layer_scale2.lambda1` (D); with grid_bias `grid_position_bias.weight` (GridPositionBias); with
+/// adapter `adapter1.*` (width, D), `adapter2.*` and, if it has its own, `adapter_norm.*`.
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other; with Mixing::Fourier, c10::ValueError for attention weights and for
@@ -56,8 +58,9 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// `FNetLayer` (Mixing::Fourier), `ConvBertLayer` (Mixing::Convolution),
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
 /// `Qwen3Attention` (head_dim, qk_norm), `Gemma3DecoderLayer` (post_norms), `BeitLayer`
-/// (grid_bias), `T5Block` (attention_scale, relative), `DebertaV2Layer` (disentangled) and
-/// `XLNetLayer` (transformer_xl).
+/// (grid_bias), `T5Block` (attention_scale, relative), `DebertaV2Layer` (disentangled),
+/// `XLNetLayer` (transformer_xl), `XmodLayer` (adapter) and `EsmcLayer` (residual_scale,
+/// qk_norm_whole).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
                                     public EncoderLayerBase {
  public:
@@ -103,6 +106,9 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   LayerScale layer_scale1{nullptr},    ///< of the self-attention, with .layer_scale()
       layer_scale2{nullptr};           ///< of the feed-forward network, with .layer_scale()
   GridPositionBias grid_position_bias{nullptr};  ///< with .grid_bias()
+  torch::nn::Linear adapter1{nullptr},           ///< (D) to (width), with .adapter()
+      adapter2{nullptr};                         ///< (width) to (D)
+  TransformerNorm adapter_norm{nullptr};         ///< with AdapterNorm::Own
   torch::nn::Dropout dropout{nullptr},           ///< after the activation
       dropout1{nullptr},                         ///< after the self-attention
       dropout2{nullptr};                         ///< after the feed-forward network

@@ -19,6 +19,7 @@
 #include "posenc/transformer/attention/disentangled_options.h"
 #include "posenc/transformer/attention/transformer_xl_options.h"
 #include "posenc/transformer/functional/activation.h"
+#include "posenc/transformer/layers/adapter_options.h"
 #include "posenc/transformer/layers/bottleneck_options.h"
 #include "posenc/transformer/layers/conformer_options.h"
 
@@ -121,6 +122,11 @@ struct TransformerLayerOptions {
   /// Multiplies the output of each block by a LayerScale that starts from this factor, before it is
   /// added to x, as DINOv2 does; none unless set.
   TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
+  /// Multiplies the output of each block before it is added to x: ESMC. Encoders only.
+  TORCH_ARG(double, residual_scale) = 1.0;
+  /// Adds a block after the feed-forward network, a smaller one: X-MOD. None unless set. Encoders
+  /// only, with FeedForward::Plain.
+  TORCH_ARG(std::optional<AdapterOptions>, adapter) = std::nullopt;
   /// Number of key and value heads (grouped-query attention), a divisor of num_heads; num_heads
   /// unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
@@ -138,8 +144,11 @@ struct TransformerLayerOptions {
   /// window.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
   /// Normalises each head of queries and keys, before they are rotated, by an RMS norm of the
-  /// norms' kind and epsilon. Needs an RMS norm_kind.
+  /// norms' kind and epsilon. Needs an RMS norm_kind, but with qk_norm_whole.
   TORCH_ARG(bool, qk_norm) = false;
+  /// Whether qk_norm normalises all heads of queries as one, and all of keys, by norms without
+  /// bias, which may then be of NormKind::Layer: ESMC.
+  TORCH_ARG(bool, qk_norm_whole) = false;
   /// The factor of the scores; 1 / sqrt(head_dim) unless set.
   TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
   /// Token i attends to tokens i - window .. i + window only; causal: i - window .. i; unset: all.
@@ -151,8 +160,9 @@ struct TransformerLayerOptions {
                 bottleneck_, disentangled_, conformer_, transformer_xl_, feed_forward_, activation_,
                 norm_first_, first_norm_, post_norms_, norm_kind_, layer_norm_eps_, bias_,
                 qkv_bias_, query_bias_, key_bias_, value_bias_, out_bias_, linear1_bias_,
-                linear2_bias_, norm_bias_, batch_first_, num_kv_heads_, head_dim_, relative_,
-                grid_bias_, rotary_, qk_norm_, attention_scale_, window_);
+                linear2_bias_, norm_bias_, batch_first_, residual_scale_, adapter_, num_kv_heads_,
+                head_dim_, relative_, grid_bias_, rotary_, qk_norm_, qk_norm_whole_,
+                attention_scale_, window_);
   POSENC_TRAINING_FIELDS(dropout_, dropouts_, layer_scale_, python_dropout_order_);
 };
 
@@ -173,6 +183,8 @@ class TransformerStackOptions {
   /// The epsilon of the final norm, whose other options are those of the layers' norms; their
   /// layer_norm_eps unless set.
   POSENC_BASE_ARG(std::optional<double>, final_norm_eps) = std::nullopt;
+  /// Whether the final norm has a bias; as the layers' norms unless set.
+  POSENC_BASE_ARG(std::optional<bool>, final_norm_bias) = std::nullopt;
   /// A relative position bias with this index that the self-attention of all layers adds to its
   /// scores, from one table: T5. None unless set; excludes TransformerLayerOptions::relative.
   POSENC_BASE_ARG(std::optional<relative::Index>, relative) = std::nullopt;
