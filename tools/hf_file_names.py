@@ -27,6 +27,9 @@ NEEDED = {
     "beit": {"out_indices": [0, 1, 2, 3], "num_hidden_layers": 4, "add_fpn": False},
     "wav2vec2-conformer": {"vocab_size": 32},
 }
+FIRST = "(^|\\.)"  # which begins an expression of a first component, or of one after it
+# Modules that files have by names that transformers changes when it loads them.
+RENAMED = {"ultrabert": {"cls"}}
 # Settings with which the classes have other tensors, each beside the defaults.
 VARIANTS = {"deberta": [{"legacy": False}], "deberta-v2": [{"legacy": False}]}
 
@@ -40,7 +43,7 @@ def loaded_types() -> list[str]:
 
 def pattern_of(expression: str) -> str:
     """A pattern with asterisks for a regular expression that is searched for."""
-    text = re.sub(r"\.\*|\\d\+", "*", expression).replace("\\.", ".")
+    text = re.sub(r"\.\*|\\d\+", "*", expression.removeprefix(FIRST)).replace("\\.", ".")
     if not re.fullmatch(r"[\w.*-]+", text):
         raise ValueError(f"an expression of a new kind: {expression}")
     return re.sub(r"\*+", "*", f"*{text}*")
@@ -75,7 +78,7 @@ def model_of(kind: type, model_type: str, settings: dict):
 
 def row_of(model_type: str, config_class: type) -> str:
     module = importlib.import_module(config_class.__module__.replace("configuration_", "modeling_"))
-    ignored, modules = set(), set()
+    ignored, modules = set(), set(RENAMED.get(model_type, ()))
     for kind in classes_of(module):
         ignored |= {pattern_of(expression) for expression in kind._keys_to_ignore_on_load_unexpected or []}
         for settings in [{}, *VARIANTS.get(model_type, [])]:

@@ -70,6 +70,7 @@ KINDS = {
     "distilbert": Kind("DistilBertConfig", "DistilBertModel", ("DistilBertForSequenceClassification",), "distilbert"),
     "dpr": Kind("DPRConfig", "DPRQuestionEncoder", ("DPRContextEncoder", "DPRReader"), "dpr"),
     "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
+    "embedding_gemma2_text": Kind("EmbeddingGemma2TextConfig", "EmbeddingGemma2TextModel", (), "gemma3"),
     "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
     "esm": Kind("EsmConfig", "EsmModel", ("EsmForMaskedLM",)),
     "esmc": Kind("EsmcConfig", "EsmcModel", ("EsmcForMaskedLM", "EsmcForTokenClassification"), "llama"),
@@ -155,7 +156,7 @@ def rotating(draw: Draw, kind_name: str, dialect: str, text: dict) -> dict:
         return {**text, "attention_bias": draw.coin(), "mlp_bias": draw.coin(), "rope_parameters": rope_parameters(draw)}
     text |= {"num_key_value_heads": draw.choice([count for count in range(1, heads + 1) if heads % count == 0]),
              "rms_norm_eps": draw.choice([1e-6, 1e-5, 1e-3]), "pad_token_id": draw.choice([None, 0, 3])}  # fmt: skip
-    if kind_name != "qwen2" and (kind_name in ("qwen3", "gemma3_text") or draw.coin()):
+    if kind_name != "qwen2" and (kind_name in ("qwen3", "gemma3_text", "embedding_gemma2_text") or draw.coin()):
         text["head_dim"] = draw.choice([2, 6, 16])
     if kind_name not in ("mistral", "qwen2"):
         text["attention_bias"] = draw.coin()
@@ -163,6 +164,13 @@ def rotating(draw: Draw, kind_name: str, dialect: str, text: dict) -> dict:
         text["mlp_bias"] = draw.coin()
     if kind_name == "ultrabert":
         return {**text, "sliding_window": draw.choice([0, 1, 2, 5, 64]), **layer_types(draw, layers), "prediction_head_size": draw.choice([6, 20]),
+                "rope_parameters": {name: rope_parameters(draw) for name in ("full_attention", "sliding_attention")}}  # fmt: skip
+    if kind_name == "embedding_gemma2_text":  # whose layers of full attention have sizes of their own
+        del text["hidden_act"]
+        rule = layer_types(draw, layers) or draw.choice([{}, {"sliding_window_pattern": draw.randint(1, 4)}])
+        return {**text, "hidden_activation": draw.choice(ACTIVATIONS), "sliding_window": draw.choice([0, 1, 2, 8, 64]), **rule,
+                "global_head_dim": draw.choice([2, 6, 16]), "num_global_key_value_heads": draw.choice([count for count in range(1, heads + 1) if heads % count == 0]),
+                "hidden_size_per_layer_input": draw.choice([1, 5, 16]), "embedding_dim": draw.choice([3, 12]),
                 "rope_parameters": {name: rope_parameters(draw) for name in ("full_attention", "sliding_attention")}}  # fmt: skip
     if kind_name != "eurobert" and draw.coin():
         text["is_causal"] = False
@@ -466,8 +474,8 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     own = whole["text_config"] if dialect == "pair" else whole
     inner = kind.sub_configs["text_config"] if dialect == "pair" else kind
     name = inner.attribute_map.get("num_hidden_layers", "num_hidden_layers")
-    # ESM's head of contacts is as wide as there are layers.
-    if draw.coin(0.2) and own.get(name, 0) > 1 and whole["model_type"] != "esm":
+    # ESM's head of contacts is as wide as there are layers, and the last layer of EmbeddingGemma 2 is wider than others.
+    if draw.coin(0.2) and own.get(name, 0) > 1 and whole["model_type"] not in ("embedding_gemma2_text", "esm"):
         own[name] -= 1
         if own.get("layer_types"):
             own["layer_types"] = own["layer_types"][: own[name]]
@@ -612,6 +620,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     for name, buffer in model.named_buffers():
         if name.endswith(("running_mean", "running_var")):
             buffer.copy_(draw.normal(*buffer.shape).abs() * spread + (0.5 if name.endswith("var") else 0.0))
+        if name.endswith("layer_scalar"):
+            buffer.copy_(draw.normal(*buffer.shape) * spread + 1.0)
     base = encoder_of(model, kind.dialect)
     folder = programs.folder / f"{kind_name}-{number}"
     how = saved(draw, folder, model, base)

@@ -54,10 +54,11 @@ def drawn_tokenizer(draw: Draw, folder: Path, kind_name: str, task: str, takes_t
         settings["model_input_names"] = ["input_ids", "attention_mask"]
     elif draw.coin(0.3):
         settings["model_input_names"] = draw.choice([["input_ids", "attention_mask"], ["input_ids", "token_type_ids", "attention_mask"]])
-    if task != "question" and draw.coin(0.25):
+    is_on_decoder = KINDS[kind_name].dialect == "bart"  # which needs an end of each text
+    if task != "question" and draw.coin(0.25) and not is_on_decoder:
         return python_tokenizer(draw, folder / "words", **settings)
     name = draw.choice(["Qwen2Tokenizer"] if kind_name in ("qwen2", "qwen3", "llama", "mistral") and draw.coin() else sorted(CLASSES))
-    if task == "masked" and name == "Qwen2Tokenizer":
+    if (task == "masked" and name == "Qwen2Tokenizer") or is_on_decoder:
         name = "BertTokenizer"
     words = tokenizer(draw, name, **settings)
     if name == "BertTokenizer" and draw.coin(0.4):
@@ -88,6 +89,8 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words):
     config.pad_token_id = own
     if kind_name in ("qwen2", "qwen3", "llama", "mistral", "gemma3_text", "bloom", "mpt"):
         config.pad_token_id = draw.choice([own, None, draw.randint(0, len(words) - 1)])
+    if KINDS[kind_name].dialect == "bart":
+        config.eos_token_id = config.decoder_start_token_id = words.sep_token_id
     if kind_name == "fnet":
         config.use_tpu_fourier_optimizations = False  # which take sequences of one length
     if kind_name == "esm":

@@ -71,6 +71,9 @@ LayerOptions any_layer(Dice& dice) {
   options.qk_norm((options.qk_norm_whole() || options.norm_kind() != NormKind::Layer) &&
                   dice.coin());
   if (dice(0, 2) == 0) options.residual_scale(0.6);
+  options.value_norm(dice(0, 2) == 0);
+  if (options.norm_first() && dice(0, 2) == 0) options.output_factor(true);
+  if (options.norm_first() && dice(0, 2) == 0) options.per_layer_input(dice(1, 20));
   if (options.feed_forward() == FeedForward::Plain && dice.coin())
     options.adapter(any_adapter(dice));
   if (dice(0, 2) == 0) options.attention_scale(0.3);
@@ -89,6 +92,9 @@ TransformerEncoder any_encoder(Dice& dice, int64_t length) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : encoder->parameters()) {
     if (parameter.dim() == 1) parameter.add_(torch::randn_like(parameter), 0.2);
+  }
+  for (auto& item : encoder->named_buffers()) {
+    if (item.key().ends_with("output_factor")) item.value().fill_(0.7);
   }
   encoder->eval();
   return encoder;

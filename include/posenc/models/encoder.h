@@ -118,6 +118,9 @@ struct EncoderOptions {
   TORCH_ARG(double, pos_embed_rescale) = 0.0;
   /// A relative position bias of all layers by the places of tokens and their boxes: LayoutLMv3.
   TORCH_ARG(std::optional<DocumentPositionBiasOptions>, document_bias) = std::nullopt;
+  /// Projects last_hidden_state to this width, by output_projection, without a bias: EmbeddingGemma
+  /// 2. Without a pooled output. None unless set.
+  TORCH_ARG(std::optional<int64_t>, output_dim) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
   /// Width of the pooled output of a linear pooler; d_model unless set.
@@ -133,8 +136,8 @@ struct EncoderOptions {
   POSENC_FIELDS(EncoderOptions, embeddings_, patches_, encoder_, windows_, transformer_,
                 decoder_start_token_id_, causal_, zero_padding_, zero_hidden_padding_,
                 token_dropout_id_, raw_inputs_embeds_, pad_token_id_, masks_padding_,
-                pos_embed_shift_, pos_embed_jitter_, pos_embed_rescale_, document_bias_, pooling_,
-                pooler_dim_, eos_token_id_, hidden_states_before_norm_);
+                pos_embed_shift_, pos_embed_jitter_, pos_embed_rescale_, document_bias_,
+                output_dim_, pooling_, pooler_dim_, eos_token_id_, hidden_states_before_norm_);
   POSENC_TRAINING_FIELDS(origin_);
 };
 
@@ -193,8 +196,8 @@ struct EncoderOutput {
 /// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder or
 /// WindowEncoder),
 /// `pooler.weight`, `pooler.bias`, `pooler_norm.*` (LayerNorm), `attention_pooler.*`
-/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), `transformer.*` (Transformer), as
-/// far as the options require them.
+/// (AttentionPooling), `document_bias.*` (DocumentPositionBias), `transformer.*` (Transformer),
+/// `output_projection.weight`, as far as the options require them.
 ///
 /// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
 /// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
@@ -217,16 +220,17 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   /// EncoderEmbeddings::extend_positions() does; save_pretrained() then saves it with its new size.
   void extend_positions(int64_t max_tokens, PositionExtension rule);
 
-  EncoderOptions options;                       ///< the options given to the constructor
-  EncoderEmbeddings embeddings{nullptr};        ///< the embeddings of token ids
-  VisionEmbeddings patches{nullptr};            ///< the embeddings of images
-  TransformerEncoder encoder{nullptr};          ///< the layers
-  WindowEncoder windows{nullptr};               ///< the stages, in place of the layers
-  Transformer transformer{nullptr};             ///< in place of the embeddings and layers
-  torch::nn::Linear pooler{nullptr};            ///< of a Pooling that has one
-  LayerNorm pooler_norm{nullptr};               ///< of Pooling::NormOfFirst
-  AttentionPooling attention_pooler{nullptr};   ///< of Pooling::Attention
-  DocumentPositionBias document_bias{nullptr};  ///< with options.document_bias
+  EncoderOptions options;                        ///< the options given to the constructor
+  EncoderEmbeddings embeddings{nullptr};         ///< the embeddings of token ids
+  VisionEmbeddings patches{nullptr};             ///< the embeddings of images
+  TransformerEncoder encoder{nullptr};           ///< the layers
+  WindowEncoder windows{nullptr};                ///< the stages, in place of the layers
+  Transformer transformer{nullptr};              ///< in place of the embeddings and layers
+  torch::nn::Linear pooler{nullptr};             ///< of a Pooling that has one
+  LayerNorm pooler_norm{nullptr};                ///< of Pooling::NormOfFirst
+  AttentionPooling attention_pooler{nullptr};    ///< of Pooling::Attention
+  DocumentPositionBias document_bias{nullptr};   ///< with options.document_bias
+  torch::nn::Linear output_projection{nullptr};  ///< with options.output_dim
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})

@@ -1,6 +1,7 @@
 // Attentions whose scores have biases, and attentions beside a convolution.
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 
 #include <algorithm>
 #include <limits>
@@ -23,6 +24,7 @@ struct AttentionStep {
   Projection values = {};        // apart from in_proj where the input of queries is rotated
   std::optional<Convolution> convolution = std::nullopt;  // beside the attention
   Norm query_norm = {}, key_norm = {};                    // of each head, or of all as one
+  Norm value_norm = {};                                   // of each head
   std::optional<std::size_t> rotation = std::nullopt;     // of the stack's rotations
   std::optional<std::size_t> relative = std::nullopt;     // of the stack's relative biases
   std::optional<std::size_t> grid_bias = std::nullopt;    // of the stack's grid biases
@@ -89,6 +91,10 @@ class AttentionRun : public MixerRun {
       const int64_t query = own.query_norm.weight.size(0), key = own.key_norm.weight.size(0);
       normalise_heads(heads, stride, part.rows, queries / query, query, own.query_norm);
       normalise_heads(heads + queries, stride, part.rows, keys / key, key, own.key_norm);
+    }
+    if (own.value_norm) {
+      normalise_heads(heads + sizes.query_width() + sizes.kv_width(), stride, part.rows,
+                      sizes.kv_heads, sizes.head_dim, own.value_norm);
     }
     if (own.rotation) rotate(*own.rotation, sizes.width(), begin, part.rows);
   }
@@ -176,6 +182,16 @@ std::optional<std::size_t> add_rotation(std::vector<Rotation>& all,
   return all.size() - 1;
 }
 
+// Without a weight, which a kernel has.
+Norm value_norm_of(const MultiheadAttentionImpl& attention) {
+  Norm norm;
+  if (!attention.options.value_norm()) return norm;
+  norm.weight = at::ones({HeadSizes::of(attention.options).head_dim}, at::kFloat);
+  norm.eps = static_cast<float>(attention.options.qk_norm_eps());
+  norm.kind = kernels::inference::NormKind::RMS;
+  return norm;
+}
+
 }  // namespace
 
 // Queries and keys have a projection of their own where their input is rotated.
@@ -190,6 +206,7 @@ Block freeze_step(const blocks::Attention& own, StackFreezer& stack) {
       .out_proj = linear(*attention.out_proj, stack.convert, stack.scale_of_weights()),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
+      .value_norm = value_norm_of(attention),
       .rotation = add_rotation(all.rotations, blocks::get(attention.rotary), sizes),
       .relative = relative_of(all.relative_biases, stack.encoder.relative_attention_bias,
                               attention.relative_attention_bias),

@@ -259,6 +259,12 @@ void check_freezable(const TransformerEncoderImpl& encoder, const std::string& p
     check_as(prefix + "grid_position_bias", bias,
              GridPositionBiasOptions(bias->options).num_heads(options.num_heads()));
   }
+  if (const auto width = options.per_layer_input()) {
+    check_tensor(prefix + "per_layer_projection.weight",
+                 module_of(prefix + "per_layer_projection", encoder.per_layer_projection).weight,
+                 {static_cast<int64_t>(encoder.layers->size()) * *width, options.d_model()});
+    check_as(prefix + "per_layer_norm", encoder.per_layer_norm, TransformerNormOptions(*width));
+  }
   if (options.bottleneck())
     return check_layers<BottleneckEncoderLayerImpl>("BottleneckEncoder", encoder, prefix);
   if (options.conformer())

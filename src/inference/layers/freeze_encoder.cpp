@@ -17,7 +17,7 @@
 namespace posenc::inference {
 namespace {
 
-// The factors of what a block adds, as a norm.
+// A factor of what a block adds, or of its result, as a norm.
 Norm norm_of_factor(double factor, int64_t width) {
   Norm norm;
   norm.weight = at::full({width}, factor, at::kFloat);
@@ -29,8 +29,8 @@ Norm norm_of_factor(double factor, int64_t width) {
 // A block of a layer with these options. In a pre-norm stack the norm of its own input is in
 // `after` until settle(), and the one after the sum in `in_place`.
 Block freeze_block(const blocks::Block& block, const TransformerLayerOptions& layer,
-                   StackFreezer& stack) {
-  stack.begin(block, layer);
+                   std::size_t number, StackFreezer& stack) {
+  stack.begin(block, layer, number);
   Block frozen = std::visit(
       [&]<typename Step>(const Step& step) {
         if constexpr (std::is_pointer_v<Step>) {
@@ -43,7 +43,8 @@ Block freeze_block(const blocks::Block& block, const TransformerLayerOptions& la
   // What a kind of layer has beyond this needs a step that computes it.
   TORCH_INTERNAL_ASSERT(block.scale == nullptr || stack.takes_scale(), "a step without a scale");
   frozen.post = Norm(block.post, block.scale);
-  if (block.factor != 1.0 && frozen.post) frozen.post.multiply(at::full({}, block.factor));
+  if (block.factor != 1.0 && frozen.post)
+    frozen.post.multiply(at::full({}, block.factor, at::kFloat));
   if (block.factor != 1.0 && !frozen.post)
     frozen.post = norm_of_factor(block.factor, stack.encoder.options.layer().d_model());
   if (block.post != nullptr && (block.scale != nullptr || block.factor != 1.0)) {  // their product
@@ -53,6 +54,11 @@ Block freeze_block(const blocks::Block& block, const TransformerLayerOptions& la
   }
   if (block.before != nullptr) frozen.after = Norm(block.before);
   (stack.layers.norm_first() ? frozen.in_place : frozen.after) = Norm(block.after);
+  if (block.output_factor != nullptr) {
+    frozen.in_place = norm_of_factor(block.output_factor->item<double>(),
+                                     stack.encoder.options.layer().d_model());
+    stack.convert.derived(*block.output_factor, 0);
+  }
   return frozen;
 }
 
@@ -103,7 +109,7 @@ std::unique_ptr<const FrozenLayers> block_layers(const TransformerEncoderImpl& e
       const TransformerLayerOptions& of_layer =
           dynamic_cast<const EncoderLayerBase&>(layer).layer_options();
       for (const blocks::Block& block : kind_of(options).blocks(layer))
-        own->second.push_back(freeze_block(block, of_layer, stack));
+        own->second.push_back(freeze_block(block, of_layer, i, stack));
       own->second.back().ends_layer = true;
     }
     layers->blocks.insert(layers->blocks.end(), own->second.begin(), own->second.end());

@@ -16,14 +16,16 @@ class StackFreezer {
   StackFreezer(const TransformerEncoderImpl& encoder, BlockLayers& layers, WeightConverter& convert)
       : encoder(encoder), layers(layers), convert(convert) {}
 
-  /// Goes on to a block of a layer with these options.
-  void begin(const blocks::Block& block, const TransformerLayerOptions& layer) {
+  /// Goes on to a block of layer `number`, which has these options.
+  void begin(const blocks::Block& block, const TransformerLayerOptions& layer, std::size_t number) {
     block_ = &block;
+    number_ = static_cast<int64_t>(number);
     window_ = layer.window();
     takes_scale_ = block.post != nullptr;
   }
 
   const blocks::Block& block() const { return *block_; }
+  int64_t layer_number() const { return number_; }
   std::optional<int64_t> window() const { return window_; }  ///< of its layer
   /// What a projection is multiplied by, which adds its result to x; null for none, or where a norm
   /// of the result takes it.
@@ -52,6 +54,7 @@ class StackFreezer {
 
  private:
   const blocks::Block* block_ = nullptr;
+  int64_t number_ = 0;
   std::optional<int64_t> window_;
   bool takes_scale_ = false;
   at::Tensor relative_table_;
@@ -65,6 +68,7 @@ Block freeze_step(const TransformerXLAttentionImpl& own, StackFreezer& stack);
 Block freeze_step(const ConformerConvolutionImpl& own, StackFreezer& stack);
 Block freeze_step(const blocks::Fourier& own, StackFreezer& stack);
 Block freeze_step(const blocks::Network& own, StackFreezer& stack);
+Block freeze_step(const blocks::PerLayerInput& own, StackFreezer& stack);
 /// The convolution beside a layer, which reads the input of the layers and adds to the output of
 /// the first.
 Block freeze_beside(const ConvolutionBesideImpl& own, StackFreezer& stack);

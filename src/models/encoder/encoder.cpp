@@ -74,6 +74,10 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] Pooling::Attention must be of an encoder of images, since it has no "
                     "mask. Got ",
                     is_text ? "token ids" : "features");
+  TORCH_CHECK_VALUE(
+      !options.output_dim() || (is_text && options.pooling() == encoder::Pooling::None),
+      "[Encoder] output_dim must be of an encoder of token ids without a pooled output. Got "
+      "another");
   TORCH_CHECK_VALUE(!options.transformer() || is_text,
                     "[Encoder] transformer must be of an encoder of token ids. Got ",
                     is_image ? "images" : "features");
@@ -112,6 +116,11 @@ void EncoderImpl::reset() {
   } else if (!options.transformer()) {
     encoder = register_module("encoder", TransformerEncoder(options.encoder()));
   }
+  if (options.output_dim()) {
+    output_projection = register_module(
+        "output_projection",
+        make_linear(torch::nn::LinearOptions(layer.d_model(), *options.output_dim()).bias(false)));
+  }
   if (has_pooler(options)) {
     const int64_t width = options.pooler_dim().value_or(layer.d_model());
     pooler =
@@ -141,6 +150,7 @@ void EncoderImpl::reset_parameters() {
   if (encoder) encoder->reset_parameters();
   if (windows) windows->reset_parameters();
   if (transformer) transformer->reset_parameters();
+  if (output_projection) output_projection->reset_parameters();
   if (pooler) pooler->reset_parameters();
   if (pooler_norm) pooler_norm->reset_parameters();
   if (attention_pooler) attention_pooler->reset_parameters();
@@ -211,6 +221,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
         record, rotary_position_ids(options, input, inputs, is_training()),
         kept_rows(options, inputs), segments_of(options, inputs), grid_of(options, input));
   }
+  if (output_projection) out.last_hidden_state = output_projection->forward(out.last_hidden_state);
   out.hidden_states = std::move(record.hidden_states);
   out.attentions = std::move(record.attentions);
   if (record.output_hidden_states && !options.hidden_states_before_norm())

@@ -36,6 +36,22 @@ void set_biases(TransformerLayerOptions& layer, bool attention, bool feed_forwar
   layer.linear1_bias(feed_forward).linear2_bias(feed_forward);
 }
 
+void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
+  if (!config.has("num_key_value_heads")) return;
+  const int64_t heads = layer.num_heads();
+  const int64_t kv_heads = config.integer("num_key_value_heads", 1, heads);
+  if (heads % kv_heads != 0) {
+    config.refuse("num_key_value_heads",
+                  "must divide " + config.key("num_attention_heads") + " " + std::to_string(heads));
+  }
+  if (kv_heads != heads) layer.num_kv_heads(kv_heads);
+}
+
+int64_t window_of(const Settings& config, bool is_causal) {
+  return is_causal ? config.integer("sliding_window", 1, kWidestWindow) - 1
+                   : config.integer("sliding_window", 0, kWidestWindow);
+}
+
 std::vector<bool> sliding_layers(const Settings& config, int64_t count,
                                  c10::function_ref<bool(int64_t)> is_sliding) {
   std::vector<bool> sliding;

@@ -32,9 +32,15 @@ void set_rotary(const Settings& config, const hf::ModelType& model, const std::s
 /// Whether the attention has biases, and the feed-forward network.
 void set_biases(TransformerLayerOptions& layer, bool attention, bool feed_forward);
 
+/// Key and value heads that queries share: num_key_value_heads.
+void set_kv_heads(const Settings& config, TransformerLayerOptions& layer);
+
 /// Layer types of classes with a window in some layers.
 inline constexpr const char *kSliding = "sliding_attention", *kFull = "full_attention";
 inline constexpr int64_t kWidestWindow = int64_t{1} << 31;
+
+/// `sliding_window`, which counts the token itself in causal layers, as transformers does.
+int64_t window_of(const Settings& config, bool is_causal);
 
 /// Which layers have a window: layer_types, or `is_sliding` of the number of a layer without them.
 std::vector<bool> sliding_layers(const Settings& config, int64_t count,

@@ -1,8 +1,6 @@
 // BERT and what differs from it in names, sizes and where its norms are. A new type of this kind is
 // a row of kBertLikeTypes.
 
-#include <algorithm>
-
 #include "models/families/family.h"
 #include "posenc/positions/sinusoid/preset.h"
 
@@ -103,76 +101,6 @@ void drop_jina_positions(KeyMap& map, const EncoderConfig& config) {
   drop_unused(map, {"embeddings." + config.options.embeddings()->names().positions + ".*"});
 }
 
-// The first row, projected if projection_dim is positive. Without a mask, padding is found by its
-// id.
-void read_dpr(const Settings& config, const ModelType&, EncoderOptions& options) {
-  const int64_t width = config.integer("projection_dim", 0, INT32_MAX);
-  if (width > 0) {
-    options.pooling(Pooling::LinearOfFirst).pooler_dim(width);
-  } else {
-    options.pooling(Pooling::First);
-  }
-  options.pad_token_id(config.integer_if("pad_token_id"));
-  options.masks_padding(options.pad_token_id().has_value());
-}
-
-// Its class takes all tokens as real where there is no mask.
-void read_dpr_reader(const Settings& config, const ModelType& model, EncoderOptions& options) {
-  read_dpr(config, model, options);
-  options.masks_padding(false);
-}
-
-// X-MOD: RoBERTa with an adapter in each layer, of which that of one language is loaded.
-std::string language_in(const Settings& config) {
-  constexpr const char *kLanguage = "default_language", *kLanguages = "languages";
-  const nlohmann::json& all = config.value(kLanguages);
-  if (!all.is_array()) config.refuse(kLanguages, "must be a list of languages");
-  const std::string language = config.text_if(kLanguage).value_or("");
-  if (std::find(all.begin(), all.end(), language) == all.end()) {
-    config.refuse(kLanguage, "must be one of languages " + all.dump() +
-                                 ": the adapters of one language are loaded");
-  }
-  return language;
-}
-
-void read_xmod(const Settings& config, const ModelType&, EncoderOptions& options) {
-  TransformerLayerOptions& layer = own_layer(options);
-  constexpr const char* kFactor = "adapter_reduction_factor";
-  const int64_t factor = config.integer(kFactor, 1, INT32_MAX);
-  if (factor > layer.d_model()) {
-    config.refuse(kFactor, "must be at most " + config.key("hidden_size") + " " +
-                               std::to_string(layer.d_model()));
-  }
-  language_in(config);
-  const bool is_first = config.flag("pre_norm");
-  layer.norm_first(is_first).adapter(AdapterOptions(layer.d_model() / factor)
-                                         .norm(config.flag("adapter_layer_norm") ? AdapterNorm::Own
-                                               : config.flag("adapter_reuse_layer_norm")
-                                                   ? AdapterNorm::Shared
-                                                   : AdapterNorm::None)
-                                         .norm_before_residual(config.flag("ln_before_adapter")));
-  options.encoder().norm(is_first);
-}
-
-void name_adapter(const LayerNames& names) {
-  const std::string all = names.from + "output.adapter_modules.";
-  const std::string own = all + language_in(names.config.settings) + ".";
-  names.map.emplace_back(own + "dense1.*", names.to + "adapter1.*");
-  names.map.emplace_back(own + "dense2.*", names.to + "adapter2.*");
-  names.map.emplace_back(all + "*", "");  // of other languages
-  const auto& adapter = names.config.options.encoder().layer().adapter();
-  const std::string norm = names.from + "output.adapter_layer_norm";
-  if (adapter->norm() == AdapterNorm::Own) {
-    add_norm(names.map, norm, names.to + "adapter_norm");
-  } else {
-    drop_unused(names.map, {norm + ".*"});
-  }
-}
-
-void keep_language(nlohmann::json& object, const Settings& config) {
-  object["languages"] = {language_in(config)};
-}
-
 // clang-format off
 constexpr EncoderLayerKeys kPreLayerNormKeys[] = {
     layers::bert_keys("attention.LayerNorm", "intermediate.LayerNorm")};
@@ -199,17 +127,7 @@ constexpr EncoderLayerKeys jina_bert_keys() {
 }
 constexpr EncoderLayerKeys kJinaBertKeys[] = {jina_bert_keys()};
 
-constexpr EncoderLayerKeys kDprKeys[] = {layers::bert_keys("attention.output.LayerNorm", "output.LayerNorm", "bert_model.encoder.layer.*.")};
-constexpr EncoderLayerKeys kDprReaderKeys[] = {layers::bert_keys("attention.output.LayerNorm", "output.LayerNorm", "encoder.bert_model.encoder.layer.*.")};
-
 constexpr EncoderStructure kBertWithoutPoolerLayers = {.keys = layers::kBertKeys};
-// Files of older releases have a pooler of BERT, which the classes do not run.
-constexpr EncoderStructure kDprLayers = {.keys = kDprKeys, .embeddings = "bert_model.embeddings.",
-    .pooler = "encode_proj", .dropped = "bert_model.pooler.*", .more = read_dpr};
-constexpr EncoderStructure kDprReaderLayers = {.keys = kDprReaderKeys,
-    .embeddings = "encoder.bert_model.embeddings.", .pooler = "encoder.encode_proj",
-    .dropped = "encoder.bert_model.pooler.* qa_outputs.* qa_classifier.*",
-    .beside = "qa_outputs qa_classifier", .more = read_dpr_reader};
 constexpr EncoderStructure kElectraLayers = {.keys = layers::kBertKeys,
     .projection = "embeddings_project"};
 constexpr EncoderStructure kRemBertLayers = {.keys = layers::kBertKeys,
@@ -232,9 +150,6 @@ constexpr EncoderStructure kJinaBertLayers = {.keys = kJinaBertKeys,
     .feed_forward = FeedForward::Gated, .activation_dropout = Rate::Hidden,
     .output_dropout = Rate::None, .pooling = Pooling::TanhOfFirst,
     .reads = "position_embedding_type", .more = read_jina_bert, .names = drop_jina_positions};
-constexpr EncoderStructure kXmodLayers = {.keys = layers::kBertKeys,
-    .last_norm = "encoder.LayerNorm", .pooling = Pooling::TanhOfFirst, .in_layers = "*.adapter_modules.*", .reads = "pre_norm",
-    .more = read_xmod, .layer_names = name_adapter, .settle = keep_language};
 
 constexpr EmbeddingsStructure kElectraTables = {.projection = Projection::Last,
     .projects_always = false, .projection_name = "embeddings_project"};
@@ -266,25 +181,6 @@ constexpr HeadStructures kRemBertHeads = {.sequence = heads::kOfPooler, .token =
 constexpr HeadStructures kSplinterHeads = {
     .question = {.lacks = "attention between questions and spans"}};
 
-// Two heads of one class.
-constexpr HeadStructures kDprReaderHeads = {
-    .sequence = {.out = "span_predictor.qa_classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
-                 .outputs = 1, .class_ending = "Reader"},
-    .question = {.out = "span_predictor.qa_outputs", .class_ending = "Reader"}};
-
-// DPR has three classes, of which each has its own prefix.
-constexpr ModelType kDprContext = {.type = "dpr", .embeddings = "bert", .layers = &kDprLayers,
-    .prefix = "ctx_encoder.", .model_class = "DPRContextEncoder"};
-constexpr ModelType kDprReader = {.type = "dpr", .embeddings = "bert", .layers = &kDprReaderLayers,
-    .heads = &kDprReaderHeads, .prefix = "span_predictor.", .model_class = "DPRReader"};
-
-const ModelType* dpr_class(const Settings& config) {
-  const nlohmann::json& classes = config.value("architectures");
-  if (!classes.is_array() || classes.size() != 1) return nullptr;
-  if (classes[0] == kDprContext.model_class) return &kDprContext;
-  return classes[0] == kDprReader.model_class ? &kDprReader : nullptr;
-}
-
 // JinaBERT v2, whose own code in its folders has the model type of BERT.
 constexpr ModelType kJinaBert = {.type = "bert", .embeddings = "nomic",
     .layers = &kJinaBertLayers, .heads = &heads::kBert, .prefix = "bert.",
@@ -308,8 +204,6 @@ constexpr ModelType kBertLikeTypes[] = {
      .heads = &heads::kRoberta, .prefix = "data2vec_text."},
     {.type = "distilbert", .embeddings = "distilbert", .tables = &kDistilBertTables,
      .layers = &kDistilBertLayers, .heads = &kDistilBertHeads, .prefix = "distilbert."},
-    {.type = "dpr", .embeddings = "bert", .layers = &kDprLayers, .heads = &kDprReaderHeads,
-     .prefix = "question_encoder.", .variant = dpr_class},
     {.type = "electra", .embeddings = "bert_narrow", .tables = &kElectraTables,
      .layers = &kElectraLayers, .heads = &kElectraHeads, .prefix = "electra."},
     {.type = "ernie", .embeddings = "bert_tasks", .layers = &layers::kBert, .heads = &heads::kBert,
@@ -333,8 +227,6 @@ constexpr ModelType kBertLikeTypes[] = {
      .heads = &heads::kRoberta, .prefix = "roberta."},
     {.type = "xlm-roberta-xl", .embeddings = "roberta_no_norm", .layers = &kRobertaXLLayers,
      .heads = &heads::kRoberta, .prefix = "roberta."},
-    {.type = "xmod", .embeddings = "roberta", .layers = &kXmodLayers, .heads = &heads::kRoberta,
-     .prefix = "roberta."},
 };
 // clang-format on
 

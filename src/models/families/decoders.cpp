@@ -1,4 +1,4 @@
-// Decoders, and encoders made of them: Llama, Mistral, Qwen, Gemma, EuroBERT, UltraBERT, ESMC,
+// Decoders, and encoders made of them: Llama, Mistral, Qwen, EuroBERT, UltraBERT, ESMC,
 // BLOOM and MPT.
 
 #include <algorithm>
@@ -9,30 +9,9 @@
 namespace posenc::families {
 namespace {
 
-void scale_by_root(const Settings&, EncoderEmbeddingsOptions& options) {
-  options.scale(std::sqrt(static_cast<double>(options.d_model())));
-}
-
-void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
-  if (!config.has("num_key_value_heads")) return;
-  const int64_t heads = layer.num_heads();
-  const int64_t kv_heads = config.integer("num_key_value_heads", 1, heads);
-  if (heads % kv_heads != 0) {
-    config.refuse("num_key_value_heads",
-                  "must divide " + config.key("num_attention_heads") + " " + std::to_string(heads));
-  }
-  if (kv_heads != heads) layer.num_kv_heads(kv_heads);
-}
-
 // Decoders that may be configured as encoders: `is_causal: false`, as for sentence vectors.
 void set_causal(const Settings& config, EncoderOptions& options) {
   options.causal(config.flag("is_causal", true));
-}
-
-// `sliding_window` counts the token itself in causal layers, as transformers does.
-int64_t window_of(const Settings& config, bool is_causal) {
-  return is_causal ? config.integer("sliding_window", 1, kWidestWindow) - 1
-                   : config.integer("sliding_window", 0, kWidestWindow);
 }
 
 // Qwen's rule: the layers from max_window_layers on, if windows are used at all.
@@ -79,31 +58,6 @@ void read_qwen3(const Settings& config, const ModelType&, EncoderOptions& option
   own_layer(options).qk_norm(true);
   set_causal(config, options);
   set_qwen_windows(config, options);
-}
-
-void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
-  TransformerLayerOptions& layer = own_layer(options);
-  set_kv_heads(config, layer);
-  set_biases(layer, config.flag("attention_bias"), false);
-  const double scalar = config.real("query_pre_attn_scalar");
-  if (!(scalar > 0)) config.refuse("query_pre_attn_scalar", "must be positive");
-  layer.qk_norm(true).post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
-  const bool halves = config.flag_if("use_bidirectional_attention").value_or(false);
-  const bool is_causal = config.flag("is_causal", true);
-  options.causal(is_causal && !halves);
-  const int64_t every = config.integer("sliding_window_pattern", 6, 1, INT32_MAX);
-  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
-                                      [&](int64_t i) { return (i + 1) % every != 0; });
-  const TransformerLayerOptions plain = layer;
-  set_rotary(config, model, kFull, layer);
-  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
-    other = plain;
-    set_rotary(config, model, kSliding, other);
-    // transformers halves the window for attention in both directions, where it does not count the
-    // token itself.
-    const int64_t whole = window_of(config, options.causal());
-    other.window(halves ? whole / 2 + (is_causal ? 0 : 1) : whole);
-  });
 }
 
 // Of older files: the window of each layer, where 0 and null mean none.
@@ -159,14 +113,6 @@ const EncoderLayerKeys kLlamaKeys[] = {{
     .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
     .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
 
-const EncoderLayerKeys kGemma3Keys[] = {{
-    .layer = "layers.*.",
-    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
-    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
-    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "pre_feedforward_layernorm",
-    .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
-    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
-
 constexpr EncoderStructure llama(ReadLayers* more) {
   return {.keys = kLlamaKeys, .embeddings = "", .norm_first = true, .norm_kind = NormKind::RMS,
           .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
@@ -183,15 +129,6 @@ constexpr EncoderStructure kLlamaLayers = llama(read_llama);
 constexpr EncoderStructure kMistralLayers = llama(read_mistral);
 constexpr EncoderStructure kQwen2Layers = llama(read_qwen2);
 constexpr EncoderStructure kQwen3Layers = llama(read_qwen3);
-constexpr EncoderStructure kGemma3Layers = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
-    .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
-    .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
-
-constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
-    .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
-
-constexpr HeadStructures kDecoderHeads = {.sequence = heads::kOfLastToken, .token = {.out = "score"},
-    .question = heads::kQuestion};
 constexpr HeadStructures kEuroBertHeads = {
     .sequence = {.out = "classifier", .first_word = "bos", .may_be_late = true, .dense = "dense",
                  .activation = "gelu"},
@@ -275,19 +212,16 @@ constexpr ModelType kDecoderTypes[] = {
      .heads = &kEsmcHeads, .prefix = "esmc."},
     {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
      .heads = &kEuroBertHeads, .prefix = "model."},
-    {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
-     .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &kDecoderHeads,
-     .prefix = "model."},
     {.type = "llama", .embeddings = "llama", .rotary = "llama", .layers = &kLlamaLayers,
-     .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+     .heads = &heads::kDecoder, .prefix = "model.", .old_prefix = "transformer."},
     {.type = "mistral", .embeddings = "llama", .rotary = "llama", .layers = &kMistralLayers,
-     .heads = &kDecoderHeads, .prefix = "model."},
+     .heads = &heads::kDecoder, .prefix = "model."},
     {.type = "mpt", .embeddings = "llama", .tables = &kMptTables, .layers = &kMptLayers,
      .heads = &kBloomHeads, .prefix = "transformer."},
     {.type = "qwen2", .embeddings = "llama", .rotary = "llama", .layers = &kQwen2Layers,
-     .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+     .heads = &heads::kDecoder, .prefix = "model.", .old_prefix = "transformer."},
     {.type = "qwen3", .embeddings = "llama", .rotary = "llama", .layers = &kQwen3Layers,
-     .heads = &kDecoderHeads, .prefix = "model.", .old_prefix = "transformer."},
+     .heads = &heads::kDecoder, .prefix = "model.", .old_prefix = "transformer."},
     {.type = "ultrabert", .embeddings = "llama", .rotary = "gemma3", .rope = rope::kUltraBert,
      .layers = &kUltraBertLayers, .heads = &kUltraBertHeads, .prefix = "ultrabert.",
      .old_prefix = "model."},

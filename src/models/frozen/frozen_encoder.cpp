@@ -1,3 +1,5 @@
+// posenc-budget: one model: its parts, its calls, its freezing
+
 #include "posenc/models/frozen_encoder.h"
 
 #include <ATen/TensorOperators.h>
@@ -38,7 +40,7 @@ struct FrozenEncoderParts {
   LayerNorm pooler_norm{nullptr};
   AttentionPooling attention_pooler{nullptr};
   DocumentPositionBias document_bias{nullptr};
-  std::optional<Projection> pooler = {};
+  std::optional<Projection> pooler = {}, output_projection = {};
   FrozenSource source = {};
 
   // What the stages return for the patches of images.
@@ -200,6 +202,10 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
     out.last_hidden_state = inference::run(*inference::FrozenAccess::model(*parts.layers),
                                            out.embeddings, mask, of_layers, all_rows, record);
   }
+  if (parts.output_projection) {
+    out.last_hidden_state = parts.output_projection->rows(out.last_hidden_state.flatten(0, 1))
+                                .view({out.embeddings.size(0), out.embeddings.size(1), -1});
+  }
   out.hidden_states = std::move(record.hidden_states);
   if (record.output_hidden_states && !parts.options.hidden_states_before_norm())
     out.hidden_states.back() = out.last_hidden_state;
@@ -256,6 +262,8 @@ FrozenEncoderParts frozen_parts(const EncoderImpl& model, WeightConverter& conve
   }
   if (model.document_bias)
     parts.document_bias = DocumentPositionBias(detached_module(*model.document_bias));
+  if (model.output_projection)
+    parts.output_projection = convert.float_projection(model.output_projection->weight, {});
   if (model.pooler)
     parts.pooler = convert.float_projection(model.pooler->weight, model.pooler->bias);
   // What the table is multiplied as is counted with the table.

@@ -1,3 +1,5 @@
+// posenc-budget: all that a config.json says of a head
+
 #include "models/heads/config.h"
 #include "models/config/activation_name.h"
 

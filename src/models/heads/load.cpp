@@ -154,8 +154,7 @@ Encoder with_decoder(const EncoderFolder& open) {
 }
 
 // The module of parts that have been loaded.
-Classifier assembled(const EncoderFolder& open, const HeadConfig& config, const Encoder& encoder,
-                     const EncoderHead& head) {
+Classifier assembled(const HeadConfig& config, const Encoder& encoder, const EncoderHead& head) {
   const SkipInit skip;
   Classifier model(ClassifierOptions(encoder->options, config.kind, config.options)
                        .labels(config.labels)
@@ -183,7 +182,7 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
     if (config.options.tied() && has_own_table(open, config, encoder->embeddings->tokens->weight)) {
       config.options.tied(false);
     }
-    model = assembled(open, config, encoder, head_in(open, config));
+    model = assembled(config, encoder, head_in(open, config));
   };
   read_encoder_folder("load_classifier", folder, options, read,
                       [&](const Settings& config) { return head_part(config, kind); });

@@ -119,8 +119,7 @@ void check_shared(const Settings& config, const hf::ModelType& model) {
 double number_of_layer(const Settings& config, const std::string& key,
                        const std::string& layer_type, double fallback) {
   const auto& list = config.value(key);
-  if (config.given(key).is_null()) return fallback;
-  if (!list.is_array()) return config.real_if(key).value_or(fallback);
+  if (!list.is_array()) return config.given(key).is_null() ? fallback : *config.real_if(key);
   const std::vector<double> numbers = *config.reals_if(key);
   const nlohmann::json& types = config.value("layer_types");
   const auto found = std::find(types.begin(), types.end(), layer_type);
@@ -231,6 +230,12 @@ void fill_in(const Settings& config, const hf::ModelType& model, Settings& own) 
 
 }  // namespace
 
+std::optional<int64_t> number_in_layer(const Settings& config, int64_t number,
+                                       const std::string& name) {
+  const Settings layer = config_of_layer(config, number);
+  return layer.has(name) ? layer.integer_if(name) : config.integer_if(name);
+}
+
 std::optional<int64_t> layer_number(const Settings& config, const std::string& layer_type,
                                     const std::string& name) {
   const bool is_null = config.mentions(name) && config.given(name).is_null();
@@ -248,7 +253,7 @@ int64_t rotary_head_dim(const Settings& config, const hf::ModelType& model,
   const RotaryStructure& s = model.rope;
   const std::string key = s.head_dim_key;
   const bool is_global = s.global_head_dim != 0 && layer_type == "full_attention" &&
-                         config.inside_if_given("per_layer_config").empty();
+                         !config.mentions("per_layer_config");
   int64_t width = 0;
   if (*s.rope_dim_key != '\0' && config.given(key).is_null()) {
     width =

@@ -21,6 +21,10 @@ RopeSettings rope_settings(const Settings& config, const hf::ModelType& model,
 std::optional<int64_t> layer_number(const Settings& config, const std::string& layer_type,
                                     const std::string& name);
 
+/// The same of layer `number`.
+std::optional<int64_t> number_in_layer(const Settings& config, int64_t number,
+                                       const std::string& name);
+
 /// Width of a head that the frequencies are computed for.
 int64_t rotary_head_dim(const Settings& config, const hf::ModelType& model,
                         const std::string& layer_type);

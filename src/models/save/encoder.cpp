@@ -87,7 +87,9 @@ StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config)
     add_packed(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
   }
   for (const auto& item : model.named_buffers()) {
-    if (item.key().find(".batch_norm.") == std::string::npos) continue;
+    if (item.key().find(".batch_norm.") == std::string::npos &&
+        !item.key().ends_with(".output_factor"))
+      continue;
     add_packed(tensors, io::names_in_file(item.key(), names), item.value(), 0);
   }
   change_back(tensors, names);
@@ -208,7 +210,7 @@ void set_origin(SavedConfig& saved, const SavePretrainedOptions& options, const 
     return;
   }
   const std::string_view own = saved.encoder.model.prefix;
-  const bool has_part = own == "text_model." || own == "vision_model.";
+  const bool has_part = own == "text_model." || own == "vision_model." || own == "language_model.";
   if (own == "vision_encoder.") {  // of SAM, whose class of it has it inside as well
     origin.prefix = own;
     return;

@@ -1,3 +1,5 @@
+// posenc-budget: the values of all options, beside each other
+
 #include <c10/util/Exception.h>
 
 #include <string>
@@ -69,6 +71,9 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("head_dim", layer.head_dim().value_or(layer.d_model() / layer.num_heads()));
   add("qk_norm", layer.qk_norm());
   add("qk_norm_whole", layer.qk_norm_whole());
+  add("value_norm", layer.value_norm());
+  add("per_layer_input", layer.per_layer_input().value_or(0));
+  add("output_factor", layer.output_factor());
   add("residual_scale", layer.residual_scale());
   add("adapter width", layer.adapter() ? layer.adapter()->width() : 0);
   if (const auto& own = layer.adapter()) {
@@ -234,6 +239,7 @@ NamedValues values_of(const EncoderOptions& options) {
   add("causal", options.causal());
   add("zero_padding", options.zero_padding());
   add("masks_padding", options.masks_padding());
+  add("output_dim", options.output_dim().value_or(0));
   add("zero_hidden_padding", options.zero_hidden_padding());
   add("raw_inputs_embeds", options.raw_inputs_embeds());
   add("token_dropout_id", options.token_dropout_id().value_or(-1));

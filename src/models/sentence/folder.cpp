@@ -33,12 +33,12 @@ constexpr int64_t kWidestVector = int64_t{1} << 31;
 // The stages of a route, and the width of what its first stage gives.
 SentenceStagesOptions stages_options(const SentenceFolder& folder, const SentenceRoute& route) {
   const bool is_static = route.first == sentence::FirstStage::StaticEmbedding;
-  const int64_t width =
-      is_static ? load_static_embedding(route.encoder).size(1)
-                : encoder_options_from_hf((fs::path(route.encoder) / "config.json").string())
-                      .encoder()
-                      .layer()
-                      .d_model();
+  const auto width_of = [](const EncoderOptions& options) {
+    return options.output_dim().value_or(options.encoder().layer().d_model());
+  };
+  const int64_t width = is_static ? load_static_embedding(route.encoder).size(1)
+                                  : width_of(encoder_options_from_hf(
+                                        (fs::path(route.encoder) / "config.json").string()));
   auto options = SentenceStagesOptions(width).takes_sentences(is_static);
   if (folder.kind == SentenceKind::MultiVector) options.result(sentence::Feature::Tokens);
   for (const auto& stage : route.stages) options.stages().push_back(stage.stage);

@@ -124,6 +124,8 @@ inline constexpr HeadStructures kBert = {.sequence = kOfPooler, .token = kToken,
     .masked = kBertMasked};
 inline constexpr HeadStructures kRoberta = {.sequence = of_first("tanh"), .token = kToken,
     .question = kQuestion, .masked = kRobertaMasked};
+inline constexpr HeadStructures kDecoder = {.sequence = kOfLastToken, .token = {.out = "score"},
+    .question = kQuestion};
 inline constexpr HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
 // clang-format on
 

@@ -18,10 +18,10 @@ namespace {
 constexpr const Family* kFamilies[] = {
     // clang-format off
     &families::bart_like, &families::bert_like, &families::clip_like, &families::conformer,
-    &families::convbert, &families::deberta, &families::decoders, &families::esm, &families::fnet,
-    &families::layoutlm, &families::mobilebert, &families::rotary_bert, &families::sam,
+    &families::convbert, &families::deberta, &families::decoders, &families::dpr, &families::esm,
+    &families::fnet, &families::gemma, &families::layoutlm, &families::mobilebert, &families::rotary_bert, &families::sam,
     &families::squeezebert, &families::swin, &families::t5_like, &families::vit_like,
-    &families::xlnet,
+    &families::xlnet, &families::xmod,
     // clang-format on
 };
 
@@ -92,7 +92,6 @@ constexpr ModelType kOthers[] = {
     {.type = "edgetam_video", .rotary = "sam2_video", .rope = rope::kMemoryAttention},
     {.type = "efficientloftr", .rotary = "efficientloftr",
      .rope = {.scalings = "default", .reads_partial = true}},
-    {.type = "embedding_gemma2_text", .rotary = "gemma4", .rope = rope::kGemma4},
     {.type = "emu3_text_model", .rotary = "llama"},
     {.type = "encoder-decoder", .lacks = "two models of other types in one folder"},
     {.type = "eomt", .vision = "eomt"},

@@ -23,8 +23,9 @@ using Family = std::span<const hf::ModelType>;
 
 namespace families {
 
-extern const Family bart_like, bert_like, clip_like, conformer, convbert, deberta, decoders, esm,
-    fnet, layoutlm, mobilebert, rotary_bert, sam, squeezebert, swin, t5_like, vit_like, xlnet;
+extern const Family bart_like, bert_like, clip_like, conformer, convbert, deberta, decoders, dpr,
+    esm, fnet, gemma, layoutlm, mobilebert, rotary_bert, sam, squeezebert, swin, t5_like, vit_like,
+    xlnet, xmod;
 
 }  // namespace families
 }  // namespace posenc

@@ -1,6 +1,7 @@
 // posenc-budget: one module: its parameters, its heads, its steps
 #include "posenc/transformer/attention/multihead_attention.h"
 
+#include <ATen/ops/rms_norm.h>
 #include <torch/nn/init.h>
 
 #include <cmath>
@@ -308,6 +309,8 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
   };
   normalise(q_norm, heads.query);
   normalise(k_norm, heads.key);
+  if (options.value_norm() && heads.value.defined())
+    heads.value = at::rms_norm(heads.value, {head_dim()}, {}, options.qk_norm_eps());
   return heads;
 }
 

@@ -80,7 +80,7 @@ class StepRun {
   // A module is called with what its forward() takes of a call.
   template <typename Module>
   at::Tensor operator()(Module* own) const {
-    const auto& [table, segments] = call_.positions;
+    const auto& [table, segments, per_layer_input] = call_.positions;
     const AttentionMask& mask = call_.mask;
     if constexpr (requires { own->forward_with_weights(x_, table, mask, segments); }) {
       return attend_with(*own, call_.weights, x_, table, mask, segments);
@@ -103,6 +103,14 @@ class StepRun {
     return batch_first([](const at::Tensor& x) { return functional::fourier_mixing(x); });
   }
   at::Tensor operator()(const Network& own) const { return run(own, x_); }
+  at::Tensor operator()(const PerLayerInput& own) const {
+    const at::Tensor& input = call_.positions.per_layer_input;
+    TORCH_CHECK_VALUE(input.defined(),
+                      "[TransformerEncoderLayer] a layer with per_layer_input must be in a stack, "
+                      "which makes it. Got a layer alone");
+    const at::Tensor gate = functional::activate(own.gate->forward(x_), own.options->activation());
+    return own.projection->forward(gate * input);
+  }
 
  private:
   template <typename Mix>
@@ -136,6 +144,13 @@ std::vector<Block> of(const TransformerEncoderLayerImpl& layer) {
       block(mixing_step(layer), layer.norm1, layer.post_norm1, layer.dropout1, layer.layer_scale1),
       block(network_of(layer), layer.norm2, layer.post_norm2, layer.dropout2, layer.layer_scale2)};
   if (layer.options.adapter()) add_adapter(blocks, layer);
+  if (layer.options.per_layer_input()) {
+    blocks.push_back({.step = PerLayerInput{get(layer.per_layer_gate),
+                                            get(layer.per_layer_projection), &layer.options},
+                      .post = get(layer.post_norm3),
+                      .factor = layer.options.residual_scale()});
+  }
+  if (layer.options.output_factor()) blocks.back().output_factor = &layer.output_factor;
   return blocks;
 }
 
@@ -165,6 +180,7 @@ at::Tensor run(const std::vector<Block>& blocks, at::Tensor x, const Call& call,
   for (const Block& block : blocks) {
     x = x + added(block);
     if (block.after != nullptr) x = block.after->forward(x);
+    if (block.output_factor != nullptr) x = x * *block.output_factor;
   }
   return x;
 }

@@ -27,12 +27,17 @@ struct Network {
   torch::nn::LinearImpl* narrow;
   const TransformerLayerOptions* options;  ///< of which the activation and the gates are read
 };
+struct PerLayerInput {
+  torch::nn::LinearImpl *gate, *projection;
+  const TransformerLayerOptions* options;  ///< of which the activation is read
+};
 /// A pointer is a module that is called as it is. A ConformerConvolution has its own norm before it
 /// and its own dropout.
 using Step = std::variant<Attention, DisentangledAttentionImpl*, TransformerXLAttentionImpl*,
-                          ConvolutionalAttentionImpl*, Fourier, ConformerConvolutionImpl*, Network>;
+                          ConvolutionalAttentionImpl*, Fourier, ConformerConvolutionImpl*, Network,
+                          PerLayerInput>;
 
-/// x = after(x + path(factor * scale(dropout(post(step(before(x)))))))
+/// x = output_factor * after(x + path(factor * scale(dropout(post(step(before(x)))))))
 struct Block {
   TransformerNormImpl* before = nullptr;
   Step step = {};
@@ -41,6 +46,7 @@ struct Block {
   LayerScaleImpl* scale = nullptr;
   double factor = 1.0;
   TransformerNormImpl* after = nullptr;
+  const at::Tensor* output_factor = nullptr;  ///< without `after`; null is 1
 };
 
 template <typename Holder>

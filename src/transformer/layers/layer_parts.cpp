@@ -42,6 +42,12 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     options.norm_kind() == NormKind::Layer ? "Layer" : "Affine");
   TORCH_CHECK_VALUE(std::isfinite(options.residual_scale()), "[", module,
                     "] residual_scale must be finite. Got ", options.residual_scale());
+  if (options.per_layer_input())
+    check_positive(module, "per_layer_input", *options.per_layer_input());
+  TORCH_CHECK_VALUE(options.norm_first() || !(options.per_layer_input() || options.output_factor()),
+                    "[", module, "] ",
+                    options.output_factor() ? "output_factor(true)" : "per_layer_input",
+                    " must be with norm_first(true). Got norm_first(false)");
   if (options.adapter()) check_positive(module, "adapter.width", options.adapter()->width());
   TORCH_CHECK_VALUE(!options.adapter() || options.feed_forward() == FeedForward::Plain, "[", module,
                     "] adapter must be with FeedForward::Plain. Got FeedForward::Gated");
@@ -100,8 +106,9 @@ namespace {
 
 MultiheadAttentionOptions attention_options(const TransformerLayerOptions& options) {
   MultiheadAttentionOptions own(options.d_model(), options.num_heads());
-  if (options.qk_norm()) own.qk_norm(options.norm_kind()).qk_norm_eps(options.layer_norm_eps());
-  own.qk_norm_whole(options.qk_norm_whole());
+  if (options.qk_norm()) own.qk_norm(options.norm_kind());
+  if (options.qk_norm() || options.value_norm()) own.qk_norm_eps(options.layer_norm_eps());
+  own.qk_norm_whole(options.qk_norm_whole()).value_norm(options.value_norm());
   return own.num_kv_heads(options.num_kv_heads())
       .head_dim(options.head_dim())
       .scale(options.attention_scale())

@@ -1,11 +1,13 @@
 #include "posenc/transformer/layers/transformer_encoder.h"
 
+#include <cmath>
 #include <optional>
 #include <ostream>
 #include <vector>
 
 #include "core/check.h"
 #include "core/print_fields.h"
+#include "positions/nn/weights.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_kinds.h"
 #include "transformer/layers/layer_parts.h"
@@ -23,6 +25,9 @@ void check_own_options(const TransformerEncoderOptions& options) {
     TORCH_CHECK_VALUE(one.d_model() == options.layer().d_model(),
                       "[TransformerEncoder] d_model of each of layers must be that of layer, ",
                       options.layer().d_model(), ". Got ", one.d_model());
+    TORCH_CHECK_VALUE(one.per_layer_input() == options.layer().per_layer_input(),
+                      "[TransformerEncoder] per_layer_input of each of layers must be that of "
+                      "layer");
     TORCH_CHECK_VALUE(one.batch_first() == options.layer().batch_first(),
                       "[TransformerEncoder] batch_first of each of layers must be that of layer");
     TORCH_CHECK_VALUE((!options.relative() && !options.alibi() && !options.grid_bias()) ||
@@ -105,6 +110,14 @@ void TransformerEncoderImpl::reset() {
   if (options.norm())
     norm = register_module("norm", make_final_norm(options.layer(), options.final_norm_eps(),
                                                    options.final_norm_bias()));
+  if (const auto width = options.layer().per_layer_input()) {
+    per_layer_projection = register_module(
+        "per_layer_projection", make_linear(torch::nn::LinearOptions(options.layer().d_model(),
+                                                                     options.num_layers() * *width)
+                                                .bias(false)));
+    per_layer_norm = register_module(
+        "per_layer_norm", make_norm(TransformerLayerOptions(options.layer()).d_model(*width)));
+  }
   if (options.relative()) {
     relative_attention_bias = register_module(
         "relative_attention_bias",
@@ -137,6 +150,16 @@ void TransformerEncoderImpl::reset_parameters() {
   if (relative_embeddings) relative_embeddings->reset_parameters();
   if (conv) conv->reset_parameters();
   if (shifted_positions) shifted_positions->reset_parameters();
+  if (per_layer_projection) per_layer_projection->reset_parameters();
+  if (per_layer_norm) per_layer_norm->reset_parameters();
+}
+
+// (..., num_layers, P)
+torch::Tensor TransformerEncoderImpl::per_layer_inputs(const torch::Tensor& x) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(options.layer().d_model()));
+  const auto all = (per_layer_projection->forward(x) * scale)
+                       .unflatten(-1, {-1, *options.layer().per_layer_input()});
+  return per_layer_norm->forward(all);
 }
 
 void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
@@ -185,6 +208,7 @@ torch::Tensor TransformerEncoderImpl::forward_with(
   StackPositions relative = {{}, segments};
   if (relative_embeddings) relative.table = relative_embeddings->forward();
   if (shifted_positions) relative.table = shifted_positions->forward(x);
+  const torch::Tensor per_layer = per_layer_projection ? per_layer_inputs(x) : torch::Tensor();
   bool is_first = true;
   for (const size_t i : layers_in_order(options.order(), layers->size())) {
     EncoderLayerBase& one = layer(i);
@@ -197,6 +221,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(
     const AttentionMask layer_mask = own.grid_bias()
                                          ? with_grid_bias(masks.of(own), own_grid_bias(one), grid)
                                          : (attends ? masks.of(own) : mask);
+    if (per_layer.defined())
+      relative.per_layer_input = per_layer.select(-2, static_cast<int64_t>(i));
     out = one.run(out, relative, layer_mask, position_ids,
                   record.output_attentions ? &weights : nullptr);
     if (conv && is_first) out = conv->forward(x, out, mask.padding_keys());

@@ -49,6 +49,16 @@ void TransformerEncoderLayerImpl::reset() {
     if (own->norm() == AdapterNorm::Own)
       adapter_norm = register_module("adapter_norm", make_norm(options));
   }
+  if (const auto width = options.per_layer_input()) {
+    const auto linear = [](int64_t in, int64_t out) {
+      return make_linear(torch::nn::LinearOptions(in, out).bias(false));
+    };
+    per_layer_gate = register_module("per_layer_gate", linear(options.d_model(), *width));
+    per_layer_projection =
+        register_module("per_layer_projection", linear(*width, options.d_model()));
+    post_norm3 = register_module("post_norm3", make_norm(options));
+  }
+  if (options.output_factor()) output_factor = register_buffer("output_factor", torch::ones({1}));
   if (options.grid_bias()) {
     grid_position_bias = register_module(
         "grid_position_bias", GridPositionBias(*options.grid_bias(), options.num_heads()));
@@ -61,10 +71,11 @@ void TransformerEncoderLayerImpl::reset_parameters() {
   blocks::visit_attentions(*this, [](const auto& attention) {
     if (attention) attention.ptr()->reset_parameters();
   });
-  for (auto* linear : {&linear1, &linear2, &adapter1, &adapter2}) {
+  for (auto* linear :
+       {&linear1, &linear2, &adapter1, &adapter2, &per_layer_gate, &per_layer_projection}) {
     if (*linear) (*linear)->reset_parameters();
   }
-  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2, &adapter_norm}) {
+  for (auto* norm : {&norm1, &norm2, &post_norm1, &post_norm2, &adapter_norm, &post_norm3}) {
     if (*norm) (*norm)->reset_parameters();
   }
   for (auto* scale : {&layer_scale1, &layer_scale2}) {

@@ -196,6 +196,9 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().qk_norm(true), "qk_norm(true) must be with an RMS norm_kind"},
       {plain().window(-1), "window must not be negative. Got -1"},
       {plain().residual_scale(NAN), "residual_scale must be finite. Got nan"},
+      {plain().output_factor(true), "output_factor(true) must be with norm_first(true)"},
+      {plain().per_layer_input(3), "per_layer_input must be with norm_first(true)"},
+      {plain().norm_first(true).per_layer_input(0), "per_layer_input must be positive. Got 0"},
       {plain().adapter(AdapterOptions(0)), "adapter.width must be positive. Got 0"},
       {plain().adapter(AdapterOptions(3)).feed_forward(FeedForward::Gated),
        "adapter must be with FeedForward::Plain. Got FeedForward::Gated"},
@@ -225,6 +228,17 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
                c10::ValueError, "batch_first of each of layers must be that of layer");
 }
 
+TEST(EncoderLayerOptions, AnInputOfTheirOwnIsThatOfTheStack) {
+  const auto options = TransformerLayerOptions(8, 2).norm_first(true).per_layer_input(3);
+  const auto x = torch::randn({2, 4, 8});
+  EXPECT_ERROR(TransformerEncoderLayer(options)->forward(x), c10::ValueError,
+               "a layer with per_layer_input must be in a stack");
+  EXPECT_ERROR(TransformerEncoder(
+                   TransformerEncoderOptions(options, 2)
+                       .layers({options, TransformerLayerOptions(options).per_layer_input(4)})),
+               c10::ValueError, "per_layer_input of each of layers must be that of layer");
+}
+
 TEST(EncoderLayerOptions, DecodersHaveNone) {
   const auto plain = [] { return TransformerLayerOptions(8, 2).norm_first(true); };
   const std::pair<TransformerLayerOptions, const char*> cases[] = {
@@ -236,6 +250,9 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().first_norm(false), "first_norm"},
       {plain().post_norms(true), "post_norms"},
       {plain().residual_scale(0.5), "residual_scale"},
+      {plain().per_layer_input(3), "per_layer_input"},
+      {plain().output_factor(true), "output_factor"},
+      {plain().value_norm(true), "value_norm"},
       {plain().adapter(AdapterOptions(3)), "adapter"},
       {plain().rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4))), "rotary"},
       {plain().window(3), "window"}};

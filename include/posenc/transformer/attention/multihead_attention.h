@@ -44,6 +44,8 @@ struct MultiheadAttentionOptions {
   /// Whether these norms are of all heads of queries as one, and of all of keys, without bias:
   /// ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
+  /// Normalises each head of values by an RMS norm without a weight: EmbeddingGemma 2.
+  TORCH_ARG(bool, value_norm) = false;
   /// Added to the mean square, or the variance, in these norms.
   TORCH_ARG(double, qk_norm_eps) = 1e-6;
   /// The factor of the scores; 1 / sqrt(Dh) unless set.
@@ -78,8 +80,8 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(bool, python_dropout_order) = false;
 
   POSENC_FIELDS(MultiheadAttentionOptions, embed_dim_, num_heads_, num_kv_heads_, head_dim_,
-                qk_norm_, qk_norm_whole_, qk_norm_eps_, scale_, rotary_, relative_, bias_,
-                query_bias_, key_bias_, value_bias_, out_bias_, kdim_, vdim_, batch_first_);
+                qk_norm_, qk_norm_whole_, value_norm_, qk_norm_eps_, scale_, rotary_, relative_,
+                bias_, query_bias_, key_bias_, value_bias_, out_bias_, kdim_, vdim_, batch_first_);
   POSENC_TRAINING_FIELDS(dropout_, python_dropout_order_);
 };
 

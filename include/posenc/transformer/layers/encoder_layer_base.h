@@ -6,10 +6,12 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// What a stack gives to layers whose attention has terms of relative positions.
+/// What a stack gives to layers whose attention has terms of relative positions, or that have
+/// inputs of their own.
 struct StackPositions {
-  at::Tensor table;     ///< the rows of relative positions of the stack
-  at::Tensor segments;  ///< the segment of each token, integers (B, L), or undefined
+  at::Tensor table;                 ///< the rows of relative positions of the stack
+  at::Tensor segments;              ///< the segment of each token, integers (B, L), or undefined
+  at::Tensor per_layer_input = {};  ///< the layer's, (B, L, P), or undefined
 };
 
 /// What a TransformerEncoder needs of a layer: TransformerEncoderLayer, BottleneckEncoderLayer,

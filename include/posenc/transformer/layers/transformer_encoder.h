@@ -71,7 +71,9 @@ struct TransformerEncoderRecord {
 /// `relative_attention_bias.weight` (rows, num_heads); with `grid_bias` `grid_position_bias.weight`
 /// (GridPositionBias); with `disentangled` `relative_embeddings.*` (RelativeEmbeddings) and, if it
 /// has one, `conv.*` (ConvolutionBeside); with `transformer_xl` `shifted_positions.*`
-/// (TransformerXLPositions).
+/// (TransformerXLPositions); with `per_layer_input` `per_layer_projection.weight` (num_layers P, D)
+/// and `per_layer_norm.*` (P): layer i gets rows i P to (i + 1) P of per_layer_projection(x) /
+/// sqrt(D), normalised.
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other.
@@ -112,6 +114,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   GridPositionBias grid_position_bias{nullptr};           ///< of all layers, with .grid_bias()
   RelativeEmbeddings relative_embeddings{nullptr};  ///< with TransformerLayerOptions::disentangled
   ConvolutionBeside conv{nullptr};                  ///< beside the first layer, if that has one
+  torch::nn::Linear per_layer_projection{
+      nullptr};                             ///< with TransformerLayerOptions::per_layer_input
+  TransformerNorm per_layer_norm{nullptr};  ///< the same
   TransformerXLPositions shifted_positions{
       nullptr};  ///< with TransformerLayerOptions::transformer_xl
 
@@ -121,6 +126,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
  private:
   EncoderLayerBase& layer(size_t i) const;
+  torch::Tensor per_layer_inputs(const torch::Tensor& x);
 };
 
 TORCH_MODULE(TransformerEncoder);

@@ -28,9 +28,11 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
 /// With post_norms A and F are followed by post_norm1 and post_norm2; with layer_scale they are
 /// then multiplied by layer_scale1 and layer_scale2, and by residual_scale, before they are added.
-/// With adapter a third block follows, before the last norm2. With Mixing::Fourier, A
-/// is the real part of the Fourier transform over the sequence and its channels, which mixes
-/// padding in: a mask of keys changes nothing.
+/// With adapter a third block follows, before the last norm2. With per_layer_input another follows,
+/// x = x + post_norm3(per_layer_projection(activation(per_layer_gate(x)) * e)), where e is the
+/// stack's input for the layer; with output_factor x is then multiplied by it. With
+/// Mixing::Fourier, A is the real part of the Fourier transform over the sequence and its channels,
+/// which mixes padding in: a mask of keys changes nothing.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false).
 ///
@@ -48,7 +50,9 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// D), or (2 d_ff, D) with FeedForward::Gated, `linear2.*`, `norm1.*`, `norm2.*`; with post_norms
 /// `post_norm1.*` and `post_norm2.*`; with layer_scale `layer_scale1.lambda1` and
 /// `layer_scale2.lambda1` (D); with grid_bias `grid_position_bias.weight` (GridPositionBias); with
-/// adapter `adapter1.*` (width, D), `adapter2.*` and, if it has its own, `adapter_norm.*`.
+/// adapter `adapter1.*` (width, D), `adapter2.*` and, if it has its own, `adapter_norm.*`; with
+/// per_layer_input `per_layer_gate.weight` (P, D), `per_layer_projection.weight` (D, P) and
+/// `post_norm3.*`; with output_factor `output_factor` (1), a buffer.
 ///
 /// Errors: those of functional::multihead_attention(); at construction, c10::ValueError for options
 /// that exclude each other; with Mixing::Fourier, c10::ValueError for attention weights and for
@@ -59,8 +63,8 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// `LlamaDecoderLayer` (rotary, Gated, NormKind::RMS), `ModernBertEncoderLayer` (window),
 /// `Qwen3Attention` (head_dim, qk_norm), `Gemma3DecoderLayer` (post_norms), `BeitLayer`
 /// (grid_bias), `T5Block` (attention_scale, relative), `DebertaV2Layer` (disentangled),
-/// `XLNetLayer` (transformer_xl), `XmodLayer` (adapter) and `EsmcLayer` (residual_scale,
-/// qk_norm_whole).
+/// `XLNetLayer` (transformer_xl), `XmodLayer` (adapter), `EsmcLayer` (residual_scale,
+/// qk_norm_whole) and `EmbeddingGemma2EncoderLayer` (per_layer_input, output_factor, value_norm).
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl>,
                                     public EncoderLayerBase {
  public:
@@ -109,6 +113,10 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   torch::nn::Linear adapter1{nullptr},           ///< (D) to (width), with .adapter()
       adapter2{nullptr};                         ///< (width) to (D)
   TransformerNorm adapter_norm{nullptr};         ///< with AdapterNorm::Own
+  torch::nn::Linear per_layer_gate{nullptr},     ///< (D) to (P), with .per_layer_input()
+      per_layer_projection{nullptr};             ///< (P) to (D)
+  TransformerNorm post_norm3{nullptr};           ///< after that block
+  torch::Tensor output_factor;                   ///< (1), with .output_factor(true)
   torch::nn::Dropout dropout{nullptr},           ///< after the activation
       dropout1{nullptr},                         ///< after the self-attention
       dropout2{nullptr};                         ///< after the feed-forward network

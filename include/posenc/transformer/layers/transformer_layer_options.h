@@ -127,6 +127,13 @@ struct TransformerLayerOptions {
   /// Adds a block after the feed-forward network, a smaller one: X-MOD. None unless set. Encoders
   /// only, with FeedForward::Plain.
   TORCH_ARG(std::optional<AdapterOptions>, adapter) = std::nullopt;
+  /// Width P of an input that the stack makes for each layer of its own input, and that gates a
+  /// block after the feed-forward network: EmbeddingGemma 2. None unless set. Encoders only, with
+  /// norm_first.
+  TORCH_ARG(std::optional<int64_t>, per_layer_input) = std::nullopt;
+  /// Multiplies the output of the layer by a number, a buffer: EmbeddingGemma 2. Encoders only,
+  /// with norm_first.
+  TORCH_ARG(bool, output_factor) = false;
   /// Number of key and value heads (grouped-query attention), a divisor of num_heads; num_heads
   /// unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
@@ -149,6 +156,9 @@ struct TransformerLayerOptions {
   /// Whether qk_norm normalises all heads of queries as one, and all of keys, by norms without
   /// bias, which may then be of NormKind::Layer: ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
+  /// Normalises each head of values by an RMS norm without a weight, of the norms' epsilon:
+  /// EmbeddingGemma 2. Encoders only.
+  TORCH_ARG(bool, value_norm) = false;
   /// The factor of the scores; 1 / sqrt(head_dim) unless set.
   TORCH_ARG(std::optional<double>, attention_scale) = std::nullopt;
   /// Token i attends to tokens i - window .. i + window only; causal: i - window .. i; unset: all.
@@ -160,9 +170,9 @@ struct TransformerLayerOptions {
                 bottleneck_, disentangled_, conformer_, transformer_xl_, feed_forward_, activation_,
                 norm_first_, first_norm_, post_norms_, norm_kind_, layer_norm_eps_, bias_,
                 qkv_bias_, query_bias_, key_bias_, value_bias_, out_bias_, linear1_bias_,
-                linear2_bias_, norm_bias_, batch_first_, residual_scale_, adapter_, num_kv_heads_,
-                head_dim_, relative_, grid_bias_, rotary_, qk_norm_, qk_norm_whole_,
-                attention_scale_, window_);
+                linear2_bias_, norm_bias_, batch_first_, residual_scale_, adapter_,
+                per_layer_input_, output_factor_, num_kv_heads_, head_dim_, relative_, grid_bias_,
+                rotary_, qk_norm_, qk_norm_whole_, value_norm_, attention_scale_, window_);
   POSENC_TRAINING_FIELDS(dropout_, dropouts_, layer_scale_, python_dropout_order_);
 };
 

@@ -1,0 +1,136 @@
+// Gemma 3 and EmbeddingGemma 2.
+
+#include <cmath>
+
+#include "models/families/family.h"
+#include "models/positions/rope_parameters.h"
+
+namespace posenc::families {
+namespace {
+
+constexpr int64_t kWidestTable = 1 << 20;
+
+void scale_by_root(const Settings&, EncoderEmbeddingsOptions& options) {
+  options.scale(std::sqrt(static_cast<double>(options.d_model())));
+}
+
+void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  set_kv_heads(config, layer);
+  set_biases(layer, config.flag("attention_bias"), false);
+  const double scalar = config.real("query_pre_attn_scalar");
+  if (!(scalar > 0)) config.refuse("query_pre_attn_scalar", "must be positive");
+  layer.qk_norm(true).post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
+  const bool halves = config.flag_if("use_bidirectional_attention").value_or(false);
+  const bool is_causal = config.flag("is_causal", true);
+  options.causal(is_causal && !halves);
+  const int64_t every = config.integer("sliding_window_pattern", 6, 1, INT32_MAX);
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
+                                      [&](int64_t i) { return (i + 1) % every != 0; });
+  const TransformerLayerOptions plain = layer;
+  set_rotary(config, model, kFull, layer);
+  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
+    other = plain;
+    set_rotary(config, model, kSliding, other);
+    // transformers halves the window for attention in both directions, where it does not count the
+    // token itself.
+    const int64_t whole = window_of(config, options.causal());
+    other.window(halves ? whole / 2 + (is_causal ? 0 : 1) : whole);
+  });
+}
+
+// The layer types that the class makes of a configuration: the last layer is always of full
+// attention.
+Settings gemma2_settings(const Settings& config, const ModelType& model, int64_t layers) {
+  const int64_t every = config.integer("sliding_window_pattern", 6, 1, INT32_MAX);
+  auto sliding = sliding_layers(config, layers, [&](int64_t i) { return (i + 1) % every != 0; });
+  sliding.back() = false;
+  nlohmann::json settings = config.object(), types = nlohmann::json::array();
+  for (const bool one : sliding) types.push_back(one ? kSliding : kFull);
+  settings["layer_types"] = std::move(types);
+  return config.with(std::move(settings)).of(model.type);
+}
+
+// Each layer has sizes of its own: those of per_layer_config, where there is one.
+void read_embedding_gemma2(const Settings& given, const ModelType& model, EncoderOptions& options) {
+  const int64_t layers = options.encoder().num_layers();
+  const Settings config = gemma2_settings(given, model, layers);
+  TransformerLayerOptions& layer = own_layer(options);
+  set_biases(layer, config.flag("attention_bias"), false);
+  layer.qk_norm(true).value_norm(true).post_norms(true).attention_scale(1.0).output_factor(true);
+  layer.per_layer_input(config.integer("hidden_size_per_layer_input", 1, kWidestTable));
+  const bool has_own_sizes = config.mentions("per_layer_config");
+  std::vector<TransformerLayerOptions> all;
+  for (int64_t i = 0; i < layers; ++i) {
+    const bool is_full = config.value("layer_types")[static_cast<std::size_t>(i)] == kFull;
+    TransformerLayerOptions own = layer;
+    const int64_t kv_heads =
+        has_own_sizes || !is_full
+            ? number_in_layer(config, i, "num_key_value_heads").value_or(layer.num_heads())
+            : config.integer("num_global_key_value_heads", 1, 1, layer.num_heads());
+    if (kv_heads < 1 || layer.num_heads() % kv_heads != 0) {
+      config.refuse("num_key_value_heads", "must divide " + config.key("num_attention_heads") +
+                                               " " + std::to_string(layer.num_heads()));
+    }
+    set_rotary(config, model, is_full ? kFull : kSliding, own);
+    own.num_kv_heads(kv_heads);
+    if (!is_full) own.window(config.integer("sliding_window", 0, kWidestWindow));
+    all.push_back(std::move(own));
+  }
+  layer = all.back();
+  options.encoder().layers(std::move(all));
+  options.output_dim(config.integer("embedding_dim", 1, kWidestTable));
+}
+
+void name_per_layer_input(const LayerNames& names) {
+  names.map.emplace_back(names.from + "ple_block.per_layer_input_gate.*",
+                         names.to + "per_layer_gate.*");
+  names.map.emplace_back(names.from + "ple_block.per_layer_projection.*",
+                         names.to + "per_layer_projection.*");
+  add_norm(names.map, names.from + "ple_block.post_per_layer_input_norm", names.to + "post_norm3");
+  names.map.emplace_back(names.from + "layer_scalar", names.to + "output_factor");
+}
+
+void name_gemma2_parts(KeyMap& map, const EncoderConfig&) {
+  map.emplace_back("ple.per_layer_model_projection.*", "encoder.per_layer_projection.*");
+  add_norm(map, "ple.per_layer_projection_norm", "encoder.per_layer_norm");
+  map.emplace_back("embedding_projection.*", "output_projection.*");
+}
+
+// clang-format off
+const EncoderLayerKeys kGemma3Keys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "pre_feedforward_layernorm",
+    .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
+    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
+
+constexpr EncoderStructure kGemma3Layers = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
+    .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
+    .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
+
+constexpr EncoderStructure kEmbeddingGemma2Layers = {.keys = kGemma3Keys, .embeddings = "",
+    .norm_first = true, .norm_kind = NormKind::RMS, .feed_forward = FeedForward::Gated,
+    .last_norm = "norm", .more = read_embedding_gemma2, .names = name_gemma2_parts,
+    .layer_names = name_per_layer_input};
+
+constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
+
+constexpr ModelType kGemmaTypes[] = {
+    {.type = "embedding_gemma2", .part = "text_config"},
+    {.type = "embedding_gemma2_text", .embeddings = "llama", .tables = &kGemmaTables,
+     .rotary = "gemma4", .rope = rope::kGemma4, .layers = &kEmbeddingGemma2Layers,
+     .prefix = "language_model."},
+    {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
+     .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &heads::kDecoder,
+     .prefix = "model."},
+};
+// clang-format on
+
+}  // namespace
+
+constinit const Family gemma = kGemmaTypes;
+
+}  // namespace posenc::families
