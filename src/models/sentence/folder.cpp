@@ -36,9 +36,10 @@ SentenceStagesOptions stages_options(const SentenceFolder& folder, const Sentenc
   const auto width_of = [](const EncoderOptions& options) {
     return options.output_dim().value_or(options.encoder().layer().d_model());
   };
-  const int64_t width = is_static ? load_static_embedding(route.encoder).size(1)
-                                  : width_of(encoder_options_from_hf(
-                                        (fs::path(route.encoder) / "config.json").string()));
+  const int64_t width =
+      is_static
+          ? load_static_embedding(route.encoder).size(1)
+          : width_of(encoder_options_from_hf((fs::path(route.encoder) / "config.json").string()));
   auto options = SentenceStagesOptions(width).takes_sentences(is_static);
   if (folder.kind == SentenceKind::MultiVector) options.result(sentence::Feature::Tokens);
   for (const auto& stage : route.stages) options.stages().push_back(stage.stage);
