@@ -169,8 +169,8 @@ def rotating(draw: Draw, kind_name: str, dialect: str, text: dict) -> dict:
         del text["hidden_act"]
         rule = layer_types(draw, layers) or draw.choice([{}, {"sliding_window_pattern": draw.randint(1, 4)}])
         return {**text, "hidden_activation": draw.choice(ACTIVATIONS), "sliding_window": draw.choice([0, 1, 2, 8, 64]), **rule,
-                "global_head_dim": draw.choice([2, 6, 16]), "num_global_key_value_heads": draw.choice([count for count in range(1, heads + 1) if heads % count == 0]),
-                "hidden_size_per_layer_input": draw.choice([1, 5, 16]), "embedding_dim": draw.choice([3, 12]),
+                "head_dim": draw.choice([8, 16]), "global_head_dim": draw.choice([8, 16, 20]), "num_global_key_value_heads": draw.choice([count for count in range(1, heads + 1) if heads % count == 0]),
+                "hidden_size_per_layer_input": draw.choice([8, 12, 16]), "embedding_dim": draw.choice([3, 12]),
                 "rope_parameters": {name: rope_parameters(draw) for name in ("full_attention", "sliding_attention")}}  # fmt: skip
     if kind_name != "eurobert" and draw.coin():
         text["is_causal"] = False
