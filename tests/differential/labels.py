@@ -111,7 +111,7 @@ def limit_of(words, model) -> int:
     positions = getattr(model.config, "max_position_embeddings", -1)
     if positions is None or positions <= 0:
         positions = 10**9
-    if model.config.model_type in ("roberta", "xlm-roberta", "camembert", "data2vec-text", "xlm-roberta-xl", "roberta-prelayernorm", "mpnet", "esm", "luke", "layoutlmv3", "jina_embeddings_v3"):
+    if model.config.model_type in ("roberta", "xlm-roberta", "camembert", "data2vec-text", "xlm-roberta-xl", "roberta-prelayernorm", "mpnet", "esm", "luke", "layoutlmv3", "jina_embeddings_v3", "xmod"):
         positions -= (model.config.pad_token_id or 0) + 1
     return min(words.model_max_length, positions)
 
