@@ -3,6 +3,7 @@
 // The component posenc::models. Models from their folders: encoders, heads, encoder-decoders,
 // stages, saving.
 
+#include "posenc/models/adapter_set.h"
 #include "posenc/models/attention_pooling.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/dual_encoder.h"
@@ -14,6 +15,7 @@
 #include "posenc/models/frozen_file.h"
 #include "posenc/models/functional/pooling.h"
 #include "posenc/models/generation_config.h"
+#include "posenc/models/lora.h"
 #include "posenc/models/relative_config.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/models/save_pretrained.h"

@@ -10,6 +10,7 @@
 
 #include "base/platform/number.h"
 #include "cli/error.h"
+#include "cli/usage.h"
 
 namespace posenc::cli {
 namespace {
@@ -155,6 +156,41 @@ void add_allow_unexpected(CLI::App& app, LoadOptions& options) {
       "--allow-unexpected", [&options] { options.allow_unexpected(true); },
       "leave out tensors of the file that its model lacks also where they are inside a module that "
       "it has, such as a bias");
+}
+
+void add_adapters(CLI::App& app, LoadOptions& options) {
+  auto* const adapter =
+      app.add_option_function<std::vector<std::string>>(
+             "--adapter",
+             [&options](const std::vector<std::string>& folders) {
+               for (std::size_t i = 0; i < folders.size(); ++i) {
+                 if (options.adapters().size() <= i) options.adapters().emplace_back();
+                 options.adapters()[i].folder = folders[i];
+               }
+             },
+             "folder of an adapter of PEFT, which is merged into the weights while they are read; "
+             "several are added")
+          ->allow_extra_args(false)
+          ->check(input_path());
+  app.add_option_function<std::vector<double>>(
+         "--scale",
+         [&options, adapter](const std::vector<double>& scales) {
+           if (scales.size() != adapter->count())
+             fail_usage("--scale must be given once for each --adapter or never; got {} for {}",
+                        scales.size(), adapter->count());
+           for (std::size_t i = 0; i < scales.size(); ++i) {
+             if (options.adapters().size() <= i) options.adapters().emplace_back();
+             options.adapters()[i].scale = scales[i];
+           }
+         },
+         "what the change of each --adapter is multiplied by, in their order; default: 1")
+      ->allow_extra_args(false)
+      ->check(real(-std::numeric_limits<double>::max()));
+  app.add_option_function<std::string>(
+         "--base", [&options](const std::string& folder) { options.base(folder); },
+         "where MODEL_DIR is the folder of an adapter: the folder of its model; default: the one that "
+         "adapter_config.json names")
+      ->check(input_path());
 }
 
 ValueRule rule_of(CLI::Option& option) {

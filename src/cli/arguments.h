@@ -61,6 +61,9 @@ void add_threads(CLI::App& app);
 /// Adds --allow-unexpected, an option of loading a model's folder.
 void add_allow_unexpected(CLI::App& app, LoadOptions& options);
 
+/// Adds --adapter, once for each adapter, and --scale and --base.
+void add_adapters(CLI::App& app, LoadOptions& options);
+
 /// What an option takes, as far as the validators above know it.
 struct ValueRule {
   std::string kind;                ///< file, output, folder, number, key=value, choice, or ""

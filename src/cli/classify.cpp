@@ -73,6 +73,7 @@ void add_classify(CLI::App& app) {
   add_threads(*sub);
   add_freezing(*sub, options->freezing);
   add_allow_unexpected(*sub, options->load);
+  add_adapters(*sub, options->load);
   sub->footer(
       "Example:\n  posenc classify models/emotions --text lines.txt\n"
       "  posenc classify models/reranker --pair --text pairs.txt");
@@ -95,6 +96,7 @@ void add_fill(CLI::App& app) {
   add_threads(*sub);
   add_freezing(*sub, options->freezing);
   add_allow_unexpected(*sub, options->load);
+  add_adapters(*sub, options->load);
   sub->footer("Example:\n  posenc fill models/bert-base-uncased --text lines.txt");
   sub->callback([options] { fill_lines(*options); });
 }

@@ -89,8 +89,8 @@ std::vector<std::string> shown_all(std::vector<std::string> texts) {
 }
 
 // The vector that a sentence-transformers model is for is not among the results.
-void note_stages(const std::string& folder) {
-  const std::vector<std::string> stages = inspect_folder(folder).sentence_stages;
+void note_stages(const std::string& folder, const std::string& base) {
+  const std::vector<std::string> stages = inspect_folder(folder, base).sentence_stages;
   if (stages.empty()) return;
   print_error(
       "posenc encode: {} is a sentence-transformers model. Its sentence vectors are made from "
@@ -114,7 +114,7 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   const EncoderOutput out = forward(model, model.options(), given, arguments.input);
   StateDict result = outputs(out);
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
-  note_stages(arguments.folder);
+  note_stages(arguments.folder, arguments.text.load.base());
   return result;
 }
 
@@ -195,6 +195,7 @@ void add_encode(CLI::App& app) {
   add_threads(*sub);
   add_freezing(*sub, arguments->text.freezing);
   add_allow_unexpected(*sub, arguments->text.load);
+  add_adapters(*sub, arguments->text.load);
   add_text_options(*sub, arguments->text, text);
   sub->footer("Models:\n" + listed(encoder_model_types()) +
               "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "

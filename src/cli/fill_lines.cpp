@@ -26,7 +26,7 @@ Json json_of(const std::vector<std::vector<MaskedToken>>& text) {
 }  // namespace
 
 void fill_lines(const FillOptions& options) {
-  refuse_other_heads("fill", options.folder, {head::Kind::Masked});
+  refuse_other_heads("fill", options.folder, options.load, {head::Kind::Masked});
   LoadReport report;
   const TextClassifier model =
       load_text_classifier(options.folder, options.freezing,

@@ -50,6 +50,7 @@ void add_freeze(CLI::App& app) {
   sub->add_flag("--without-head", arguments->without_head,
                 "the encoder alone, for encode; default: with the head that config.json names");
   add_allow_unexpected(*sub, arguments->load);
+  add_adapters(*sub, arguments->load);
   sub->footer(
       "Example:\n  posenc freeze models/all-MiniLM-L6-v2 frozen/all-MiniLM-L6-v2 --int8\n"
       "  posenc encode frozen/all-MiniLM-L6-v2 --text lines.txt --out vectors.safetensors");

@@ -25,8 +25,8 @@ const char* kind_in_words(Kind kind) {
 }  // namespace
 
 void refuse_other_heads(const std::string& command, const std::string& folder,
-                        const std::vector<Kind>& kinds) {
-  const auto kind = inspect_head(read_cross_encoder_folder(folder).model);
+                        const LoadOptions& load, const std::vector<Kind>& kinds) {
+  const auto kind = inspect_head(read_cross_encoder_folder(folder, load.base()).model, load);
   if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) return;
   std::string expected;
   for (const Kind one : kinds)

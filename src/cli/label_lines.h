@@ -14,7 +14,7 @@ namespace posenc::cli {
 /// Throws CommandError if the folder's config.json names a model with another head than those that
 /// a command is for.
 void refuse_other_heads(const std::string& command, const std::string& folder,
-                        const std::vector<head::Kind>& kinds);
+                        const LoadOptions& load, const std::vector<head::Kind>& kinds);
 
 /// The lines that were cut to what a model takes; says at the end, once, how many there were.
 class CutLines {

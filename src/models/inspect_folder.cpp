@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "models/config/model_folder.h"
+#include "models/lora/adapted_folder.h"
 #include "models/config/settings.h"
 #include "models/sentence/sentence_folder.h"
 #include "models/sentence/stage_settings.h"
@@ -25,10 +26,10 @@ const char* embeddings_preset_of(std::string_view type) {
 
 }  // namespace
 
-FolderInfo inspect_folder(const std::string& folder) {
+FolderInfo inspect_folder(const std::string& folder, const std::string& base) {
   FolderInfo info;
-  const std::string model = folder_of_model(kInspect, folder);
-  const auto frozen = (std::filesystem::path(model) / kFrozenFile).string();
+  const std::string model = config_folder(kInspect, folder_of_model(kInspect, folder), base);
+  const auto frozen = (std::filesystem::path(folder_of_model(kInspect, folder)) / kFrozenFile).string();
   info.weights = io::may_exist(frozen) ? frozen : weights_in(kInspect, model);
   info.sentence_stages = stages_after_encoder(kInspect, folder);
   if (has_modules(folder)) info.sentence_class = kind_name(inspect_sentence_kind(folder));

@@ -21,6 +21,9 @@ std::unique_ptr<io::TensorSource> open_source(const std::string& path) {
 
 LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
                 const LoadOptions& options) {
+  TORCH_CHECK_VALUE(options.adapters().empty() && options.base().empty(),
+                    "[LoadOptions] adapters and base must be for the folder of a model, such as "
+                    "load_encoder() takes. Got them for a module");
   io::LoadPlan plan(module, source, options);
   if (options.staged()) plan.stage();
   plan.apply();

@@ -30,7 +30,7 @@ void run(const std::string& from, const std::string& to) {
                            encoder_ops(),       file_ops(),
                            embeddings_ops(),    frozen_ops(),
                            function_ops(),      int8_ops(),
-                           layer_ops(),         marian_ops(),
+                           layer_ops(), lora_ops(),         marian_ops(),
                            model_ops(),         module_ops(),
                            optimizer_ops(),     rotary_ops(),
                            rotary_taker_ops(),  output_ops(),

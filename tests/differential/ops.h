@@ -33,6 +33,7 @@ Ops frozen_ops();
 Ops function_ops();
 Ops int8_ops();
 Ops layer_ops();
+Ops lora_ops();
 Ops marian_ops();
 Ops model_ops();
 Ops module_ops();

@@ -27,17 +27,18 @@ struct FolderInfo {
 /// Finds the weights of a model in `folder`, of a Router those of texts without a task, and the
 /// preset of its embeddings: encoder_embeddings_preset() for token ids, vision_embeddings_preset()
 /// for images. For a model with several encoders, such as CLIP, it is that of the encoder that
-/// load_encoder() reads.
+/// load_encoder() reads. `base`: of an adapter's folder, LoadOptions::base.
 ///
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a folder
 /// without weights and for files that cannot be read.
-FolderInfo inspect_folder(const std::string& folder);
+FolderInfo inspect_folder(const std::string& folder, const std::string& base = "");
 
 /// What the head of a model is for, by `architectures` in the folder's config.json; nothing if that
-/// names no class with a head that load_classifier() knows. No weights are read.
+/// names no class with a head that load_classifier() knows. No weights are read. With adapters among
+/// the `options`, it is that of the class that they were trained on, as load_classifier() has it.
 ///
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a file that
 /// cannot be read.
-std::optional<head::Kind> inspect_head(const std::string& folder);
+std::optional<head::Kind> inspect_head(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

@@ -53,7 +53,7 @@ SentenceKind inspect_sentence_kind(const std::string& folder);
 /// Reads a folder that sentence-transformers wrote, as `kind`, which is the folder's own unless it
 /// is set. Without a modules.json, and for a CrossEncoder, it is an encoder, whose rows are pooled
 /// by their mean, or by the last token for the `...ForCausalLM` of causal models; prompts and other
-/// settings are then ignored.
+/// settings are then ignored. `base`: of an adapter's folder, LoadOptions::base.
 ///
 /// Errors: WeightsError for files that cannot be read; c10::ValueError for a folder of another
 /// kind, of which sentence-transformers makes a model of `kind` by layers that it draws at random,
@@ -64,10 +64,11 @@ SentenceKind inspect_sentence_kind(const std::string& folder);
 ///
 /// Source: sentence-transformers 6.2.
 SentenceFolder read_sentence_folder(const std::string& folder,
-                                    std::optional<SentenceKind> kind = std::nullopt);
+                                    std::optional<SentenceKind> kind = std::nullopt,
+                                    const std::string& base = "");
 
-/// Loads the stages after the first of a task's route, in eval mode. Of `options`, allow_unexpected
-/// and report count.
+/// Loads the stages after the first of a task's route, in eval mode. Of `options`, allow_unexpected,
+/// base and report count.
 ///
 /// Errors: those of read_sentence_folder(), SentenceFolder::route() and SentenceStages;
 /// WeightsError for weights.
@@ -80,7 +81,8 @@ std::vector<SentenceStages> load_sentence_stages(const SentenceFolder& folder,
 
 /// A folder with a head for pairs of texts: where its parts are, and how texts are given to it.
 struct CrossEncoderFolder {
-  std::string model;  ///< folder of the classifier and of its tokenizer
+  std::string model;      ///< folder of the classifier
+  std::string tokenizer;  ///< folder of the tokenizer
   /// Prompts by name; each is put before the first text of a pair.
   std::map<std::string, std::string> prompts = {};
   std::optional<std::string> default_prompt_name = {};  ///< the prompt without another
@@ -93,13 +95,15 @@ struct CrossEncoderFolder {
   bool do_lower_case = false;                  ///< as in SentenceRoute
 };
 
-/// Reads the folder of a classifier, with the settings of a CrossEncoder if it is one.
+/// Reads the folder of a classifier, with the settings of a CrossEncoder if it is one. `base`: of
+/// an adapter's folder, LoadOptions::base.
 ///
 /// Errors: those of read_sentence_folder(); c10::ValueError for a cross-encoder with more stages
 /// than a Transformer, and for an activation that is not a class of torch.nn that posenc has.
 ///
 /// Source: sentence-transformers 6.2.
-CrossEncoderFolder read_cross_encoder_folder(const std::string& folder);
+CrossEncoderFolder read_cross_encoder_folder(const std::string& folder,
+                                             const std::string& base = "");
 
 /// The text of the prompt `name` among a folder's `prompts`; empty for an empty name.
 ///

@@ -45,6 +45,9 @@ struct SentenceRoute {
   sentence::FirstStage first;         ///< what is given the ids
   /// Folder of the first stage and of its tokenizer. Routes whose folders are the same share it.
   std::string encoder;
+  /// Where an adapter's folder is that of the first stage, the folder of its model, of whose
+  /// config.json the encoder is; else that of the first stage.
+  std::string base = {};
   std::vector<SentenceStageFolder> stages;  ///< those after the first
   /// Most tokens of a text, special tokens included, as sentence_bert_config.json has it, but no
   /// more than the encoder has positions for. It is used in place of the tokenizer's own limit.

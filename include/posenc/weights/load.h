@@ -16,6 +16,12 @@ namespace posenc POSENC_EXPORT {
 
 struct LoadReport;
 
+/// An adapter of PEFT, and how much of it is added to its model.
+struct AdapterFolder {
+  std::string folder;  ///< with adapter_config.json and the adapter's tensors
+  double scale = 1.0;  ///< what its change of the weights is multiplied by
+};
+
 /// Relaxations of the default strict load.
 struct LoadOptions {
   /// Selects the names that begin with this prefix, including its dot ("model.encoder."), and
@@ -34,6 +40,12 @@ struct LoadOptions {
   /// Reads all tensors into separate memory before changing the module, so that it stays unchanged
   /// even after a read error. Needs as much memory again as the weights.
   TORCH_ARG(bool, staged) = false;
+  /// Adapters of PEFT (posenc/models/lora.h) that are merged into the weights while they are loaded:
+  /// for loaders of models' folders, such as load_encoder().
+  TORCH_ARG(std::vector<AdapterFolder>, adapters) = {};
+  /// The folder of the model to which an adapter's folder belongs that is loaded in place of a
+  /// model's; unless set, the one that the adapter names. For loaders of models' folders.
+  TORCH_ARG(std::string, base) = "";
   /// Where the report of the load is put, for loaders that return something else: a pointer to the
   /// caller's, or null.
   TORCH_ARG(std::add_pointer_t<LoadReport>, report) = nullptr;

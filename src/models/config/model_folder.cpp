@@ -64,13 +64,12 @@ void check_is_folder(const char* caller, const std::string& folder) {
 
 Settings model_config(const char* caller, const std::string& folder) {
   check_is_folder(caller, folder);
-  const std::filesystem::path path(folder);
-  TORCH_CHECK_VALUE(!io::may_exist((path / "adapter_config.json").string()), "[", caller, "] ",
-                    folder,
-                    ": must hold a whole model: an adapter is to be merged into its model first. "
-                    "Got adapter_config.json");
-  Settings config(caller, (path / "config.json").string());
+  Settings config(caller, (std::filesystem::path(folder) / "config.json").string());
   refuse_quantised(config);
+  if (config.has("lora_adaptations"))
+    config.refuse("lora_adaptations",
+                  "must be left out: adapters inside the weights are not supported. The model whose "
+                  "name ends in -hf has them in folders of their own, adapters/TASK");
   if (config.value("text_config").is_object()) refuse_quantised(config.inside("text_config"));
   return config;
 }

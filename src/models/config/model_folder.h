@@ -37,7 +37,7 @@ std::string weights_in(const char* caller, const std::string& folder);
 bool is_weights_file(std::string_view name);
 
 /// The config.json of such a folder. Throws c10::ValueError, naming `caller`, for a folder whose
-/// weights are not all of a model: quantised ones, and those of an adapter.
+/// weights are quantised, or have adapters inside.
 Settings model_config(const char* caller, const std::string& folder);
 
 /// Adds rules to `map` that drop the layers of a file beyond those of the model, as transformers

@@ -5,6 +5,7 @@
 #include "models/config/model_folder.h"
 #include "models/encoder/config.h"
 #include "models/encoder/folder.h"
+#include "models/lora/adapted_folder.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/dual_encoder.h"
 #include "weights/common/file.h"
@@ -68,6 +69,7 @@ std::vector<std::string> dual_encoder_model_types() {
 
 DualEncoder load_dual_encoder(const std::string& folder, const LoadOptions& options) {
   check_folder_options(kLoadDual, options);
+  refuse_adapters(kLoadDual, options, "load_encoder() loads each encoder of a pair with them");
   DualConfig config = io::in_context(
       kLoadDual, folder, [&] { return read_dual_config(model_config(kLoadDual, folder)); });
   const std::string path = weights_in(kLoadDual, folder);

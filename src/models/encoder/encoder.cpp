@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/low_rank.h"
 #include "core/print_fields.h"
 #include "models/encoder/config.h"
 #include "models/encoder/parts.h"
@@ -233,7 +234,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   }
   out.pooled = pooled_rows(options, out.last_hidden_state, input);
   if (pooler_norm) out.pooled = pooler_norm->forward(out.pooled);
-  if (pooler) out.pooled = pooler->forward(out.pooled);
+  if (pooler) out.pooled = forward_linear(*pooler, out.pooled);
   if (options.pooling() == encoder::Pooling::TanhOfFirst) out.pooled = out.pooled.tanh();
   return out;
 }

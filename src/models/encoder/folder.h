@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/encoder/config.h"
+#include "models/lora/adapted_source.h"
 #include "models/types/leftovers.h"
 #include "posenc/models/encoder.h"
 #include "weights/load/source.h"
@@ -25,6 +26,8 @@ struct EncoderFolder {
   const io::TensorSource& source;
   Leftovers& leftovers;      ///< those of `source`
   const std::string prefix;  ///< of the encoder's tensors
+  std::string given;         ///< the folder of the call, which may be that of an adapter
+  lora::AdaptedSource* adapted = nullptr;  ///< `source`, if adapters are merged into it
 };
 
 /// Opens the folder and calls `read`, whose errors get the place of the weights in front, then

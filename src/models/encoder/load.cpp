@@ -12,6 +12,8 @@
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
 #include "models/encoder/zero_biases.h"
+#include "models/lora/adapted_folder.h"
+#include "models/lora/heads.h"
 #include "models/sentence/sentence_folder.h"
 #include "posenc/core/skip_init.h"
 #include "weights/common/file.h"
@@ -97,19 +99,32 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
                          const std::function<std::string(const Settings&)>& part_of) {
   check_folder_options(caller, options);
   check_is_folder(caller, folder);
-  check_holds_encoder(caller, folder);
-  EncoderConfig config = io::in_context(caller, folder, [&] {
-    const Settings settings = model_config(caller, folder);
+  const AdaptedFolder place = adapted_folder(caller, folder, options);
+  const std::string& own = place.folder;
+  const LoadOptions& load = place.options;
+  check_holds_encoder(caller, own);
+  auto adapters = lora::load_all(caller, load.adapters());
+  EncoderConfig config = io::in_context(caller, own, [&] {
+    const Settings settings = lora::with_heads(model_config(caller, own), adapters);
     return read_encoder_config(settings, part_of ? part_of(settings) : "");
   });
-  const std::string path = weights_in(caller, folder);
+  const std::string path = weights_in(caller, own);
   io::in_context(caller, path, [&] {
+    const std::string type = config.whole.text("model_type", "");
     const io::FileSource file(path);
-    const io::RenamedSource source(file, options.prefix(), options.key_map());
-    Leftovers leftovers(source, options, {config.whole.text("model_type", ""), config.model.type});
-    leftovers.add_unused_patterns(source);
-    EncoderFolder open(caller, folder, options, std::move(config), path, source, leftovers);
+    const io::RenamedSource renamed(file, options.prefix(), options.key_map());
+    lora::AdaptedSource source(renamed, std::move(adapters),
+                               {type,
+                                {config.model.prefix, config.model.old_prefix},
+                                encoder_key_map(config)},
+                               options.prefix());
+    Leftovers leftovers(source, load, {type, config.model.type});
+    leftovers.add_unused_patterns(renamed);
+    EncoderFolder open(caller, own, load, std::move(config), path, source, leftovers);
+    open.given = folder;
+    open.adapted = source.empty() ? nullptr : &source;
     read(open);
+    source.check_targets(leftovers.read());
     leftovers.finish();
     return 0;
   });
@@ -165,7 +180,9 @@ Encoder encoder_in(const EncoderFolder& open, const std::string& part) {
 Encoder encoder_with_its_pooler(EncoderFolder& open, const std::string& part) {
   // The vector of a sentence-transformers model is what its later stages make of
   // last_hidden_state; the pooler beside them is not part of it.
-  if (is_sentence_model(open.caller, open.folder) || lacks_pooler(open)) {
+  const bool is_of_sentences = is_sentence_model(open.caller, open.folder) ||
+                               (!open.given.empty() && is_sentence_model(open.caller, open.given));
+  if (is_of_sentences || lacks_pooler(open)) {
     open.config.options.pooling(encoder::Pooling::None);
   }
   return encoder_in(open, part);

@@ -263,9 +263,13 @@ std::vector<std::string> encoder_token_table_names(const EncoderConfig& config,
   return names;
 }
 
+KeyMap encoder_key_map(const EncoderConfig& config) {
+  return key_map_of(config, config.structure.keys);
+}
+
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix) {
-  KeyMap map = key_map_of(config, config.structure.keys);
+  KeyMap map = encoder_key_map(config);
   if (config.structure.numbering != nullptr) {
     config.structure.numbering->drop_later(map, config, source, prefix);
   } else {

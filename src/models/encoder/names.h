@@ -47,6 +47,9 @@ int64_t encoder_layout(const EncoderConfig& config, const io::TensorSource& sour
 /// The words of a text, with blanks between.
 std::vector<std::string> words_in(const char* text);
 
+/// How the tensors of a file become an Encoder's, by all names that files have for them.
+KeyMap encoder_key_map(const EncoderConfig& config);
+
 /// Rules that drop what a class has beside the encoder, as far as it is known.
 KeyMap encoder_dropped_map(const EncoderStructure& structure);
 

@@ -14,6 +14,8 @@
 #include "models/config/settings.h"
 #include "models/frozen/frozen_file.h"
 #include "models/frozen/frozen_folder.h"
+#include "models/lora/adapted_folder.h"
+#include "models/save/copied_files.h"
 #include "models/save/write_folder.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/stage_settings.h"
@@ -30,71 +32,17 @@ namespace fs = std::filesystem;
 constexpr const char* kFolderCaller = "freeze_folder";
 constexpr const char* kSettingsFile = "config.json";
 constexpr uint64_t kMostText = 16'000'000;
-
-// How files of weights end, of any program.
-constexpr std::string_view kWeightsEndings[] = {".safetensors", ".bin",  ".pt",        ".pth",
-                                                ".ckpt",        ".h5",   ".onnx",      ".msgpack",
-                                                ".ot",          ".gguf", ".index.json"};
-
-bool is_weights(const std::string& name) {
-  for (const std::string_view ending : kWeightsEndings)
-    if (name.ends_with(ending)) return true;
-  return false;
-}
-
-// Where a model is in a folder, and the folders of the stages after it.
-struct FolderParts {
-  std::string inner;               // of the model, within; empty for the folder itself
-  std::set<std::string> stages;    // within
-  bool is_sentence_model = false;  // whose head is not used
-};
-
-FolderParts parts_of(const std::string& folder) {
-  if (!has_modules(folder)) return {};
-  FolderParts parts;
-  const auto stages = checked_modules(kFolderCaller, folder).stages;
-  TORCH_CHECK_VALUE(stages.front().kind != "StaticEmbedding", "[", kFolderCaller, "] ", folder,
-                    ": the model must have layers. Got a static embedding, which is a table");
-  for (const SentenceModule& stage : stages)
-    TORCH_CHECK_VALUE(!stage.is_router(), "[", kFolderCaller, "] ", folder,
-                      ": the model must have one route. Got a Router");
-  parts.inner = stages.front().path;
-  for (std::size_t i = 1; i < stages.size(); ++i)
-    if (!stages[i].path.empty()) parts.stages.insert(stages[i].path);
-  parts.is_sentence_model = inspect_sentence_kind(folder) != SentenceKind::CrossEncoder;
-  return parts;
-}
-
-std::string joined(const std::string& inner, const std::string& name) {
-  return (fs::path(inner) / name).generic_string();
-}
-
-// The files that are copied, by their names within the folder; not those of folders in it.
-std::map<std::string, fs::path> copied_files(const std::string& folder, const FolderParts& parts) {
-  std::map<std::string, fs::path> files;
-  const auto add = [&](const std::string& inner, bool with_weights) {
-    const fs::path from = fs::path(folder) / inner;
-    std::error_code unknown;
-    if (!fs::is_directory(from, unknown)) return;  // of a stage that has no files
-    for (const auto& entry : fs::directory_iterator(from)) {
-      const std::string name = entry.path().filename().string();
-      const bool is_left_out = name.front() == '.' || (!with_weights && is_weights(name));
-      if (entry.is_regular_file() && !is_left_out) files.emplace(joined(inner, name), entry.path());
-    }
-  };
-  for (const std::string& stage : parts.stages) add(stage, true);
-  add("", false);
-  add(parts.inner, false);
-  return files;
-}
+constexpr const char* kFrozenAlready =
+    "the model is frozen already; they are merged before that, while its weights are loaded";
 
 FrozenContents contents_in(const std::string& folder, bool with_head, const FreezeOptions& options,
                            const LoadOptions& load) {
-  const Settings config = model_config(kFolderCaller, folder);
+  const Settings config =
+      model_config(kFolderCaller, config_folder(kFolderCaller, folder, load.base()));
   const auto* const type = hf::find_model_type(config.text("model_type", ""));
   if (type != nullptr && type->seq2seq != nullptr)
     return frozen_contents(freeze(load_seq2seq_weights(folder, load).model, options));
-  if (with_head && inspect_head(folder))
+  if (with_head && inspect_head(folder, load))
     return frozen_contents(freeze(load_classifier(folder, std::nullopt, load), options));
   return frozen_contents(freeze(load_encoder(folder, load), options));
 }
@@ -114,8 +62,8 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
   for (const std::string& inner : folders) {
     if (!fs::is_directory(fs::path(out) / inner, unknown)) continue;
     for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
-      const std::string name = entry.path().filename().string(), whole = joined(inner, name);
-      const bool is_replaced = copied.contains(whole) || whole == joined(parts.inner, kFrozenFile);
+      const std::string name = entry.path().filename().string(), whole = in_folder(inner, name);
+      const bool is_replaced = copied.contains(whole) || whole == in_folder(parts.inner, kFrozenFile);
       if (is_replaced || name.front() == '.' || !entry.is_regular_file()) continue;
       TORCH_CHECK_VALUE(!is_weights(name) || name == kFrozenFile, "[", kFolderCaller, "] ", out,
                         ": out must hold no weights of a model. Got ", whole);
@@ -160,8 +108,8 @@ bool is_frozen_folder(const std::string& folder) {
 void freeze_folder(const std::string& folder, const std::string& out, const FreezeOptions& options,
                    const LoadOptions& load, bool with_head) {
   check_is_folder(kFolderCaller, folder);
-  const FolderParts parts = parts_of(folder);
-  const auto copied = copied_files(folder, parts);
+  const FolderParts parts = parts_of(kFolderCaller, folder);
+  const auto copied = files_of_model(kFolderCaller, folder, parts, load.base());
   check_out(folder, out, parts, copied);
   const auto writer = io::in_context(
       kFolderCaller, out, [&] { return std::make_unique<FolderWriter>(out); });  // before the work
@@ -169,11 +117,11 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
       parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
   FrozenContents contents =
       contents_in(model, with_head && !parts.is_sentence_model, options, load);
-  contents.settings[kSettingsFile] =
-      digest_of(io::read_text((fs::path(model) / kSettingsFile).string(), kMostText));
+  contents.settings[kSettingsFile] = digest_of(
+      io::read_text(copied.at(in_folder(parts.inner, kSettingsFile)).string(), kMostText));
   io::in_context(kFolderCaller, out, [&] {
     for (const auto& [name, path] : copied) writer->add_copy(name, path.string());
-    writer->add_written(joined(parts.inner, kFrozenFile),
+    writer->add_written(in_folder(parts.inner, kFrozenFile),
                         [&](io::AtomicFile& file) { write_frozen(contents, file); });
     writer->commit();
     return 0;
@@ -183,6 +131,7 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
 FrozenEncoder load_and_freeze_encoder(const std::string& folder, const FreezeOptions& options,
                                       const LoadOptions& load) {
   if (!is_frozen_folder(folder)) return freeze(load_encoder(folder, load), options);
+  refuse_adapters("load_and_freeze_encoder", load, kFrozenAlready);
   return with_options("load_and_freeze_encoder", folder,
                       load_frozen_encoder(folder, as_asked(options)), options);
 }
@@ -191,6 +140,7 @@ FrozenClassifier load_and_freeze_classifier(const std::string& folder, const Fre
                                             const LoadOptions& load,
                                             std::optional<head::Kind> kind) {
   if (!is_frozen_folder(folder)) return freeze(load_classifier(folder, kind, load), options);
+  refuse_adapters("load_and_freeze_classifier", load, kFrozenAlready);
   FrozenClassifier frozen =
       with_options("load_and_freeze_classifier", folder,
                    load_frozen_classifier(folder, as_asked(options)), options);
@@ -206,6 +156,7 @@ FrozenSeq2Seq load_and_freeze_seq2seq(const std::string& folder, const FreezeOpt
     Seq2SeqWeights loaded = load_seq2seq_weights(folder, load);
     return {freeze(std::move(loaded.model), options), loaded.pad, loaded.model_type, loaded.config};
   }
+  refuse_adapters(kCaller, load, kFrozenAlready);
   const Settings config = model_config(kCaller, folder);
   const hf::ModelType& type = seq2seq_type(config);
   FrozenTransformer model =

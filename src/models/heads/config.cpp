@@ -9,6 +9,8 @@
 
 #include "core/named.h"
 #include "models/encoder/parts.h"
+#include "models/lora/adapted_folder.h"
+#include "models/lora/heads.h"
 #include "models/seq2seq/load.h"
 #include "posenc/models/inspect_folder.h"
 
@@ -272,9 +274,12 @@ std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
   return kinds;
 }
 
-std::optional<head::Kind> inspect_head(const std::string& folder) {
-  const auto path = std::filesystem::path(folder) / "config.json";
-  const auto name = class_in(Settings("inspect_head", path.string()));
+std::optional<head::Kind> inspect_head(const std::string& folder, const LoadOptions& options) {
+  constexpr const char* kCaller = "inspect_head";
+  const AdaptedFolder place = adapted_folder(kCaller, folder, options);
+  const auto path = std::filesystem::path(place.folder) / "config.json";
+  const auto name = class_in(lora::with_heads(Settings(kCaller, path.string()),
+                                              lora::load_all(kCaller, place.options.adapters())));
   return name ? kind_of_class(*name) : std::nullopt;
 }
 

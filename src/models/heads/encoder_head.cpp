@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/low_rank.h"
 #include "core/print_fields.h"
 #include "models/heads/rows.h"
 #include "posenc/core/skip_init.h"
@@ -92,7 +93,7 @@ torch::Tensor EncoderHeadImpl::logits(const torch::Tensor& rows, const torch::Te
                       "[EncoderHead] the table of a tied head must be ", at::IntArrayRef(expected),
                       ". Got ", table.defined() ? table.sizes() : at::IntArrayRef{});
   }
-  torch::Tensor x = dense ? dense->forward(rows) : rows;
+  torch::Tensor x = dense ? forward_linear(*dense, rows) : rows;
   x = functional::activate(x, options.activation());
   if (dense2) x = functional::activate(dense2->forward(x), options.activation());
   if (norm) x = norm->forward(x);

@@ -108,6 +108,15 @@ bool has_own_table(const EncoderFolder& open, const HeadConfig& config, const at
   return !at::equal(open.source.tensor(index).to(table.scalar_type()), table);
 }
 
+// An adapter changes the table of tokens, and not the output layer that is tied to it.
+void keep_tied_output(const EncoderFolder& open, const HeadConfig& config) {
+  if (open.adapted == nullptr || !config.options.tied()) return;
+  for (const std::string& table : encoder_token_table_names(open.config, open.prefix)) {
+    if (open.adapted->is_changed(table))
+      open.adapted->keep(open.options.prefix() + config.structure.out + ".weight", table);
+  }
+}
+
 EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
   const HeadNames names(open, config);
   const auto make = [&](const Settings*) { return EncoderHead(config.options).ptr(); };
@@ -177,6 +186,7 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
     if (config.options.rows() != head::Rows::Pooled && lacks_pooler(open)) {
       open.config.options.pooling(encoder::Pooling::None);
     }
+    keep_tied_output(open, config);
     const Encoder encoder =
         config.structure.is_on_decoder ? with_decoder(open) : encoder_in(open, "encoder.");
     if (config.options.tied() && has_own_table(open, config, encoder->embeddings->tokens->weight)) {

@@ -67,31 +67,7 @@ void add_frequencies(StateDict& tensors, const EncoderImpl& model,
 // The encoder's tensors as a file of transformers has them.
 StateDict encoder_tensors(const EncoderImpl& model, const EncoderConfig& config) {
   const LoadOptions names = encoder_save_options(config);
-  const io::FormatNames format = encoder_format_names(config);
-  StateDict tensors;
-  const auto parameters = model.named_parameters();
-  for (const auto& item : parameters) {
-    const at::Tensor tensor = item.value().detach().to(at::kFloat);
-    if (format.optional.count(item.key()) != 0) {
-      check_zeros(item.key(), tensor, config.settings, "qkv_bias");
-      continue;
-    }
-    const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
-                                   [&](const auto& one) { return one.name == item.key(); });
-    auto in_file = io::names_in_file(item.key(), names);
-    if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
-    if (in_file.empty()) in_file = {names.prefix() + item.key()};
-    const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
-    const auto* const out = parameters.find(layer + "out_proj.weight");
-    const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
-    add_packed(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
-  }
-  for (const auto& item : model.named_buffers()) {
-    if (item.key().find(".batch_norm.") == std::string::npos &&
-        !item.key().ends_with(".output_factor"))
-      continue;
-    add_packed(tensors, io::names_in_file(item.key(), names), item.value(), 0);
-  }
+  StateDict tensors = encoder_parts(model, config);
   change_back(tensors, names);
   add_frequencies(tensors, model, config.structure, names.prefix());
   return without_absent_biases(tensors, config, names.prefix());
@@ -311,6 +287,36 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
 }
 
 }  // namespace
+
+StateDict encoder_parts(const EncoderImpl& model, const EncoderConfig& config) {
+  const LoadOptions names = encoder_save_options(config);
+  const io::FormatNames format = encoder_format_names(config);
+  StateDict tensors;
+  const auto parameters = model.named_parameters();
+  for (const auto& item : parameters) {
+    const at::Tensor tensor = item.value().detach().to(at::kFloat);
+    if (format.optional.count(item.key()) != 0) {
+      check_zeros(item.key(), tensor, config.settings, "qkv_bias");
+      continue;
+    }
+    const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
+                                   [&](const auto& one) { return one.name == item.key(); });
+    auto in_file = io::names_in_file(item.key(), names);
+    if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
+    if (in_file.empty()) in_file = {names.prefix() + item.key()};
+    const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
+    const auto* const out = parameters.find(layer + "out_proj.weight");
+    const bool convolves = config.structure.mixing == Mixing::Convolution;  // half of its columns
+    add_packed(tensors, in_file, tensor, out == nullptr ? 0 : out->size(1) / (convolves ? 2 : 1));
+  }
+  for (const auto& item : model.named_buffers()) {
+    if (item.key().find(".batch_norm.") == std::string::npos &&
+        !item.key().ends_with(".output_factor"))
+      continue;
+    add_packed(tensors, io::names_in_file(item.key(), names), item.value(), 0);
+  }
+  return tensors;
+}
 
 PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
                                       const SavePretrainedOptions& options) {

@@ -174,6 +174,16 @@ StateDict seq2seq_tensors(const TransformerImpl& model, const hf::ModelType& typ
   StateDict tensors;
   add_vocabulary(tensors, model, vocabulary);
   add_positions(tensors, model, *type.seq2seq);
+  for (const auto& item : seq2seq_parts(model, type, options))
+    tensors.insert(item.key(), item.value());
+  change_back(tensors, names);
+  return tensors;
+}
+
+StateDict seq2seq_parts(const TransformerImpl& model, const hf::ModelType& type,
+                        const TransformerOptions& options) {
+  const LoadOptions names = LoadOptions().key_map(type.seq2seq->family->keys(options));
+  StateDict tensors;
   for (const auto& item : model.named_parameters()) {
     const bool is_of_vocabulary = item.key().find(".token_embedding.") != std::string::npos ||
                                   item.key() == "final_layer.weight";
@@ -184,7 +194,6 @@ StateDict seq2seq_tensors(const TransformerImpl& model, const hf::ModelType& typ
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
     add_packed(tensors, in_file, tensor, tensor.size(0) / 3);
   }
-  change_back(tensors, names);
   return tensors;
 }
 

@@ -3,10 +3,19 @@
 // The tensors of a folder that are not the encoder's own, or not as the encoder has them.
 
 #include "models/encoder/config.h"
+#include "posenc/transformer/transformer.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/state_dict.h"
 
 namespace posenc {
+
+/// The tensors of an encoder, or rows of them, under their names in its file; they share its memory.
+/// Those that a rule changes are as the model has them.
+StateDict encoder_parts(const EncoderImpl& model, const EncoderConfig& config);
+
+/// The same for an encoder-decoder of that type, without the matrices of its vocabulary.
+StateDict seq2seq_parts(const TransformerImpl& model, const hf::ModelType& type,
+                        const TransformerOptions& options);
 
 /// Undoes what the rules of `names` change besides names, where a file has a weight otherwise than
 /// the model. Throws c10::ValueError for a weight that is not zero between the groups that it has

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "models/config/model_folder.h"
+#include "models/lora/adapted_folder.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
@@ -44,7 +45,7 @@ std::string listed_model(const std::string& folder) {
 
 }  // namespace
 
-CrossEncoderFolder read_cross_encoder_folder(const std::string& folder) {
+CrossEncoderFolder read_cross_encoder_folder(const std::string& folder, const std::string& base) {
   check_is_folder(kCrossReader, folder);
   const Settings found = model_settings(kCrossReader, folder);
   const std::string kind = found.text("model_type", "SentenceTransformer");
@@ -53,14 +54,16 @@ CrossEncoderFolder read_cross_encoder_folder(const std::string& folder) {
   const Settings own = is_own ? found : Settings::of_object(kCrossReader, nlohmann::json::object());
   CrossEncoderFolder result;
   result.model = is_listed ? listed_model(folder) : folder;
-  const auto texts = transformer_settings(kCrossReader, result.model, kScores, is_listed);
+  const std::string config = config_folder(kCrossReader, result.model, base);
+  result.tokenizer = tokenizer_folder(kCrossReader, result.model, base);
+  const auto texts = transformer_settings(kCrossReader, result.model, config, kScores, is_listed);
   result.max_seq_length = texts.max_seq_length;
   result.max_positions = texts.max_positions;
   result.do_lower_case = texts.do_lower_case;
   const PromptSettings prompts = prompts_in(own, {});
   result.prompts = prompts.prompts;
   result.default_prompt_name = prompts.default_name;
-  result.activation = activation_in(own, result.model);
+  result.activation = activation_in(own, config);
   return result;
 }
 

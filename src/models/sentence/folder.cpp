@@ -11,6 +11,7 @@
 
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
+#include "models/lora/adapted_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
 #include "models/types/leftovers.h"
@@ -39,7 +40,7 @@ SentenceStagesOptions stages_options(const SentenceFolder& folder, const Sentenc
   const int64_t width =
       is_static
           ? load_static_embedding(route.encoder).size(1)
-          : width_of(encoder_options_from_hf((fs::path(route.encoder) / "config.json").string()));
+          : width_of(encoder_options_from_hf((fs::path(route.base) / "config.json").string()));
   auto options = SentenceStagesOptions(width).takes_sentences(is_static);
   if (folder.kind == SentenceKind::MultiVector) options.result(sentence::Feature::Tokens);
   for (const auto& stage : route.stages) options.stages().push_back(stage.stage);
@@ -101,10 +102,11 @@ void check_model2vec(const StateDict& tensors) {
 
 }  // namespace
 
-SentenceFolder read_sentence_folder(const std::string& folder, std::optional<SentenceKind> kind) {
+SentenceFolder read_sentence_folder(const std::string& folder, std::optional<SentenceKind> kind,
+                                    const std::string& base) {
   const SentenceModules modules = sentence_modules(kReader, folder, kind);
   SentenceFolder result = {kind.value_or(inspect_sentence_kind(folder)), {}};
-  result.routes = sentence_routes(kReader, modules, result.kind);
+  result.routes = sentence_routes(kReader, modules, result.kind, base);
   result.has_modules = modules.is_listed;
   const Settings config = modules.is_listed
                               ? model_settings(kReader, folder)
@@ -149,13 +151,14 @@ std::vector<SentenceStages> load_sentence_stages(const SentenceFolder& folder,
 
 SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions& options,
                                     sentence::Task task) {
-  SentenceFolder read = read_sentence_folder(folder);
+  SentenceFolder read = read_sentence_folder(folder, std::nullopt, options.base());
   read.routes = {read.route(task)};
   return load_sentence_stages(read, options).front();
 }
 
 torch::Tensor load_static_embedding(const std::string& folder, const LoadOptions& options) {
   check_folder_options(kTableLoader, options);
+  refuse_adapters(kTableLoader, options, "a table of tokens has no layers");
   const std::string path = weights_in(kTableLoader, folder);
   return io::in_context(kTableLoader, path, [&] {
     const io::FileSource file(path);

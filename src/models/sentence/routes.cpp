@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/lora/adapted_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
 
@@ -20,7 +21,7 @@ constexpr TransformerTask kFeatures[] = {TransformerTask::FeatureExtraction};
 // Whether a stage is one of which the encoder gives what it reads.
 bool has_effect(const char* caller, const SentenceRoute& route, const StageKind& kind) {
   if (kind.acts == nullptr) return true;
-  return kind.acts({caller, (fs::path(route.encoder) / "config.json").string()});
+  return kind.acts({caller, (fs::path(route.base) / "config.json").string()});
 }
 
 const StageKind& kind_of_stage(const char* caller, const SentenceModules& modules,
@@ -62,7 +63,7 @@ std::vector<SentenceStageFolder> stages_after_first(const char* caller,
                                                     const SentenceRoute& route,
                                                     SentenceKind model) {
   if (!modules.is_listed)
-    return {{sentence::Pooling{{default_pooling(caller, route.encoder)}}, ""}};
+    return {{sentence::Pooling{{default_pooling(caller, route.base)}}, ""}};
   std::vector<SentenceStageFolder> stages;
   for (std::size_t i = 1; i < own.size(); ++i) {
     const StageKind& kind = kind_of_stage(caller, modules, own[i]);
@@ -77,7 +78,7 @@ void read_transformer(const char* caller, const SentenceModules& modules, Senten
                       SentenceRoute& route) {
   if (!modules.is_listed) check_no_chat_template(caller, route.encoder);
   const TransformerSettings texts =
-      transformer_settings(caller, route.encoder, kFeatures, modules.is_listed);
+      transformer_settings(caller, route.encoder, route.base, kFeatures, modules.is_listed);
   route.max_seq_length = texts.max_seq_length;
   route.max_positions = texts.max_positions;
   route.query_length = texts.query_length;
@@ -90,7 +91,8 @@ void read_transformer(const char* caller, const SentenceModules& modules, Senten
 }
 
 SentenceRoute read_route(const char* caller, const SentenceModules& modules,
-                         const std::vector<SentenceModule>& own, SentenceKind model) {
+                         const std::vector<SentenceModule>& own, SentenceKind model,
+                         const std::string& base) {
   const bool is_static = !own.empty() && own.front().kind == "StaticEmbedding";
   TORCH_CHECK_VALUE(is_static || (!own.empty() && own.front().kind == "Transformer"), "[", caller,
                     "] ", (modules.folder / "modules.json").string(),
@@ -99,6 +101,7 @@ SentenceRoute read_route(const char* caller, const SentenceModules& modules,
   SentenceRoute route;
   route.first = is_static ? FirstStage::StaticEmbedding : FirstStage::Encoder;
   route.encoder = stage_folder(modules, own.front());
+  route.base = is_static ? route.encoder : config_folder(caller, route.encoder, base);
   if (!is_static) read_transformer(caller, modules, model, route);
   route.stages = stages_after_first(caller, modules, own, route, model);
   return route;
@@ -107,7 +110,7 @@ SentenceRoute read_route(const char* caller, const SentenceModules& modules,
 }  // namespace
 
 std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
-                                           SentenceKind kind) {
+                                           SentenceKind kind, const std::string& base) {
   std::vector<SentenceRoute> routes;
   std::vector<std::vector<SentenceModule>> known;
   for (const Task task : {Task::None, Task::Query, Task::Document}) {
@@ -115,7 +118,7 @@ std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceMod
     if (!own) continue;
     const auto same = std::find(known.begin(), known.end(), *own) - known.begin();
     if (same == std::ssize(known)) {
-      routes.push_back(read_route(caller, modules, *own, kind));
+      routes.push_back(read_route(caller, modules, *own, kind, base));
       known.push_back(*own);
     }
     routes[static_cast<std::size_t>(same)].tasks.push_back(task);

@@ -30,7 +30,7 @@ SentenceModules sentence_modules(const char* caller, const std::string& folder,
 /// The routes through the stages of a model that is read as one of that kind. Throws
 /// c10::ValueError for a stage that posenc lacks and for settings, WeightsError for files.
 std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
-                                           SentenceKind kind);
+                                           SentenceKind kind, const std::string& base = "");
 
 /// The settings of a stage of that kind in `folder`; none where it may lack them.
 Settings settings_of_stage(const char* caller, const std::string& folder, const StageKind& kind);

@@ -202,8 +202,9 @@ Settings settings_or_none(const char* caller, const std::string& path) {
 }
 
 TransformerSettings transformer_settings(const char* caller, const fs::path& folder,
+                                         const fs::path& model,
                                          std::span<const TransformerTask> tasks, bool is_listed) {
-  const Positions positions = positions_in(caller, folder);
+  const Positions positions = positions_in(caller, model);
   TransformerSettings result = {tasks.front()};
   result.max_positions = positions.stated;
   if (!is_listed) return result;

@@ -30,10 +30,11 @@ struct TransformerSettings {
   bool do_lower_case = false;
 };
 
-/// Reads those of the model in `folder`, from its sentence_bert_config.json if `is_listed`, by a
-/// modules.json. Its task, the first of `tasks` if there is none, must be one of those. Throws
+/// Reads those of the stage in `folder`, from its sentence_bert_config.json if `is_listed`, by a
+/// modules.json, and from the config.json in `model`. Its task, the first of `tasks` if there is none, must be one of those. Throws
 /// c10::ValueError for settings that change the model's output in ways that posenc lacks.
 TransformerSettings transformer_settings(const char* caller, const std::filesystem::path& folder,
+                                         const std::filesystem::path& model,
                                          std::span<const TransformerTask> tasks, bool is_listed);
 
 /// Throws c10::ValueError if the tokenizer in `folder` has a chat template: sentence-transformers

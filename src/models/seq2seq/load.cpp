@@ -3,6 +3,8 @@
 #include <torch/nn/init.h>
 
 #include "models/config/model_folder.h"
+#include "models/lora/adapted_folder.h"
+#include "models/lora/adapted_source.h"
 #include "models/types/leftovers.h"
 #include "models/types/model_class.h"
 #include "models/types/model_types.h"
@@ -159,8 +161,12 @@ PlannedTransformer planned_transformer(const char* caller, const std::string& fo
   return {std::move(model), std::move(plan)};
 }
 
-Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions& load) {
-  check_folder_options(kCaller, load);
+Seq2SeqWeights load_seq2seq_weights(const std::string& given, const LoadOptions& options_given) {
+  check_folder_options(kCaller, options_given);
+  check_is_folder(kCaller, given);
+  const AdaptedFolder place = adapted_folder(kCaller, given, options_given);
+  const std::string& folder = place.folder;
+  const LoadOptions& load = place.options;
   const auto config =
       io::in_context(kCaller, folder, [&] { return model_config(kCaller, folder); });
   const hf::ModelType& type = seq2seq_type(config);
@@ -169,11 +175,13 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions
   const Settings own = seq2seq_settings(config, type.type);
   TransformerOptions options = family.options(own, structure);
   const std::string path = weights_in(kCaller, folder);
+  auto adapters = lora::load_all(kCaller, load.adapters());
   return io::in_context(kCaller, path, [&] {
     const io::FileSource file(path);
     const io::RenamedSource selected(file, "", selection_of(load.prefix()));
     const io::RenamedSource mapped(selected, "", load.key_map());
-    const io::RenamedSource renamed(mapped, "", family.renames(structure));
+    const lora::AdaptedSource adapted(mapped, std::move(adapters), {type.type, {family.prefix}});
+    const io::RenamedSource renamed(adapted, "", family.renames(structure));
     const VocabularyNames names = family.vocabulary(own, structure);
     const LoadOptions without_prefix = LoadOptions(load).prefix("");
     Leftovers leftovers(renamed, without_prefix, {type.type});
@@ -184,6 +192,7 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& folder, const LoadOptions
     PlannedTransformer loaded =
         planned_transformer(kCaller, folder, path, own, structure, options, names, renamed);
     leftovers.add_model(*loaded.plan, family.prefix, "");
+    adapted.check_targets(leftovers.read());
     leftovers.finish();
     return Seq2SeqWeights{std::move(loaded.model), pad, type.type, config};
   });

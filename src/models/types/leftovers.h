@@ -30,6 +30,9 @@ class Leftovers {
   /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
   void add_read(const std::string& name, const std::string& own = "");
 
+  /// The names of all that has been read.
+  const std::set<std::string>& read() const { return read_; }
+
   /// The patterns of the options' key map, by which `renamed` got its names, that no name took.
   void add_unused_patterns(const io::RenamedSource& renamed) {
     report_.unused_patterns = renamed.unused_patterns();

@@ -217,7 +217,7 @@ const Tokenizer& TextClassifier::tokenizer() const { return parts_->tokenizer; }
 
 TextClassifier load_text_classifier(const std::string& folder, const FreezeOptions& options,
                                     const LoadOptions& load, std::optional<head::Kind> kind) {
-  const CrossEncoderFolder read = read_cross_encoder_folder(folder);
+  const CrossEncoderFolder read = read_cross_encoder_folder(folder, load.base());
   FrozenClassifier model = load_and_freeze_classifier(read.model, options, load, kind);
   TORCH_CHECK_VALUE(model.options().encoder().embeddings().has_value(),
                     "[load_text_classifier] the model must be one of texts. Got ", folder,
@@ -225,7 +225,7 @@ TextClassifier load_text_classifier(const std::string& folder, const FreezeOptio
   text::TextClassifierParts parts = {
       .folder = read,
       .model = std::move(model),
-      .tokenizer = Tokenizer::from_folder(read.model, read.do_lower_case),
+      .tokenizer = Tokenizer::from_folder(read.tokenizer, read.do_lower_case),
       .max_length = std::nullopt,
       .rules = {},
       .call = {.threads = options.threads()}};

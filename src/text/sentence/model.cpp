@@ -31,7 +31,8 @@ FirstModel load_first(const SentenceRoute& route, const FreezeOptions& options,
     const auto file = (std::filesystem::path(route.encoder) / "tokenizer.json").string();
     return {Tokenizer::from_file(file), std::nullopt, load_static_embedding(route.encoder, load)};
   }
-  return {Tokenizer::from_folder(route.encoder, route.do_lower_case),
+  const std::string words = tokenizer_folder("load_sentence_encoder", route.encoder, load.base());
+  return {Tokenizer::from_folder(words, route.do_lower_case),
           load_and_freeze_encoder(route.encoder, options, load),
           {}};
 }

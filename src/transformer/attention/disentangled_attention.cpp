@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/low_rank.h"
 #include "core/print_fields.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/positions/relative/term.h"
@@ -117,12 +118,17 @@ PositionProjections position_projections(const DisentangledAttentionImpl& attent
 
 std::tuple<torch::Tensor, torch::Tensor> DisentangledAttentionImpl::position_heads(
     const torch::Tensor& table) {
-  const auto heads_of = [&](const PositionProjection& own) {
+  const int64_t width = options.embed_dim();
+  const auto heads_of = [&](const PositionProjection& own, const torch::nn::Linear& apart,
+                            int64_t shared) {
     if (!own.weight.defined()) return torch::Tensor();
-    return heads_of_rows(torch::linear(table, own.weight, own.bias), options.num_heads());
+    const torch::Tensor rows =
+        apart ? forward_linear(*apart.ptr(), table)
+              : linear_rows(table, in_proj_weight, in_proj_bias, shared * width, width);
+    return heads_of_rows(rows, options.num_heads());
   };
   const PositionProjections projections = position_projections(*this, table);
-  return {heads_of(projections.keys), heads_of(projections.queries)};
+  return {heads_of(projections.keys, pos_key, 1), heads_of(projections.queries, pos_query, 0)};
 }
 
 torch::Tensor DisentangledAttentionImpl::forward(const torch::Tensor& x, const torch::Tensor& table,
@@ -147,7 +153,7 @@ torch::Tensor DisentangledAttentionImpl::run(const torch::Tensor& x, const torch
     bias = torch::cat({bias.narrow(0, 0, width), bias.narrow(0, width, width).detach(),
                        bias.narrow(0, 2 * width, width)});
   }
-  const auto parts = torch::linear(x, in_proj_weight, bias).chunk(3, -1);
+  const auto parts = linear_rows(x, in_proj_weight, bias).chunk(3, -1);
   const auto of_heads = [&](const torch::Tensor& part) {
     return part.unflatten(-1, {heads, -1}).transpose(1, 2);
   };
@@ -166,7 +172,7 @@ torch::Tensor DisentangledAttentionImpl::run(const torch::Tensor& x, const torch
   const torch::Tensor weights = drop(*dropout, masked_weights(q, k, term, scale(), mask));
   if (shares != nullptr) *shares = weights;
   const torch::Tensor context = torch::matmul(weights, v);
-  return out_proj->forward(context.transpose(1, 2).flatten(2));
+  return forward_linear(*out_proj, context.transpose(1, 2).flatten(2));
 }
 
 }  // namespace posenc

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "core/low_rank.h"
 #include "positions/relative/weights.h"
 #include "transformer/functional/attention_mask_internals.h"
 #include "transformer/functional/attention_weights.h"
@@ -43,13 +44,13 @@ at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights
                    int64_t count = 1) {
   const int64_t width = query_width_of(weights), kv_width = kv_width_of(weights);
   const int64_t first[] = {0, width, width + kv_width, width + 2 * kv_width};
-  const auto rows = [&](const at::Tensor& whole) {
-    return count == 3 ? whole : whole.narrow(0, first[part], first[part + count] - first[part]);
-  };
+  const int64_t begin = first[part], rows = first[part + count] - begin;
   const at::Tensor own[] = {weights.q_proj_weight, weights.k_proj_weight, weights.v_proj_weight};
   std::optional<at::Tensor> bias;
-  if (weights.in_proj_bias.defined()) bias = rows(weights.in_proj_bias);
-  return at::linear(x, packed(weights) ? rows(weights.in_proj_weight) : own[part], bias);
+  if (weights.in_proj_bias.defined()) bias = weights.in_proj_bias;
+  if (packed(weights)) return linear_rows(x, weights.in_proj_weight, bias, begin, rows);
+  if (bias) bias = bias->narrow(0, begin, rows);
+  return linear_rows(x, own[part], bias);
 }
 
 // (B, L, count * H * Dh) -> count x (B, H, L, Dh), as views.
@@ -128,7 +129,7 @@ at::Tensor joined(const at::Tensor& context, const MultiheadAttentionWeights& we
   std::optional<at::Tensor> out_bias;
   if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
   const auto join = [&](const at::Tensor& x) {  // (., ., H, Dh) -> (., ., E)
-    return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
+    return linear_rows(x.flatten(2), weights.out_proj_weight, out_bias);
   };
   if (!options.python_dropout_order()) return join(context.transpose(1, 2));
   return join(context.permute({2, 0, 1, 3})).transpose(0, 1);  // (L, B, E) -> (B, L, E)

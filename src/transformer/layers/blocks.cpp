@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/low_rank.h"
 #include "transformer/functional/attention_mask_internals.h"
 #include "transformer/functional/drop.h"
 #include "transformer/functional/fourier_mixing.h"
@@ -187,7 +188,7 @@ at::Tensor run(const std::vector<Block>& blocks, at::Tensor x, const Call& call,
 
 at::Tensor run(const Network& network, const at::Tensor& x) {
   const Activation activation = network.options->activation();
-  at::Tensor hidden = network.wide->forward(x);  // (B, L, d_ff), with gates (B, L, 2 d_ff)
+  at::Tensor hidden = forward_linear(*network.wide, x);  // (B, L, d_ff), with gates (B, L, 2 d_ff)
   if (network.options->feed_forward() == FeedForward::Gated) {
     const auto parts = hidden.chunk(2, -1);
     hidden = functional::activate(parts[0], activation) * parts[1];
@@ -197,7 +198,7 @@ at::Tensor run(const Network& network, const at::Tensor& x) {
     hidden = functional::activate(hidden, activation);
   }
   if (network.between != nullptr) hidden = drop(*network.between, hidden);
-  return network.narrow->forward(hidden);
+  return forward_linear(*network.narrow, hidden);
 }
 
 }  // namespace posenc::blocks

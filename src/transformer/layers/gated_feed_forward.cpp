@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/low_rank.h"
 #include "core/print_fields.h"
 #include "positions/nn/weights.h"
 
@@ -31,8 +32,8 @@ void GatedFeedForwardImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor GatedFeedForwardImpl::forward(const torch::Tensor& x) {
   TORCH_CHECK_VALUE(x.dim() > 0 && x.size(-1) == options.d_model(),
                     "[GatedFeedForward] x must be (..., ", options.d_model(), "). Got ", x.sizes());
-  return down_proj->forward(functional::activate(gate_proj->forward(x), options.gate()) *
-                            up_proj->forward(x));
+  const torch::Tensor gate = functional::activate(forward_linear(*gate_proj, x), options.gate());
+  return forward_linear(*down_proj, gate * forward_linear(*up_proj, x));
 }
 
 }  // namespace posenc

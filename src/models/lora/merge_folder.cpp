@@ -1,0 +1,174 @@
+// merge_adapters().
+
+#include <c10/util/Exception.h>
+
+#include <filesystem>
+#include <set>
+
+#include "models/config/model_folder.h"
+#include "models/encoder/names.h"
+#include "models/lora/adapted_folder.h"
+#include "models/lora/adapted_source.h"
+#include "models/lora/heads.h"
+#include "models/save/copied_files.h"
+#include "models/save/saved_settings.h"
+#include "models/save/write_folder.h"
+#include "models/types/model_types.h"
+#include "weights/common/file.h"
+
+namespace posenc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMerger = "merge_adapters";
+constexpr const char* kTied = "tie_word_embeddings";
+constexpr int64_t kShard = 50'000'000'000;
+
+// The names of a model's tables of tokens, and of the output layers that are tied to them.
+struct TiedNames {
+  std::vector<std::string> tables, outputs;
+};
+
+TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
+  TiedNames names;
+  if (model.seq2seq != nullptr) {
+    const auto found = model.seq2seq->family->vocabulary(config.of(model.type), *model.seq2seq);
+    names.tables = {found.shared, found.encoder, found.decoder};
+    names.outputs = {found.encoder, found.decoder, found.head};
+    return names;
+  }
+  for (const char* table : {"embeddings.word_embeddings.weight", "embed_tokens.weight",
+                            "embeddings.tok_embeddings.weight", "word_embeddings.weight",
+                            "word_embedding.weight", "embeddings.weight", "wte.weight"})
+    names.tables.emplace_back(table);
+  const auto& classes = config.value("architectures");
+  const std::string own = classes.is_array() && !classes.empty() && classes[0].is_string()
+                              ? classes[0].get<std::string>()
+                              : "";
+  if (own.ends_with("ForMaskedLM") && model.heads != nullptr)
+    names.outputs.push_back(model.heads->masked.out + std::string(".weight"));
+  if (own.ends_with("ForPreTraining") && model.heads != nullptr)
+    names.outputs.push_back(model.heads->masked.out + std::string(".weight"));
+  if (own.ends_with("ForCausalLM")) names.outputs.emplace_back("lm_head.weight");
+  return names;
+}
+
+// PEFT's forward has the base's table in a tied output layer, which is therefore written apart.
+std::vector<std::string> untie(lora::AdaptedSource& source, nlohmann::json& object,
+                               const TiedNames& names) {
+  std::vector<std::string> untied;
+  for (const std::string& table : names.tables) {
+    if (table.empty() || !source.is_changed(table)) continue;
+    for (const std::string& output : names.outputs) {
+      if (output == table || !source.keep(output, table)) continue;
+      object[kTied] = false;
+      untied.push_back(output);
+    }
+  }
+  return untied;
+}
+
+// A head's tensors beside an encoder whose names have no prefix: the class with the head has it.
+std::string prefix_for(const io::TensorSource& source, std::size_t count,
+                       const hf::ModelType& model) {
+  const auto& entries = source.entries();
+  const bool has_own = std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+    return *model.prefix != '\0' && entry.name.starts_with(model.prefix);
+  });
+  return entries.size() > count && !has_own ? model.prefix : "";
+}
+
+// Has `use` called with the tensors of the model, of which all have been checked.
+template <typename Use>
+auto with_source(const char* caller, const AdaptedFolder& place, const Use& use) {
+  auto adapters = lora::load_all(caller, place.options.adapters());
+  const Settings config = lora::with_heads(model_config(caller, place.folder), adapters);
+  const std::string type = config.text("model_type", "");
+  const hf::ModelType* const model = hf::find_model_type(type);
+  TORCH_CHECK_VALUE(model != nullptr, config.where(), "model_type must be one that posenc knows. Got ",
+                    type);
+  std::vector<std::string> prefixes = {model->prefix, model->old_prefix};
+  if (model->seq2seq != nullptr) prefixes.emplace_back(model->seq2seq->family->prefix);
+  const KeyMap map = model->layers != nullptr || *model->part != '\0'
+                         ? encoder_key_map(read_encoder_config(config))
+                         : KeyMap();
+  const std::string path = weights_in(caller, place.folder);
+  return io::in_context(caller, path, [&] {
+    const io::FileSource file(path);
+    lora::AdaptedSource source(file, std::move(adapters), {type, prefixes, map});
+    std::set<std::string> all;
+    for (const auto& entry : source.entries()) all.insert(entry.name);
+    source.check_targets(all);
+    return use(config, *model, file, source);
+  });
+}
+
+PretrainedFolder merged_contents(const AdaptedFolder& place, MergedFolder& merged) {
+  return with_source(kMerger, place, [&](const Settings& config, const hf::ModelType& model,
+                                         const io::TensorSource& file,
+                                         lora::AdaptedSource& source) {
+    PretrainedFolder contents;
+    contents.config = config.object();
+    const std::string prefix = prefix_for(source, file.entries().size(), model);
+    merged.untied = untie(source, contents.config, tied_names(config, model));
+    for (std::size_t i = 0; i < source.entries().size(); ++i) {
+      const auto& entry = source.entries()[i];
+      if (entry.is_unreadable) io::refuse_unreadable_entry(entry);
+      if (!entry.is_tensor) continue;
+      const at::Tensor tensor = source.tensor(i);
+      merged.changed += source.is_changed(i) ? 1 : 0;
+      const std::string name = i < file.entries().size() ? prefix + entry.name : entry.name;
+      contents.tensors.insert(name,
+                              tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor);
+    }
+    set_dtype(contents.config);
+    contents.max_shard_bytes = kShard;
+    return contents;
+  });
+}
+
+}  // namespace
+
+MergedFolder merge_adapters(const std::string& folder, const std::string& out,
+                            const LoadOptions& options) {
+  check_is_folder(kMerger, folder);
+  check_folder_options(kMerger, options);
+  TORCH_CHECK_VALUE(options.prefix().empty() && options.key_map().empty(), "[", kMerger,
+                    "] prefix and key_map must be left out. Got them");
+  TORCH_CHECK_VALUE(!io::may_exist(out), "[", kMerger,
+                    "] out must be a folder that is not there yet. Got ", out);
+  const FolderParts parts = parts_of(kMerger, folder);
+  const std::string inner =
+      parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
+  const AdaptedFolder place = adapted_folder(kMerger, inner, options);
+  TORCH_CHECK_VALUE(!place.options.adapters().empty(), "[", kMerger, "] ", folder,
+                    ": there must be an adapter. Got none");
+  const auto copied = files_of_model(kMerger, folder, parts, options.base());
+  MergedFolder merged;
+  const PretrainedFolder contents = merged_contents(place, merged);
+  return io::in_context(kMerger, out, [&] {
+    FolderWriter written(out);
+    for (const auto& [name, path] : copied) written.add_copy(name, path.string());
+    written.add_model(parts.inner, contents);
+    written.commit();
+    return merged;
+  });
+}
+
+void rewrite_adapter(const std::string& folder, const std::string& out,
+                     const LoadOptions& options) {
+  constexpr const char* kRewriter = "rewrite_adapter";
+  check_is_folder(kRewriter, folder);
+  const AdaptedFolder place = adapted_folder(kRewriter, folder, options);
+  TORCH_CHECK_VALUE(place.options.adapters().size() == 1, "[", kRewriter, "] ", folder,
+                    ": there must be one adapter. Got ", place.options.adapters().size());
+  with_source(kRewriter, place, [&](const Settings&, const hf::ModelType&, const io::TensorSource&,
+                                    lora::AdaptedSource& source) {
+    const LoraAdapter& adapter = source.adapters().front().adapter;
+    save_adapter(adapter, out, adapter.config.base().empty() ? place.folder : "");
+    return 0;
+  });
+}
+
+}  // namespace posenc

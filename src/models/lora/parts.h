@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/models/lora.h"
+
+namespace posenc::lora {
+
+/// How the names of tensors end.
+inline constexpr std::string_view kWeight = ".weight", kBias = ".bias";
+
+/// What an adapter adds to the weight of one module.
+struct LowRank {
+  at::Tensor a, b;          ///< (r, in) and (out, r); of an embedding (r, V) and (D, r)
+  at::Tensor bias;          ///< of B, if it has one
+  at::Tensor magnitude;     ///< with dora
+  bool is_embedding = false;
+  bool fan_in_fan_out = false;
+  double scale = 1.0;       ///< s of LoraConfig
+};
+
+/// The tensors of an adapter by what they do; names are those of the class that was trained.
+struct AdapterParts {
+  std::map<std::string, LowRank> layers;     ///< by module
+  std::map<std::string, at::Tensor> values;  ///< which replace those of the model, by tensor
+};
+
+/// Sorts them, and checks them as far as that can be done without the model. Throws WeightsError.
+AdapterParts parts_of(const LoraAdapter& adapter);
+
+/// A LowRank at a weight.
+struct Placed {
+  LowRank layer;
+  double scale = 1.0;  ///< that of the caller, beside its own
+  int64_t begin = -1;  ///< the first of the rows that it changes; -1: all
+};
+
+/// The weight with what adapters add to it, in float32.
+at::Tensor merged(const at::Tensor& weight, const std::vector<Placed>& layers);
+
+}  // namespace posenc::lora

@@ -1,0 +1,385 @@
+"""Adapters of PEFT with random settings on random models, by the command line beside PEFT itself: `posenc encode --adapter`, whose
+outputs may differ by 1e-5 of their largest number, and `posenc merge`, whose tensors may differ by 1e-6 from merge_and_unload()'s.
+
+B is random and not zero, so that nothing is right by doing nothing.
+"""
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from encoders import KINDS, ROTATING, encoder_of, inputs_of, more_for, off_by, saved, settings
+from harness import Case, Draw, Failure, Programs
+from heads import logits_of, with_defined_rows
+
+MODELS, TRAINED, NEAR, MERGED = 6, 4, 1e-5, 1e-6
+CHOSEN = ["bert", "roberta", "electra", "deberta-v2", "modernbert", "eurobert", "qwen3", "llama", "distilbert", "mpnet", "albert", "t5", "bart", "nomic_bert",
+          "gte", "xlm-roberta", "esm", "gemma3_text", "camembert", "megatron-bert"]  # fmt: skip
+HEADS = {"ForSequenceClassification": "SEQ_CLS", "ForTokenClassification": "TOKEN_CLS", "ForQuestionAnswering": "QUESTION_ANS", "ForMaskedLM": None}
+WITH_DEFAULTS = ("bert", "roberta", "electra", "deberta-v2", "qwen3", "llama", "t5", "bart", "xlm-roberta", "gemma3_text")
+OLD_KEYS = ("peft_type", "r", "lora_alpha", "target_modules", "bias", "modules_to_save", "task_type", "base_model_name_or_path")
+
+
+def linear_names(model) -> dict[str, torch.nn.Module]:
+    return {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+
+
+def is_of_layer(name: str) -> bool:
+    return any(part.isdigit() for part in name.split("."))
+
+
+def random_config(draw: Draw, model, kind_name: str, head: str) -> dict:
+    """Settings of LoraConfig."""
+    linears = [name for name in linear_names(model) if is_of_layer(name)]
+    ends = sorted({name.rsplit(".", 1)[-1] for name in linears})
+    chosen = draw.sample(ends, draw.randint(1, min(3, len(ends))))
+    given = {"r": draw.randint(1, 5), "lora_alpha": draw.randint(1, 20), "use_rslora": draw.coin(0.3), "target_modules": chosen,
+             "bias": draw.choice(["none", "none", "all", "lora_only"])}  # fmt: skip
+    how = draw.randint(0, 9)
+    if how == 0:
+        given["target_modules"] = "all-linear"
+    elif how == 1:
+        given["target_modules"] = r".*\.(%s)" % "|".join(chosen)
+    elif how == 2 and kind_name in WITH_DEFAULTS:
+        del given["target_modules"]
+    elif how == 3:
+        given["target_modules"] = draw.sample(linears, draw.randint(1, len(linears)))
+    elif how == 4 and draw.coin():
+        given["target_modules"] = [*chosen, next(name for name, module in model.named_modules() if isinstance(module, torch.nn.Embedding)).rsplit(".", 1)[-1]]
+    if isinstance(given.get("target_modules"), list) and how in (5, 6) and len(linears) > 1:
+        given["exclude_modules"] = [draw.choice(linears)] if draw.coin() else draw.choice(linears).replace(".", r"\.")
+    if draw.coin(0.4):
+        given["rank_pattern"] = {draw.choice([draw.choice(ends), draw.choice(linears), r".*\.0\..*"]): draw.randint(1, 6) for _ in range(2)}
+    if draw.coin(0.4):
+        given["alpha_pattern"] = {draw.choice([draw.choice(ends), draw.choice(linears), r".*\.0\..*"]): draw.randint(1, 30) for _ in range(2)}
+    given["use_dora"] = draw.coin(0.25)
+    if HEADS.get(head):
+        given["task_type"] = HEADS[head]
+    with_bias = [module.bias is not None for module in linear_names(model).values()]
+    if not given["use_dora"] and draw.coin(0.2) and all(with_bias):
+        given["lora_bias"] = True
+    if draw.coin(0.15) and how > 3 and is_listed(given) and "exclude_modules" not in given:
+        given["layers_to_transform"] = draw.choice([0, [0]])
+    return given
+
+
+def is_listed(given: dict) -> bool:
+    return isinstance(given.get("target_modules"), list)
+
+
+def adapted(draw: Draw, model, given: dict, folder: Path):
+    """Writes an adapter with random tensors; returns PEFT's settings of it."""
+    import peft
+
+    tuned = peft.get_peft_model(model, peft.LoraConfig(**given))
+    for name, parameter in tuned.named_parameters():
+        if parameter.requires_grad or "lora_" in name:
+            spread = 0.3 if "magnitude" not in name else 0.05
+            parameter.data = draw.normal(*parameter.shape) * spread + (parameter.data if "magnitude" in name else 0.0)
+    tuned.save_pretrained(folder)
+    return tuned
+
+
+def rewritten(draw: Draw, folder: Path, given: dict) -> str:
+    """The adapter as other releases write it."""
+    file, config = folder / "adapter_model.safetensors", folder / "adapter_config.json"
+    how = draw.choice(["safetensors", "safetensors", "bin", "half"])
+    tensors = load_file(file)
+    if how == "bin":
+        file.unlink()
+        torch.save(tensors, folder / "adapter_model.bin")
+    if how == "half":
+        save_file({name: value.half() for name, value in tensors.items()}, file, {"format": "pt"})
+    stored = json.loads(config.read_text())
+    plain = not any(given.get(key) for key in ("rank_pattern", "alpha_pattern", "use_dora", "use_rslora", "lora_bias", "exclude_modules", "layers_to_transform"))
+    if plain and draw.coin():
+        stored = {key: value for key, value in stored.items() if key in OLD_KEYS and value is not None}
+        how += ", old keys"
+    if given.get("target_modules", "") in ("", "all-linear") and draw.coin() and "target_modules" in stored:
+        stored["target_modules"] = given.get("target_modules")
+        how += ", as given"
+    config.write_text(json.dumps(stored))
+    return how
+
+
+def opened(cls, base: Path, adapters: list[tuple[Path, float]]):
+    """PEFT's model with all of the adapters, each with its weight."""
+    import peft
+
+    model = cls.from_pretrained(base, dtype=torch.float32).eval()
+    names = [f"a{number}" for number in range(len(adapters))]
+    for name, (folder, scale) in zip(names, adapters):
+        if name == "a0":
+            model = peft.PeftModel.from_pretrained(model, folder, adapter_name=name)
+        else:
+            model.load_adapter(folder, adapter_name=name)
+        for module in model.modules():
+            if isinstance(module, peft.tuners.lora.LoraLayer) and name in module.scaling:
+                module.scaling[name] *= scale
+    model.base_model.set_adapter(names)
+    return model.eval()
+
+
+def encoded(programs: Programs, folder: Path, given: dict, *more: object) -> dict | str:
+    file, out = programs.folder / "in.safetensors", programs.folder / "out.safetensors"
+    out.unlink(missing_ok=True)
+    save_file({key: value.contiguous() for key, value in given.items()}, file)
+    done = programs.posenc("encode", folder, "--in", file, "--out", out, *more)
+    return done.stderr.strip() if done.returncode else load_file(out)
+
+
+def compare(got: torch.Tensor, expected: torch.Tensor, mask: torch.Tensor | None) -> str:
+    if got.shape != expected.shape:
+        return f"{tuple(got.shape)} for {tuple(expected.shape)}"
+    if expected.dim() == 3 and mask is not None:
+        got, expected = got[mask != 0], expected[mask != 0]
+    return off_by(got, expected)
+
+
+def merged_differ(programs: Programs, cls, base: Path, model, arguments: list) -> str:
+    out = programs.folder / f"merged-{base.name}"
+    done = programs.posenc("merge", base, out, *arguments)
+    if done.returncode:
+        return f"merge: {done.stderr.strip()}"
+    theirs = model.merge_and_unload()
+    ours, info = cls.from_pretrained(out, dtype=torch.float32, output_loading_info=True)
+    if any(len(names) for key, names in info.items() if key != "unexpected_keys"):
+        return f"merged: {info}"
+    expected, tensors = theirs.state_dict(), ours.state_dict()
+    is_tied = any(isinstance(module, torch.nn.Embedding) and "lora" in type(module).__name__.lower() for module in model.modules())
+    for name, value in expected.items():
+        worst = (tensors[name] - value).abs().max().item() if tensors[name].shape == value.shape else float("inf")
+        if worst > MERGED * max(value.abs().max().item(), 1) and not (is_tied and value.shape[0] == theirs.config.vocab_size):
+            return f"merged {name} is off by {worst}"
+    if list(out.glob("adapter_*")):
+        return "the adapter is in the merged folder"
+    return ""
+
+
+def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[int, list[Failure]]:
+    import peft
+    import transformers
+
+    kind = KINDS[kind_name]
+    bare = getattr(transformers, kind.model)
+    stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
+    heads = [ending for ending in HEADS if hasattr(transformers, stem + ending) and kind.dialect not in ("t5", "bart")]
+    head = draw.choice(["", *heads])
+    cls = getattr(transformers, stem + head) if head else bare
+    chosen = settings(draw, kind_name, kind.dialect) | {"num_labels": 2 if head == "ForQuestionAnswering" else draw.choice([2, 3])}
+    if kind_name == "mpnet":
+        chosen["relative_attention_num_buckets"] = 32
+    model = cls(getattr(transformers, kind.config)(**chosen)).eval()
+    for name, parameter in model.named_parameters():
+        parameter.data = draw.normal(*parameter.shape) * 0.2 + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0)
+    base = programs.folder / f"base-{number}"
+    how = saved(draw, base, model, None)
+    count = draw.choice([1, 1, 1, 2])
+    adapters, arguments, texts = [], [], []
+    for index in range(count):
+        given = random_config(draw, model, kind_name, head)
+        if index or count > 1:
+            given |= {"use_dora": False, "bias": "none"}
+            given.pop("task_type", None)
+        folder = programs.folder / f"adapter-{number}-{index}"
+        fresh = cls.from_pretrained(base, dtype=torch.float32)
+        try:
+            adapted(draw, fresh, given, folder)
+        except (ValueError, NotImplementedError, KeyError, TypeError):  # a setting that PEFT itself refuses
+            return 0, []
+        scale = 1.0 if given["use_dora"] else draw.choice([1.0, 0.5, -2.0])
+        texts.append(f"{given} {rewritten(draw, folder, given)} x {scale}")
+        adapters.append((folder, scale))
+        arguments += ["--adapter", folder, "--scale", scale]
+    failures = []
+    what = f"{cls.__name__} ({how}) {texts} {(base / 'config.json').read_text()}"
+    try:
+        tuned = opened(cls, base, adapters)
+    except RuntimeError:  # PEFT sorts the keys of patterns when it saves them, and then has other ranks
+        return 0, []
+    inside = tuned.base_model.model
+    has_types = any("token_type_embeddings" in name for name in inside.state_dict())
+    inputs = inputs_of(draw, kind.dialect, inside.config, has_types)
+    if kind.dialect in (*ROTATING, "alibi"):
+        with_defined_rows(inputs, inside.config.pad_token_id)
+    encoder = encoder_of(inside, kind.dialect)
+    expected = {"last_hidden_state": encoder(**inputs).last_hidden_state}
+    has_head = head and not (kind_name == "electra" and head == "ForMaskedLM" and False)
+    if has_head:
+        expected["logits"] = logits_of(inside, head, kind.dialect, inputs)
+    got = encoded(programs, base, inputs, *arguments, *(["--head"] if has_head else []))
+    for name, value in expected.items():
+        why = got if isinstance(got, str) else compare(got[name], value, inputs.get("attention_mask"))
+        if why:
+            failures.append(Failure(f"{what}, {name}", why))
+            break
+    if has_head:  # the encoder alone, of which the head's part of the adapter is none
+        got = encoded(programs, base, inputs, *arguments)
+        why = got if isinstance(got, str) else compare(got["last_hidden_state"], expected["last_hidden_state"], inputs.get("attention_mask"))
+        if why:
+            failures.append(Failure(f"{what}, the encoder alone", why))
+    if count == 1 and adapters[0][1] == 1.0:
+        failures += [Failure(f"{what}, read again", why) for why in [read_again(draw, programs, cls, base, adapters[0][0], inputs, kind, expected)] if why]
+        failures += [Failure(f"{what}, inside", why) for why in [by_folder(draw, programs, base, adapters[0][0], inputs, expected)] if why]
+    why = merged_differ(programs, cls, base, tuned, arguments)
+    if why:
+        failures.append(Failure(what, why))
+    return 3, failures
+
+
+def read_again(draw: Draw, programs: Programs, cls, base: Path, folder: Path, inputs: dict, kind, expected: dict) -> str:
+    """`posenc adapter` writes what PEFT opens without a word."""
+    import peft
+
+    out = programs.folder / f"{folder.name}-again"
+    done = programs.posenc("adapter", base, "--adapter", folder, "--out", out)
+    if done.returncode:
+        return done.stderr.strip()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        again = peft.PeftModel.from_pretrained(cls.from_pretrained(base, dtype=torch.float32), out).eval()
+    said = [str(one.message) for one in said if "missing" in str(one.message) or "unexpected" in str(one.message)]
+    if said:
+        return said[0][:400]
+    return compare(encoder_of(again.base_model.model, kind.dialect)(**inputs).last_hidden_state, expected["last_hidden_state"], None)
+
+
+def by_folder(draw: Draw, programs: Programs, base: Path, adapter: Path, inputs: dict, expected: dict) -> str:
+    """The adapter's folder in place of a model's: with --base, by its own words, or inside its model."""
+    how = draw.choice(["base", "named", "inside"])
+    folder = programs.folder / f"{adapter.name}-{how}"
+    shutil.copytree(base if how == "inside" else adapter, folder)
+    if how == "inside":
+        for path in adapter.glob("adapter_*"):
+            shutil.copy(path, folder / path.name)
+    config = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": str(base) if how == "named" else "no/model"}))
+    got = encoded(programs, folder, inputs, *(["--base", base] if how == "base" else []))
+    return f"{how}: {got}" if isinstance(got, str) else compare(got["last_hidden_state"], expected["last_hidden_state"], inputs.get("attention_mask"))
+
+
+def drawn_base(draw: Draw, programs: Programs, kind_name: str, head: str, name: str):
+    """A model with random weights in a folder; returns its class too."""
+    import transformers
+
+    kind = KINDS[kind_name]
+    stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
+    cls = getattr(transformers, stem + head) if head else getattr(transformers, kind.model)
+    model = cls(getattr(transformers, kind.config)(**settings(draw, kind_name, kind.dialect), num_labels=3)).eval()
+    for parameter in model.parameters():
+        parameter.data = draw.normal(*parameter.shape) * 0.2 + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0)
+    base = programs.folder / name
+    model.save_pretrained(base)
+    return cls, base
+
+
+def trained(draw: Draw, programs: Programs, number: int) -> tuple[Case, dict, str, Path, type]:
+    """A step of SGD on the adapter alone: outputs, gradients, and outputs after the step."""
+    import peft
+
+    kind_name = draw.choice([name for name in CHOSEN if name not in ("mpnet", "esm", "albert")])
+    head = draw.choice(["", "ForSequenceClassification"]) if KINDS[kind_name].dialect not in ("t5", "bart") and kind_name != "nomic_bert" else ""
+    cls, base = drawn_base(draw, programs, kind_name, head, f"train-{number}")
+    model = cls.from_pretrained(base, dtype=torch.float32).eval()
+    ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
+    given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, draw.randint(1, min(3, len(ends)))),
+             "use_dora": draw.coin(0.3), "use_rslora": draw.coin(0.3), "bias": draw.choice(["none", "none", "all"])}  # fmt: skip
+    if head and draw.coin():
+        given["task_type"] = "SEQ_CLS"
+    folder = programs.folder / f"train-{number}-adapter"
+    tuned = adapted(draw, model, given, folder).eval()
+    inputs = inputs_of(draw, KINDS[kind_name].dialect, model.config, any("token_type_embeddings" in name for name in model.state_dict()))
+    if head or KINDS[kind_name].dialect in ROTATING:
+        with_defined_rows(inputs, model.config.pad_token_id)
+
+    def forward() -> torch.Tensor:
+        return tuned.base_model.model(**inputs).logits if head else encoder_of(tuned.base_model.model, KINDS[kind_name].dialect)(**inputs).last_hidden_state
+
+    with torch.enable_grad():
+        out = forward()
+        cotangent = draw.normal(*out.shape)
+        if not head and "attention_mask" in inputs:
+            cotangent *= (inputs["attention_mask"] != 0).unsqueeze(-1)
+        (out * cotangent).sum().backward()
+    expected = {"out": out.detach()}
+    for name, parameter in tuned.named_parameters():
+        if parameter.grad is not None and parameter.requires_grad:
+            own = name.removeprefix("base_model.model.").replace(".default", "").replace(".modules_to_save", "").replace(".base_layer", "")
+            expected["grad." + own.removesuffix("_vector.weight") + ("_vector" if own.endswith("_vector.weight") else "")] = parameter.grad.clone()
+    torch.optim.SGD([parameter for parameter in tuned.parameters() if parameter.requires_grad], lr=0.05).step()
+    expected["after"] = forward().detach()
+    case = Case({"op": "lora_train", "folder": str(base), "adapter": str(folder), "head": bool(head), "out": f"{folder}-out"}, {**inputs, "cotangent": cotangent}, {})
+    return case, expected, f"{cls.__name__} trained {given} {(base / 'config.json').read_text()}", base, cls
+
+
+def judged(case: Case, got, expected: dict, what: str, base: Path, cls) -> list[Failure]:
+    import peft
+
+    if isinstance(got, str):
+        return [Failure(what, got)]
+    whys, mask = [], case.tensors.get("attention_mask")
+    if got["touched"]:
+        whys.append(f"{int(got['touched'])} tensors of the base have changed, or have gradients")
+    missing = [name for name in expected if name not in got and "lora_" in name]
+    whys += [f"{name} is missing" for name in missing[:2]]
+    for name, value in expected.items():
+        if name not in got or got[name].shape != value.shape and name.startswith("grad"):
+            continue  # rows of a packed bias
+        why = compare(got[name], value, mask if not name.startswith("grad") else None) if not name.startswith("grad") else \
+            (f"off by {(got[name] - value).abs().max()}" if (got[name] - value).abs().max() > NEAR * max(value.abs().max().item(), 1) * 10 else "")  # fmt: skip
+        if why:
+            whys.append(f"{name}: {why}")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        again = peft.PeftModel.from_pretrained(cls.from_pretrained(base, dtype=torch.float32), case.options["out"]).eval()
+    whys += [str(one.message)[:300] for one in said if "missing" in str(one.message) or "nexpected" in str(one.message)]
+    inputs = {name: value for name, value in case.tensors.items() if name != "cotangent"}
+    out = again.base_model.model(**inputs).logits if case.options["head"] else encoder_of(again.base_model.model, "t5" if "T5" in cls.__name__ else "bart" if cls.__name__.startswith("Bart") else "")(**inputs).last_hidden_state
+    why = compare(got["after"], out, mask)
+    whys += [f"saved: {why}"] if why else []
+    return [Failure(what, "; ".join(whys[:4]))] if whys else []
+
+
+def switched(draw: Draw, programs: Programs) -> tuple[Case, str]:
+    """Two adapters on one model, in place."""
+    kind_name = draw.choice(CHOSEN[:11])
+    while kind_name in ("mpnet", "albert"):
+        kind_name = draw.choice(CHOSEN[:11])
+    cls, base = drawn_base(draw, programs, kind_name, "", "switched")
+    adapters = {}
+    for index in range(2):
+        model = cls.from_pretrained(base, dtype=torch.float32)
+        ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
+        folder = programs.folder / f"switched-{index}"
+        adapted(draw, model, {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, min(2, len(ends)))}, folder)
+        adapters[f"a{index}"] = {"folder": str(folder), "scale": draw.choice([1.0, 0.5])}
+    inputs = inputs_of(draw, KINDS[kind_name].dialect, model.config, False)
+    return Case({"op": "lora_switch", "folder": str(base), "adapters": adapters}, inputs, {}), f"{cls.__name__} switched {adapters}"
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    count, failures = 0, []
+    with torch.no_grad():
+        for number, kind_name in enumerate(draw.sample(CHOSEN, MODELS)):
+            own, failed = one(draw, programs, kind_name, number)
+            count += own
+            failures += failed
+        steps = [trained(draw, programs, number) for number in range(TRAINED)]
+        case, what = switched(draw, programs)
+        *results, got = programs.compute([*(step[0] for step in steps), case])
+        for step, result in zip(steps, results):
+            failures += judged(step[0], result, *step[1:])
+        whys = [got] if isinstance(got, str) else [f"{name} {int(value)}" for name, value in got.items() if name.startswith("differ") and value]
+        if not isinstance(got, str):
+            whys += [f"active is off by {(got['active.0'] - got['loaded']).abs().max()}"] if not torch.equal(got["active.0"], got["loaded"]) else []
+            whys += ["another time it is other"] if not torch.equal(got["active.0"], got["active.1"]) else []
+        failures += [Failure(what, why) for why in whys]
+    return count + TRAINED + 1, failures
