@@ -17,8 +17,7 @@ struct AdapterArguments {
 };
 
 void merge(const AdapterArguments& arguments) {
-  const MergedFolder merged =
-      merge_adapters(arguments.folder, arguments.output, arguments.load);
+  const MergedFolder merged = merge_adapters(arguments.folder, arguments.output, arguments.load);
   print("{}: a model with {} changed tensors\n", arguments.output, merged.changed);
   if (merged.untied.empty()) return;
   print_error(

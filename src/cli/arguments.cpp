@@ -188,7 +188,8 @@ void add_adapters(CLI::App& app, LoadOptions& options) {
       ->check(real(-std::numeric_limits<double>::max()));
   app.add_option_function<std::string>(
          "--base", [&options](const std::string& folder) { options.base(folder); },
-         "where MODEL_DIR is the folder of an adapter: the folder of its model; default: the one that "
+         "where MODEL_DIR is the folder of an adapter: the folder of its model; default: the one "
+         "that "
          "adapter_config.json names")
       ->check(input_path());
 }

@@ -109,7 +109,8 @@ void label_tokens(const TextClassifier& model, const ClassifyOptions& options) {
 }  // namespace
 
 void classify_lines(const ClassifyOptions& options) {
-  refuse_other_heads("classify", options.folder, options.load, {head::Kind::Sequence, head::Kind::Token});
+  refuse_other_heads("classify", options.folder, options.load,
+                     {head::Kind::Sequence, head::Kind::Token});
   LoadReport report;
   const TextClassifier model = load_text_classifier(options.folder, options.freezing,
                                                     LoadOptions(options.load).report(&report));

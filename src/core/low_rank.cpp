@@ -5,9 +5,11 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
 #include <c10/core/TensorImpl.h>
 
 #include <algorithm>
@@ -30,8 +32,8 @@ struct Additions : c10::BackendMeta {
 
 at::Tensor flat(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// y = x W^T + bias + sum of s (x A^T) B^T in some columns, as one node: gradients of x, A, B and the
-// bias, for a weight that has none.
+// y = x W^T + bias + sum of s (x A^T) B^T in some columns, as one node: gradients of x, A, B and
+// the bias, for a weight that has none.
 struct LowRankBackward : torch_internals::BackwardNode {
   LowRankBackward() : BackwardNode("PosencLowRankBackward") {}
   torch_internals::Gradients backward(const at::Tensor& incoming) override;
@@ -80,8 +82,16 @@ at::Tensor fused(const at::Tensor& x, const at::Tensor& weight,
   std::vector<at::Tensor> inputs = {x, bias.value_or(at::Tensor())};
   {
     const at::NoGradGuard no_grad;
-    y = at::linear(x, weight, bias);
-    const at::Tensor rows = flat(x), out = y.view({-1, y.size(-1)});
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes.back() = weight.size(0);
+    y = at::empty(sizes, x.options().requires_grad(false));  // not a view, for relu_() and the like
+    const at::Tensor rows = flat(x);
+    at::Tensor out = y.view({-1, y.size(-1)});
+    if (bias) {
+      at::addmm_out(out, *bias, rows, weight.t());
+    } else {
+      at::mm_out(out, rows, weight.t());
+    }
     for (const LowRankAddition& one : additions) {
       const at::Tensor narrow = at::matmul(rows, one.a.t());
       out.narrow(1, one.begin, one.rows).addmm_(narrow, one.b.t(), 1.0, one.scale);

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "models/config/model_folder.h"
-#include "models/lora/adapted_folder.h"
 #include "models/config/settings.h"
+#include "models/lora/adapted_folder.h"
 #include "models/sentence/sentence_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/types/model_types.h"

@@ -6,6 +6,7 @@
 #include "differential/ops.h"
 #include "posenc/models/adapter_set.h"
 #include "posenc/models/lora.h"
+#include "posenc/models/seq2seq.h"
 
 namespace posenc::differential {
 namespace {
@@ -42,7 +43,7 @@ StateDict trained(const Json& options, const StateDict& tensors, const Model& mo
     results.insert("out", out.detach());
     (out * tensors["cotangent"]).sum().backward();
     for (const auto& item : training.named_parameters())
-      results.insert("grad." + item.key(), item.value().grad());
+      if (item.value().grad().defined()) results.insert("grad." + item.key(), item.value().grad());
     torch::optim::SGD(training.parameters(), /*lr=*/0.05).step();
     results.insert("after", forward().detach());
     results.insert("touched", count_of(touched(*model.ptr(), before)));
@@ -103,8 +104,36 @@ StateDict switched(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+at::Tensor logits_of(const Seq2SeqModel& loaded, const StateDict& tensors) {
+  Transformer model = loaded.model;
+  return model->forward(tensors["src"], tensors["tgt"], AttentionMask::key_padding(tensors["mask"]),
+                        AttentionMask::causal());
+}
+
+// An encoder-decoder into which an adapter is loaded, one in which it is active, and one where it
+// is trained, before a step.
+StateDict seq2seq(const Json& options, const StateDict& tensors) {
+  const torch::NoGradGuard no_grad;
+  const std::string folder = options.at("folder"), adapter = options.at("adapter");
+  StateDict results;
+  results.insert("logits",
+                 logits_of(load_seq2seq(folder, LoadOptions().adapters({{adapter, 1.0}})), tensors));
+  const Seq2SeqModel model = load_seq2seq(folder);
+  AdapterSet set(model);
+  set.add("own", load_adapter(adapter));
+  set.activate({"own"});
+  results.insert("active", logits_of(model, tensors));
+  set.deactivate();
+  const LoraAdapter from = load_adapter(adapter);
+  const LoraTraining training = add_lora(model, from.config, &from);
+  results.insert("trained", logits_of(model, tensors));
+  return results;
+}
+
 }  // namespace
 
-Ops lora_ops() { return {{"lora_train", train}, {"lora_switch", switched}}; }
+Ops lora_ops() {
+  return {{"lora_train", train}, {"lora_switch", switched}, {"lora_seq2seq", seq2seq}};
+}
 
 }  // namespace posenc::differential

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+import seq2seq
 from encoders import KINDS, ROTATING, encoder_of, inputs_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 from heads import logits_of, with_defined_rows
@@ -281,7 +282,7 @@ def trained(draw: Draw, programs: Programs, number: int) -> tuple[Case, dict, st
     """A step of SGD on the adapter alone: outputs, gradients, and outputs after the step."""
     import peft
 
-    kind_name = draw.choice([name for name in CHOSEN if name not in ("mpnet", "esm", "albert")])
+    kind_name = draw.choice([name for name in CHOSEN if name not in ("mpnet", "esm", "albert", "bart")])
     head = draw.choice(["", "ForSequenceClassification"]) if KINDS[kind_name].dialect not in ("t5", "bart") and kind_name != "nomic_bert" else ""
     cls, base = drawn_base(draw, programs, kind_name, head, f"train-{number}")
     model = cls.from_pretrained(base, dtype=torch.float32).eval()
@@ -361,6 +362,59 @@ def switched(draw: Draw, programs: Programs) -> tuple[Case, str]:
     return Case({"op": "lora_switch", "folder": str(base), "adapters": adapters}, inputs, {}), f"{cls.__name__} switched {adapters}"
 
 
+def encoder_decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.Tensor, str]:
+    """An adapter of an encoder-decoder: its logits, and what `posenc merge` makes of it."""
+    kind = draw.choice(sorted(seq2seq.KINDS))
+    base, folder = programs.folder / f"pair-{kind}", programs.folder / "pair-adapter"
+    model = seq2seq.model_of(draw, base, kind)
+    case, _ = seq2seq.case_of(draw, base, kind, model)
+    ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
+    given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, draw.randint(1, min(3, len(ends)))),
+             "use_dora": draw.coin(0.2), "use_rslora": draw.coin(0.3), "task_type": "SEQ_2_SEQ_LM"}  # fmt: skip
+    tuned = adapted(draw, model, given, folder).eval()
+    logits = seq2seq.logits_of(tuned.base_model.model, case.tensors["src"], case.tensors["mask"], case.tensors["tgt"])
+    case.options = {"op": "lora_seq2seq", "folder": str(base), "adapter": str(folder)}
+    why = merged_differ(programs, type(model), base, tuned, ["--adapter", folder])
+    return case, logits, f"{type(model).__name__} {given} {(base / 'config.json').read_text()}", why
+
+
+def sentences(draw: Draw, programs: Programs) -> list[Failure]:
+    """A folder of sentence-transformers that was saved with an adapter, which has no config.json."""
+    import peft
+    import sentence_transformers
+    from sentence_texts import TOKENIZERS, drawn_model
+    from tokenizer_folders import texts, tokenizer
+
+    kind_name = draw.choice(["bert", "electra", "qwen3", "xlm-roberta"])
+    words = tokenizer(draw, TOKENIZERS[kind_name])
+    base, folder, lines, out = (programs.folder / name for name in ("st-base", "st", "st.txt", "st.safetensors"))
+    drawn_model(draw, kind_name, KINDS[kind_name].model, words).save_pretrained(base)
+    words.save_pretrained(base)
+    model = sentence_transformers.SentenceTransformer(modules=[(first := sentence_transformers.models.Transformer(str(base), max_seq_length=30)),
+                                                               sentence_transformers.models.Pooling(first.get_word_embedding_dimension(), "mean")], device="cpu")  # fmt: skip
+    ends = ["q_proj", "up_proj"] if kind_name == "qwen3" else ["query", "value"]
+    model.add_adapter(peft.LoraConfig(r=draw.randint(1, 4), lora_alpha=draw.randint(1, 9), target_modules=ends))
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            parameter.data = draw.normal(*parameter.shape) * 0.3
+    model.eval().save(str(folder))
+    if (folder / "config.json").exists():
+        return [Failure("sentence-transformers", "the folder has a config.json")]
+    own = [text for text in texts(draw, 4, 20) if "\n" not in text and "\r" not in text and text.strip()]
+    own = own or ["hello"]
+    lines.write_text("".join(f"{text}\n" for text in own), encoding="utf-8", newline="")
+    failures = []
+    expected = torch.stack([model.encode([text], convert_to_tensor=True)[0] for text in own])
+    for more in ([], ["--base", base]):
+        done = programs.posenc("encode", folder, "--text", lines, "--out", out, *more)
+        why = done.stderr.strip() if done.returncode else off_by(load_file(out)["embeddings"], expected)
+        failures += [Failure(f"{kind_name} of sentence-transformers {more}", why)] if why else []
+    merged = programs.folder / "st-merged"
+    done = programs.posenc("merge", folder, merged)
+    why = done.stderr.strip() if done.returncode else off_by(sentence_transformers.SentenceTransformer(str(merged), device="cpu").encode(own, convert_to_tensor=True, batch_size=1), expected)
+    return failures + ([Failure(f"{kind_name} of sentence-transformers, merged", why)] if why else [])
+
+
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     import transformers
 
@@ -374,7 +428,12 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             failures += failed
         steps = [trained(draw, programs, number) for number in range(TRAINED)]
         case, what = switched(draw, programs)
-        *results, got = programs.compute([*(step[0] for step in steps), case])
+        pair, logits, pair_what, why = encoder_decoder(draw, programs)
+        failures += [Failure(pair_what, why)] if why else []
+        failures += sentences(draw, programs)
+        *results, of_pair, got = programs.compute([*(step[0] for step in steps), pair, case])
+        whys = [of_pair] if isinstance(of_pair, str) else [f"{name}: {why}" for name, value in of_pair.items() if (why := off_by(value, logits))]
+        failures += [Failure(pair_what, "; ".join(whys))] if whys else []
         for step, result in zip(steps, results):
             failures += judged(step[0], result, *step[1:])
         whys = [got] if isinstance(got, str) else [f"{name} {int(value)}" for name, value in got.items() if name.startswith("differ") and value]
@@ -382,4 +441,4 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             whys += [f"active is off by {(got['active.0'] - got['loaded']).abs().max()}"] if not torch.equal(got["active.0"], got["loaded"]) else []
             whys += ["another time it is other"] if not torch.equal(got["active.0"], got["active.1"]) else []
         failures += [Failure(what, why) for why in whys]
-    return count + TRAINED + 1, failures
+    return count + TRAINED + 7, failures

@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: one kind of adapters: its settings, tensors and folders
+
 #include <torch/arg.h>
 
 #include <cstdint>
@@ -73,23 +75,23 @@ struct LoraConfig {
   /// An adapter of that rank.
   LoraConfig(int64_t r = 8) : r_(r) {}
 
-  TORCH_ARG(int64_t, r);                             ///< the rank
-  TORCH_ARG(double, alpha) = 8.0;                    ///< the factor of the product, times r
-  TORCH_ARG(bool, rslora) = false;                   ///< divides alpha by the root of r
-  TORCH_ARG(bool, dora) = false;                     ///< trains the length of each row apart
-  TORCH_ARG(double, dropout) = 0.0;                  ///< of the input of A, in training
-  TORCH_ARG(bool, lora_bias) = false;                ///< whether B has a bias
-  TORCH_ARG(bool, fan_in_fan_out) = false;           ///< whether weights are (in, out)
-  TORCH_ARG(LoraTargets, targets) = {};              ///< what it acts on
+  TORCH_ARG(int64_t, r);                    ///< the rank
+  TORCH_ARG(double, alpha) = 8.0;           ///< the factor of the product, times r
+  TORCH_ARG(bool, rslora) = false;          ///< divides alpha by the root of r
+  TORCH_ARG(bool, dora) = false;            ///< trains the length of each row apart
+  TORCH_ARG(double, dropout) = 0.0;         ///< of the input of A, in training
+  TORCH_ARG(bool, lora_bias) = false;       ///< whether B has a bias
+  TORCH_ARG(bool, fan_in_fan_out) = false;  ///< whether weights are (in, out)
+  TORCH_ARG(LoraTargets, targets) = {};     ///< what it acts on
   TORCH_ARG(LoraTargets, exclude) = LoraTargets(std::vector<std::string>());  ///< what it does not
-  TORCH_ARG(Pattern, rank_pattern) = {};             ///< r of some modules; the first match counts
-  TORCH_ARG(Pattern, alpha_pattern) = {};            ///< alpha of some modules
-  TORCH_ARG(std::vector<int64_t>, layers) = {};      ///< layers_to_transform; none: all
-  TORCH_ARG(std::vector<std::string>, layers_pattern) = {};    ///< what the number of a layer follows
-  TORCH_ARG(std::vector<std::string>, modules_to_save) = {};   ///< modules that it replaces
-  TORCH_ARG(LoraBias, bias) = LoraBias::None;        ///< biases that it replaces
-  TORCH_ARG(std::string, task_type) = "";            ///< such as SEQ_CLS
-  TORCH_ARG(std::string, base) = "";                 ///< base_model_name_or_path
+  TORCH_ARG(Pattern, rank_pattern) = {};         ///< r of some modules; the first match counts
+  TORCH_ARG(Pattern, alpha_pattern) = {};        ///< alpha of some modules
+  TORCH_ARG(std::vector<int64_t>, layers) = {};  ///< layers_to_transform; none: all
+  TORCH_ARG(std::vector<std::string>, layers_pattern) = {};  ///< what the number of a layer follows
+  TORCH_ARG(std::vector<std::string>, modules_to_save) = {};  ///< modules that it replaces
+  TORCH_ARG(LoraBias, bias) = LoraBias::None;                 ///< biases that it replaces
+  TORCH_ARG(std::string, task_type) = "";                     ///< such as SEQ_CLS
+  TORCH_ARG(std::string, base) = "";                          ///< base_model_name_or_path
 };
 
 /// Reads the adapter_config.json in a folder. Keys that it lacks have the defaults above, since old
@@ -136,12 +138,13 @@ struct MergedFolder {
 
 /// Writes the folder of a model in which adapters have been merged, as save_pretrained() of
 /// transformers does: every tensor of the base's weights, heads among them, in float32, its
-/// config.json, and its other files as they are. `folder` is the base's, with LoadOptions::adapters,
-/// or an adapter's (LoadOptions::base).
+/// config.json, and its other files as they are. `folder` is the base's, with
+/// LoadOptions::adapters, or an adapter's (LoadOptions::base).
 ///
 /// Errors: those of load_adapter(); c10::ValueError for a target that the base lacks, for `out` if
 /// it is there already, and without an adapter; WeightsError for files.
-MergedFolder merge_adapters(const std::string& folder, const std::string& out, const LoadOptions& options);
+MergedFolder merge_adapters(const std::string& folder, const std::string& out,
+                            const LoadOptions& options);
 
 /// Reads the one adapter of `options`, checks it against the model in `folder` and saves it with
 /// save_adapter(): old files get all settings and safetensors.

@@ -40,8 +40,8 @@ struct LoadOptions {
   /// Reads all tensors into separate memory before changing the module, so that it stays unchanged
   /// even after a read error. Needs as much memory again as the weights.
   TORCH_ARG(bool, staged) = false;
-  /// Adapters of PEFT (posenc/models/lora.h) that are merged into the weights while they are loaded:
-  /// for loaders of models' folders, such as load_encoder().
+  /// Adapters of PEFT (posenc/models/lora.h) that are merged into the weights while they are
+  /// loaded: for loaders of models' folders, such as load_encoder().
   TORCH_ARG(std::vector<AdapterFolder>, adapters) = {};
   /// The folder of the model to which an adapter's folder belongs that is loaded in place of a
   /// model's; unless set, the one that the adapter names. For loaders of models' folders.

@@ -67,9 +67,10 @@ Settings model_config(const char* caller, const std::string& folder) {
   Settings config(caller, (std::filesystem::path(folder) / "config.json").string());
   refuse_quantised(config);
   if (config.has("lora_adaptations"))
-    config.refuse("lora_adaptations",
-                  "must be left out: adapters inside the weights are not supported. The model whose "
-                  "name ends in -hf has them in folders of their own, adapters/TASK");
+    config.refuse(
+        "lora_adaptations",
+        "must be left out: adapters inside the weights are not supported. The model whose "
+        "name ends in -hf has them in folders of their own, adapters/TASK");
   if (config.value("text_config").is_object()) refuse_quantised(config.inside("text_config"));
   return config;
 }

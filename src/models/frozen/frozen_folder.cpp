@@ -63,7 +63,8 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
     if (!fs::is_directory(fs::path(out) / inner, unknown)) continue;
     for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
       const std::string name = entry.path().filename().string(), whole = in_folder(inner, name);
-      const bool is_replaced = copied.contains(whole) || whole == in_folder(parts.inner, kFrozenFile);
+      const bool is_replaced =
+          copied.contains(whole) || whole == in_folder(parts.inner, kFrozenFile);
       if (is_replaced || name.front() == '.' || !entry.is_regular_file()) continue;
       TORCH_CHECK_VALUE(!is_weights(name) || name == kFrozenFile, "[", kFolderCaller, "] ", out,
                         ": out must hold no weights of a model. Got ", whole);

@@ -32,7 +32,8 @@ std::string base_of_adapter(const char* caller, const std::string& folder,
   for (const fs::path& path : {fs::path(named), own.parent_path().parent_path() / named})
     if (!named.empty() && is_folder(path)) return path.string();
   throw WeightsError(WeightsErrorCode::NotFound,
-                     "is the folder of an adapter of " + (named.empty() ? "no named model" : named) +
+                     "is the folder of an adapter of " +
+                         (named.empty() ? "no named model" : named) +
                          ", which must be a folder on this machine; nothing is downloaded",
                      "LoadOptions::base, or --base of a command, says where it is")
       .in_file(folder)
@@ -69,10 +70,10 @@ std::string tokenizer_folder(const char* caller, const std::string& folder,
 }
 
 void refuse_adapters(const char* caller, const LoadOptions& options, const char* why) {
-  TORCH_CHECK_VALUE(options.adapters().empty() && options.base().empty(), "[", caller,
-                    "] adapters must be none: ", why, ". Got ",
-                    options.adapters().empty() ? options.base()
-                                               : options.adapters().front().folder);
+  TORCH_CHECK_VALUE(
+      options.adapters().empty() && options.base().empty(), "[", caller,
+      "] adapters must be none: ", why, ". Got ",
+      options.adapters().empty() ? options.base() : options.adapters().front().folder);
 }
 
 }  // namespace posenc

@@ -1,3 +1,4 @@
+// posenc-budget: one class: how the names and shapes of an adapter meet those of a file
 #include "models/lora/adapted_source.h"
 
 #include <ATen/TensorOperators.h>
@@ -233,8 +234,8 @@ void AdaptedSource::check_shapes(const std::string& module, const LowRank& layer
         .in_tensor(module);
   const bool is_turned = layer.is_embedding || layer.fan_in_fan_out;
   const int64_t in = sizes[is_turned ? 0 : 1];
-  const int64_t out = place.begin >= 0 || place.rows < layer.b.size(0) ? layer.b.size(0)
-                                                                      : sizes[is_turned ? 1 : 0];
+  const int64_t out =
+      place.begin >= 0 || place.rows < layer.b.size(0) ? layer.b.size(0) : sizes[is_turned ? 1 : 0];
   const auto check = [&](const char* linear, const char* table, const at::Tensor& tensor,
                          int64_t axis, int64_t expected) {
     if (tensor.size(axis) == expected) return;
@@ -398,8 +399,8 @@ void AdaptedSource::check_targets(const std::set<std::string>& read) const {
           !has_number(entry.name))
         continue;
       const std::string module = without_end(trained_name(i, entry.name), kWeight);
-      const bool is_other = config.targets().kind() == LoraTargets::Kind::AllLinear &&
-                            is_table(module);
+      const bool is_other =
+          config.targets().kind() == LoraTargets::Kind::AllLinear && is_table(module);
       if (is_other || parts_[i].layers.count(module) != 0) continue;
       if (is_target(config, module, defaults)) missing.push_back(module + ".lora_A.weight");
     }
@@ -407,9 +408,10 @@ void AdaptedSource::check_targets(const std::set<std::string>& read) const {
       if (parts_[i].layers.count(module) == 0 && is_target(config, module, defaults))
         missing.push_back(module + ".lora_A.weight");
     if (missing.empty()) continue;
-    throw WeightsError(WeightsErrorCode::MissingKeys,
-                       "must have a part for each target of target_modules in the model. It lacks " +
-                           io::in_quotes_each(missing))
+    throw WeightsError(
+        WeightsErrorCode::MissingKeys,
+        "must have a part for each target of target_modules in the model. It lacks " +
+            io::in_quotes_each(missing))
         .in_file(adapters_[i].adapter.folder);
   }
 }
@@ -422,8 +424,7 @@ std::vector<std::string> AdaptedSource::left_out() const {
 
 at::Tensor AdaptedSource::base_of(std::size_t index) const {
   const auto found = changes_.find(index);
-  if (found != changes_.end() && found->second.like != kNone)
-    return base_of(found->second.like);
+  if (found != changes_.end() && found->second.like != kNone) return base_of(found->second.like);
   return SelectedSource::tensor(index);
 }
 

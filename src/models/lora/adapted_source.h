@@ -18,7 +18,8 @@ struct WeightedAdapter {
 };
 
 /// Loads them. Throws c10::ValueError, naming `caller`, for a factor that is not finite.
-std::vector<WeightedAdapter> load_all(const char* caller, const std::vector<AdapterFolder>& folders);
+std::vector<WeightedAdapter> load_all(const char* caller,
+                                      const std::vector<AdapterFolder>& folders);
 
 /// What the names of a model's tensors may begin with, and what it is.
 struct ModelNames {
@@ -49,10 +50,11 @@ class AdaptedSource : public io::SelectedSource {
   bool is_changed(std::size_t index) const { return changes_.contains(index); }
   bool is_changed(const std::string& name) const;
   /// Has an entry `name`, if there is none, with the base's values of the entry `other`: what an
-  /// output layer is that is tied to a table which an adapter changes. Returns whether it was added.
+  /// output layer is that is tied to a table which an adapter changes. Returns whether it was
+  /// added.
   bool keep(const std::string& name, const std::string& other);
-  /// Throws c10::ValueError unless each target among the tensors that a model reads, by their names,
-  /// has a part of the adapter.
+  /// Throws c10::ValueError unless each target among the tensors that a model reads, by their
+  /// names, has a part of the adapter.
   void check_targets(const std::set<std::string>& read) const;
   /// Whether there is any adapter.
   bool empty() const { return adapters_.empty(); }
@@ -61,16 +63,16 @@ class AdaptedSource : public io::SelectedSource {
 
  private:
   struct Change {
-    at::Tensor value = {};             // in place of the source's, if it is defined
+    at::Tensor value = {};                    // in place of the source's, if it is defined
     std::map<int64_t, at::Tensor> rows = {};  // in place of the source's, by the first of them
     std::vector<Placed> layers = {};
     std::vector<at::Tensor> added = {};  // to a bias
-    std::size_t like = kNone;          // an entry of the source that it is, before changes
+    std::size_t like = kNone;            // an entry of the source that it is, before changes
   };
   // Rows of a tensor in an adapter, and where they are in the source.
   struct Place {
     std::size_t index;
-    int64_t begin = -1;  // in the source's tensor; -1: all of it
+    int64_t begin = -1;          // in the source's tensor; -1: all of it
     int64_t from = 0, rows = 0;  // of the adapter's
   };
   struct Mapped {
@@ -102,7 +104,7 @@ class AdaptedSource : public io::SelectedSource {
   std::vector<std::string> prefix_;  // of the names in each, such as `bert.`
   ModelNames names_;
   std::string given_;
-  bool has_prefix_ = false;                    // whether the source's names have one
+  bool has_prefix_ = false;                     // whether the source's names have one
   std::map<std::string, std::size_t> by_name_;  // without prefixes
   std::map<std::size_t, Change> changes_;
   std::map<std::string, std::vector<Mapped>> mapped_;  // entries, by their names in posenc's model

@@ -28,16 +28,26 @@ constexpr int64_t kLargestRank = 1 << 20;
 
 // What does not change what a trained adapter computes. The others of kNotSupported do.
 constexpr const char* kIgnored[] = {
-    "auto_mapping",      "corda_config",    "eva_config",
-    "inference_mode",    "init_lora_weights", "loftq_config",       "lora_dropout",
-    "lora_ga_config",    "megatron_core",   "peft_version",         "qalora_group_size",
-    "revision",          "runtime_config",  "velora_config"};
-constexpr const char* kRead[] = {
-    "alpha_pattern",   "base_model_name_or_path", "bias",           "exclude_modules",
-    "fan_in_fan_out",  "layers_pattern",          "layers_to_transform", "lora_alpha",
-    "lora_bias",       "modules_to_save",         "peft_type",      "r",
-    "rank_pattern",    "target_modules",          "task_type",      "use_dora",
-    "use_rslora"};
+    "auto_mapping",      "corda_config", "eva_config",     "inference_mode", "init_lora_weights",
+    "loftq_config",      "lora_dropout", "lora_ga_config", "megatron_core",  "peft_version",
+    "qalora_group_size", "revision",     "runtime_config", "velora_config"};
+constexpr const char* kRead[] = {"alpha_pattern",
+                                 "base_model_name_or_path",
+                                 "bias",
+                                 "exclude_modules",
+                                 "fan_in_fan_out",
+                                 "layers_pattern",
+                                 "layers_to_transform",
+                                 "lora_alpha",
+                                 "lora_bias",
+                                 "modules_to_save",
+                                 "peft_type",
+                                 "r",
+                                 "rank_pattern",
+                                 "target_modules",
+                                 "task_type",
+                                 "use_dora",
+                                 "use_rslora"};
 // Methods that change the base's weights when PEFT makes the layers.
 constexpr const char* kChangesBase[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
@@ -54,7 +64,8 @@ bool is_off(const Json& value) {
 // The keys of one file, in its order, which counts for patterns.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : where_("[" + std::string(kReader) + "] " + path + ": ") {
+  explicit Reader(const std::string& path)
+      : where_("[" + std::string(kReader) + "] " + path + ": ") {
     Json object;
     const std::string text = io::read_text(path, kMostText);
     try {
@@ -110,7 +121,8 @@ class Reader {
     if (!own.is_array()) refuse(key, "must be a list of texts");
     std::vector<std::string> result;
     for (const Json& one : own) {
-      if (!one.is_string() || one.get<std::string>().empty()) refuse(key, "must be a list of texts");
+      if (!one.is_string() || one.get<std::string>().empty())
+        refuse(key, "must be a list of texts");
       result.push_back(one.get<std::string>());
     }
     return result;
@@ -177,10 +189,9 @@ void refuse_others(const Reader& reader) {
 }
 
 std::regex regex_of(const std::string& where, const std::string& text) {
-  const bool is_of_python = text.find("(?P") != std::string::npos ||
-                            text.find("(?<") != std::string::npos ||
-                            text.find("\\Z") != std::string::npos ||
-                            text.find("\\A") != std::string::npos;
+  const bool is_of_python =
+      text.find("(?P") != std::string::npos || text.find("(?<") != std::string::npos ||
+      text.find("\\Z") != std::string::npos || text.find("\\A") != std::string::npos;
   try {
     TORCH_CHECK_VALUE(!is_of_python, where,
                       "must be a regular expression without named groups, lookbehind, \\A and \\Z. "
@@ -227,8 +238,8 @@ std::optional<int64_t> layer_of(const LoraConfig& config, const std::string& mod
 }  // namespace
 
 void check_config(const std::string& where, const LoraConfig& config) {
-  TORCH_CHECK_VALUE(config.r() >= 1 && config.r() <= kLargestRank, where,
-                    "r must be from 1 to ", kLargestRank, ". Got ", config.r());
+  TORCH_CHECK_VALUE(config.r() >= 1 && config.r() <= kLargestRank, where, "r must be from 1 to ",
+                    kLargestRank, ". Got ", config.r());
   TORCH_CHECK_VALUE(std::isfinite(config.alpha()), where, "lora_alpha must be finite. Got ",
                     config.alpha());
   TORCH_CHECK_VALUE(config.dropout() >= 0.0 && config.dropout() < 1.0, where,
@@ -269,10 +280,18 @@ double scale_of(const LoraConfig& config, const std::string& module) {
 }
 
 bool is_saved_module(const LoraConfig& config, const std::string& module) {
-  return std::any_of(config.modules_to_save().begin(), config.modules_to_save().end(),
-                     [&](const std::string& own) {
-                       return matches("(?:|.*\\.)" + own + "(?:|\\..*)", module);
-                     });
+  return std::any_of(
+      config.modules_to_save().begin(), config.modules_to_save().end(),
+      [&](const std::string& own) { return matches("(?:|.*\\.)" + own + "(?:|\\..*)", module); });
+}
+
+bool has_saved_values(const LoraConfig& config, const std::string& module) {
+  for (std::string around = module; !around.empty();
+       around = around.substr(0, around.find('.') == std::string::npos ? 0 : around.rfind('.'))) {
+    for (const std::string& own : config.modules_to_save())
+      if (around.ends_with(own)) return true;
+  }
+  return false;
 }
 
 bool is_target(const LoraConfig& config, const std::string& module,
@@ -389,8 +408,9 @@ LoraConfig read_lora_config(const std::string& folder) {
     const std::string bias = reader.value("bias").is_null() ? "none" : reader.text("bias");
     if (bias != "none" && bias != "all" && bias != "lora_only")
       reader.refuse("bias", "must be none, all or lora_only");
-    config.bias(bias == "none" ? LoraBias::None
-                               : bias == "all" ? LoraBias::All : LoraBias::LoraOnly);
+    config.bias(bias == "none"  ? LoraBias::None
+                : bias == "all" ? LoraBias::All
+                                : LoraBias::LoraOnly);
     check_config(reader.where(), config);
     return config;
   });

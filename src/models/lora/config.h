@@ -27,8 +27,12 @@ bool is_target(const LoraConfig& config, const std::string& module,
 /// What PEFT's table has for a model type; nothing if it lacks it.
 std::vector<std::string> default_targets(const std::string& model_type);
 
-/// Whether the module is one of modules_to_save, or inside one.
+/// Whether the module is one of modules_to_save, or inside one, and so no target.
 bool is_saved_module(const LoraConfig& config, const std::string& module);
+
+/// Whether PEFT saves the module by modules_to_save, which there is any end of its name, or of the
+/// name of one around it: `classifier` is `pre_classifier` too.
+bool has_saved_values(const LoraConfig& config, const std::string& module);
 
 /// adapter_config.json of these settings.
 nlohmann::ordered_json json_of(const LoraConfig& config);

@@ -3,33 +3,31 @@
 #include <optional>
 #include <string>
 
-#include "models/heads/config.h"
 #include "models/types/model_class.h"
 #include "models/types/model_types.h"
 
 namespace posenc::lora {
 namespace {
 
-using head::Kind;
-
 constexpr int64_t kDefaultLabels = 2;
 
 struct Task {
-  const char* type;  // of adapter_config.json
-  Kind kind;
+  const char *type, *ending;  // of adapter_config.json, of the class
   const HeadStructure HeadStructures::*structure;
+  bool has_labels = true;
 };
-constexpr Task kTasks[] = {{"SEQ_CLS", Kind::Sequence, &HeadStructures::sequence},
-                           {"TOKEN_CLS", Kind::Token, &HeadStructures::token},
-                           {"QUESTION_ANS", Kind::Question, &HeadStructures::question}};
+constexpr Task kTasks[] = {
+    {"SEQ_CLS", "ForSequenceClassification", &HeadStructures::sequence},
+    {"TOKEN_CLS", "ForTokenClassification", &HeadStructures::token},
+    {"QUESTION_ANS", "ForQuestionAnswering", &HeadStructures::question, false}};
 
-std::string class_name(const hf::ModelType& model, const HeadStructure& head, Kind kind) {
+std::string class_name(const hf::ModelType& model, const HeadStructure& head, const char* ending) {
   std::string stem = *model.model_class != '\0' ? std::string(model.model_class)
                                                 : std::string(hf::model_class_of(model.type));
   for (const std::string ending : {"Model", "Encoder"})
     if (stem.ends_with(ending)) stem.resize(stem.size() - ending.size());
   const std::string own = head.class_ending;
-  return stem + (own.empty() ? class_ending(kind) : own);
+  return stem + (own.empty() ? ending : own);
 }
 
 int64_t labels_in(const Settings& config) {
@@ -50,9 +48,9 @@ Settings with_heads(const Settings& config, const std::vector<WeightedAdapter>& 
       const HeadStructure& head = model->heads->*task.structure;
       const std::string out = head.out + std::string(".weight");
       if (*head.out == '\0' || !adapter.tensors.contains(out)) continue;
-      object["architectures"] = {class_name(*model, head, task.kind)};
+      object["architectures"] = {class_name(*model, head, task.ending)};
       const int64_t rows = adapter.tensors[out].size(0);
-      if (!has_labels(task.kind) || rows == labels_in(config.with(object))) continue;
+      if (!task.has_labels || rows == labels_in(config.with(object))) continue;
       object.erase("num_labels");
       object.erase("label2id");
       object["id2label"] = nlohmann::json::object();

@@ -1,4 +1,4 @@
-// load_adapter() and save_adapter(): the tensors of an adapter.
+// load_adapter(): the tensors of an adapter.
 
 #include "models/lora/parts.h"
 
@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 #include "models/lora/config.h"
-#include "models/save/write_folder.h"
 #include "weights/common/file.h"
 #include "weights/common/tensor.h"
 #include "weights/load/mismatch.h"
@@ -25,8 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLoader = "load_adapter";
-constexpr std::string_view kRoot = "base_model.model.";
-constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kOldWeights = "adapter_model.bin";
 
 struct Ending {
@@ -46,7 +43,9 @@ WeightsError fault(WeightsErrorCode code, const std::string& name, const std::st
   return WeightsError(code, rule).in_tensor(name);
 }
 
-std::string module_of(std::string_view name) { return std::string(name.substr(0, name.rfind('.'))); }
+std::string module_of(std::string_view name) {
+  return std::string(name.substr(0, name.rfind('.')));
+}
 
 // A table of tokens or an output layer, of which PEFT saves the base's weight beside the adapter.
 bool is_vocabulary(const std::string& module) {
@@ -61,11 +60,12 @@ std::string replaced_name(const LoraConfig& config, const std::string& name) {
     if (name.find(copy) != std::string::npos) return "";
   constexpr std::string_view kBase = ".base_layer.";
   const auto base = name.find(kBase);
-  const std::string own =
-      base == std::string::npos ? name : name.substr(0, base + 1) + name.substr(base + kBase.size());
+  const std::string own = base == std::string::npos
+                              ? name
+                              : name.substr(0, base + 1) + name.substr(base + kBase.size());
   const std::string module = module_of(own);
   const bool is_bias = config.bias() != LoraBias::None && own.ends_with("bias");
-  const bool is_known = is_bias || is_saved_module(config, module) ||
+  const bool is_known = is_bias || has_saved_values(config, module) ||
                         (is_vocabulary(module) && own.ends_with(".weight"));
   if (is_known && own.find("lora_") == std::string::npos) return own;
   throw fault(WeightsErrorCode::UnexpectedKeys, name,
@@ -84,10 +84,10 @@ void check_layer(const LoraConfig& config, const std::string& module, const LowR
   const int64_t rank = rank_of(config, module);
   const auto check = [&](const char* name, const at::Tensor& tensor, int64_t axis) {
     if (tensor.dim() == 2 && tensor.size(axis) == rank) return;
-    throw fault(WeightsErrorCode::ShapeMismatch, module + name,
-                c10::str("must have two axes and r = ", rank, axis == 0 ? " rows" : " columns",
-                         ", as adapter_config.json says. Got shape ",
-                         io::shape_text(tensor.sizes())));
+    throw fault(
+        WeightsErrorCode::ShapeMismatch, module + name,
+        c10::str("must have two axes and r = ", rank, axis == 0 ? " rows" : " columns",
+                 ", as adapter_config.json says. Got shape ", io::shape_text(tensor.sizes())));
   };
   check(a, layer.a, 0);
   check(b, layer.b, 1);
@@ -195,29 +195,6 @@ LoraAdapter load_adapter(const std::string& folder) {
     }
     parts_of(adapter);
     return adapter;
-  });
-}
-
-void save_adapter(const LoraAdapter& adapter, const std::string& folder, const std::string& base) {
-  using namespace lora;
-  constexpr const char* kSaver = "save_adapter";
-  for (const char* name : {"config.json", kConfigFile, kWeights}) {
-    TORCH_CHECK_VALUE(!io::may_exist((fs::path(folder) / name).string()), "[", kSaver, "] ", folder,
-                      ": folder must hold no model and no adapter. Got ", name);
-  }
-  check_config(std::string("[") + kSaver + "] ", adapter.config);
-  parts_of(adapter);
-  LoraConfig config = adapter.config;
-  if (!base.empty()) config.base(base);
-  StateDict tensors;
-  for (const auto& item : adapter.tensors)
-    tensors.insert(std::string(kRoot) + item.key(), item.value().detach().contiguous());
-  io::in_context(kSaver, folder, [&] {
-    FolderWriter written(folder);
-    written.add_weights(kWeights, tensors);
-    written.add_text(kConfigFile, json_of(config).dump(2) + "\n");
-    written.commit();
-    return 0;
   });
 }
 

@@ -11,17 +11,20 @@
 
 namespace posenc::lora {
 
+/// What the names in a file begin with, and the file.
+inline constexpr std::string_view kRoot = "base_model.model.";
+inline constexpr const char* kWeights = "adapter_model.safetensors";
 /// How the names of tensors end.
 inline constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 
 /// What an adapter adds to the weight of one module.
 struct LowRank {
-  at::Tensor a, b;          ///< (r, in) and (out, r); of an embedding (r, V) and (D, r)
-  at::Tensor bias;          ///< of B, if it has one
-  at::Tensor magnitude;     ///< with dora
+  at::Tensor a, b;       ///< (r, in) and (out, r); of an embedding (r, V) and (D, r)
+  at::Tensor bias;       ///< of B, if it has one
+  at::Tensor magnitude;  ///< with dora
   bool is_embedding = false;
   bool fan_in_fan_out = false;
-  double scale = 1.0;       ///< s of LoraConfig
+  double scale = 1.0;  ///< s of LoraConfig
 };
 
 /// The tensors of an adapter by what they do; names are those of the class that was trained.

@@ -22,8 +22,8 @@ constexpr std::string_view kWeightsEndings[] = {".safetensors", ".bin",  ".pt", 
                                                 ".ckpt",        ".h5",   ".onnx",      ".msgpack",
                                                 ".ot",          ".gguf", ".index.json"};
 // What sentence-transformers reads beside the model of another folder.
-constexpr std::string_view kOfSentences[] = {
-    "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"};
+constexpr std::string_view kOfSentences[] = {"modules.json", "config_sentence_transformers.json",
+                                             "sentence_bert_config.json"};
 
 }  // namespace
 

@@ -9,8 +9,8 @@
 
 namespace posenc {
 
-/// The tensors of an encoder, or rows of them, under their names in its file; they share its memory.
-/// Those that a rule changes are as the model has them.
+/// The tensors of an encoder, or rows of them, under their names in its file; they share its
+/// memory. Those that a rule changes are as the model has them.
 StateDict encoder_parts(const EncoderImpl& model, const EncoderConfig& config);
 
 /// The same for an encoder-decoder of that type, without the matrices of its vocabulary.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "models/lora/adapted_folder.h"
 #include "posenc/models/frozen_file.h"
 
 namespace posenc::text {

@@ -86,8 +86,8 @@ auto with_source(const char* caller, const AdaptedFolder& place, const Use& use)
   const Settings config = lora::with_heads(model_config(caller, place.folder), adapters);
   const std::string type = config.text("model_type", "");
   const hf::ModelType* const model = hf::find_model_type(type);
-  TORCH_CHECK_VALUE(model != nullptr, config.where(), "model_type must be one that posenc knows. Got ",
-                    type);
+  TORCH_CHECK_VALUE(model != nullptr, config.where(),
+                    "model_type must be one that posenc knows. Got ", type);
   std::vector<std::string> prefixes = {model->prefix, model->old_prefix};
   if (model->seq2seq != nullptr) prefixes.emplace_back(model->seq2seq->family->prefix);
   const KeyMap map = model->layers != nullptr || *model->part != '\0'
@@ -105,27 +105,28 @@ auto with_source(const char* caller, const AdaptedFolder& place, const Use& use)
 }
 
 PretrainedFolder merged_contents(const AdaptedFolder& place, MergedFolder& merged) {
-  return with_source(kMerger, place, [&](const Settings& config, const hf::ModelType& model,
-                                         const io::TensorSource& file,
-                                         lora::AdaptedSource& source) {
-    PretrainedFolder contents;
-    contents.config = config.object();
-    const std::string prefix = prefix_for(source, file.entries().size(), model);
-    merged.untied = untie(source, contents.config, tied_names(config, model));
-    for (std::size_t i = 0; i < source.entries().size(); ++i) {
-      const auto& entry = source.entries()[i];
-      if (entry.is_unreadable) io::refuse_unreadable_entry(entry);
-      if (!entry.is_tensor) continue;
-      const at::Tensor tensor = source.tensor(i);
-      merged.changed += source.is_changed(i) ? 1 : 0;
-      const std::string name = i < file.entries().size() ? prefix + entry.name : entry.name;
-      contents.tensors.insert(name,
-                              tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor);
-    }
-    set_dtype(contents.config);
-    contents.max_shard_bytes = kShard;
-    return contents;
-  });
+  return with_source(kMerger, place,
+                     [&](const Settings& config, const hf::ModelType& model,
+                         const io::TensorSource& file, lora::AdaptedSource& source) {
+                       PretrainedFolder contents;
+                       contents.config = config.object();
+                       const std::string prefix = prefix_for(source, file.entries().size(), model);
+                       merged.untied = untie(source, contents.config, tied_names(config, model));
+                       for (std::size_t i = 0; i < source.entries().size(); ++i) {
+                         const auto& entry = source.entries()[i];
+                         if (entry.is_unreadable) io::refuse_unreadable_entry(entry);
+                         if (!entry.is_tensor) continue;
+                         const at::Tensor tensor = source.tensor(i);
+                         merged.changed += source.is_changed(i) ? 1 : 0;
+                         const std::string name =
+                             i < file.entries().size() ? prefix + entry.name : entry.name;
+                         contents.tensors.insert(
+                             name, tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor);
+                       }
+                       set_dtype(contents.config);
+                       contents.max_shard_bytes = kShard;
+                       return contents;
+                     });
 }
 
 }  // namespace
@@ -135,7 +136,7 @@ MergedFolder merge_adapters(const std::string& folder, const std::string& out,
   check_is_folder(kMerger, folder);
   check_folder_options(kMerger, options);
   TORCH_CHECK_VALUE(options.prefix().empty() && options.key_map().empty(), "[", kMerger,
-                    "] prefix and key_map must be left out. Got them");
+                    "] prefix and key_map must be left out. Got another");
   TORCH_CHECK_VALUE(!io::may_exist(out), "[", kMerger,
                     "] out must be a folder that is not there yet. Got ", out);
   const FolderParts parts = parts_of(kMerger, folder);
@@ -143,7 +144,7 @@ MergedFolder merge_adapters(const std::string& folder, const std::string& out,
       parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
   const AdaptedFolder place = adapted_folder(kMerger, inner, options);
   TORCH_CHECK_VALUE(!place.options.adapters().empty(), "[", kMerger, "] ", folder,
-                    ": there must be an adapter. Got none");
+                    ": there must be an adapter, in the options or in the folder. Got no adapter");
   const auto copied = files_of_model(kMerger, folder, parts, options.base());
   MergedFolder merged;
   const PretrainedFolder contents = merged_contents(place, merged);
@@ -163,12 +164,13 @@ void rewrite_adapter(const std::string& folder, const std::string& out,
   const AdaptedFolder place = adapted_folder(kRewriter, folder, options);
   TORCH_CHECK_VALUE(place.options.adapters().size() == 1, "[", kRewriter, "] ", folder,
                     ": there must be one adapter. Got ", place.options.adapters().size());
-  with_source(kRewriter, place, [&](const Settings&, const hf::ModelType&, const io::TensorSource&,
-                                    lora::AdaptedSource& source) {
-    const LoraAdapter& adapter = source.adapters().front().adapter;
-    save_adapter(adapter, out, adapter.config.base().empty() ? place.folder : "");
-    return 0;
-  });
+  with_source(kRewriter, place,
+              [&](const Settings&, const hf::ModelType&, const io::TensorSource&,
+                  lora::AdaptedSource& source) {
+                const LoraAdapter& adapter = source.adapters().front().adapter;
+                save_adapter(adapter, out, adapter.config.base().empty() ? place.folder : "");
+                return 0;
+              });
 }
 
 }  // namespace posenc

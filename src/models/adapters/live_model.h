@@ -17,7 +17,7 @@ namespace posenc::lora {
 /// A loaded model as adapters see it: its tensors, or rows of them, under the names of its file.
 struct LiveModel {
   std::shared_ptr<torch::nn::Module> module;
-  StateDict parts;  ///< in the model's memory
+  StateDict parts;                           ///< in the model's memory
   std::map<std::string, KeySource> changes;  ///< how a part is changed from the file's
   ModelNames names;
   std::set<std::string> heads, tied;  ///< parts of a head; tables to which one is tied

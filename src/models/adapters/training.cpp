@@ -1,3 +1,4 @@
+// posenc-budget: one class: the parameters of an adapter, from the targets to its file
 // add_lora(): an adapter that is trained beside the weights of a model.
 
 #include <ATen/ops/empty.h>
@@ -9,8 +10,8 @@
 #include <cmath>
 
 #include "core/low_rank.h"
+#include "models/adapters/live_model.h"
 #include "models/lora/config.h"
-#include "models/lora/live_model.h"
 #include "posenc/models/adapter_set.h"
 #include "posenc/transformer/attention/disentangled_attention.h"
 #include "posenc/transformer/attention/multihead_attention.h"
@@ -117,10 +118,9 @@ struct LoraTrainingState {
 
 bool LoraTrainingState::is_named(const std::string& module) const {
   const auto defaults = default_targets(model.names.model_type);
-  TORCH_CHECK_VALUE(
-      config.targets().kind() != LoraTargets::Kind::OfModelType || !defaults.empty(), "[", kAdd,
-      "] targets must be there for model_type ", model.names.model_type,
-      ", for which PEFT has none");
+  TORCH_CHECK_VALUE(config.targets().kind() != LoraTargets::Kind::OfModelType || !defaults.empty(),
+                    "[", kAdd, "] targets must be there for model_type ", model.names.model_type,
+                    ", for which PEFT has none");
   return is_target(config, module, defaults);
 }
 
@@ -136,7 +136,8 @@ void LoraTrainingState::find_targets() {
     if (is_all && (is_output || !place.parameter.defined() || is_table(place))) continue;
     TORCH_CHECK_VALUE(place.parameter.defined() && !model.changes.contains(item.key()) &&
                           can_train(*model.module, place),
-                      "[", kAdd, "] a target must be a linear layer of an attention, of a "
+                      "[", kAdd,
+                      "] a target must be a linear layer of an attention, of a "
                       "feed-forward network or of a pooler, which the model has as its file does. "
                       "Got ",
                       module);
@@ -152,11 +153,10 @@ void LoraTrainingState::find_saved() {
   for (const auto& item : model.parts) {
     const std::string name = model.class_name(item.key());
     const std::string module = name.substr(0, name.rfind('.'));
-    const bool is_of_target = std::any_of(targets.begin(), targets.end(), [&](const Target& one) {
-      return one.module == module;
-    });
+    const bool is_of_target = std::any_of(targets.begin(), targets.end(),
+                                          [&](const Target& one) { return one.module == module; });
     const bool is_bias = name.ends_with("bias");
-    const bool is_trained = is_saved_module(config, module) ||
+    const bool is_trained = has_saved_values(config, module) ||
                             (is_bias && config.bias() == LoraBias::All) ||
                             (is_bias && config.bias() == LoraBias::LoraOnly && is_of_target);
     if (!is_trained) continue;
@@ -176,8 +176,9 @@ void LoraTrainingState::find_saved() {
     own.first.set_requires_grad(true);
   }
   for (const std::string& text : config.modules_to_save()) {
+    if (text == "classifier" || text == "score") continue;  // PEFT has both for any model
     const bool matches = std::any_of(saved.begin(), saved.end(), [&](const auto& item) {
-      return is_saved_module(LoraConfig().modules_to_save({text}),
+      return has_saved_values(LoraConfig().modules_to_save({text}),
                              item.key().substr(0, item.key().rfind('.')));
     });
     TORCH_CHECK_VALUE(matches, "[", kAdd, "] modules_to_save must be modules of the model. Got ",
@@ -255,9 +256,8 @@ LoraTargets LoraTrainingState::written_targets() const {
   const auto& names = config.targets().names();
   const bool is_generic = std::any_of(names.begin(), names.end(),
                                       [](const std::string& name) { return name == "dense"; });
-  const bool are_layers = std::all_of(targets.begin(), targets.end(), [&](const Target& one) {
-    return has_number(one.module);
-  });
+  const bool are_layers = std::all_of(targets.begin(), targets.end(),
+                                      [&](const Target& one) { return has_number(one.module); });
   if (config.targets().kind() == Kind::Pattern) return config.targets();
   if (config.targets().kind() == Kind::Names && are_layers && !is_generic) return config.targets();
   std::vector<std::string> all;
@@ -277,9 +277,9 @@ LoraTraining training_of(LiveModel model, LoraConfig config, const LoraAdapter* 
                                                : std::vector<std::string>{"classifier", "score"};
   const bool has_task = !config.task_type().empty() && config.task_type() == model.task;
   for (const std::string& output : outputs) {
-    const bool is_there = std::any_of(
-        model.heads.begin(), model.heads.end(),
-        [&](const std::string& name) { return name.starts_with(output + "."); });
+    const bool is_there =
+        std::any_of(model.heads.begin(), model.heads.end(),
+                    [&](const std::string& name) { return name.starts_with(output + "."); });
     auto& own = config.modules_to_save();
     if (has_task && is_there && std::count(own.begin(), own.end(), output) == 0)
       own.push_back(output);
@@ -331,8 +331,13 @@ LoraAdapter LoraTraining::adapter() const {
     if (one.magnitude.defined())
       adapter.tensors.insert(one.module + ".lora_magnitude_vector", one.magnitude.detach().clone());
   }
-  for (const auto& item : state_->saved)
-    adapter.tensors.insert(item.key(), item.value().detach().clone());
+  for (const auto& item : state_->saved) {
+    std::string name = item.key();
+    const std::string module = name.substr(0, name.rfind('.'));
+    for (const lora::Target& one : state_->targets)
+      if (one.module == module) name.insert(module.size(), ".base_layer");  // as PEFT has it
+    adapter.tensors.insert(name, item.value().detach().clone());
+  }
   return adapter;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/lora/live_model.h"
+#include "models/adapters/live_model.h"
 
 namespace posenc {
 namespace lora {
@@ -21,8 +21,8 @@ struct AdapterSetState {
   std::map<std::string, LoraAdapter> adapters;
   std::vector<std::string> active;
   std::set<std::size_t> changed;  // parts that are not the base's
-  std::map<std::pair<std::vector<std::string>, std::vector<double>>,
-           std::unique_ptr<AdaptedSource>> made;
+  std::map<std::pair<std::vector<std::string>, std::vector<double>>, std::unique_ptr<AdaptedSource>>
+      made;
 };
 
 namespace {
@@ -95,8 +95,8 @@ void AdapterSet::activate(const std::vector<std::string>& names,
   }
   std::set<std::size_t> now;
   if (!names.empty()) {
-    const auto& adapted = state.with(
-        names, scales.empty() ? std::vector<double>(names.size(), 1.0) : scales);
+    const auto& adapted =
+        state.with(names, scales.empty() ? std::vector<double>(names.size(), 1.0) : scales);
     for (std::size_t i = 0; i < state.model.parts.size(); ++i)
       if (adapted.is_changed(i)) now.insert(i);
     for (const std::size_t index : now) state.source.keep(index);

@@ -1,4 +1,4 @@
-#include "models/lora/live_model.h"
+#include "models/adapters/live_model.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
@@ -15,9 +15,10 @@ namespace posenc::lora {
 namespace {
 
 void check_loaded(const char* caller, bool is_loaded) {
-  TORCH_CHECK_VALUE(is_loaded, "[", caller,
-                    "] the model must be one that was loaded from a folder, by whose config.json its "
-                    "modules have names in transformers. Got another");
+  TORCH_CHECK_VALUE(
+      is_loaded, "[", caller,
+      "] the model must be one that was loaded from a folder, by whose config.json its "
+      "modules have names in transformers. Got another");
 }
 
 void add_changes(LiveModel& live, const LoadOptions& names) {
@@ -45,7 +46,8 @@ LiveModel live_encoder(const EncoderImpl& model, const EncoderConfig& config_) {
   EncoderConfig config = config_;
   config.options.origin().layout = 0;  // the names that transformers has now
   live.parts = encoder_parts(model, config);
-  live.names = {config.whole.text("model_type", ""), {config.model.prefix, config.model.old_prefix},
+  live.names = {config.whole.text("model_type", ""),
+                {config.model.prefix, config.model.old_prefix},
                 encoder_key_map(config)};
   live.folder = model.options.origin().folder;
   add_changes(live, encoder_save_options(config));
@@ -109,8 +111,7 @@ LiveModel live_model(const char* caller, const Seq2SeqModel& model) {
   live.names = {type.type, {prefix}};
   live.prefix = prefix;
   live.folder = model.origin.folder;
-  add_changes(live,
-              LoadOptions().key_map(type.seq2seq->family->keys(model.model->options)));
+  add_changes(live, LoadOptions().key_map(type.seq2seq->family->keys(model.model->options)));
   return live;
 }
 

@@ -1,0 +1,284 @@
+// Adapters of PEFT: what is refused, by name, and how they are merged, switched and trained. The
+// differential tests compare random ones with PEFT.
+
+#include <gtest/gtest.h>
+#include <torch/nn/init.h>
+
+#include <filesystem>
+
+#include "models/encoder/tiny_folder.h"
+#include "posenc/models/adapter_set.h"
+#include "posenc/models/classifier.h"
+#include "posenc/models/lora.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kQuery = "encoder.layer.0.attention.self.query";
+
+torch::Tensor some_ids() { return torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}}); }
+
+/// An adapter of the queries of TinyFolder::bert().
+struct TinyAdapter {
+  json config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 6}, {"target_modules", {"query"}}};
+  StateDict tensors;
+
+  TinyAdapter() {
+    for (const char* layer : {"0", "1"})
+      add(std::string("encoder.layer.") + layer + ".attention.self.query", 8, 8);
+  }
+  void add(const std::string& module, int64_t in, int64_t out, int64_t r = 2) {
+    tensors.insert("base_model.model." + module + ".lora_A.weight", torch::randn({r, in}));
+    tensors.insert("base_model.model." + module + ".lora_B.weight", torch::randn({out, r}));
+  }
+  std::string write() const {
+    write_bytes(*dir / "adapter_config.json", config.dump());
+    save_safetensors(*dir / "adapter_model.safetensors", tensors);
+    return dir->path().string();
+  }
+  at::Tensor product(const std::string& module) const {
+    return torch::matmul(tensors["base_model.model." + module + ".lora_B.weight"],
+                         tensors["base_model.model." + module + ".lora_A.weight"]);
+  }
+
+  std::shared_ptr<TempDir> dir = std::make_shared<TempDir>();
+};
+
+LoadOptions with(const std::string& adapter, double scale = 1.0) {
+  return LoadOptions().adapters({{adapter, scale}});
+}
+
+at::Tensor first_rows(const Encoder& model, int64_t begin) {
+  return model->encoder->layers->ptr<TransformerEncoderLayerImpl>(0)
+      ->self_attn->in_proj_weight.narrow(0, begin, 8);
+}
+
+TEST(Lora, IsAddedToRowsOfThePackedWeight) {
+  const auto folder = TinyFolder::bert();
+  const TinyAdapter adapter;
+  const auto model = load_encoder(folder.write(), with(adapter.write(), 0.5));
+  const auto expected =
+      folder.tensors[std::string(kQuery) + ".weight"] + 0.5 * (6.0 / 2.0) * adapter.product(kQuery);
+  EXPECT_TRUE(torch::allclose(first_rows(model, 0), expected, 1e-5, 1e-6));
+  EXPECT_TRUE(
+      bit_equal(first_rows(model, 8), folder.tensors["encoder.layer.0.attention.self.key.weight"]));
+}
+
+TEST(Lora, ConfigsOfOldReleasesHaveDefaults) {
+  TinyAdapter adapter;
+  adapter.config = {{"peft_type", "LORA"}, {"target_modules", {"query"}}};
+  const LoraConfig config = read_lora_config(adapter.write());
+  EXPECT_EQ(config.r(), 8);
+  EXPECT_EQ(config.alpha(), 8.0);
+  EXPECT_FALSE(config.rslora() || config.dora() || config.lora_bias());
+  EXPECT_EQ(config.bias(), LoraBias::None);
+}
+
+TEST(Lora, SettingsThatChangeMoreAreRefusedByName) {
+  const std::pair<const char*, json> bad[] = {{"peft_type", "IA3"},
+                                              {"peft_type", nullptr},
+                                              {"init_lora_weights", "pissa"},
+                                              {"init_lora_weights", "pissa_niter_4"},
+                                              {"init_lora_weights", "olora"},
+                                              {"init_lora_weights", "corda"},
+                                              {"init_lora_weights", "loftq"},
+                                              {"init_lora_weights", "lora_ga"},
+                                              {"use_qalora", true},
+                                              {"alora_invocation_tokens", {1}},
+                                              {"arrow_config", {{"top_k", 1}}},
+                                              {"layer_replication", {{0, 1}}},
+                                              {"target_parameters", {"a"}},
+                                              {"use_bdlora", {{"a", 1}}},
+                                              {"kasa_config", {{"a", 1}}},
+                                              {"monteclora_config", {{"a", 1}}},
+                                              {"megatron_config", {{"a", 1}}},
+                                              {"trainable_token_indices", {1}},
+                                              {"ensure_weight_tying", true},
+                                              {"something_new", 3},
+                                              {"r", 0},
+                                              {"r", 1.5},
+                                              {"lora_alpha", "much"},
+                                              {"bias", "some"},
+                                              {"use_dora", "yes"},
+                                              {"rank_pattern", {{"query", 0}}},
+                                              {"layers_to_transform", {-1}},
+                                              {"modules_to_save", {1}}};
+  for (const auto& [key, value] : bad) {
+    SCOPED_TRACE(std::string(key) + " " + value.dump());
+    TinyAdapter adapter;
+    adapter.config[key] = value;
+    EXPECT_ERROR(read_lora_config(adapter.write()), c10::ValueError, std::string(key) + " ");
+  }
+  for (const json& fine : {json("gaussian"), json("eva"), json(true), json(false)}) {
+    TinyAdapter adapter;
+    adapter.config["init_lora_weights"] = fine;
+    EXPECT_NO_THROW(read_lora_config(adapter.write())) << fine;
+  }
+}
+
+TEST(Lora, ExpressionsOfPythonAloneAreRefused) {
+  for (const char* text : {"(?P<a>query)", "(?<=x)query", "query[", "*query"}) {
+    TinyAdapter adapter;
+    adapter.config["target_modules"] = text;
+    EXPECT_ERROR(read_lora_config(adapter.write()), c10::ValueError,
+                 "must be a regular expression");
+  }
+}
+
+TEST(Lora, EveryTensorAndTargetIsCounted) {
+  const std::string base = TinyFolder::bert().write();
+  const auto refuses = [&](const TinyAdapter& adapter, const char* why) {
+    SCOPED_TRACE(why);
+    EXPECT_ERROR(load_encoder(base, with(adapter.write())), WeightsError, why);
+  };
+  TinyAdapter other;
+  other.add("encoder.layer.7.attention.self.query", 8, 8);
+  refuses(other, "must be a module of the model");
+  TinyAdapter more;
+  more.add("encoder.layer.0.attention.self.key", 8, 8);
+  refuses(more, "must be a target of target_modules");
+  TinyAdapter fewer;
+  fewer.config["target_modules"] = {"query", "value"};
+  refuses(fewer, "must have a part for each target");
+  TinyAdapter wide;
+  wide.tensors["base_model.model." + std::string(kQuery) + ".lora_A.weight"] = torch::randn({2, 9});
+  refuses(wide, "must have 8 columns");
+  TinyAdapter rank;
+  rank.config["rank_pattern"] = {{"layer.1.*", 3}};
+  refuses(rank, "r = 3");
+  TinyAdapter half;
+  half.tensors.erase("base_model.model." + std::string(kQuery) + ".lora_B.weight");
+  refuses(half, "is not in the adapter");
+  TinyAdapter infinite;
+  infinite.tensors["base_model.model." + std::string(kQuery) + ".lora_B.weight"][0][0] = INFINITY;
+  refuses(infinite, "must be finite numbers");
+  TinyAdapter unknown;
+  unknown.tensors.insert("base_model.model.encoder.layer.0.lora_C", torch::randn({2}));
+  refuses(unknown, "must be a tensor of an adapter");
+  TinyAdapter named;
+  named.tensors.insert("encoder.layer.0.x", torch::randn({2}));
+  refuses(named, "must have a name that begins with base_model.model.");
+  TinyAdapter magnitude;
+  magnitude.config["use_dora"] = true;
+  refuses(magnitude, "lora_magnitude_vector");
+  TinyAdapter bias;
+  bias.config["lora_bias"] = true;
+  refuses(bias, "lora_B.bias");
+  TinyAdapter none;
+  std::filesystem::remove(std::filesystem::path(none.write()) / "adapter_model.safetensors");
+  EXPECT_ERROR(load_encoder(base, with(none.dir->path().string())), WeightsError,
+               "must hold adapter_model.safetensors");
+}
+
+TEST(Lora, TargetsThatMatchNothingAreAnError) {
+  const std::string base = TinyFolder::bert().write();
+  TinyAdapter none;
+  none.config["target_modules"] = {"uery"};  // no ending after a dot
+  EXPECT_ERROR(load_encoder(base, with(none.write())), c10::ValueError, "match no layer");
+  TinyAdapter part;
+  part.config["target_modules"] = "query";  // a pattern of the whole name
+  EXPECT_ERROR(load_encoder(base, with(part.write())), c10::ValueError, "match no layer");
+}
+
+TEST(Lora, OfAHeadOnABareEncoderIsLeftOut) {
+  const std::string base = TinyFolder::bert().write();
+  TinyAdapter adapter;
+  const auto expected = load_encoder(base, with(adapter.write()))->forward(some_ids());
+  TinyAdapter headed = adapter;
+  headed.dir = std::make_shared<TempDir>();
+  StateDict renamed;
+  for (const auto& item : adapter.tensors)
+    renamed.insert("base_model.model.bert." + item.key().substr(17), item.value());
+  headed.tensors = renamed;
+  headed.config["modules_to_save"] = {"classifier"};
+  headed.tensors.insert("base_model.model.classifier.weight", torch::randn({3, 8}));
+  headed.tensors.insert("base_model.model.classifier.bias", torch::randn({3}));
+  EXPECT_TRUE(bit_equal(load_encoder(base, with(headed.write()))->forward(some_ids()).pooled,
+                        expected.pooled));
+  headed.config["task_type"] = "SEQ_CLS";  // of the class with the head, which is the adapter's
+  const auto model = load_classifier(base, std::nullopt, with(headed.write()));
+  EXPECT_TRUE(bit_equal(model->head->weight, headed.tensors["base_model.model.classifier.weight"]));
+  EXPECT_EQ(model->options.labels().size(), 3U);
+}
+
+TEST(Lora, FoldersOfAdaptersNameTheirBase) {
+  const std::string base = TinyFolder::bert().write();
+  TinyAdapter adapter;
+  adapter.config["base_model_name_or_path"] = "nobody/nothing";
+  EXPECT_ERROR(load_encoder(adapter.write()), WeightsError, "nobody/nothing");
+  const auto expected = load_encoder(base, with(adapter.write()))->forward(some_ids()).pooled;
+  EXPECT_TRUE(
+      bit_equal(load_encoder(adapter.write(), LoadOptions().base(base))->forward(some_ids()).pooled,
+                expected));
+  adapter.config["base_model_name_or_path"] = base;
+  EXPECT_TRUE(bit_equal(load_encoder(adapter.write())->forward(some_ids()).pooled, expected));
+  EXPECT_ERROR(load_encoder(base, LoadOptions().base(base)), c10::ValueError, "base must be with");
+}
+
+TEST(Lora, MergesIntoAFolderThatIsNotThere) {
+  const std::string base = TinyFolder::bert().write();
+  const TinyAdapter adapter;
+  TempDir dir;
+  const std::string out = dir / "merged";
+  EXPECT_ERROR(merge_adapters(base, out, {}), c10::ValueError, "there must be an adapter");
+  EXPECT_EQ(merge_adapters(base, out, with(adapter.write())).changed, 2);
+  EXPECT_TRUE(bit_equal(load_encoder(out)->forward(some_ids()).pooled,
+                        load_encoder(base, with(adapter.write()))->forward(some_ids()).pooled));
+  EXPECT_ERROR(merge_adapters(base, out, with(adapter.write())), c10::ValueError, "not there yet");
+}
+
+TEST(AdapterSet, SwitchesAndPutsTheBaseBack) {
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
+  const TinyAdapter a, b;
+  auto model = load_encoder(base);
+  const auto before = model->forward(some_ids()).pooled;
+  AdapterSet set(model);
+  set.add("a", load_adapter(a.write()));
+  set.add("b", load_adapter(b.write()));
+  set.activate({"a"});
+  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled,
+                        load_encoder(base, with(a.write()))->forward(some_ids()).pooled));
+  set.activate({"a", "b"}, {0.25, 2.0});
+  const auto both = LoadOptions().adapters({{a.write(), 0.25}, {b.write(), 2.0}});
+  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled,
+                        load_encoder(base, both)->forward(some_ids()).pooled));
+  set.deactivate();
+  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled, before));
+  EXPECT_ERROR(set.activate({"c"}), c10::ValueError, "must be of an adapter in the set");
+  EXPECT_ERROR(set.activate({"a"}, {1.0, 2.0}), c10::ValueError, "scales must be one for each");
+  EXPECT_ERROR(set.add("a", load_adapter(b.write())), c10::ValueError,
+               "must not be empty or taken");
+}
+
+TEST(LoraTraining, TrainsTheAdapterAlone) {
+  auto model = load_encoder(TinyFolder::bert().write());
+  const auto before = model->forward(some_ids()).pooled.detach();
+  {
+    const auto tuned =
+        add_lora(model, LoraConfig(2).targets({"query", "value", "output.dense"}).dropout(0.5));
+    EXPECT_EQ(tuned.parameters().size(), 2U * 2U * 4U) << "query, value, two of output.dense";
+    EXPECT_TRUE(torch::allclose(model->forward(some_ids()).pooled, before)) << "B is zero";
+    model->train();
+    model->forward(some_ids()).pooled.sum().backward();
+    for (const auto& item : tuned.named_parameters())
+      EXPECT_TRUE(item.value().grad().defined()) << item.key();
+    for (const auto& item : model->named_parameters())
+      EXPECT_FALSE(item.value().grad().defined()) << item.key();
+    EXPECT_ERROR(add_lora(model, LoraConfig(2).targets({"query"})), c10::ValueError,
+                 "no other adapter in training");
+  }
+  model->eval();
+  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled, before)) << "the adapter has ended";
+  EXPECT_TRUE(model->embeddings->tokens->weight.requires_grad());
+  EXPECT_ERROR(add_lora(model, LoraConfig(2).targets({"word_embeddings"})), c10::ValueError,
+               "a target must be a linear layer");
+  EXPECT_ERROR(add_lora(model, LoraConfig(2).targets({"nothing"})), c10::ValueError,
+               "match no layer");
+}
+
+}  // namespace
+}  // namespace posenc::testing
