@@ -29,7 +29,8 @@ const char* embeddings_preset_of(std::string_view type) {
 FolderInfo inspect_folder(const std::string& folder, const std::string& base) {
   FolderInfo info;
   const std::string model = config_folder(kInspect, folder_of_model(kInspect, folder), base);
-  const auto frozen = (std::filesystem::path(folder_of_model(kInspect, folder)) / kFrozenFile).string();
+  const auto frozen =
+      (std::filesystem::path(folder_of_model(kInspect, folder)) / kFrozenFile).string();
   info.weights = io::may_exist(frozen) ? frozen : weights_in(kInspect, model);
   info.sentence_stages = stages_after_encoder(kInspect, folder);
   if (has_modules(folder)) info.sentence_class = kind_name(inspect_sentence_kind(folder));

@@ -154,8 +154,8 @@ const Tokenizer& SentenceEncoder::tokenizer(sentence::Task task) const {
 SentenceEncoder load_sentence_encoder(const std::string& folder, const FreezeOptions& options,
                                       const LoadOptions& load) {
   return SentenceEncoder(text::load_sentence_model(
-      "load_sentence_encoder", read_sentence_folder(folder, SentenceKind::Dense, load.base()), options,
-      load));
+      "load_sentence_encoder", read_sentence_folder(folder, SentenceKind::Dense, load.base()),
+      options, load));
 }
 
 std::ostream& operator<<(std::ostream& stream, const SentenceEncoder& model) {

@@ -116,8 +116,8 @@ StateDict seq2seq(const Json& options, const StateDict& tensors) {
   const torch::NoGradGuard no_grad;
   const std::string folder = options.at("folder"), adapter = options.at("adapter");
   StateDict results;
-  results.insert("logits",
-                 logits_of(load_seq2seq(folder, LoadOptions().adapters({{adapter, 1.0}})), tensors));
+  results.insert(
+      "logits", logits_of(load_seq2seq(folder, LoadOptions().adapters({{adapter, 1.0}})), tensors));
   const Seq2SeqModel model = load_seq2seq(folder);
   AdapterSet set(model);
   set.add("own", load_adapter(adapter));

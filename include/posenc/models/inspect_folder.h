@@ -34,8 +34,9 @@ struct FolderInfo {
 FolderInfo inspect_folder(const std::string& folder, const std::string& base = "");
 
 /// What the head of a model is for, by `architectures` in the folder's config.json; nothing if that
-/// names no class with a head that load_classifier() knows. No weights are read. With adapters among
-/// the `options`, it is that of the class that they were trained on, as load_classifier() has it.
+/// names no class with a head that load_classifier() knows. No weights are read. With adapters
+/// among the `options`, it is that of the class that they were trained on, as load_classifier() has
+/// it.
 ///
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a file that
 /// cannot be read.

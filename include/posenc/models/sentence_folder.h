@@ -67,8 +67,8 @@ SentenceFolder read_sentence_folder(const std::string& folder,
                                     std::optional<SentenceKind> kind = std::nullopt,
                                     const std::string& base = "");
 
-/// Loads the stages after the first of a task's route, in eval mode. Of `options`, allow_unexpected,
-/// base and report count.
+/// Loads the stages after the first of a task's route, in eval mode. Of `options`,
+/// allow_unexpected, base and report count.
 ///
 /// Errors: those of read_sentence_folder(), SentenceFolder::route() and SentenceStages;
 /// WeightsError for weights.

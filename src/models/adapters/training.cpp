@@ -179,7 +179,7 @@ void LoraTrainingState::find_saved() {
     if (text == "classifier" || text == "score") continue;  // PEFT has both for any model
     const bool matches = std::any_of(saved.begin(), saved.end(), [&](const auto& item) {
       return has_saved_values(LoraConfig().modules_to_save({text}),
-                             item.key().substr(0, item.key().rfind('.')));
+                              item.key().substr(0, item.key().rfind('.')));
     });
     TORCH_CHECK_VALUE(matches, "[", kAdd, "] modules_to_save must be modules of the model. Got ",
                       text);

@@ -62,8 +62,7 @@ std::vector<SentenceStageFolder> stages_after_first(const char* caller,
                                                     const std::vector<SentenceModule>& own,
                                                     const SentenceRoute& route,
                                                     SentenceKind model) {
-  if (!modules.is_listed)
-    return {{sentence::Pooling{{default_pooling(caller, route.base)}}, ""}};
+  if (!modules.is_listed) return {{sentence::Pooling{{default_pooling(caller, route.base)}}, ""}};
   std::vector<SentenceStageFolder> stages;
   for (std::size_t i = 1; i < own.size(); ++i) {
     const StageKind& kind = kind_of_stage(caller, modules, own[i]);
