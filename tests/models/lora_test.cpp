@@ -9,6 +9,7 @@
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/adapter_set.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/frozen_encoder.h"
 #include "posenc/models/lora.h"
 #include "support/compare.h"
 
@@ -19,7 +20,7 @@ using nlohmann::json;
 
 constexpr const char* kQuery = "encoder.layer.0.attention.self.query";
 
-torch::Tensor some_ids() { return torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}}); }
+torch::Tensor adapted_ids() { return torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}}); }
 
 /// An adapter of the queries of TinyFolder::bert().
 struct TinyAdapter {
@@ -186,7 +187,7 @@ TEST(Lora, TargetsThatMatchNothingAreAnError) {
 TEST(Lora, OfAHeadOnABareEncoderIsLeftOut) {
   const std::string base = TinyFolder::bert().write();
   TinyAdapter adapter;
-  const auto expected = load_encoder(base, with(adapter.write()))->forward(some_ids());
+  const auto expected = load_encoder(base, with(adapter.write()))->forward(adapted_ids());
   TinyAdapter headed = adapter;
   headed.dir = std::make_shared<TempDir>();
   StateDict renamed;
@@ -196,7 +197,7 @@ TEST(Lora, OfAHeadOnABareEncoderIsLeftOut) {
   headed.config["modules_to_save"] = {"classifier"};
   headed.tensors.insert("base_model.model.classifier.weight", torch::randn({3, 8}));
   headed.tensors.insert("base_model.model.classifier.bias", torch::randn({3}));
-  EXPECT_TRUE(bit_equal(load_encoder(base, with(headed.write()))->forward(some_ids()).pooled,
+  EXPECT_TRUE(bit_equal(load_encoder(base, with(headed.write()))->forward(adapted_ids()).pooled,
                         expected.pooled));
   headed.config["task_type"] = "SEQ_CLS";  // of the class with the head, which is the adapter's
   const auto model = load_classifier(base, std::nullopt, with(headed.write()));
@@ -209,12 +210,12 @@ TEST(Lora, FoldersOfAdaptersNameTheirBase) {
   TinyAdapter adapter;
   adapter.config["base_model_name_or_path"] = "nobody/nothing";
   EXPECT_ERROR(load_encoder(adapter.write()), WeightsError, "nobody/nothing");
-  const auto expected = load_encoder(base, with(adapter.write()))->forward(some_ids()).pooled;
+  const auto expected = load_encoder(base, with(adapter.write()))->forward(adapted_ids()).pooled;
   EXPECT_TRUE(
-      bit_equal(load_encoder(adapter.write(), LoadOptions().base(base))->forward(some_ids()).pooled,
+      bit_equal(load_encoder(adapter.write(), LoadOptions().base(base))->forward(adapted_ids()).pooled,
                 expected));
   adapter.config["base_model_name_or_path"] = base;
-  EXPECT_TRUE(bit_equal(load_encoder(adapter.write())->forward(some_ids()).pooled, expected));
+  EXPECT_TRUE(bit_equal(load_encoder(adapter.write())->forward(adapted_ids()).pooled, expected));
   EXPECT_ERROR(load_encoder(base, LoadOptions().base(base)), c10::ValueError, "base must be with");
 }
 
@@ -225,8 +226,8 @@ TEST(Lora, MergesIntoAFolderThatIsNotThere) {
   const std::string out = dir / "merged";
   EXPECT_ERROR(merge_adapters(base, out, {}), c10::ValueError, "there must be an adapter");
   EXPECT_EQ(merge_adapters(base, out, with(adapter.write())).changed, 2);
-  EXPECT_TRUE(bit_equal(load_encoder(out)->forward(some_ids()).pooled,
-                        load_encoder(base, with(adapter.write()))->forward(some_ids()).pooled));
+  EXPECT_TRUE(bit_equal(load_encoder(out)->forward(adapted_ids()).pooled,
+                        load_encoder(base, with(adapter.write()))->forward(adapted_ids()).pooled));
   EXPECT_ERROR(merge_adapters(base, out, with(adapter.write())), c10::ValueError, "not there yet");
 }
 
@@ -235,19 +236,19 @@ TEST(AdapterSet, SwitchesAndPutsTheBaseBack) {
   const std::string base = folder.write();
   const TinyAdapter a, b;
   auto model = load_encoder(base);
-  const auto before = model->forward(some_ids()).pooled;
+  const auto before = model->forward(adapted_ids()).pooled;
   AdapterSet set(model);
   set.add("a", load_adapter(a.write()));
   set.add("b", load_adapter(b.write()));
   set.activate({"a"});
-  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled,
-                        load_encoder(base, with(a.write()))->forward(some_ids()).pooled));
+  EXPECT_TRUE(bit_equal(model->forward(adapted_ids()).pooled,
+                        load_encoder(base, with(a.write()))->forward(adapted_ids()).pooled));
   set.activate({"a", "b"}, {0.25, 2.0});
   const auto both = LoadOptions().adapters({{a.write(), 0.25}, {b.write(), 2.0}});
-  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled,
-                        load_encoder(base, both)->forward(some_ids()).pooled));
+  EXPECT_TRUE(bit_equal(model->forward(adapted_ids()).pooled,
+                        load_encoder(base, both)->forward(adapted_ids()).pooled));
   set.deactivate();
-  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled, before));
+  EXPECT_TRUE(bit_equal(model->forward(adapted_ids()).pooled, before));
   EXPECT_ERROR(set.activate({"c"}), c10::ValueError, "must be of an adapter in the set");
   EXPECT_ERROR(set.activate({"a"}, {1.0, 2.0}), c10::ValueError, "scales must be one for each");
   EXPECT_ERROR(set.add("a", load_adapter(b.write())), c10::ValueError,
@@ -256,14 +257,15 @@ TEST(AdapterSet, SwitchesAndPutsTheBaseBack) {
 
 TEST(LoraTraining, TrainsTheAdapterAlone) {
   auto model = load_encoder(TinyFolder::bert().write());
-  const auto before = model->forward(some_ids()).pooled.detach();
+  const auto before = model->forward(adapted_ids()).pooled.detach();
   {
     const auto tuned =
         add_lora(model, LoraConfig(2).targets({"query", "value", "output.dense"}).dropout(0.5));
     EXPECT_EQ(tuned.parameters().size(), 2U * 2U * 4U) << "query, value, two of output.dense";
-    EXPECT_TRUE(torch::allclose(model->forward(some_ids()).pooled, before)) << "B is zero";
+    EXPECT_TRUE(torch::allclose(model->forward(adapted_ids()).pooled, before)) << "B is zero";
+    EXPECT_ERROR(freeze(model), c10::ValueError, "must have no adapter in training");
     model->train();
-    model->forward(some_ids()).pooled.sum().backward();
+    model->forward(adapted_ids()).pooled.sum().backward();
     for (const auto& item : tuned.named_parameters())
       EXPECT_TRUE(item.value().grad().defined()) << item.key();
     for (const auto& item : model->named_parameters())
@@ -272,7 +274,7 @@ TEST(LoraTraining, TrainsTheAdapterAlone) {
                  "no other adapter in training");
   }
   model->eval();
-  EXPECT_TRUE(bit_equal(model->forward(some_ids()).pooled, before)) << "the adapter has ended";
+  EXPECT_TRUE(bit_equal(model->forward(adapted_ids()).pooled, before)) << "the adapter has ended";
   EXPECT_TRUE(model->embeddings->tokens->weight.requires_grad());
   EXPECT_ERROR(add_lora(model, LoraConfig(2).targets({"word_embeddings"})), c10::ValueError,
                "a target must be a linear layer");

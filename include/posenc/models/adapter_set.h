@@ -20,7 +20,7 @@ struct LoraTrainingState;
 /// Adapters of one loaded model, of which some are merged into its weights at a time: another task
 /// costs one pass over the weights that it changes, and forward() nothing.
 ///
-/// ```cpp
+/// ```
 /// auto model = posenc::load_encoder("models/base");
 /// posenc::AdapterSet adapters(model);
 /// adapters.add("retrieval", posenc::load_adapter("adapters/retrieval"));
@@ -87,7 +87,7 @@ class LoraTraining {
 /// +-sqrt(3 / in) / sqrt(3), B zero and a magnitude as the norms of W's rows. Only what
 /// LoraTraining::parameters() returns requires gradients.
 ///
-/// ```cpp
+/// ```
 /// auto model = posenc::load_classifier("models/bert-base-uncased");
 /// auto tuned = posenc::add_lora(model, posenc::LoraConfig(8).targets({"query", "value"}));
 /// torch::optim::AdamW optimizer(tuned.parameters());  // train

@@ -111,7 +111,7 @@ struct LoraAdapter {
 /// Loads the adapter in a folder: adapter_config.json and adapter_model.safetensors, or
 /// adapter_model.bin.
 ///
-/// ```cpp
+/// ```
 /// using posenc::LoadOptions;
 /// auto load = LoadOptions().adapters({{"adapters/retrieval", 1.0}});
 /// auto model = posenc::load_encoder("models/base", load);  // merged: as fast as without

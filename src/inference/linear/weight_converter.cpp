@@ -5,6 +5,7 @@
 
 #include "base/match_pattern.h"
 #include "base/nearest.h"
+#include "core/low_rank.h"
 #include "kernels/int8.h"
 
 namespace posenc::inference {
@@ -47,7 +48,12 @@ WeightConverter::WeightConverter(const FreezeOptions& options, const torch::nn::
                     "[freeze] int8_block must be 0 unless the weights are int8. Got ", block,
                     " and weights in ", dtype_name(options.weights()));
   for (const auto& item : model.named_parameters()) {
-    if (item.value().defined()) names_.emplace(item.value().unsafeGetTensorImpl(), item.key());
+    if (!item.value().defined()) continue;
+    TORCH_CHECK_VALUE(additions_of(item.value()).empty(),
+                      "[freeze] the model must have no adapter in training (LoraTraining): it is "
+                      "saved, and merged while the model is loaded. Got one at ",
+                      item.key());
+    names_.emplace(item.value().unsafeGetTensorImpl(), item.key());
   }
 }
 
