@@ -89,6 +89,8 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words):
     config.pad_token_id = own
     if kind_name in ("qwen2", "qwen3", "llama", "mistral", "gemma3_text", "bloom", "mpt"):
         config.pad_token_id = draw.choice([own, None, draw.randint(0, len(words) - 1)])
+    if kind_name == "ultrabert":  # in windows of one token, equal tokens have equal scores
+        config.sliding_window += 2
     if KINDS[kind_name].dialect == "bart":
         config.eos_token_id = config.decoder_start_token_id = words.sep_token_id
     if kind_name == "fnet":
