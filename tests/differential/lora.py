@@ -148,7 +148,8 @@ def merged_differ(programs: Programs, cls, base: Path, model, arguments: list) -
         return f"merge: {done.stderr.strip()}"
     theirs = model.merge_and_unload()
     ours, info = cls.from_pretrained(out, dtype=torch.float32, output_loading_info=True)
-    if any(len(names) for key, names in info.items() if key != "unexpected_keys"):
+    _, before = cls.from_pretrained(base, dtype=torch.float32, output_loading_info=True)
+    if any(set(names) - set(before[key]) for key, names in info.items() if key != "unexpected_keys"):
         return f"merged: {info}"
     expected, tensors = theirs.state_dict(), ours.state_dict()
     is_tied = any(isinstance(module, torch.nn.Embedding) and "lora" in type(module).__name__.lower() for module in model.modules())
@@ -382,6 +383,8 @@ def sentences(draw: Draw, programs: Programs) -> list[Failure]:
     """A folder of sentence-transformers that was saved with an adapter, which has no config.json."""
     import peft
     import sentence_transformers
+    from sentence_transformers.base.modules.transformer import Transformer
+    from sentence_transformers.sentence_transformer.modules.pooling import Pooling
     from sentence_texts import TOKENIZERS, drawn_model
     from tokenizer_folders import texts, tokenizer
 
@@ -390,8 +393,9 @@ def sentences(draw: Draw, programs: Programs) -> list[Failure]:
     base, folder, lines, out = (programs.folder / name for name in ("st-base", "st", "st.txt", "st.safetensors"))
     drawn_model(draw, kind_name, KINDS[kind_name].model, words).save_pretrained(base)
     words.save_pretrained(base)
-    model = sentence_transformers.SentenceTransformer(modules=[(first := sentence_transformers.models.Transformer(str(base), max_seq_length=30)),
-                                                               sentence_transformers.models.Pooling(first.get_word_embedding_dimension(), "mean")], device="cpu")  # fmt: skip
+    first = Transformer(str(base), max_seq_length=30)
+    width = first.auto_model.config.hidden_size
+    model = sentence_transformers.SentenceTransformer(modules=[first, Pooling(width, "mean")], device="cpu")
     ends = ["q_proj", "up_proj"] if kind_name == "qwen3" else ["query", "value"]
     model.add_adapter(peft.LoraConfig(r=draw.randint(1, 4), lora_alpha=draw.randint(1, 9), target_modules=ends))
     for name, parameter in model.named_parameters():

@@ -307,6 +307,10 @@ void AdaptedSource::add_value(std::size_t adapter, const std::string& name,
   }
   const std::size_t index = places.empty() ? kNone : places.front().index;
   if (index == kNone) {
+    constexpr std::string_view kSecond = ".decoder.bias";  // of a head, whose bias has two names
+    if (name.ends_with(kSecond) &&
+        parts_[adapter].values.contains(without_end(name, kSecond) + std::string(kBias)))
+      return of_heads_.push_back(name);
     if (!is_of_head(name))
       throw WeightsError(WeightsErrorCode::UnexpectedKeys, "must be a tensor of the model")
           .in_tensor(name);
