@@ -211,9 +211,9 @@ TEST(Lora, FoldersOfAdaptersNameTheirBase) {
   adapter.config["base_model_name_or_path"] = "nobody/nothing";
   EXPECT_ERROR(load_encoder(adapter.write()), WeightsError, "nobody/nothing");
   const auto expected = load_encoder(base, with(adapter.write()))->forward(adapted_ids()).pooled;
-  EXPECT_TRUE(
-      bit_equal(load_encoder(adapter.write(), LoadOptions().base(base))->forward(adapted_ids()).pooled,
-                expected));
+  EXPECT_TRUE(bit_equal(
+      load_encoder(adapter.write(), LoadOptions().base(base))->forward(adapted_ids()).pooled,
+      expected));
   adapter.config["base_model_name_or_path"] = base;
   EXPECT_TRUE(bit_equal(load_encoder(adapter.write())->forward(adapted_ids()).pooled, expected));
   EXPECT_ERROR(load_encoder(base, LoadOptions().base(base)), c10::ValueError, "base must be with");
